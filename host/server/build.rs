@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         writeln!(
             officials,
-            "Official {{ wasm: include_bytes!({wasm:?}), compiled: include_bytes!({compiled:?}) }},"
+            "OfficialComponent {{ wasm: include_bytes!({wasm:?}), \
+             compiled: include_bytes!({compiled:?}) }},"
         )?;
     }
     officials.push_str("]\n");

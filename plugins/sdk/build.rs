@@ -36,10 +36,10 @@ fn today(data: &[u8]) -> Option<String> {
     let data_of_second = data.get(second..)?;
     let (footer, last) = part(data_of_second, 8)?;
     if last.is_some_and(|last| last >= TODAY) {
-        return Some(format!("Rules::Listed(&{data:?})"));
+        return Some(format!("ZoneRules::Listed(&{data:?})"));
     }
     let footer = std::str::from_utf8(data_of_second.get(footer..)?).ok()?;
-    Some(format!("Rules::Regular({:?})", footer.trim_matches('\n')))
+    Some(format!("ZoneRules::Regular({:?})", footer.trim_matches('\n')))
 }
 
 /// Where a part of a file ends whose points in time have so many bytes, and its last change.

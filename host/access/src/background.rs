@@ -9,7 +9,7 @@ pub mod guards;
 mod lane_order;
 mod lanes;
 
-pub use backoff::GRACE;
+pub use backoff::CALL_GRACE;
 pub use claims::{Claim, Claims};
-pub use due::{Background, DueWork, run, run_suspended};
+pub use due::{BackgroundState, DueWork, run, run_suspended};
 pub use lanes::{is_answer, is_silence};

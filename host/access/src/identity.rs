@@ -20,6 +20,7 @@ mod alias_change;
 mod bounds;
 mod change;
 pub mod entity;
+mod entity_context;
 pub mod group;
 mod hierarchy;
 mod index;
@@ -29,19 +30,20 @@ mod mount_gone;
 mod names;
 mod proof;
 mod sign_in;
-mod standing;
 mod visible;
 
 pub use alias::{Alias, AliasMount};
 pub use alias_change::{
     AliasChange, change_entity_alias, change_group_alias, delete_entity_alias, delete_group_alias,
 };
-pub use change::{Change, GroupChange, change_entity, change_group, delete_group};
+pub use change::{GroupChange, IdentityChange, change_entity, change_group, delete_group};
 pub use entity::Entity;
+pub use entity_context::{
+    EntityContext, EntityGroups, entity_in_force, groups_of, is_in_force, read_entity_context,
+};
 pub use group::{Group, GroupKind};
-pub use merge::{Merge, merge};
+pub use merge::{EntityMerge, merge};
 pub use mount_gone::forget_mount;
-pub use proof::Proof;
-pub use sign_in::{Proven, SignedIn, sign_in};
-pub use standing::{Groups, Standing, entity_in_force, groups_of, is_in_force, standing};
-pub use visible::{Viewer, visible};
+pub use proof::LoginProof;
+pub use sign_in::{ProvenAlias, SignedInEntity, sign_in};
+pub use visible::{EntityViewer, read_visible};

@@ -18,7 +18,7 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
-use table::{Bounds, Counter, Key, Table};
+use table::{CounterBounds, CounterKey, FailureCounter, FailureCounters};
 
 /// Maximum length of a counted name, in bytes. No alias is longer.
 const NAME_BYTES: usize = 512;
@@ -27,7 +27,7 @@ const NAME_BYTES: usize = 512;
 pub struct Lockouts {
     /// Two randomly keyed hashers. An attacker cannot choose two names with the same key.
     hashers: [RandomState; 2],
-    table: Mutex<Table>,
+    table: Mutex<FailureCounters>,
 }
 
 /// The name of a login, and the client that sends the login.
@@ -43,7 +43,7 @@ pub struct LoginName<'a> {
 
 /// The effect of a failure on its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum FailureEffect {
     /// The failure was counted, or there is nothing to count.
     Noted,
     /// The failure locked the name.
@@ -56,13 +56,16 @@ pub enum Counted {
 
 impl Default for Lockouts {
     fn default() -> Self {
-        Self::within(Bounds::default())
+        Self::with_bounds(CounterBounds::default())
     }
 }
 
 impl Lockouts {
-    fn within(bounds: Bounds) -> Self {
-        Self { hashers: <[RandomState; 2]>::default(), table: Mutex::new(Table::new(bounds)) }
+    fn with_bounds(bounds: CounterBounds) -> Self {
+        Self {
+            hashers: <[RandomState; 2]>::default(),
+            table: Mutex::new(FailureCounters::new(bounds)),
+        }
     }
 
     /// Returns whether the component must be asked for the name before a login of `client`.
@@ -88,32 +91,32 @@ impl Lockouts {
     }
 
     /// Counts a failed login.
-    pub fn count(&self, login: LoginName<'_>, policy: LockoutPolicy, now: u64) -> Counted {
+    pub fn count(&self, login: LoginName<'_>, policy: LockoutPolicy, now: u64) -> FailureEffect {
         let LoginName { mount, name, client } = login;
         if policy.is_disabled || name.len() > NAME_BYTES {
-            return Counted::Noted;
+            return FailureEffect::Noted;
         }
         let key = self.key(mount, name);
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
         let known = table.get(&key);
-        if known.is_some_and(Counter::is_locked) {
-            return Counted::WasLocked;
+        if known.is_some_and(FailureCounter::is_locked) {
+            return FailureEffect::WasLocked;
         }
         let number = known.map_or(0, |known| known.number).saturating_add(1);
         // A name stays with its first client, so that no client pays for another client's names.
         let client = known.map_or(client, |known| known.client);
         if known.is_none() && !table.make_room(client) {
-            return Counted::NoRoom;
+            return FailureEffect::NoRoom;
         }
         let is_locked = number >= policy.threshold;
         let time = if is_locked { policy.duration } else { policy.counter_reset };
         let ends_at = now.saturating_add(time.saturating_mul(1_000));
         let locked_name = is_locked.then(|| name.into());
         let counter =
-            Counter { mount: mount.into(), client, number, last: now, ends_at, locked_name };
+            FailureCounter { mount: mount.into(), client, number, last: now, ends_at, locked_name };
         table.put(key, counter);
-        if is_locked { Counted::NowLocked } else { Counted::Noted }
+        if is_locked { FailureEffect::NowLocked } else { FailureEffect::Noted }
     }
 
     /// Forgets the failures of a name, after a right login or by an operator's command. Returns
@@ -130,7 +133,7 @@ impl Lockouts {
         table.locked(mount)
     }
 
-    fn key(&self, mount: &str, name: &str) -> Key {
+    fn key(&self, mount: &str, name: &str) -> CounterKey {
         self.hashers.each_ref().map(|hasher| hasher.hash_one((mount, name)))
     }
 }

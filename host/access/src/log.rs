@@ -17,44 +17,44 @@ pub trait Log: Send + Sync {
 }
 
 /// A reason that a log line may show.
-pub trait Cause {
+pub trait LogCause {
     /// Returns the loggable words: nothing from requests, storage or answers except names and
     /// paths.
     fn words(&self) -> String;
 }
 
 /// The recordable part of the message, or the code of the failure's kind.
-impl Cause for Failure {
+impl LogCause for Failure {
     fn words(&self) -> String {
         self.recorded_or_code().to_owned()
     }
 }
 
-impl Cause for StoreFault {
+impl LogCause for StoreFault {
     fn words(&self) -> String {
         self.to_string()
     }
 }
 
-impl Cause for io::Error {
+impl LogCause for io::Error {
     fn words(&self) -> String {
         self.to_string()
     }
 }
 
-impl Cause for &'static str {
+impl LogCause for &'static str {
     fn words(&self) -> String {
         (*self).to_owned()
     }
 }
 
 /// Returns the `cause` pair of a log line.
-pub fn cause(why: &impl Cause) -> (&'static str, String) {
+pub fn cause(why: &impl LogCause) -> (&'static str, String) {
     ("cause", why.words())
 }
 
 /// Formats store time (milliseconds since 1970). A time outside of the calendar stays a number.
-pub(crate) fn moment(milliseconds: u64) -> String {
+pub(crate) fn format_store_time(milliseconds: u64) -> String {
     let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
     let text = moment.ok().and_then(|moment| moment.format(&Rfc3339).ok());
     text.unwrap_or_else(|| format!("{milliseconds}ms"))

@@ -20,11 +20,11 @@ mod role;
 mod rotation;
 mod signed_token;
 
-pub use algorithm::Algorithm;
-pub use issuer::{Documents, IssuerConfig};
+pub use algorithm::TokenAlgorithm;
+pub use issuer::{DocumentedTokens, IssuerConfig};
 pub use named_key::{
     DEFAULT, EXISTENCE, KeySettings, NamedKey, check_named, check_room, delete, names,
 };
-pub use plugin_token::Holder;
-pub use provider::Provider;
+pub use plugin_token::TokenHolder;
+pub use provider::OidcProvider;
 pub use role::{ROLE_EXISTENCE, Role, delete_role, role_names, role_with_key};

@@ -4,17 +4,17 @@
 //! generation takes too long, is refused on write. A policy is read in the caller's unit of work,
 //! so that a request sees a single version of the policy.
 
-use crate::random::Run;
-use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use crate::random::RandomBuffer;
+use bulkhead_store::{Address, IndexColumns, Space, StoreFault, Unit};
 use bulkhead_wire::alphabet::Alphabet;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::password_policy::PasswordPolicy;
 
 /// Key prefix of password policies in [`Space::Core`].
 const PREFIX: &str = "password-policy/";
 
 /// Maximum length of a password generated from an alphabet, in characters.
-const LONGEST: usize = 1_024;
+const MAX_PASSWORD_LEN: usize = 1_024;
 
 /// Generates a password by the named policy; an empty name means the default policy.
 ///
@@ -23,7 +23,7 @@ const LONGEST: usize = 1_024;
 pub async fn generate(unit: &mut Unit, name: &str) -> Result<String, Failure> {
     let policy =
         if name.is_empty() { PasswordPolicy::default() } else { policy(unit, name).await? };
-    let mut run = Run::new();
+    let mut run = RandomBuffer::new();
     policy.generate(&mut || run.byte())
 }
 
@@ -32,35 +32,35 @@ pub async fn generate(unit: &mut Unit, name: &str) -> Result<String, Failure> {
 /// # Errors
 /// 400 for a length outside of 1 to 1024, and for an invalid alphabet.
 pub fn generate_from(length: usize, alphabet: &str) -> Result<String, Failure> {
-    if !(1..=LONGEST).contains(&length) {
+    if !(1..=MAX_PASSWORD_LEN).contains(&length) {
         return Err(Failure::invalid(format!(
-            "a password of {length} characters was asked for; give 1 to {LONGEST}"
+            "a password of {length} characters was asked for; give 1 to {MAX_PASSWORD_LEN}"
         )));
     }
     let alphabet = Alphabet::of(alphabet)
         .map_err(|why| Failure::invalid(format!("the alphabet of a password: {why}")))?;
-    let mut run = Run::new();
+    let mut run = RandomBuffer::new();
     alphabet.password(length, &mut || run.byte())
 }
 
 async fn policy(unit: &mut Unit, name: &str) -> Result<PasswordPolicy, Failure> {
-    let text = text(unit, name).await?.ok_or_else(|| {
+    let text = read_policy_text(unit, name).await?.ok_or_else(|| {
         let message = format!(
             "there is no password policy {}; write it to sys/policies/password first",
             quoted(name)
         );
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     })?;
-    PasswordPolicy::parse(&text).map_err(|_| damaged(name))
+    PasswordPolicy::parse(&text).map_err(|_| damaged_failure(name))
 }
 
 /// Reads the text of a policy.
-pub async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
+pub async fn read_policy_text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
-    String::from_utf8(record.body.to_vec()).map(Some).map_err(|_| damaged(name))
+    String::from_utf8(record.body.to_vec()).map(Some).map_err(|_| damaged_failure(name))
 }
 
-fn damaged(name: &str) -> Failure {
+fn damaged_failure(name: &str) -> Failure {
     Failure::internal(format!("the stored password policy {} does not parse", quoted(name)))
 }
 
@@ -70,9 +70,9 @@ fn damaged(name: &str) -> Failure {
 /// 400 with line and reason if the policy does not parse or cannot be followed; nothing is written
 /// then.
 pub fn put(unit: &mut Unit, name: &str, text: &str) -> Result<(), Failure> {
-    let mut run = Run::new();
+    let mut run = RandomBuffer::new();
     PasswordPolicy::accept(text, &mut || run.byte())?;
-    unit.put(address(name), text.as_bytes().to_vec(), Index::default());
+    unit.put(address(name), text.as_bytes().to_vec(), IndexColumns::default());
     Ok(())
 }
 
@@ -106,13 +106,13 @@ mod tests {
     fn lengths_and_alphabets_are_bounded() {
         for (length, alphabet, says) in [
             (0, "ab", "0 characters"),
-            (LONGEST + 1, "ab", "1025 characters"),
+            (MAX_PASSWORD_LEN + 1, "ab", "1025 characters"),
             (usize::MAX, "ab", "give 1 to 1024"),
             (8, "", "no characters"),
             (8, "a\t", "not printable"),
         ] {
             let refused = generate_from(length, alphabet).unwrap_err();
-            assert_eq!(refused.kind, Kind::InvalidRequest);
+            assert_eq!(refused.kind, FailureKind::InvalidRequest);
             assert!(refused.message.contains(says), "{}", refused.message);
         }
     }

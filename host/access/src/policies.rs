@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     fn the_default_policy_lets_a_caller_read_the_own_entity_only() {
-        let entity = identity::Entity {
+        let entity = identity::TemplateEntity {
             id: "1-2".to_owned(),
             name: "ann".to_owned(),
-            ..identity::Entity::default()
+            ..identity::TemplateEntity::default()
         };
-        let ann = identity::Identity { entity: Some(entity), groups: Vec::new() };
+        let ann = identity::TemplateIdentity { entity: Some(entity), groups: Vec::new() };
         let (acl, skipped) = acl::Acl::of_caller([&built_in(DEFAULT, DEFAULT_POLICY)], &ann);
         assert_eq!(skipped, []);
         for path in ["identity/entity/id/1-2", "identity/entity/name/ann"] {

@@ -12,19 +12,19 @@
 //! success.
 
 use crate::random;
-use bulkhead_store::{Progress, SealConfig, SealKey, Share, ShareCollector};
+use bulkhead_store::{KeyShare, SealConfig, SealKey, ShareCollector, ShareProgress};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of sets of shares tried for a new share, in each pool.
-const MOST_SETS: usize = 64;
+const MAX_SETS: usize = 64;
 /// Maximum work on all sets of a pool: a set costs the square of its number of shares. Above a
 /// threshold of 128 only a single set is tried, so every share must be right.
-const MOST_EFFORT: usize = 1 << 15;
+const MAX_SET_WORK: usize = 1 << 15;
 /// Maximum number of clients with kept shares. The client that has been silent longest is removed
 /// first.
-const MOST_GIVERS: usize = 256;
+const MAX_GIVERS: usize = 256;
 
 /// The attempts of all clients, and the shares of earlier attempts.
 pub struct Quorum {
@@ -32,16 +32,16 @@ pub struct Quorum {
     pub nonce: String,
     config: SealConfig,
     /// Clients in order of their latest share, the latest last.
-    givers: Vec<Giver>,
+    givers: Vec<ShareGiver>,
 }
 
 /// A client and its shares.
-struct Giver {
+struct ShareGiver {
     client: Client,
     /// Numbers of the shares in the current attempt.
     numbers: BTreeSet<u8>,
     /// Shares to combine with the next share, the latest last.
-    given: Vec<Share>,
+    given: Vec<KeyShare>,
 }
 
 impl Quorum {
@@ -57,15 +57,15 @@ impl Quorum {
     /// threshold: clients take a full threshold for an open server.
     pub fn progress(&self) -> u8 {
         let most = self.config.threshold.saturating_sub(1);
-        u8::try_from(self.numbers().len()).unwrap_or(u8::MAX).min(most)
+        u8::try_from(self.share_numbers().len()).unwrap_or(u8::MAX).min(most)
     }
 
     /// Returns true if enough shares are in progress, so that at least one share is wrong.
     pub fn has_wrong_share(&self) -> bool {
-        self.numbers().len() >= usize::from(self.config.threshold)
+        self.share_numbers().len() >= usize::from(self.config.threshold)
     }
 
-    fn numbers(&self) -> BTreeSet<u8> {
+    fn share_numbers(&self) -> BTreeSet<u8> {
         self.givers.iter().flat_map(|giver| giver.numbers.iter().copied()).collect()
     }
 
@@ -75,7 +75,7 @@ impl Quorum {
         needed == 1 || self.giver(client).is_some_and(|giver| giver.numbers.len() >= needed)
     }
 
-    fn giver(&self, client: Client) -> Option<&Giver> {
+    fn giver(&self, client: Client) -> Option<&ShareGiver> {
         self.givers.iter().find(|giver| giver.client == client)
     }
 
@@ -85,10 +85,10 @@ impl Quorum {
     /// # Errors
     /// 400 for a share that does not fit this seal; the earlier shares stay. 500 if the machine's
     /// random generator fails.
-    pub fn add(&mut self, client: Client, share: &Share) -> Result<Vec<SealKey>, Failure> {
+    pub fn add(&mut self, client: Client, share: &KeyShare) -> Result<Vec<SealKey>, Failure> {
         let refused = |why: String| Failure::invalid(why).recordable();
         let alone = ShareCollector::new(self.config).add(share.clone()).map_err(refused)?;
-        let (Progress::More(_), Some(number)) = (&alone, share.number()) else {
+        let (ShareProgress::More(_), Some(number)) = (&alone, share.number()) else {
             return Ok(alone.into_key().into_iter().collect());
         };
         let mut giver = self.take_giver(client);
@@ -105,14 +105,14 @@ impl Quorum {
     }
 
     /// Removes the client and returns its shares; a new client has none.
-    fn take_giver(&mut self, client: Client) -> Giver {
+    fn take_giver(&mut self, client: Client) -> ShareGiver {
         if let Some(index) = self.givers.iter().position(|giver| giver.client == client) {
             return self.givers.remove(index);
         }
-        if self.givers.len() >= MOST_GIVERS {
+        if self.givers.len() >= MAX_GIVERS {
             self.givers.remove(0);
         }
-        Giver { client, numbers: BTreeSet::new(), given: Vec::new() }
+        ShareGiver { client, numbers: BTreeSet::new(), given: Vec::new() }
     }
 
     /// Ends the attempt of `client` if the client gave enough shares, because none of their sets
@@ -146,24 +146,24 @@ impl Quorum {
     }
 
     fn rename_when_empty(&mut self) -> Result<(), Failure> {
-        if self.numbers().is_empty() {
+        if self.share_numbers().is_empty() {
             self.nonce = random::uuid()?;
         }
         Ok(())
     }
 
     /// Returns the pools to combine with a new share of the latest client, with this number.
-    fn pools(&self, number: u8) -> Result<Vec<Vec<&Share>>, Failure> {
-        let latest_first: Vec<&Giver> = self.givers.iter().rev().collect();
+    fn pools(&self, number: u8) -> Result<Vec<Vec<&KeyShare>>, Failure> {
+        let latest_first: Vec<&ShareGiver> = self.givers.iter().rev().collect();
         let (recent, is_whole) = self.pool(&latest_first, number);
         if is_whole {
             return Ok(vec![recent]);
         }
         let (own, _) = self.pool(latest_first.get(..1).unwrap_or_default(), number);
-        let drawn = random::bytes::<MOST_GIVERS>()?;
-        let mut shuffled: Vec<(&u8, &Giver)> = drawn.iter().zip(latest_first).collect();
+        let drawn = random::bytes::<MAX_GIVERS>()?;
+        let mut shuffled: Vec<(&u8, &ShareGiver)> = drawn.iter().zip(latest_first).collect();
         shuffled.sort_by_key(|(drawn, _)| **drawn);
-        let shuffled: Vec<&Giver> = shuffled.into_iter().map(|(_, giver)| giver).collect();
+        let shuffled: Vec<&ShareGiver> = shuffled.into_iter().map(|(_, giver)| giver).collect();
         let (random, _) = self.pool(&shuffled, number);
         Ok(vec![own, recent, random])
     }
@@ -171,7 +171,7 @@ impl Quorum {
     /// Collects shares of these clients: the latest share of each client, then the second latest,
     /// until a share of this number would complete too many sets. The flag is true if no share was
     /// left out.
-    fn pool<'a>(&self, givers: &[&'a Giver], number: u8) -> (Vec<&'a Share>, bool) {
+    fn pool<'a>(&self, givers: &[&'a ShareGiver], number: u8) -> (Vec<&'a KeyShare>, bool) {
         let depth = givers.iter().map(|giver| giver.given.len()).max().unwrap_or_default();
         let layers = (0..depth)
             .flat_map(|layer| givers.iter().filter_map(move |it| it.given.iter().rev().nth(layer)));
@@ -187,19 +187,19 @@ impl Quorum {
     }
 
     /// Returns the keys of all sets that this share completes in the pool.
-    fn keys_with(&self, share: &Share, pool: &[&Share]) -> Result<Vec<SealKey>, String> {
-        let mut by_number: BTreeMap<u8, Vec<&Share>> = BTreeMap::new();
+    fn keys_with(&self, share: &KeyShare, pool: &[&KeyShare]) -> Result<Vec<SealKey>, String> {
+        let mut by_number: BTreeMap<u8, Vec<&KeyShare>> = BTreeMap::new();
         for known in pool {
             let number = known.number();
             number.into_iter().for_each(|it| by_number.entry(it).or_default().push(known));
         }
-        let groups: Vec<Vec<&Share>> = by_number.into_values().collect();
+        let groups: Vec<Vec<&KeyShare>> = by_number.into_values().collect();
         let mut sets = Vec::new();
         choose(&groups, others_needed(self.config), &mut vec![share], &mut sets);
         sets.into_iter().filter_map(|set| self.key_of(&set).transpose()).collect()
     }
 
-    fn key_of(&self, set: &[&Share]) -> Result<Option<SealKey>, String> {
+    fn key_of(&self, set: &[&KeyShare]) -> Result<Option<SealKey>, String> {
         let mut collector = ShareCollector::new(self.config);
         let mut key = None;
         for share in set {
@@ -209,9 +209,9 @@ impl Quorum {
     }
 }
 
-impl Giver {
+impl ShareGiver {
     /// Keeps a share for later sets. The oldest shares make room if the sets would be too many.
-    fn add(&mut self, share: Share, number: u8, config: SealConfig) {
+    fn add(&mut self, share: KeyShare, number: u8, config: SealConfig) {
         self.numbers.insert(number);
         self.given.push(share);
         while number_of_sets(&self.given.iter().collect::<Vec<_>>(), config) > most_sets(config) {
@@ -229,7 +229,7 @@ fn wrong_shares() -> Failure {
 
 fn most_sets(config: SealConfig) -> usize {
     let needed = usize::from(config.threshold);
-    (MOST_EFFORT / needed.saturating_mul(needed).max(1)).clamp(1, MOST_SETS)
+    (MAX_SET_WORK / needed.saturating_mul(needed).max(1)).clamp(1, MAX_SETS)
 }
 
 /// Returns the number of other shares needed for a complete set.
@@ -239,7 +239,7 @@ fn others_needed(config: SealConfig) -> usize {
 
 /// Returns the number of sets of `pool` with different share numbers that another share would
 /// complete.
-fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
+fn number_of_sets(pool: &[&KeyShare], config: SealConfig) -> usize {
     let others = others_needed(config);
     if pool.len() <= others {
         return usize::from(pool.len() == others);
@@ -262,10 +262,10 @@ fn number_of_sets(pool: &[&Share], config: SealConfig) -> usize {
 
 /// Adds to `sets` every way to complete `chosen` with `more` shares of different numbers.
 fn choose<'a>(
-    groups: &[Vec<&'a Share>],
+    groups: &[Vec<&'a KeyShare>],
     more: usize,
-    chosen: &mut Vec<&'a Share>,
-    sets: &mut Vec<Vec<&'a Share>>,
+    chosen: &mut Vec<&'a KeyShare>,
+    sets: &mut Vec<Vec<&'a KeyShare>>,
 ) {
     if more == 0 {
         sets.push(chosen.clone());

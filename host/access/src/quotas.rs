@@ -18,5 +18,5 @@ pub use place::QuotaPlace;
 pub use rate_limit::{RateLimitConfig, RateLimitQuota, put_config, read_config};
 pub use rates::RateRefusal;
 pub use record::{Quota, delete, names, put, read};
-pub use table::{Quotas, Usage};
-pub use tally::Place;
+pub use table::{QuotaUsage, Quotas};
+pub use tally::LeaseSlot;

@@ -31,7 +31,7 @@ pub fn base62(length: usize) -> Result<String, Failure> {
 
 /// Returns the `length` lowest base-62 digits of `number`, for random numbers from another source.
 #[must_use]
-pub fn letters(mut number: u128, length: usize) -> String {
+pub fn base62_digits(mut number: u128, length: usize) -> String {
     let mut text = String::with_capacity(length);
     while text.len() < length {
         // Ten letters at a time: dividing 128 bits takes ten times as long as dividing 64.
@@ -47,7 +47,7 @@ pub fn letters(mut number: u128, length: usize) -> String {
 }
 
 /// Returns `N` random bytes as lower-case hexadecimal.
-pub fn hex<const N: usize>() -> Result<String, Failure> {
+pub fn random_hex<const N: usize>() -> Result<String, Failure> {
     Ok(hexadecimal::text(&bytes::<N>()?))
 }
 
@@ -78,12 +78,12 @@ fn uuid_of(number: u128, version: u128) -> String {
 }
 
 /// Buffer of random bytes, consumed byte by byte and overwritten when dropped.
-pub(crate) struct Run {
+pub(crate) struct RandomBuffer {
     bytes: Zeroizing<[u8; 128]>,
     used: usize,
 }
 
-impl Run {
+impl RandomBuffer {
     /// Returns an empty buffer.
     pub(crate) fn new() -> Self {
         Self { bytes: Zeroizing::new([0; 128]), used: usize::MAX }
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn letters_are_the_digits_of_a_number_and_always_as_many_as_asked() {
-        assert_eq!(letters(0, 3), "000");
-        assert_eq!(letters(61 + 62 * 10, 3), "zA0");
-        assert_eq!(letters(u128::MAX, 22).len(), 22);
+        assert_eq!(base62_digits(0, 3), "000");
+        assert_eq!(base62_digits(61 + 62 * 10, 3), "zA0");
+        assert_eq!(base62_digits(u128::MAX, 22).len(), 22);
         let slowly = |mut number: u128, length: usize| {
             let mut text = String::new();
             for _ in 0..length {
@@ -142,7 +142,7 @@ mod tests {
         for (number, length) in
             [(u128::MAX, 25), (u128::MAX / 7, 12), (TEN_LETTERS, 12), (TEN_LETTERS - 1, 10)]
         {
-            assert_eq!(letters(number, length), slowly(number, length));
+            assert_eq!(base62_digits(number, length), slowly(number, length));
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_with_new_bytes_where_it_ends() {
-        let mut run = Run::new();
+        let mut run = RandomBuffer::new();
         let drawn: Vec<u8> = (0..512).map(|_| run.byte().unwrap()).collect();
         let parts: BTreeSet<&[u8]> = drawn.chunks(128).collect();
         assert_eq!(parts.len(), 4, "no run comes twice");

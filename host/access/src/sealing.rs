@@ -4,7 +4,7 @@
 //! of due work holds the in-flight lock for reading until its end; the store is opened again only
 //! after the lock was taken for writing.
 
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, watch};
@@ -14,12 +14,12 @@ pub type InFlight = OwnedRwLockReadGuard<()>;
 
 /// Handle that tells work on an open store to end when the store is being sealed.
 #[derive(Clone)]
-pub struct Sealing {
+pub struct SealSignal {
     in_flight: Arc<RwLock<()>>,
     stop: Arc<watch::Sender<bool>>,
 }
 
-impl Sealing {
+impl SealSignal {
     /// Returns the handle for a newly opened store. `in_flight` belongs to the process and survives
     /// every seal.
     pub fn new(in_flight: &Arc<RwLock<()>>) -> Self {
@@ -31,7 +31,7 @@ impl Sealing {
     /// # Errors
     /// 503 while the service is being sealed and waits for running work.
     pub fn enter(&self) -> Result<InFlight, Failure> {
-        Arc::clone(&self.in_flight).try_read_owned().map_err(|_| sealed())
+        Arc::clone(&self.in_flight).try_read_owned().map_err(|_| sealed_failure())
     }
 
     /// Tells background work to end.
@@ -45,18 +45,18 @@ impl Sealing {
     }
 
     /// Resolves when background work must end.
-    pub async fn begun(&self) {
+    pub async fn wait_for_seal(&self) {
         // An error means that the sender is gone, which also means the end.
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
     /// Waits for work in flight; returns `false` if some work has not ended after `patience`.
-    pub async fn outwait(&self, patience: Duration) -> bool {
+    pub async fn wait_for_work(&self, patience: Duration) -> bool {
         tokio::time::timeout(patience, self.in_flight.write()).await.is_ok()
     }
 }
 
 /// Returns the failure with the words that clients of this API look for (decision H4).
-pub fn sealed() -> Failure {
-    Failure::new(Kind::Unavailable, "Vault is sealed")
+pub fn sealed_failure() -> Failure {
+    Failure::new(FailureKind::Unavailable, "Vault is sealed")
 }

@@ -1,21 +1,21 @@
 //! A temporary store for the tests of this crate.
 
-use bulkhead_store::{DataDirectory, Options, SealConfig, Store, dev_key};
+use bulkhead_store::{DataDirectory, SealConfig, Store, StoreOptions, dev_key};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A store in its own folder below the system's temporary folder.
-pub(crate) struct Scratch {
+pub(crate) struct TemporaryStore {
     directory: PathBuf,
     pub(crate) store: Arc<Store>,
 }
 
-impl Scratch {
+impl TemporaryStore {
     /// Creates an empty store; `name` is the name of the test.
     pub(crate) async fn new(name: &str) -> Self {
         let folder = format!("bulkhead-core-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(folder);
-        let held = DataDirectory::hold(Options::at(&directory)).await.unwrap();
+        let held = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
         let key = dev_key(&held).unwrap();
         held.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
         let store = held.open(key).await.unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Prevents a redirect from sending the token to another server: redirects are never followed.
 
-use crate::tls::{self, Trust};
+use crate::tls::{self, TlsTrust};
 use bulkhead_wire::secret::Secret;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -36,7 +36,7 @@ const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Server {
+pub(crate) enum ServerAddress {
     /// A TCP address.
     Network {
         /// Host, with brackets around an IPv6 address.
@@ -50,7 +50,7 @@ pub(crate) enum Server {
     Unix(PathBuf),
 }
 
-impl Server {
+impl ServerAddress {
     /// Parses `https://host[:port]`, `http://host[:port]` or `unix:///path`.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network { authority, is_encrypted: false, .. } => write!(f, "http://{authority}"),
@@ -117,7 +117,7 @@ impl fmt::Display for Server {
 
 /// A request to the API.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct ServerRequest {
     /// `GET`, `PUT`, `POST`, `PATCH` or `DELETE`. A list is a `GET` with `list=true`.
     pub(crate) method: Method,
     /// Path below `/v1/`, not escaped.
@@ -125,12 +125,12 @@ pub(crate) struct Call {
     /// Query parameters, not escaped.
     pub(crate) query: Vec<(String, String)>,
     /// Body, if any.
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<RequestBody>,
 }
 
 /// The body of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Body {
+pub(crate) enum RequestBody {
     /// JSON fields.
     Json(Value),
     /// JSON fields that change parts of a record; null removes a part.
@@ -139,7 +139,7 @@ pub(crate) enum Body {
     Component(Vec<u8>),
 }
 
-impl Call {
+impl ServerRequest {
     /// Creates a call without parameters or body.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), query: Vec::new(), body: None }
@@ -148,19 +148,19 @@ impl Call {
     /// Adds a JSON body.
     #[must_use]
     pub(crate) fn with_fields(self, body: Value) -> Self {
-        Self { body: Some(Body::Json(body)), ..self }
+        Self { body: Some(RequestBody::Json(body)), ..self }
     }
 
     /// Adds a body that changes parts of a record.
     #[must_use]
     pub(crate) fn with_merge_patch(self, body: Value) -> Self {
-        Self { body: Some(Body::MergePatch(body)), ..self }
+        Self { body: Some(RequestBody::MergePatch(body)), ..self }
     }
 
     /// Adds a component as the body.
     #[must_use]
     pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
-        Self { body: Some(Body::Component(component)), ..self }
+        Self { body: Some(RequestBody::Component(component)), ..self }
     }
 
     /// Returns the path and query of the request's URL, escaped.
@@ -178,21 +178,21 @@ impl Call {
 }
 
 /// An additional header of a request.
-pub(crate) type Header = (HeaderName, HeaderValue);
+pub(crate) type ExtraHeader = (HeaderName, HeaderValue);
 
 /// The identity of the caller.
-pub(crate) struct Caller {
+pub(crate) struct RequestCaller {
     /// Token, if any.
     pub(crate) token: Option<Secret>,
     /// Namespace, if set.
     pub(crate) namespace: Option<String>,
     /// Additional headers.
-    pub(crate) headers: Vec<Header>,
+    pub(crate) headers: Vec<ExtraHeader>,
 }
 
 /// The answer of the server.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct ServerAnswer {
     /// HTTP status.
     pub(crate) status: u16,
     /// JSON body; null if empty.
@@ -214,11 +214,11 @@ pub(crate) enum AskError {
 /// # Errors
 /// [`AskError`], with a message for the user.
 pub(crate) fn ask(
-    (server, trust): (&Server, &Trust),
-    caller: &Caller,
-    call: &Call,
-    last: &dyn Fn(&Answer) -> bool,
-) -> Result<Answer, AskError> {
+    (server, trust): (&ServerAddress, &TlsTrust),
+    caller: &RequestCaller,
+    call: &ServerRequest,
+    last: &dyn Fn(&ServerAnswer) -> bool,
+) -> Result<ServerAnswer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| AskError::Unreachable(format!("no sockets can be had: {error}")))?;
@@ -240,10 +240,13 @@ pub(crate) fn ask(
 }
 
 /// A connection of any kind.
-trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for T {}
 
-async fn connect(server: &Server, trust: &Trust) -> Result<Box<dyn Wire>, AskError> {
+async fn connect(
+    server: &ServerAddress,
+    trust: &TlsTrust,
+) -> Result<Box<dyn ClientStream>, AskError> {
     let unreachable = |error: io::Error| {
         AskError::Unreachable(format!(
             "cannot reach {server}: {error}; is the server running?\n\
@@ -252,10 +255,12 @@ async fn connect(server: &Server, trust: &Trust) -> Result<Box<dyn Wire>, AskErr
         ))
     };
     let (host, authority, is_encrypted) = match server {
-        Server::Unix(path) => {
+        ServerAddress::Unix(path) => {
             return Ok(Box::new(UnixStream::connect(path).await.map_err(unreachable)?));
         }
-        Server::Network { host, authority, is_encrypted } => (host, authority, *is_encrypted),
+        ServerAddress::Network { host, authority, is_encrypted } => {
+            (host, authority, *is_encrypted)
+        }
     };
     let wrong = AskError::Unreachable;
     let encrypting = match is_encrypted {
@@ -274,10 +279,10 @@ async fn connect(server: &Server, trust: &Trust) -> Result<Box<dyn Wire>, AskErr
 }
 
 async fn send(
-    (server, trust): (&Server, &Trust),
-    caller: &Caller,
-    call: &Call,
-) -> Result<Answer, AskError> {
+    (server, trust): (&ServerAddress, &TlsTrust),
+    caller: &RequestCaller,
+    call: &ServerRequest,
+) -> Result<ServerAnswer, AskError> {
     let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
     let broken = |error: hyper::Error| {
         let cause = tls::advice(&error)
@@ -301,7 +306,7 @@ async fn send(
 }
 
 /// Refuses a redirect, because the token may go only to the configured server.
-fn refuse_redirect<B>(server: &Server, response: &Response<B>) -> Result<(), AskError> {
+fn refuse_redirect<B>(server: &ServerAddress, response: &Response<B>) -> Result<(), AskError> {
     let Some(target) = response.headers().get(LOCATION) else { return Ok(()) };
     if !response.status().is_redirection() {
         return Ok(());
@@ -315,17 +320,21 @@ fn refuse_redirect<B>(server: &Server, response: &Response<B>) -> Result<(), Ask
 }
 
 fn build_request(
-    server: &Server,
-    caller: &Caller,
-    call: &Call,
+    server: &ServerAddress,
+    caller: &RequestCaller,
+    call: &ServerRequest,
 ) -> Result<Request<Full<Bytes>>, String> {
     let (content, body) = match &call.body {
         None => (None, Bytes::new()),
-        Some(Body::Json(fields)) => (Some("application/json"), Bytes::from(fields.to_string())),
-        Some(Body::MergePatch(fields)) => {
+        Some(RequestBody::Json(fields)) => {
+            (Some("application/json"), Bytes::from(fields.to_string()))
+        }
+        Some(RequestBody::MergePatch(fields)) => {
             (Some("application/merge-patch+json"), Bytes::from(fields.to_string()))
         }
-        Some(Body::Component(bytes)) => (Some("application/wasm"), Bytes::from(bytes.clone())),
+        Some(RequestBody::Component(bytes)) => {
+            (Some("application/wasm"), Bytes::from(bytes.clone()))
+        }
     };
     let builder = Request::builder()
         .method(call.method.clone())
@@ -350,9 +359,13 @@ fn build_request(
     Ok(request)
 }
 
-fn parse_answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, AskError> {
+fn parse_answer(
+    status: u16,
+    bytes: &[u8],
+    server: &ServerAddress,
+) -> Result<ServerAnswer, AskError> {
     if bytes.is_empty() {
-        return Ok(Answer { status, body: Value::Null });
+        return Ok(ServerAnswer { status, body: Value::Null });
     }
     let body = serde_json::from_slice(bytes);
     let body = body.map_err(|_| {
@@ -360,7 +373,7 @@ fn parse_answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, As
             "{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"
         ))
     })?;
-    Ok(Answer { status, body })
+    Ok(ServerAnswer { status, body })
 }
 
 #[cfg(test)]

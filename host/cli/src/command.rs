@@ -1,8 +1,8 @@
 //! Definition of a command: name, options and function.
 
-use crate::option::Opt;
-use crate::options::{self, Options};
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::options::{self, ParsedOptions};
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,14 +16,14 @@ pub(crate) struct Command {
     /// Help text. The overview shows only the first line.
     pub(crate) about: &'static str,
     /// Options besides [`COMMON`], in groups that commands share.
-    pub(crate) options: &'static [&'static [Opt]],
+    pub(crate) options: &'static [&'static [CommandOption]],
     /// Runs the command and returns the exit code.
-    pub(crate) run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
+    pub(crate) run: fn(&mut Session<'_, '_>) -> Result<u8, CommandProblem>,
 }
 
 impl Command {
     /// Returns all options, the command's own options first.
-    pub(crate) fn options(&self) -> impl Iterator<Item = &'static Opt> {
+    pub(crate) fn options(&self) -> impl Iterator<Item = &'static CommandOption> {
         self.options.iter().copied().flatten().chain(&COMMON)
     }
 
@@ -31,16 +31,19 @@ impl Command {
     ///
     /// # Errors
     /// See [`options::parse`].
-    pub(crate) fn parse(&self, args: impl Iterator<Item = OsString>) -> Result<Options, Problem> {
-        let known: Vec<Opt> = self.options().copied().collect();
+    pub(crate) fn parse(
+        &self,
+        args: impl Iterator<Item = OsString>,
+    ) -> Result<ParsedOptions, CommandProblem> {
+        let known: Vec<CommandOption> = self.options().copied().collect();
         options::parse(self.words, &known, args)
     }
 
     /// Returns the problem that explains the command's usage.
     #[must_use]
-    pub(crate) fn misuse(&self) -> Problem {
+    pub(crate) fn usage_problem(&self) -> CommandProblem {
         let Self { words, takes, .. } = self;
-        Problem::usage(format!(
+        CommandProblem::usage(format!(
             "type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"
         ))
     }
@@ -50,7 +53,7 @@ impl Command {
     pub(crate) fn help(&self) -> String {
         let Self { words, takes, about, .. } = self;
         let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
-        let shown = |opt: &Opt| {
+        let shown = |opt: &CommandOption| {
             opt.takes
                 .word()
                 .map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name))
@@ -65,26 +68,45 @@ impl Command {
 }
 
 /// Options of every command.
-const COMMON: [Opt; 13] = [
-    Opt::text(
+const COMMON: [CommandOption; 13] = [
+    CommandOption::text(
         "address",
         "URL",
         "the server (or BULKHEAD_ADDR, VAULT_ADDR; http://127.0.0.1:8200 without both)",
     ),
-    Opt::text("format", "table|json|yaml|raw", "the form of the answer (or BULKHEAD_FORMAT)"),
-    Opt::text("field", "NAME", "print only this value"),
-    Opt::text("ca-cert", "FILE", "trust the certificate authorities in FILE (or BULKHEAD_CACERT)"),
-    Opt::text("ca-path", "FOLDER", "trust the authorities in the folder (or BULKHEAD_CAPATH)"),
-    Opt::text("client-cert", "FILE", "your certificate (or BULKHEAD_CLIENT_CERT)"),
-    Opt::text("client-key", "FILE", "the key of your certificate (or BULKHEAD_CLIENT_KEY)"),
-    Opt::text(
+    CommandOption::text(
+        "format",
+        "table|json|yaml|raw",
+        "the form of the answer (or BULKHEAD_FORMAT)",
+    ),
+    CommandOption::text("field", "NAME", "print only this value"),
+    CommandOption::text(
+        "ca-cert",
+        "FILE",
+        "trust the certificate authorities in FILE (or BULKHEAD_CACERT)",
+    ),
+    CommandOption::text(
+        "ca-path",
+        "FOLDER",
+        "trust the authorities in the folder (or BULKHEAD_CAPATH)",
+    ),
+    CommandOption::text("client-cert", "FILE", "your certificate (or BULKHEAD_CLIENT_CERT)"),
+    CommandOption::text(
+        "client-key",
+        "FILE",
+        "the key of your certificate (or BULKHEAD_CLIENT_KEY)",
+    ),
+    CommandOption::text(
         "tls-server-name",
         "NAME",
         "the name in the server's certificate (or BULKHEAD_TLS_SERVER_NAME)",
     ),
-    Opt::switch("tls-skip-verify", "accept any certificate (or BULKHEAD_SKIP_VERIFY)"),
-    Opt::pairs("header", "send this HTTP header; may be repeated"),
-    Opt::text("namespace", "NAME", "refused: this version has no namespaces"),
-    Opt::switch("output-curl-string", "print the request as a curl command, and do not send it"),
-    Opt::switch("help", "print this text"),
+    CommandOption::switch("tls-skip-verify", "accept any certificate (or BULKHEAD_SKIP_VERIFY)"),
+    CommandOption::pairs("header", "send this HTTP header; may be repeated"),
+    CommandOption::text("namespace", "NAME", "refused: this version has no namespaces"),
+    CommandOption::switch(
+        "output-curl-string",
+        "print the request as a curl command, and do not send it",
+    ),
+    CommandOption::switch("help", "print this text"),
 ];

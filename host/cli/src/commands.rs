@@ -29,9 +29,9 @@ mod unwrap;
 mod write;
 
 use crate::command::Command;
-use crate::nearest::nearest;
-use crate::problem::Problem;
-use crate::terminal::visible;
+use crate::nearest::find_nearest;
+use crate::problem::CommandProblem;
+use crate::terminal::escape_controls;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
@@ -124,7 +124,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
 /// Lists all commands, or the commands of the group `begun` (for example `lease`). Returns `None`
 /// if no command begins so.
 #[must_use]
-pub(crate) fn overview(begun: &str) -> Option<String> {
+pub(crate) fn list_commands(begun: &str) -> Option<String> {
     let is_begun = |words: &str| {
         begun.is_empty() || words.strip_prefix(begun).is_some_and(|rest| rest.starts_with(' '))
     };
@@ -161,7 +161,7 @@ pub(crate) const OTHERS: [(&str, &str); 5] = [
 
 /// Returns the problem for words that name no command, with the nearest command.
 #[must_use]
-pub(crate) fn unknown(names: &[&str]) -> Problem {
+pub(crate) fn unknown_command(names: &[&str]) -> CommandProblem {
     let known = || ALL.iter().map(|command| command.words).chain(OTHERS.map(|(words, _)| words));
     let first = names.first().copied().unwrap_or_default();
     let is_group = known().any(|words| words.split_once(' ').is_some_and(|(one, _)| one == first));
@@ -169,19 +169,25 @@ pub(crate) fn unknown(names: &[&str]) -> Problem {
     let near = (least..=names.len().min(WORDS_MAX)).rev().find_map(|count| {
         let typed = names.get(..count)?.join(" ");
         let of_as_many = known().filter(|words| words.split(' ').count() == count);
-        Some((nearest(&typed, of_as_many)?, typed))
+        Some((find_nearest(&typed, of_as_many)?, typed))
     });
     let message = match near {
         Some((near, typed)) => {
-            format!("there is no command {:?}; did you mean `bulkhead {near}`?", visible(&typed))
+            format!(
+                "there is no command {:?}; did you mean `bulkhead {near}`?",
+                escape_controls(&typed)
+            )
         }
         None => {
             let typed = names.get(..least).unwrap_or(names).join(" ");
             let list = if is_group { format!("bulkhead {first}") } else { "bulkhead help".into() };
-            format!("there is no command {:?}; `{list}` lists the commands", visible(&typed))
+            format!(
+                "there is no command {:?}; `{list}` lists the commands",
+                escape_controls(&typed)
+            )
         }
     };
-    Problem::usage(message)
+    CommandProblem::usage(message)
 }
 
 /// Maximum number of words in a command's name.

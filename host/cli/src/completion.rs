@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use crate::commands;
-use crate::option::Opt;
+use crate::option::CommandOption;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A script that a shell reads.
@@ -23,7 +23,7 @@ impl Shell {
 
     /// Returns the shell of this name.
     #[must_use]
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn find_shell(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, shell)| shell)
     }
 
@@ -31,8 +31,8 @@ impl Shell {
     #[must_use]
     pub(crate) fn script(self) -> String {
         match self {
-            Self::Bash => format!("{BASH_HEAD}{}{BASH_FOOT}", cases("list=\"", "\"")),
-            Self::Zsh => format!("{ZSH_HEAD}{}{ZSH_FOOT}", cases("list=(", ")")),
+            Self::Bash => format!("{BASH_HEAD}{}{BASH_FOOT}", render_cases("list=\"", "\"")),
+            Self::Zsh => format!("{ZSH_HEAD}{}{ZSH_FOOT}", render_cases("list=(", ")")),
             Self::Fish => fish(),
         }
     }
@@ -107,7 +107,7 @@ fn next_words() -> BTreeMap<String, BTreeSet<&'static str>> {
 }
 
 /// Renders a shell's cases: the words behind a beginning, and the options of a command.
-fn cases(before: &str, after: &str) -> String {
+fn render_cases(before: &str, after: &str) -> String {
     let row = |pattern: &str, list: &[String]| {
         format!("    {pattern}) {before}{}{after} ;;\n", list.join(" "))
     };
@@ -116,13 +116,13 @@ fn cases(before: &str, after: &str) -> String {
         row(&format!("\"{begun}\""), &words)
     });
     let options = commands::all().map(|command| {
-        let options: Vec<String> = command.options().map(shown).collect();
+        let options: Vec<String> = command.options().map(describe_option).collect();
         row(&format!("\" {}\"*", command.words), &options)
     });
     beginnings.chain(options).collect()
 }
 
-fn shown(opt: &Opt) -> String {
+fn describe_option(opt: &CommandOption) -> String {
     let sign = if opt.takes.word().is_some() { "=" } else { "" };
     format!("-{}{sign}", opt.name)
 }
@@ -143,7 +143,7 @@ fn fish() -> String {
     lines.concat()
 }
 
-fn fish_option(command: &Command, opt: &Opt) -> String {
+fn fish_option(command: &Command, opt: &CommandOption) -> String {
     let value = if opt.takes.word().is_some() { " -r" } else { "" };
     let about = opt.about.replace('\\', r"\\").replace('\'', r"\'");
     format!(
@@ -188,6 +188,9 @@ mod tests {
                 assert!(script.contains(command.words), "{shell:?} lacks {}", command.words);
             }
         }
-        assert_eq!((Shell::named("fish"), Shell::named("tcsh")), (Some(Shell::Fish), None));
+        assert_eq!(
+            (Shell::find_shell("fish"), Shell::find_shell("tcsh")),
+            (Some(Shell::Fish), None)
+        );
     }
 }

@@ -127,9 +127,9 @@ mod tests {
     }
 
     /// A file for a test, removed when dropped.
-    struct Scratch(std::path::PathBuf);
+    struct TemporaryFile(std::path::PathBuf);
 
-    impl Scratch {
+    impl TemporaryFile {
         fn holding(name: &str, text: &[u8]) -> Self {
             let path =
                 std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    impl Drop for Scratch {
+    impl Drop for TemporaryFile {
         fn drop(&mut self) {
             std::fs::remove_file(&self.0).unwrap();
         }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn values_come_from_files_and_standard_input_as_they_are() {
-        let statements = Scratch::holding("sql", b"CREATE ROLE;\n");
+        let statements = TemporaryFile::holding("sql", b"CREATE ROLE;\n");
         let words =
             [statements.named("s=@"), "p=-".to_owned(), "e=\\@home".to_owned(), "b=\\n".to_owned()];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -181,7 +181,7 @@ mod tests {
             read(&["-", "extra=1"], object).unwrap(),
             json!({"db_name": "d", "n": 1, "s": ["a"], "extra": "1"})
         );
-        let file = Scratch::holding("json", object.as_bytes());
+        let file = TemporaryFile::holding("json", object.as_bytes());
         assert_eq!(
             read(&[&file.named("@")], "").unwrap(),
             json!({"db_name": "d", "n": 1, "s": ["a"]})
@@ -209,7 +209,7 @@ mod tests {
             let error = read(words, stdin).unwrap_err();
             assert!(error.contains(part) && !error.contains("canary"), "{words:?}: {error}");
         }
-        let binary = Scratch::holding("binary", b"\xff\xfe");
+        let binary = TemporaryFile::holding("binary", b"\xff\xfe");
         assert!(read(&[&binary.named("a=@")], "").unwrap_err().contains("UTF-8"));
     }
 }

@@ -1,11 +1,11 @@
 //! Input, output and environment of a command, replaceable in tests.
 
-use crate::keyboard::Hide;
+use crate::keyboard::HideInput;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
 
 /// The streams and variables of a command.
-pub struct Io<'a> {
+pub struct CommandIo<'a> {
     /// Standard input, read only for `-` or for a secret that is not on the command line.
     pub stdin: &'a mut dyn BufRead,
     /// Output for answers.
@@ -15,7 +15,7 @@ pub struct Io<'a> {
     /// Standard output is a terminal.
     pub terminal: bool,
     /// Hides typed characters. `None` if standard input is not a terminal.
-    pub hide: Option<Hide<'a>>,
+    pub hide: Option<HideInput<'a>>,
     /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
 }

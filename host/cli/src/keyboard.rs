@@ -12,7 +12,7 @@ use std::io::{self, BufRead, Read, Write, stdin};
 const LINE_MAX: u64 = 8 * 1024;
 
 /// A function that hides typed characters until the returned guard is dropped.
-pub type Hide<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
+pub type HideInput<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
 
 /// Hides typed characters on standard input's terminal. Earlier input is discarded, because it was
 /// typed for something else.
@@ -24,14 +24,14 @@ pub fn hide() -> io::Result<Box<dyn Any>> {
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     tcsetattr(stdin(), OptionalActions::Flush, &silent)?;
-    Ok(Box::new(Hidden { before }))
+    Ok(Box::new(HiddenInput { before }))
 }
 
-struct Hidden {
+struct HiddenInput {
     before: Termios,
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenInput {
     fn drop(&mut self) {
         // A terminal that refuses is gone and shows nothing.
         tcsetattr(stdin(), OptionalActions::Now, &self.before).unwrap_or_default();
@@ -44,13 +44,14 @@ impl Drop for Hidden {
 /// A terminal that cannot hide input; a line that is too long or not UTF-8.
 pub fn ask(
     question: &str,
-    hide: Hide<'_>,
+    hide: HideInput<'_>,
     typed: &mut dyn BufRead,
     screen: &mut dyn Write,
 ) -> io::Result<Secret> {
     let hidden = hide()?;
-    let line =
-        write!(screen, "{question}: ").and_then(|()| screen.flush()).and_then(|()| line(typed));
+    let line = write!(screen, "{question}: ")
+        .and_then(|()| screen.flush())
+        .and_then(|()| read_line_once(typed));
     drop(hidden);
     // The typed line break was hidden too.
     writeln!(screen)?;
@@ -58,7 +59,7 @@ pub fn ask(
 }
 
 /// Reads no further than the end of the line, so that the rest stays for the next reader.
-fn line(typed: &mut dyn BufRead) -> io::Result<Secret> {
+fn read_line_once(typed: &mut dyn BufRead) -> io::Result<Secret> {
     let mut line = String::new();
     typed.take(LINE_MAX).read_line(&mut line)?;
     if line.len() as u64 == LINE_MAX {
@@ -74,9 +75,9 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    struct Shown(Rc<Cell<bool>>);
+    struct RestoredEcho(Rc<Cell<bool>>);
 
-    impl Drop for Shown {
+    impl Drop for RestoredEcho {
         fn drop(&mut self) {
             self.0.set(true);
         }
@@ -87,16 +88,16 @@ mod tests {
         let shown = Rc::new(Cell::new(true));
         let hide = || {
             shown.set(false);
-            Ok(Box::new(Shown(Rc::clone(&shown))) as Box<dyn Any>)
+            Ok(Box::new(RestoredEcho(Rc::clone(&shown))) as Box<dyn Any>)
         };
-        struct Watched<'a>(&'a [u8], Rc<Cell<bool>>);
-        impl Read for Watched<'_> {
+        struct WatchedInput<'a>(&'a [u8], Rc<Cell<bool>>);
+        impl Read for WatchedInput<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 assert!(!self.1.get(), "the terminal shows what is typed");
                 self.0.read(buffer)
             }
         }
-        let mut typed = io::BufReader::new(Watched(b"c0ffee\nnext", Rc::clone(&shown)));
+        let mut typed = io::BufReader::new(WatchedInput(b"c0ffee\nnext", Rc::clone(&shown)));
         let mut screen = Vec::new();
         let line = ask("Unseal key", &hide, &mut typed, &mut screen).unwrap();
         assert_eq!(line.expose(), "c0ffee");

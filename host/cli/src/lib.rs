@@ -29,25 +29,25 @@ mod tls;
 mod token_file;
 mod yaml;
 
-pub use io::Io;
+pub use io::CommandIo;
 pub use options::double_dashes;
 
 use completion::Shell;
-use problem::Problem;
+use problem::CommandProblem;
 use session::Session;
 use std::ffi::OsString;
 
 /// Runs the command that `args` name (without the program's name) and returns the exit code: 0
 /// success, 1 refused or failed by the server, 2 wrong usage or server not reachable. `status` has
 /// its own codes (decision P16).
-pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
+pub fn run(args: impl Iterator<Item = OsString>, io: &mut CommandIo<'_>) -> u8 {
     match execute(args.collect(), io) {
         Ok(code) => code,
-        Err(Problem { code: 0, message }) => {
+        Err(CommandProblem { code: 0, message }) => {
             print(io, &format!("{}\n", terminal::visible_lines(&message)))
                 .unwrap_or_else(|problem| problem.code)
         }
-        Err(Problem { code, message }) => {
+        Err(CommandProblem { code, message }) => {
             // If standard error is closed, the exit code has to suffice.
             writeln!(io.stderr, "{}", terminal::visible_lines(&message)).unwrap_or_default();
             code
@@ -55,10 +55,10 @@ pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
     }
 }
 
-fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
+fn execute(args: Vec<OsString>, io: &mut CommandIo<'_>) -> Result<u8, CommandProblem> {
     let words: Vec<&str> = args.iter().map_while(|arg| arg.to_str()).collect();
     if matches!(words.as_slice(), ["help" | "--help" | "-help" | "-h", ..]) {
-        return print(io, &commands::overview("").unwrap_or_default());
+        return print(io, &commands::list_commands("").unwrap_or_default());
     }
     if matches!(words.as_slice(), ["version" | "--version" | "-version" | "-v", ..]) {
         return print(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
@@ -67,34 +67,34 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
         return print(io, &completion_script(rest)?);
     }
     let Some((command, rest)) = commands::find(&args) else {
-        return begun(&words, io);
+        return list_group(&words, io);
     };
     let options = command.parse(rest.iter().cloned())?;
     if options.help {
         return print(io, &command.help());
     }
-    (command.run)(&mut Session::new(command.misuse(), options, io)?)
+    (command.run)(&mut Session::new(command.usage_problem(), options, io)?)
 }
 
 /// Lists the commands of a group, or reports an unknown command. `words` name no command.
-fn begun(words: &[&str], io: &mut Io<'_>) -> Result<u8, Problem> {
+fn list_group(words: &[&str], io: &mut CommandIo<'_>) -> Result<u8, CommandProblem> {
     let (options, names): (Vec<&str>, Vec<&str>) =
         words.iter().copied().partition(|word| word.starts_with('-'));
     let group = names.join(" ");
-    match commands::overview(&group) {
-        None => Err(commands::unknown(&names)),
+    match commands::list_commands(&group) {
+        None => Err(commands::unknown_command(&names)),
         Some(text) if options.iter().any(|option| HELP.contains(option)) => print(io, &text),
-        Some(text) => Err(Problem { code: 2, message: text }),
+        Some(text) => Err(CommandProblem { code: 2, message: text }),
     }
 }
 
-fn completion_script(words: &[&str]) -> Result<String, Problem> {
+fn completion_script(words: &[&str]) -> Result<String, CommandProblem> {
     match words {
-        [name] => Shell::named(name).map(Shell::script),
+        [name] => Shell::find_shell(name).map(Shell::script),
         _ => None,
     }
     .ok_or_else(|| {
-        Problem::usage(
+        CommandProblem::usage(
             "type it like this: bulkhead completion bash|zsh|fish; \
              in bash, source <(bulkhead completion bash) turns it on",
         )
@@ -104,8 +104,8 @@ fn completion_script(words: &[&str]) -> Result<String, Problem> {
 /// Options that ask for help.
 const HELP: [&str; 3] = ["-h", "-help", "--help"];
 
-fn print(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
-    io.stdout.write_all(text.as_bytes()).map_err(Problem::unwritable)?;
+fn print(io: &mut CommandIo<'_>, text: &str) -> Result<u8, CommandProblem> {
+    io.stdout.write_all(text.as_bytes()).map_err(CommandProblem::unwritable)?;
     Ok(0)
 }
 

@@ -2,17 +2,21 @@
 
 /// Returns the nearest of `known` if it is near enough to be a typing mistake: about one wrong
 /// letter in three. Neighbouring letters in the wrong order are one mistake.
-pub(crate) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn find_nearest<'a>(
+    typed: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let typed: Vec<char> = typed.chars().collect();
     let most = (typed.len() / 3).max(1);
-    let measured = known.map(|name| (distance(&typed, &name.chars().collect::<Vec<_>>()), name));
+    let measured =
+        known.map(|name| (edit_distance(&typed, &name.chars().collect::<Vec<_>>()), name));
     let (found, name) = measured.min_by_key(|(distance, _)| *distance)?;
     (found <= most).then_some(name)
 }
 
 /// Counts the letters to insert, remove, replace or swap between the two texts.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(FAR);
+fn edit_distance(a: &[char], b: &[char]) -> usize {
+    let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(INFINITE_DISTANCE);
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (row, of_a) in a.iter().enumerate() {
@@ -35,7 +39,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 }
 
 /// A distance that no two names have.
-const FAR: usize = usize::MAX / 2;
+const INFINITE_DISTANCE: usize = usize::MAX / 2;
 
 #[cfg(test)]
 mod tests {
@@ -44,7 +48,7 @@ mod tests {
     #[test]
     fn one_mistake_in_three_letters_is_near() {
         let known = ["read", "write", "secrets list", "kv get"];
-        let near = |typed| nearest(typed, known.into_iter());
+        let near = |typed| find_nearest(typed, known.into_iter());
         assert_eq!(near("raed"), Some("read"), "two letters changed places");
         assert_eq!(near("rea"), Some("read"));
         assert_eq!(near("wriite"), Some("write"));
@@ -52,13 +56,13 @@ mod tests {
         assert_eq!(near("kv gte"), Some("kv get"));
         assert_eq!(near("frobnicate"), None);
         assert_eq!(near(""), None);
-        assert_eq!(nearest("read", std::iter::empty()), None);
+        assert_eq!(find_nearest("read", std::iter::empty()), None);
     }
 
     #[test]
     fn distances_are_the_known_ones() {
         let of = |a: &str, b: &str| {
-            distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>())
+            edit_distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>())
         };
         assert_eq!((of("", ""), of("", "abc"), of("abc", "")), (0, 3, 3));
         assert_eq!((of("kitten", "sitting"), of("ab", "ba"), of("é", "e")), (3, 1, 1));

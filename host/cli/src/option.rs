@@ -2,20 +2,20 @@
 
 /// An option of a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opt {
+pub(crate) struct CommandOption {
     /// Name without dashes.
     pub(crate) name: &'static str,
     /// Type of the value.
-    pub(crate) takes: Takes,
+    pub(crate) takes: OptionValue,
     /// Help text of a single line.
     pub(crate) about: &'static str,
-    /// Field of the request's body that the option sets, see `Options::fields`.
+    /// Field of the request's body that the option sets, see `ParsedOptions::fields`.
     pub(crate) field: Option<&'static str>,
 }
 
 /// The value type of an option. The text is the placeholder in the help, for example `TIME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum OptionValue {
     /// No value, or `true` or `false`.
     Nothing,
     /// A text. The last value counts.
@@ -30,7 +30,7 @@ pub(crate) enum Takes {
     Pairs,
 }
 
-impl Takes {
+impl OptionValue {
     /// Returns the placeholder for help; `None` for a switch.
     #[must_use]
     pub(crate) fn word(self) -> Option<&'static str> {
@@ -60,46 +60,46 @@ impl Takes {
     }
 }
 
-impl Opt {
+impl CommandOption {
     /// An option `-name` or `-name=false`.
     #[must_use]
     pub(crate) const fn switch(name: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::Nothing, about, field: None }
+        Self { name, takes: OptionValue::Nothing, about, field: None }
     }
 
     /// An option `-name=TEXT`.
     #[must_use]
     pub(crate) const fn text(name: &'static str, word: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::Text(word), about, field: None }
+        Self { name, takes: OptionValue::Text(word), about, field: None }
     }
 
     /// An option `-name=7`.
     #[must_use]
     pub(crate) const fn number(name: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::Number("N"), about, field: None }
+        Self { name, takes: OptionValue::Number("N"), about, field: None }
     }
 
     /// An option `-name=TEXT`, repeatable.
     #[must_use]
     pub(crate) const fn list(name: &'static str, word: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::List(word), about, field: None }
+        Self { name, takes: OptionValue::List(word), about, field: None }
     }
 
     /// An option `-name=A,B`, repeatable.
     #[must_use]
     pub(crate) const fn names(name: &'static str, word: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::Names(word), about, field: None }
+        Self { name, takes: OptionValue::Names(word), about, field: None }
     }
 
     /// An option `-name=name=value`, repeatable.
     #[must_use]
     pub(crate) const fn pairs(name: &'static str, about: &'static str) -> Self {
-        Self { name, takes: Takes::Pairs, about, field: None }
+        Self { name, takes: OptionValue::Pairs, about, field: None }
     }
 
     /// Sets the field of the request's body that the option fills.
     #[must_use]
-    pub(crate) const fn fills(self, field: &'static str) -> Self {
+    pub(crate) const fn with_field(self, field: &'static str) -> Self {
         Self { field: Some(field), ..self }
     }
 }

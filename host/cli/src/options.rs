@@ -1,15 +1,15 @@
 //! Parsed options and arguments of a command.
 
-use crate::nearest::nearest;
-use crate::option::{Opt, Takes, names_in, split_pair};
-use crate::problem::Problem;
+use crate::nearest::find_nearest;
+use crate::option::{CommandOption, OptionValue, names_in, split_pair};
+use crate::problem::CommandProblem;
 use lexopt::{Arg, ValueExt};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// A table for people.
     #[default]
     Table,
@@ -21,7 +21,7 @@ pub(crate) enum Format {
     Raw,
 }
 
-impl Format {
+impl OutputFormat {
     /// Parses the name of a format.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Format {
 }
 
 /// The option of commands whose answer may be wrapped.
-pub(crate) const WRAP_TTL: Opt = Opt::text(
+pub(crate) const WRAP_TTL: CommandOption = CommandOption::text(
     "wrap-ttl",
     "TIME",
     "wrap the answer: print a token that opens it once (else BULKHEAD_WRAP_TTL)",
@@ -46,13 +46,13 @@ pub(crate) const WRAP_TTL: Opt = Opt::text(
 
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct ParsedOptions {
     /// `-help` was given.
     pub(crate) help: bool,
     /// `-address`.
     pub(crate) address: Option<String>,
     /// `-format`.
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<OutputFormat>,
     /// `-field`.
     pub(crate) field: Option<String>,
     /// The command has the option `-wrap-ttl`.
@@ -63,17 +63,17 @@ pub(crate) struct Options {
     named: Vec<(&'static str, String)>,
 }
 
-impl Options {
+impl ParsedOptions {
     /// Returns the output format.
     #[must_use]
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> OutputFormat {
         self.format.unwrap_or_default()
     }
 
     /// Returns whether the output is tables and sentences, not an answer or a value for programs.
     #[must_use]
     pub(crate) fn is_for_people(&self) -> bool {
-        self.format() == Format::Table && self.field.is_none()
+        self.format() == OutputFormat::Table && self.field.is_none()
     }
 
     /// Returns the last value of an option.
@@ -107,21 +107,21 @@ impl Options {
     /// Returns the body fields of the options that were given, so that the server's defaults apply
     /// to the rest. Empty values are not list members: `-name=` alone makes an empty list.
     #[must_use]
-    pub(crate) fn fields(&self, opts: &[Opt]) -> Map<String, Value> {
-        let field = |opt: &Opt| Some((opt.field?.to_owned(), self.field_value(opt)?));
+    pub(crate) fn fields(&self, opts: &[CommandOption]) -> Map<String, Value> {
+        let field = |opt: &CommandOption| Some((opt.field?.to_owned(), self.field_value(opt)?));
         opts.iter().filter_map(field).collect()
     }
 
-    fn field_value(&self, opt: &Opt) -> Option<Value> {
+    fn field_value(&self, opt: &CommandOption) -> Option<Value> {
         let last = self.value(opt.name)?;
         let all = self.values(opt.name).filter(|value| !value.is_empty());
         Some(match opt.takes {
-            Takes::Nothing => json!(self.switch(opt.name)),
-            Takes::Text(_) => json!(last),
-            Takes::Number(_) => json!(self.number(opt.name)?),
-            Takes::List(_) => json!(all.collect::<Vec<_>>()),
-            Takes::Names(_) => json!(all.flat_map(names_in).collect::<Vec<_>>()),
-            Takes::Pairs => Value::Object(
+            OptionValue::Nothing => json!(self.switch(opt.name)),
+            OptionValue::Text(_) => json!(last),
+            OptionValue::Number(_) => json!(self.number(opt.name)?),
+            OptionValue::List(_) => json!(all.collect::<Vec<_>>()),
+            OptionValue::Names(_) => json!(all.flat_map(names_in).collect::<Vec<_>>()),
+            OptionValue::Pairs => Value::Object(
                 all.filter_map(split_pair)
                     .map(|(key, value)| (key.to_owned(), json!(value)))
                     .collect(),
@@ -131,7 +131,7 @@ impl Options {
 
     /// Returns the first of `opts` that was given an empty value, as `-name=$UNSET` does.
     #[must_use]
-    pub(crate) fn first_empty<'a>(&self, opts: &'a [Opt]) -> Option<&'a Opt> {
+    pub(crate) fn first_empty<'a>(&self, opts: &'a [CommandOption]) -> Option<&'a CommandOption> {
         opts.iter().find(|opt| self.values(opt.name).any(str::is_empty))
     }
 }
@@ -159,13 +159,14 @@ pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item
 /// An unknown option, an option without its value, or an argument that is not UTF-8.
 pub(crate) fn parse(
     called: &str,
-    known: &[Opt],
+    known: &[CommandOption],
     args: impl Iterator<Item = OsString>,
-) -> Result<Options, Problem> {
-    let wrong = |why: String| Problem::usage(format!("{why}; see `bulkhead {called} -help`"));
+) -> Result<ParsedOptions, CommandProblem> {
+    let wrong =
+        |why: String| CommandProblem::usage(format!("{why}; see `bulkhead {called} -help`"));
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     let may_wrap = known.iter().any(|opt| opt.name == WRAP_TTL.name);
-    let mut options = Options { may_wrap, ..Options::default() };
+    let mut options = ParsedOptions { may_wrap, ..ParsedOptions::default() };
     while let Some(arg) = parser.next().map_err(|error| wrong(error.to_string()))? {
         let name = match arg {
             Arg::Value(word) => {
@@ -185,17 +186,17 @@ pub(crate) fn parse(
 }
 
 fn read_option(
-    known: &[Opt],
+    known: &[CommandOption],
     name: &str,
     parser: &mut lexopt::Parser,
-    options: &mut Options,
+    options: &mut ParsedOptions,
 ) -> Result<(), String> {
     let Some(opt) = known.iter().find(|opt| opt.name == name) else {
-        let near = nearest(name, known.iter().map(|opt| opt.name));
+        let near = find_nearest(name, known.iter().map(|opt| opt.name));
         let near = near.map(|near| format!("; did you mean -{near}?")).unwrap_or_default();
         return Err(format!("there is no option -{name}{near}"));
     };
-    let value = if opt.takes == Takes::Nothing {
+    let value = if opt.takes == OptionValue::Nothing {
         parse_switch(name, parser.optional_value())?.to_string()
     } else {
         let given =
@@ -206,7 +207,7 @@ fn read_option(
         "help" => options.help = true,
         "address" => options.address = Some(value),
         "field" => options.field = Some(value),
-        "format" => options.format = Some(Format::parse(&value)?),
+        "format" => options.format = Some(OutputFormat::parse(&value)?),
         own => options.named.push((own, value)),
     }
     Ok(())
@@ -222,9 +223,9 @@ fn parse_switch(name: &str, value: Option<OsString>) -> Result<bool, String> {
 
 /// Options as parsed from a command line.
 #[cfg(test)]
-pub(crate) fn typed_for_tests(named: &[(&'static str, &str)]) -> Options {
+pub(crate) fn typed_for_tests(named: &[(&'static str, &str)]) -> ParsedOptions {
     let named = named.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Options { named, ..Options::default() }
+    ParsedOptions { named, ..ParsedOptions::default() }
 }
 
 #[cfg(test)]

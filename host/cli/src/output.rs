@@ -1,32 +1,32 @@
 //! Output of answers: tables for people, JSON and YAML for programs, single fields for shells.
 
-use crate::client::Answer;
-use crate::options::{Format, Options};
-use crate::problem::Problem;
-use crate::terminal::{visible, visible_json, visible_lines};
+use crate::client::ServerAnswer;
+use crate::options::{OutputFormat, ParsedOptions};
+use crate::problem::CommandProblem;
+use crate::terminal::{escape_controls, visible_json, visible_lines};
 use crate::yaml;
 use bulkhead_wire::duration;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
 /// The rows of a table: key and value.
-pub(crate) type Rows = Vec<(String, Value)>;
+pub(crate) type TableRows = Vec<(String, Value)>;
 
 /// Renders the answer as `options` request.
 ///
 /// # Errors
 /// A field that is not in the answer.
 pub(crate) fn render(
-    answer: &Answer,
-    options: &Options,
+    answer: &ServerAnswer,
+    options: &ParsedOptions,
     terminal: bool,
-) -> Result<String, Problem> {
+) -> Result<String, CommandProblem> {
     let rows = rows(&answer.body);
     if let Some(name) = &options.field {
         return field(&rows, name, &answer.body, (options.format(), terminal));
     }
     Ok(match options.format() {
-        Format::Table => table(&rows),
+        OutputFormat::Table => table(&rows),
         format => document(format, &answer.body),
     })
 }
@@ -34,12 +34,14 @@ pub(crate) fn render(
 /// Renders a value for programs, with a final line break. A table has no form of its own here and
 /// is JSON.
 #[must_use]
-pub(crate) fn document(format: Format, value: &Value) -> String {
+pub(crate) fn document(format: OutputFormat, value: &Value) -> String {
     // `{:#}` is the pretty format and cannot fail, unlike the serialiser.
     match format {
-        Format::Table | Format::Json => format!("{}\n", visible_json(&format!("{value:#}"))),
-        Format::Yaml => visible_json(&yaml::document(value)),
-        Format::Raw => format!("{}\n", visible_json(&value.to_string())),
+        OutputFormat::Table | OutputFormat::Json => {
+            format!("{}\n", visible_json(&format!("{value:#}")))
+        }
+        OutputFormat::Yaml => visible_json(&yaml::document(value)),
+        OutputFormat::Raw => format!("{}\n", visible_json(&value.to_string())),
     }
 }
 
@@ -51,21 +53,21 @@ pub(crate) fn names(names: &[Value]) -> String {
 }
 
 /// Returns the server's warnings, escaped for a terminal.
-pub(crate) fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
+pub(crate) fn warnings(answer: &ServerAnswer) -> impl Iterator<Item = String> {
     let listed = answer.body.get("warnings").and_then(Value::as_array).into_iter().flatten();
-    listed.filter_map(Value::as_str).map(visible)
+    listed.filter_map(Value::as_str).map(escape_controls)
 }
 
 /// Returns the rows for an answer's table. An answer without an envelope is its own data.
 #[must_use]
-pub(crate) fn rows(body: &Value) -> Rows {
+pub(crate) fn rows(body: &Value) -> TableRows {
     let Some(object) = body.as_object() else {
         return Vec::new();
     };
     if !object.contains_key("request_id") {
-        return pairs(object);
+        return object_rows(object);
     }
-    let mut rows = Rows::new();
+    let mut rows = TableRows::new();
     if let Some(wrapping) = body.get("wrap_info").and_then(Value::as_object) {
         rows.extend(wrapping_rows(wrapping));
     }
@@ -81,11 +83,11 @@ pub(crate) fn rows(body: &Value) -> Rows {
             rows.push((shown.to_owned(), body.get(name).cloned().unwrap_or_default()));
         }
     }
-    rows.extend(body.get("data").and_then(Value::as_object).map(pairs).unwrap_or_default());
+    rows.extend(body.get("data").and_then(Value::as_object).map(object_rows).unwrap_or_default());
     rows
 }
 
-fn pairs(object: &Map<String, Value>) -> Rows {
+fn object_rows(object: &Map<String, Value>) -> TableRows {
     object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -96,7 +98,7 @@ pub(crate) fn is_wrapped(body: &Value) -> bool {
 }
 
 /// Returns the rows of a wrapping token, with the row names that Vault's commands print.
-fn wrapping_rows(wrapping: &Map<String, Value>) -> Rows {
+fn wrapping_rows(wrapping: &Map<String, Value>) -> TableRows {
     let parts = [
         ("wrapping_token", "token"),
         ("wrapping_accessor", "accessor"),
@@ -110,7 +112,7 @@ fn wrapping_rows(wrapping: &Map<String, Value>) -> Rows {
 }
 
 /// Returns the rows of a token, with the row names that Vault's commands print.
-fn token_rows(auth: &Map<String, Value>) -> Rows {
+fn token_rows(auth: &Map<String, Value>) -> TableRows {
     let parts = [
         ("token", "client_token"),
         ("token_accessor", "accessor"),
@@ -131,19 +133,19 @@ fn token_rows(auth: &Map<String, Value>) -> Rows {
 /// Renders a single field. Piped, the output is the exact value without a line break, for use in a
 /// shell; on a terminal, control characters are escaped.
 fn field(
-    rows: &Rows,
+    rows: &TableRows,
     name: &str,
     body: &Value,
-    (format, terminal): (Format, bool),
-) -> Result<String, Problem> {
+    (format, terminal): (OutputFormat, bool),
+) -> Result<String, CommandProblem> {
     let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let Some(value) = row.or_else(|| body.get(name)) else {
         let known: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
         let message =
             format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
-        return Err(Problem { code: 1, message });
+        return Err(CommandProblem { code: 1, message });
     };
-    if matches!(format, Format::Json | Format::Yaml) {
+    if matches!(format, OutputFormat::Json | OutputFormat::Yaml) {
         return Ok(document(format, value));
     }
     let text = text(value);
@@ -152,7 +154,7 @@ fn field(
 
 /// Renders a table of keys and values with its heading.
 #[must_use]
-pub(crate) fn table(rows: &Rows) -> String {
+pub(crate) fn table(rows: &TableRows) -> String {
     let shown = |name: &str, value: &Value| {
         if matches!(name, "lease_duration" | "token_duration" | "wrapping_token_ttl") {
             span(value)
@@ -173,7 +175,7 @@ pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
         heads.iter().map(|head| (*head).to_owned()).collect(),
         heads.iter().map(|head| "-".repeat(head.chars().count())).collect(),
     ];
-    lines.extend(rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()));
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| escape_controls(cell)).collect()));
     let width = |index: usize| {
         lines.iter().filter_map(|line| line.get(index)).map(|cell| cell.chars().count()).max()
     };
@@ -209,7 +211,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn credential() -> Answer {
+    fn credential() -> ServerAnswer {
         let body = json!({
             "request_id": "r", "mount_type": "database", "auth": null, "wrap_info": null,
             "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
@@ -218,11 +220,11 @@ mod tests {
             },
             "warnings": ["take\u{7} care"],
         });
-        Answer { status: 200, body }
+        ServerAnswer { status: 200, body }
     }
 
-    fn asked(field: Option<&str>, format: Format) -> Options {
-        let mut options = Options::default();
+    fn asked(field: Option<&str>, format: OutputFormat) -> ParsedOptions {
+        let mut options = ParsedOptions::default();
         options.field = field.map(str::to_owned);
         options.format = Some(format);
         options
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_table_has_the_lease_first_and_no_line_that_the_server_forged() {
-        let text = render(&credential(), &asked(None, Format::Table), true).unwrap();
+        let text = render(&credential(), &asked(None, OutputFormat::Table), true).unwrap();
         let expected = "\
 Key                Value
 ---                -----
@@ -247,7 +249,7 @@ username           v-x
 
     #[test]
     fn json_is_the_whole_answer() {
-        let text = render(&credential(), &asked(None, Format::Json), true).unwrap();
+        let text = render(&credential(), &asked(None, OutputFormat::Json), true).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), credential().body);
         assert!(text.ends_with("}\n") && !text.contains('\u{1b}'));
     }
@@ -255,7 +257,7 @@ username           v-x
     #[test]
     fn a_field_is_exact_in_a_pipe_and_harmless_on_a_terminal() {
         let field = |name: &str, terminal| {
-            render(&credential(), &asked(Some(name), Format::Table), terminal)
+            render(&credential(), &asked(Some(name), OutputFormat::Table), terminal)
         };
         assert_eq!(field("password", false).unwrap(), "p\u{1b}[2J\nq");
         assert_eq!(field("password", true).unwrap(), "p\\u{1b}[2J\nq\n");
@@ -276,23 +278,26 @@ username           v-x
             "token_policies": ["default"], "policies": ["default"], "metadata": null,
             "orphan": false,
         });
-        let answer = Answer {
+        let answer = ServerAnswer {
             status: 200,
             body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}),
         };
-        let table = render(&answer, &asked(None, Format::Table), false).unwrap();
+        let table = render(&answer, &asked(None, OutputFormat::Table), false).unwrap();
         assert!(
             table.contains("\ntoken              bhs.t\n")
                 && table.contains("\ntoken_duration     1d\n"),
             "{table}"
         );
-        assert_eq!(render(&answer, &asked(Some("token"), Format::Table), false).unwrap(), "bhs.t");
+        assert_eq!(
+            render(&answer, &asked(Some("token"), OutputFormat::Table), false).unwrap(),
+            "bhs.t"
+        );
     }
 
     #[test]
     fn a_bare_answer_is_its_own_data() {
-        let answer = Answer { status: 200, body: json!({"sealed": false, "version": "1"}) };
-        let table = render(&answer, &asked(None, Format::Table), false).unwrap();
+        let answer = ServerAnswer { status: 200, body: json!({"sealed": false, "version": "1"}) };
+        let table = render(&answer, &asked(None, OutputFormat::Table), false).unwrap();
         assert_eq!(table, "Key        Value\n---        -----\nsealed     false\nversion    1\n");
     }
 

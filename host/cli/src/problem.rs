@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An error message for standard error, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct CommandProblem {
     /// 0: the message is the output that was asked for. 1: refused or failed by the server. 2:
     /// wrong usage, server not reachable, or nothing at a path (decision P16).
     pub(crate) code: u8,
@@ -12,7 +12,7 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-impl Problem {
+impl CommandProblem {
     /// An unusable command line, file or environment variable.
     pub(crate) fn usage(why: impl fmt::Display) -> Self {
         Self { code: 2, message: format!("Error: {why}") }

@@ -1,20 +1,20 @@
 //! Words for an answer other than 2xx: the server's reasons, and the command that helps.
 
-use crate::client::{Answer, Server};
+use crate::client::{ServerAddress, ServerAnswer};
 use serde_json::Value;
 
 /// Facts about a refused request that the answer does not tell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
+pub(crate) struct RefusalContext {
     /// The token of the request.
-    pub(crate) access: Access,
+    pub(crate) access: TokenSource,
     /// The server has keys and data. `None`: unknown.
     pub(crate) is_initialised: Option<bool>,
 }
 
 /// The token of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum TokenSource {
     /// The request had a token.
     Token,
     /// The caller has no token.
@@ -24,30 +24,34 @@ pub(crate) enum Access {
 }
 
 /// Whether the answer says that the server is sealed.
-pub(crate) fn is_sealed(answer: &Answer) -> bool {
+pub(crate) fn is_sealed(answer: &ServerAnswer) -> bool {
     answer.status == 503 && errors(answer).iter().any(|error| error.contains("sealed"))
 }
 
 /// Describes the answer, and names the next command where one helps.
-pub(crate) fn describe(answer: &Answer, server: &Server, circumstances: Circumstances) -> String {
+pub(crate) fn describe(
+    answer: &ServerAnswer,
+    server: &ServerAddress,
+    circumstances: RefusalContext,
+) -> String {
     let reason = match (answer.status, errors(answer).as_slice()) {
         (404, []) => "nothing exists at this path (404)".to_owned(),
         (status, []) => format!("{server} answered {status} without saying why"),
         (status, [only]) => format!("{only} ({status})"),
         (status, several) => format!("{server} answered {status}:\n  {}", several.join("\n  ")),
     };
-    match next(answer, circumstances) {
+    match next_command(answer, circumstances) {
         Some(next) => format!("{reason}\nNext: {next}"),
         None => reason,
     }
 }
 
-fn errors(answer: &Answer) -> Vec<&str> {
+fn errors(answer: &ServerAnswer) -> Vec<&str> {
     let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
     listed.filter_map(Value::as_str).collect()
 }
 
-fn next(answer: &Answer, circumstances: Circumstances) -> Option<&'static str> {
+fn next_command(answer: &ServerAnswer, circumstances: RefusalContext) -> Option<&'static str> {
     if is_sealed(answer) {
         return Some(match circumstances.is_initialised {
             Some(false) => {
@@ -58,11 +62,11 @@ fn next(answer: &Answer, circumstances: Circumstances) -> Option<&'static str> {
     }
     let mentions = |words: &str| errors(answer).iter().any(|error| error.contains(words));
     match answer.status {
-        401 | 403 if circumstances.access == Access::Missing => {
+        401 | 403 if circumstances.access == TokenSource::Missing => {
             Some("bulkhead login    # you have no token; BULKHEAD_TOKEN sets one, too")
         }
         // The server answers so for a path that no auth method serves.
-        403 if circumstances.access == Access::Login && mentions("needs a token") => {
+        403 if circumstances.access == TokenSource::Login && mentions("needs a token") => {
             Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
         }
         400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
@@ -78,15 +82,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn described(status: u16, error: &str, circumstances: Circumstances) -> String {
-        let answer = Answer { status, body: json!({ "errors": [error] }) };
-        describe(&answer, &Server::parse("http://a:1").unwrap(), circumstances)
+    fn described(status: u16, error: &str, circumstances: RefusalContext) -> String {
+        let answer = ServerAnswer { status, body: json!({ "errors": [error] }) };
+        describe(&answer, &ServerAddress::parse("http://a:1").unwrap(), circumstances)
     }
 
     #[test]
     fn a_refusal_names_the_next_command() {
-        let of = |access, is_initialised| Circumstances { access, is_initialised };
-        use Access::{Login, Missing, Token};
+        let of = |access, is_initialised| RefusalContext { access, is_initialised };
+        use TokenSource::{Login, Missing, Token};
         for (status, error, circumstances, next) in [
             (403, "permission denied", of(Missing, None), Some("bulkhead login")),
             (403, "permission denied", of(Token, None), None),

@@ -2,17 +2,17 @@
 
 mod requests;
 
-pub(crate) use requests::Identity;
+pub(crate) use requests::RequestIdentity;
 
-use crate::client::{Answer, Header, Server};
+use crate::client::{ExtraHeader, ServerAddress, ServerAnswer};
 use crate::input;
-use crate::io::Io;
+use crate::io::CommandIo;
 use crate::keyboard;
-use crate::options::{Format, Options};
+use crate::options::{OutputFormat, ParsedOptions};
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::settings;
-use crate::tls::Trust;
+use crate::tls::TlsTrust;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -21,12 +21,12 @@ use std::path::PathBuf;
 /// The environment of a running command.
 pub(crate) struct Session<'a, 'io> {
     /// The parsed command line.
-    pub(crate) options: Options,
-    misuse: Problem,
-    server: Server,
-    trust: Trust,
-    headers: Vec<Header>,
-    io: &'a mut Io<'io>,
+    pub(crate) options: ParsedOptions,
+    misuse: CommandProblem,
+    server: ServerAddress,
+    trust: TlsTrust,
+    headers: Vec<ExtraHeader>,
+    io: &'a mut CommandIo<'io>,
 }
 
 impl<'a, 'io> Session<'a, 'io> {
@@ -36,17 +36,18 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// An invalid address, format, header or TLS setting.
     pub(crate) fn new(
-        misuse: Problem,
-        mut options: Options,
-        io: &'a mut Io<'io>,
-    ) -> Result<Self, Problem> {
+        misuse: CommandProblem,
+        mut options: ParsedOptions,
+        io: &'a mut CommandIo<'io>,
+    ) -> Result<Self, CommandProblem> {
         settings::refuse_namespace(&options)?;
         options.format = Some(settings::format(&options, io.env)?);
         let mut headers = settings::headers(&options)?;
         headers.extend(settings::wrapping(&options, io.env)?);
         let server = settings::server(options.address.as_deref(), io.env)?;
-        let trust = settings::trust(&options, io.env)?;
-        if trust.skip_verify && matches!(server, Server::Network { is_encrypted: true, .. }) {
+        let trust = settings::read_trust(&options, io.env)?;
+        if trust.skip_verify && matches!(server, ServerAddress::Network { is_encrypted: true, .. })
+        {
             // If standard error is closed, the warning has no reader.
             let warning = "warning: the server's certificate is not checked (-tls-skip-verify)";
             writeln!(io.stderr, "{warning}").unwrap_or_default();
@@ -58,19 +59,19 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// Another number of arguments.
-    pub(crate) fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
-        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.misuse())
+    pub(crate) fn words<const N: usize>(&self) -> Result<[String; N], CommandProblem> {
+        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.usage_problem())
     }
 
     /// Returns the only argument, if present.
     ///
     /// # Errors
     /// More than 1 argument.
-    pub(crate) fn at_most_one_word(&self) -> Result<Option<String>, Problem> {
+    pub(crate) fn at_most_one_word(&self) -> Result<Option<String>, CommandProblem> {
         match self.options.words.as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(word.clone())),
-            _ => Err(self.misuse()),
+            _ => Err(self.usage_problem()),
         }
     }
 
@@ -78,14 +79,14 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// No argument.
-    pub(crate) fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
-        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.misuse())?;
+    pub(crate) fn path_and_rest(&self) -> Result<(String, Vec<String>), CommandProblem> {
+        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.usage_problem())?;
         Ok((path.trim_matches('/').to_owned(), rest.to_vec()))
     }
 
     /// Returns the problem that explains the command's usage.
     #[must_use]
-    pub(crate) fn misuse(&self) -> Problem {
+    pub(crate) fn usage_problem(&self) -> CommandProblem {
         self.misuse.clone()
     }
 
@@ -93,24 +94,27 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// See [`input::fields`].
-    pub(crate) fn fields(&mut self, words: &[String]) -> Result<Map<String, Value>, Problem> {
-        input::fields(words, self.io.stdin).map_err(Problem::usage)
+    pub(crate) fn fields(
+        &mut self,
+        words: &[String],
+    ) -> Result<Map<String, Value>, CommandProblem> {
+        input::fields(words, self.io.stdin).map_err(CommandProblem::usage)
     }
 
     /// Reads the text of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// A source that cannot be read.
-    pub(crate) fn text(&mut self, word: &str) -> Result<String, Problem> {
-        input::text(word, self.io.stdin).map_err(Problem::usage)
+    pub(crate) fn text(&mut self, word: &str) -> Result<String, CommandProblem> {
+        input::text(word, self.io.stdin).map_err(CommandProblem::usage)
     }
 
     /// Reads the bytes of a file, or of standard input for `-`.
     ///
     /// # Errors
     /// A source that cannot be read.
-    pub(crate) fn bytes(&mut self, word: &str) -> Result<Vec<u8>, Problem> {
-        input::bytes(word, self.io.stdin).map_err(Problem::usage)
+    pub(crate) fn bytes(&mut self, word: &str) -> Result<Vec<u8>, CommandProblem> {
+        input::bytes(word, self.io.stdin).map_err(CommandProblem::usage)
     }
 
     /// Reads a secret without showing it: asks at the terminal, or reads all of standard input if
@@ -118,13 +122,15 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// A terminal or standard input that cannot be read.
-    pub(crate) fn secret(&mut self, question: &str) -> Result<Secret, Problem> {
+    pub(crate) fn secret(&mut self, question: &str) -> Result<Secret, CommandProblem> {
         let Some(hide) = self.io.hide else {
             return self.text("-").map(Secret::new);
         };
         let answered = keyboard::ask(question, hide, self.io.stdin, self.io.stderr);
         answered.map_err(|error| {
-            Problem::usage(format!("the terminal cannot be asked: {error}; use standard input"))
+            CommandProblem::usage(format!(
+                "the terminal cannot be asked: {error}; use standard input"
+            ))
         })
     }
 
@@ -137,7 +143,7 @@ impl<'a, 'io> Session<'a, 'io> {
         &mut self,
         typed: Option<&str>,
         noun: &str,
-    ) -> Result<String, Problem> {
+    ) -> Result<String, CommandProblem> {
         if let Some(word) = typed.filter(|word| *word != "-") {
             return Ok(word.to_owned());
         }
@@ -145,10 +151,10 @@ impl<'a, 'io> Session<'a, 'io> {
         let mut words = given.expose().split_whitespace();
         match (words.next(), words.next()) {
             (Some(word), None) => Ok(word.to_owned()),
-            (None, _) => Err(Problem::usage(format!(
+            (None, _) => Err(CommandProblem::usage(format!(
                 "no {noun} was given; type it when asked, or give it on standard input"
             ))),
-            (Some(_), Some(_)) => Err(Problem::usage(format!(
+            (Some(_), Some(_)) => Err(CommandProblem::usage(format!(
                 "more than one word was given; give one {noun} at a time"
             ))),
         }
@@ -158,7 +164,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// A field that is not in the answer; standard output that cannot be written.
-    pub(crate) fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
+    pub(crate) fn show(&mut self, answer: &ServerAnswer) -> Result<u8, CommandProblem> {
         self.warn(answer);
         let text = output::render(answer, &self.options, self.io.terminal)?;
         self.print(&text)
@@ -168,7 +174,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub(crate) fn show_rows(&mut self, answer: &Answer, rows: output::Rows) -> Result<u8, Problem> {
+    pub(crate) fn show_rows(
+        &mut self,
+        answer: &ServerAnswer,
+        rows: output::TableRows,
+    ) -> Result<u8, CommandProblem> {
         if !self.options.is_for_people() || output::is_wrapped(&answer.body) {
             return self.show(answer);
         }
@@ -182,17 +192,17 @@ impl<'a, 'io> Session<'a, 'io> {
     /// As [`Self::show`].
     pub(crate) fn show_part(
         &mut self,
-        answer: &Answer,
+        answer: &ServerAnswer,
         part: &Value,
         text: &str,
-    ) -> Result<u8, Problem> {
+    ) -> Result<u8, CommandProblem> {
         if self.options.field.is_some() || output::is_wrapped(&answer.body) {
             return self.show(answer);
         }
         self.warn(answer);
         match self.options.format() {
-            Format::Table => self.print(text),
-            Format::Raw => self.print(&output::document(Format::Raw, &answer.body)),
+            OutputFormat::Table => self.print(text),
+            OutputFormat::Raw => self.print(&output::document(OutputFormat::Raw, &answer.body)),
             format => self.print(&output::document(format, part)),
         }
     }
@@ -201,7 +211,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub(crate) fn show_text(&mut self, answer: &Answer, text: &str) -> Result<u8, Problem> {
+    pub(crate) fn show_text(
+        &mut self,
+        answer: &ServerAnswer,
+        text: &str,
+    ) -> Result<u8, CommandProblem> {
         self.warn(answer);
         self.print(text)
     }
@@ -210,7 +224,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub(crate) fn show_or(&mut self, answer: &Answer, done: &str) -> Result<u8, Problem> {
+    pub(crate) fn show_or(
+        &mut self,
+        answer: &ServerAnswer,
+        done: &str,
+    ) -> Result<u8, CommandProblem> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
@@ -222,8 +240,8 @@ impl<'a, 'io> Session<'a, 'io> {
     }
 
     /// Prints the server's warnings in table format. Programs find the warnings in the answer.
-    fn warn(&mut self, answer: &Answer) {
-        if self.options.format() == Format::Table {
+    fn warn(&mut self, answer: &ServerAnswer) {
+        if self.options.format() == OutputFormat::Table {
             for warning in output::warnings(answer) {
                 self.note(&format!("warning: {warning}"));
             }
@@ -234,7 +252,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// See [`settings::store_token`].
-    pub(crate) fn store_token(&self, token: &Secret) -> Result<PathBuf, Problem> {
+    pub(crate) fn store_token(&self, token: &Secret) -> Result<PathBuf, CommandProblem> {
         settings::store_token(token, self.io.env)
     }
 
@@ -248,7 +266,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// See [`settings::token`].
-    pub(crate) fn token(&self) -> Result<Option<Secret>, Problem> {
+    pub(crate) fn token(&self) -> Result<Option<Secret>, CommandProblem> {
         settings::token(self.io.env)
     }
 
@@ -263,7 +281,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// Prints a note on standard error.
     pub(crate) fn note(&mut self, text: &str) {
         // A closed standard error must not suppress the answer.
-        writeln!(self.io.stderr, "{}", crate::terminal::visible(text)).unwrap_or_default();
+        writeln!(self.io.stderr, "{}", crate::terminal::escape_controls(text)).unwrap_or_default();
     }
 
     /// Prints `done` in table format. For programs nothing is printed: programs read the exit
@@ -271,17 +289,17 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// Standard output that cannot be written; a requested field, because the answer is empty.
-    pub(crate) fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
+    pub(crate) fn confirm(&mut self, done: &str) -> Result<u8, CommandProblem> {
         if let Some(field) = &self.options.field {
-            return Err(Problem {
+            return Err(CommandProblem {
                 code: 1,
                 message: format!("Error: the answer has no field {field:?}: it is empty"),
             });
         }
-        if self.options.format() != Format::Table {
+        if self.options.format() != OutputFormat::Table {
             return Ok(0);
         }
-        let line = format!("{}\n", crate::terminal::visible(done));
+        let line = format!("{}\n", crate::terminal::escape_controls(done));
         self.print(&line)
     }
 
@@ -289,10 +307,10 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// Standard output that cannot be written.
-    pub(crate) fn print(&mut self, text: &str) -> Result<u8, Problem> {
+    pub(crate) fn print(&mut self, text: &str) -> Result<u8, CommandProblem> {
         let written =
             self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
-        written.map_err(Problem::unwritable)?;
+        written.map_err(CommandProblem::unwritable)?;
         Ok(0)
     }
 }

@@ -1,11 +1,11 @@
 //! Settings of the client: server, TLS, namespace and token. The order is options, `BULKHEAD_`
 //! variables, `VAULT_` variables, token file.
 
-use crate::client::{Header, Server};
+use crate::client::{ExtraHeader, ServerAddress};
 use crate::option::split_pair;
-use crate::options::{Format, Options, WRAP_TTL};
-use crate::problem::Problem;
-use crate::tls::Trust;
+use crate::options::{OutputFormat, ParsedOptions, WRAP_TTL};
+use crate::problem::CommandProblem;
+use crate::tls::TlsTrust;
 use crate::token_file;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{HeaderName, HeaderValue};
@@ -19,19 +19,22 @@ const OWN_HEADERS: [&str; 4] = ["x-vault-token", "authorization", "host", "conte
 pub(crate) const WRAP_HEADER: &str = "x-vault-wrap-ttl";
 
 /// A lookup of an environment variable.
-pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(crate) type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Returns the server of `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR`; otherwise the default address
 /// on this machine.
 ///
 /// # Errors
 /// An invalid address.
-pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
+pub(crate) fn server(
+    option: Option<&str>,
+    env: EnvironmentLookup<'_>,
+) -> Result<ServerAddress, CommandProblem> {
     let address = match option {
         Some(address) => address.to_owned(),
         None => read_variable(env, "ADDR")?.unwrap_or_else(|| "http://127.0.0.1:8200".to_owned()),
     };
-    Server::parse(&address).map_err(Problem::usage)
+    ServerAddress::parse(&address).map_err(CommandProblem::usage)
 }
 
 /// Returns the TLS settings from the options or the variables `BULKHEAD_CACERT`, `BULKHEAD_CAPATH`,
@@ -40,7 +43,10 @@ pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Probl
 ///
 /// # Errors
 /// A value that is not UTF-8 or not valid.
-pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
+pub(crate) fn read_trust(
+    options: &ParsedOptions,
+    env: EnvironmentLookup<'_>,
+) -> Result<TlsTrust, CommandProblem> {
     let given = |option, variable| match options.value(option) {
         Some(typed) => Ok(Some(typed.to_owned()).filter(|typed| !typed.is_empty())),
         None => read_variable(env, variable),
@@ -50,12 +56,12 @@ pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
         None | Some("false" | "False" | "FALSE" | "f" | "F" | "0") => false,
         Some("true" | "True" | "TRUE" | "t" | "T" | "1") => true,
         Some(other) => {
-            return Err(Problem::usage(format!(
+            return Err(CommandProblem::usage(format!(
                 "BULKHEAD_SKIP_VERIFY (or VAULT_SKIP_VERIFY) is true or false, and not {other:?}"
             )));
         }
     };
-    Ok(Trust {
+    Ok(TlsTrust {
         ca_file: path("ca-cert", "CACERT")?,
         ca_folder: path("ca-path", "CAPATH")?,
         client_certificate: path("client-cert", "CLIENT_CERT")?,
@@ -69,7 +75,7 @@ pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
 ///
 /// # Errors
 /// A value that is not UTF-8.
-pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
+pub(crate) fn namespace(env: EnvironmentLookup<'_>) -> Result<Option<String>, CommandProblem> {
     read_variable(env, "NAMESPACE")
 }
 
@@ -78,14 +84,18 @@ pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
 ///
 /// # Errors
 /// A value that cannot stand in a header.
-pub(crate) fn wrapping(options: &Options, env: Env<'_>) -> Result<Option<Header>, Problem> {
+pub(crate) fn wrapping(
+    options: &ParsedOptions,
+    env: EnvironmentLookup<'_>,
+) -> Result<Option<ExtraHeader>, CommandProblem> {
     let time = match options.value(WRAP_TTL.name) {
         Some(typed) => Some(typed.to_owned()).filter(|typed| !typed.is_empty()),
         None if options.may_wrap => read_variable(env, "WRAP_TTL")?,
         None => None,
     };
     let value = time.map(|time| HeaderValue::from_str(&time)).transpose();
-    let value = value.map_err(|_| Problem::usage("the wrapping time cannot stand in a header"))?;
+    let value =
+        value.map_err(|_| CommandProblem::usage("the wrapping time cannot stand in a header"))?;
     Ok(value.map(|value| (HeaderName::from_static(WRAP_HEADER), value)))
 }
 
@@ -93,7 +103,7 @@ pub(crate) fn wrapping(options: &Options, env: Env<'_>) -> Result<Option<Header>
 ///
 /// # Errors
 /// A token file that others can access or that cannot be read; an invalid token.
-pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
+pub(crate) fn token(env: EnvironmentLookup<'_>) -> Result<Option<Secret>, CommandProblem> {
     if let Some(token) = read_variable(env, "TOKEN")? {
         return check_token(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
     }
@@ -103,7 +113,7 @@ pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
 }
 
 /// Returns the home directory.
-fn home(env: Env<'_>) -> Option<PathBuf> {
+fn home(env: EnvironmentLookup<'_>) -> Option<PathBuf> {
     env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
@@ -111,15 +121,18 @@ fn home(env: Env<'_>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// No home directory; a file that cannot be written.
-pub(crate) fn store_token(token: &Secret, env: Env<'_>) -> Result<PathBuf, Problem> {
+pub(crate) fn store_token(
+    token: &Secret,
+    env: EnvironmentLookup<'_>,
+) -> Result<PathBuf, CommandProblem> {
     let home = home(env).ok_or_else(|| {
-        Problem::usage("HOME is not set, so the token has no place; give -no-store")
+        CommandProblem::usage("HOME is not set, so the token has no place; give -no-store")
     })?;
     token_file::store(&home, token)
 }
 
 /// Returns the variable that overrides the stored token, if one is set.
-pub(crate) fn token_variable(env: Env<'_>) -> Option<&'static str> {
+pub(crate) fn token_variable(env: EnvironmentLookup<'_>) -> Option<&'static str> {
     let is_set = |name: &&str| env(name).is_some_and(|value| !value.is_empty());
     ["BULKHEAD_TOKEN", "VAULT_TOKEN"].into_iter().find(is_set)
 }
@@ -128,12 +141,17 @@ pub(crate) fn token_variable(env: Env<'_>) -> Option<&'static str> {
 ///
 /// # Errors
 /// An unknown format.
-pub(crate) fn format(options: &Options, env: Env<'_>) -> Result<Format, Problem> {
+pub(crate) fn format(
+    options: &ParsedOptions,
+    env: EnvironmentLookup<'_>,
+) -> Result<OutputFormat, CommandProblem> {
     match (options.format, read_variable(env, "FORMAT")?) {
         (Some(typed), _) => Ok(typed),
-        (None, None) => Ok(Format::Table),
-        (None, Some(name)) => Format::parse(&name).map_err(|why| {
-            Problem::usage(format!("{why}; BULKHEAD_FORMAT (or VAULT_FORMAT) sets the format"))
+        (None, None) => Ok(OutputFormat::Table),
+        (None, Some(name)) => OutputFormat::parse(&name).map_err(|why| {
+            CommandProblem::usage(format!(
+                "{why}; BULKHEAD_FORMAT (or VAULT_FORMAT) sets the format"
+            ))
         }),
     }
 }
@@ -142,15 +160,15 @@ pub(crate) fn format(options: &Options, env: Env<'_>) -> Result<Format, Problem>
 ///
 /// # Errors
 /// A text that is no header; a header that the client itself sets. The value is not repeated.
-pub(crate) fn headers(options: &Options) -> Result<Vec<Header>, Problem> {
+pub(crate) fn headers(options: &ParsedOptions) -> Result<Vec<ExtraHeader>, CommandProblem> {
     options.values("header").filter_map(split_pair).map(header).collect()
 }
 
-fn header((name, value): (&str, &str)) -> Result<Header, Problem> {
-    let invalid = || Problem::usage(format!("-header {name:?} is no header of HTTP"));
+fn header((name, value): (&str, &str)) -> Result<ExtraHeader, CommandProblem> {
+    let invalid = || CommandProblem::usage(format!("-header {name:?} is no header of HTTP"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
     if OWN_HEADERS.contains(&parsed.as_str()) {
-        return Err(Problem::usage(format!(
+        return Err(CommandProblem::usage(format!(
             "-header cannot set {name}; the token comes from `bulkhead login` or BULKHEAD_TOKEN"
         )));
     }
@@ -164,10 +182,10 @@ fn header((name, value): (&str, &str)) -> Result<Header, Problem> {
 ///
 /// # Errors
 /// A namespace other than the root.
-pub(crate) fn refuse_namespace(options: &Options) -> Result<(), Problem> {
+pub(crate) fn refuse_namespace(options: &ParsedOptions) -> Result<(), CommandProblem> {
     match options.value("namespace").map(|name| name.trim_matches('/')) {
         None | Some("" | "root") => Ok(()),
-        Some(name) => Err(Problem::usage(format!(
+        Some(name) => Err(CommandProblem::usage(format!(
             "-namespace {name:?}: this version has no namespaces; \
              give each team mounts and policies of its own, and leave -namespace out"
         ))),
@@ -176,24 +194,24 @@ pub(crate) fn refuse_namespace(options: &Options) -> Result<(), Problem> {
 
 /// Reads a variable. `BULKHEAD_x` takes precedence over `VAULT_x` (decision P16). An empty variable
 /// counts as unset.
-fn read_variable(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
+fn read_variable(env: EnvironmentLookup<'_>, name: &str) -> Result<Option<String>, CommandProblem> {
     for prefix in ["BULKHEAD", "VAULT"] {
         let variable = format!("{prefix}_{name}");
         if let Some(value) = env(&variable).filter(|value| !value.is_empty()) {
             let text = value.into_string();
-            return text
-                .map(Some)
-                .map_err(|_| Problem::usage(format!("the value of {variable} is not UTF-8")));
+            return text.map(Some).map_err(|_| {
+                CommandProblem::usage(format!("the value of {variable} is not UTF-8"))
+            });
         }
     }
     Ok(None)
 }
 
-fn check_token(text: String, origin: &str) -> Result<Secret, Problem> {
+fn check_token(text: String, origin: &str) -> Result<Secret, CommandProblem> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Secret::new(text));
     }
-    Err(Problem::usage(format!(
+    Err(CommandProblem::usage(format!(
         "{origin} holds no token: tokens are printable ASCII without spaces"
     )))
 }

@@ -5,11 +5,11 @@
 
 /// Escapes every control and direction character. The result is a single line.
 #[must_use]
-pub(crate) fn visible(text: &str) -> String {
+pub(crate) fn escape_controls(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Escapes as [`visible`] does, but keeps line breaks and tabs.
+/// Escapes as [`escape_controls`] does, but keeps line breaks and tabs.
 #[must_use]
 pub(crate) fn visible_lines(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))
@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn ordinary_text_of_any_language_stays() {
         for text in ["readonly", "päßwörd – 密碼 🔑", "a\\b"] {
-            assert_eq!(visible(text), text);
+            assert_eq!(escape_controls(text), text);
         }
     }
 
     #[test]
     fn escape_sequences_and_direction_marks_become_visible() {
-        assert_eq!(visible("\u{1b}[2J\u{9b}1m\u{7f}"), "\\u{1b}[2J\\u{9b}1m\\u{7f}");
-        assert_eq!(visible("a\u{202e}b\r\n\tc"), "a\\u{202e}b\\r\\n\\tc");
+        assert_eq!(escape_controls("\u{1b}[2J\u{9b}1m\u{7f}"), "\\u{1b}[2J\\u{9b}1m\\u{7f}");
+        assert_eq!(escape_controls("a\u{202e}b\r\n\tc"), "a\\u{202e}b\\r\\n\\tc");
         assert_eq!(visible_lines("a\n\tb\u{1b}"), "a\n\tb\\u{1b}");
     }
 

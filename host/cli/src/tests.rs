@@ -76,7 +76,7 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
         env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
     };
     let (terminal, hide) = (false, None);
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut stdin.as_bytes(),
         stdout: &mut out,
         stderr: &mut err,
@@ -274,7 +274,7 @@ fn keys_that_could_not_be_shown_are_reported_as_lost() {
     let (address, mut err) = (OsString::from(&canned.address), Vec::new());
     let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
     let (terminal, hide) = (false, None);
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut std::io::empty(),
         stdout: &mut Full,
         stderr: &mut err,
@@ -338,7 +338,7 @@ fn a_person_is_asked_for_the_key_and_does_not_see_it() {
     let (address, mut out, mut err) = (OsString::from(&canned.address), Vec::new(), Vec::new());
     let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
     let hide = || Ok(Box::new(()) as Box<dyn std::any::Any>);
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut &b"c0ffee\n"[..],
         stdout: &mut out,
         stderr: &mut err,

@@ -24,7 +24,7 @@ const FILE_MAX: u64 = 1 << 20;
 
 /// The TLS settings of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Trust {
+pub(crate) struct TlsTrust {
     /// File of the trusted authorities, instead of the public authorities.
     pub(crate) ca_file: Option<PathBuf>,
     /// Folder of such files; ignored if `ca_file` is set.
@@ -39,7 +39,7 @@ pub(crate) struct Trust {
     pub(crate) skip_verify: bool,
 }
 
-impl Trust {
+impl TlsTrust {
     /// Builds a connector with these settings.
     ///
     /// # Errors
@@ -50,7 +50,9 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS cannot be spoken: {error}"))?;
         let builder = if self.skip_verify {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyVerifier(provider)))
         } else {
             builder.with_root_certificates(self.roots()?)
         };
@@ -241,9 +243,9 @@ fn read(file: &Path) -> Result<(Vec<u8>, u32), String> {
 /// A verifier that accepts every certificate. Signatures are still verified, so that the server
 /// must hold the certificate's key.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AcceptAnyVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -284,7 +286,7 @@ impl ServerCertVerifier for Anyone {
 mod tests {
     use super::*;
 
-    fn problem(trust: Trust) -> String {
+    fn problem(trust: TlsTrust) -> String {
         trust.connector().err().expect("this cannot be used")
     }
 
@@ -293,26 +295,27 @@ mod tests {
         let file = std::env::temp_dir().join(format!("bulkhead-cli-tls-{}", std::process::id()));
         std::fs::write(&file, "nothing").unwrap();
         let path = || Some(file.clone());
-        let empty = problem(Trust { ca_file: path(), ..Trust::default() });
+        let empty = problem(TlsTrust { ca_file: path(), ..TlsTrust::default() });
         assert!(empty.contains("holds no certificate"), "{empty}");
         let nowhere = Some(PathBuf::from("/nonexistent/ca.pem"));
-        let absent = problem(Trust { ca_file: nowhere.clone(), ..Trust::default() });
+        let absent = problem(TlsTrust { ca_file: nowhere.clone(), ..TlsTrust::default() });
         assert!(absent.starts_with("cannot read /nonexistent/ca.pem: "), "{absent}");
-        let absent = problem(Trust { ca_folder: nowhere, ..Trust::default() });
+        let absent = problem(TlsTrust { ca_folder: nowhere, ..TlsTrust::default() });
         assert!(absent.starts_with("cannot read the folder"), "{absent}");
-        let half = problem(Trust { client_certificate: path(), ..Trust::default() });
+        let half = problem(TlsTrust { client_certificate: path(), ..TlsTrust::default() });
         assert!(half.contains("-client-key"), "{half}");
-        let half = problem(Trust { client_key: path(), ..Trust::default() });
+        let half = problem(TlsTrust { client_key: path(), ..TlsTrust::default() });
         assert!(half.contains("-client-cert"), "{half}");
         std::fs::remove_file(&file).unwrap();
     }
 
     #[test]
     fn the_name_is_the_addresss_unless_another_one_is_set() {
-        let name = |trust: &Trust, host| trust.name_of(host).map(|name| name.to_str().into_owned());
-        assert_eq!(name(&Trust::default(), "[::1]"), Ok("::1".to_owned()));
-        let trust = Trust { server_name: Some("a.example".to_owned()), ..Trust::default() };
+        let name =
+            |trust: &TlsTrust, host| trust.name_of(host).map(|name| name.to_str().into_owned());
+        assert_eq!(name(&TlsTrust::default(), "[::1]"), Ok("::1".to_owned()));
+        let trust = TlsTrust { server_name: Some("a.example".to_owned()), ..TlsTrust::default() };
         assert_eq!(name(&trust, "127.0.0.1"), Ok("a.example".to_owned()));
-        assert!(name(&Trust::default(), "a b").unwrap_err().contains("-tls-server-name"));
+        assert!(name(&TlsTrust::default(), "a b").unwrap_err().contains("-tls-server-name"));
     }
 }

@@ -3,7 +3,7 @@
 //! Prevents a token that other users of the machine can read: a new file is closed to them from
 //! the start, and an open file is refused.
 
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use bulkhead_wire::secret::Secret;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,10 +11,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The file that `login` writes.
-const OURS: &str = ".bulkhead-token";
+const TOKEN_FILE_NAME: &str = ".bulkhead-token";
 
 /// The files that are read, the first one that exists. The second one is Vault's.
-const READ: [&str; 2] = [OURS, ".vault-token"];
+const READ: [&str; 2] = [TOKEN_FILE_NAME, ".vault-token"];
 
 /// Maximum number of bytes read from a token file.
 const BYTES_MAX: u64 = 8 * 1024;
@@ -23,7 +23,7 @@ const BYTES_MAX: u64 = 8 * 1024;
 ///
 /// # Errors
 /// A file that others can access or that cannot be read.
-pub(crate) fn read(home: &Path) -> Result<Option<(String, PathBuf)>, Problem> {
+pub(crate) fn read(home: &Path) -> Result<Option<(String, PathBuf)>, CommandProblem> {
     for name in READ {
         let path = home.join(name);
         if let Some(text) = read_file(&path)? {
@@ -33,9 +33,10 @@ pub(crate) fn read(home: &Path) -> Result<Option<(String, PathBuf)>, Problem> {
     Ok(None)
 }
 
-fn read_file(path: &Path) -> Result<Option<String>, Problem> {
-    let unreadable =
-        |error: io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
+fn read_file(path: &Path) -> Result<Option<String>, CommandProblem> {
+    let unreadable = |error: io::Error| {
+        CommandProblem::usage(format!("cannot read {}: {error}", path.display()))
+    };
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -44,7 +45,7 @@ fn read_file(path: &Path) -> Result<Option<String>, Problem> {
     // The mode comes from the open file, so that the checked file is the file that is read.
     let mode = file.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 {
-        return Err(Problem::usage(format!(
+        return Err(CommandProblem::usage(format!(
             "{path} may be read by others (mode {mode:04o}); its token may be known: \
              replace it, then run chmod 600 {path}",
             path = path.display(),
@@ -60,14 +61,14 @@ fn read_file(path: &Path) -> Result<Option<String>, Problem> {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub(crate) fn store(home: &Path, token: &Secret) -> Result<PathBuf, Problem> {
-    let path = home.join(OURS);
-    let new = home.join(format!("{OURS}.{}", std::process::id()));
+pub(crate) fn store(home: &Path, token: &Secret) -> Result<PathBuf, CommandProblem> {
+    let path = home.join(TOKEN_FILE_NAME);
+    let new = home.join(format!("{TOKEN_FILE_NAME}.{}", std::process::id()));
     let written = write_new(&new, token.expose()).and_then(|()| fs::rename(&new, &path));
     written.map_err(|error| {
         // The cause is the error that is reported; the new file may not exist.
         fs::remove_file(&new).unwrap_or_default();
-        Problem::usage(format!(
+        CommandProblem::usage(format!(
             "the token cannot be stored in {}: {error}; give -no-store to log in without storing",
             path.display()
         ))

@@ -8,12 +8,12 @@ use serde_json::Value;
 /// Renders a value as a YAML document with a final line break.
 #[must_use]
 pub(crate) fn document(value: &Value) -> String {
-    let mut text = lines(value).join("\n");
+    let mut text = render_lines(value).join("\n");
     text.push('\n');
     text
 }
 
-fn lines(value: &Value) -> Vec<String> {
+fn render_lines(value: &Value) -> Vec<String> {
     match value {
         Value::Object(members) if !members.is_empty() => {
             members.iter().flat_map(|(name, value)| member(&plain_or_quoted(name), value)).collect()
@@ -28,14 +28,14 @@ fn member(name: &str, value: &Value) -> Vec<String> {
     let indent = match value {
         Value::Object(members) if !members.is_empty() => "  ",
         Value::Array(items) if !items.is_empty() => "",
-        scalar => return vec![format!("{name}: {}", lines(scalar).concat())],
+        scalar => return vec![format!("{name}: {}", render_lines(scalar).concat())],
     };
-    let below = lines(value).into_iter().map(|line| format!("{indent}{line}"));
+    let below = render_lines(value).into_iter().map(|line| format!("{indent}{line}"));
     [format!("{name}:")].into_iter().chain(below).collect()
 }
 
 fn item(value: &Value) -> Vec<String> {
-    let marked = lines(value).into_iter().enumerate().map(|(index, line)| match index {
+    let marked = render_lines(value).into_iter().enumerate().map(|(index, line)| match index {
         0 => format!("- {line}"),
         _ => format!("  {line}"),
     });

@@ -32,9 +32,9 @@ pub(crate) mod subject;
 mod unseals;
 mod writer;
 
-pub(crate) use device::{Device, Origin};
+pub(crate) use device::{AuditDevice, DeviceOrigin};
 pub(crate) use options::option_fields;
-pub(crate) use refusal::Refusal;
+pub(crate) use refusal::RefusalReason;
 pub(crate) use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
@@ -44,19 +44,19 @@ use bulkhead_access::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
-use device::Parts;
-use file::{LineFile, Place};
-use hashing::Hashing;
+use device::DeviceParts;
+use file::{AuditTarget, LineFile};
+use hashing::HashingKey;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 /// The devices in use. A request keeps the devices that exist when the request arrives.
-pub(crate) type Devices = Arc<[Arc<Device>]>;
+pub(crate) type AuditDevices = Arc<[Arc<AuditDevice>]>;
 
 /// A change of the devices that takes effect once committed.
 pub(crate) enum AuditChange {
-    Made(Arc<Device>),
+    Made(Arc<AuditDevice>),
     /// Name of the removed device.
     Removed(String),
     /// Lower-case name of a request header, and true if its value is hashed; `None` if the header
@@ -66,7 +66,7 @@ pub(crate) enum AuditChange {
 
 /// The audit of an open store.
 pub(crate) struct Audit {
-    devices: RwLock<Devices>,
+    devices: RwLock<AuditDevices>,
     /// The recorded request headers, each with true if its value is hashed.
     request_headers: RwLock<Arc<BTreeMap<String, bool>>>,
     api_directory: Option<PathBuf>,
@@ -83,7 +83,7 @@ pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
         let refused = |why: String| Failure::invalid(format!("audit device {name:?}: {why}"));
         let before = settings.devices.get(..index).unwrap_or_default();
         device.check(before).map_err(|refusal| refused(refusal.why))?;
-        let opened = LineFile::new(Place::File(file.clone()), *mode, false).reopen().await;
+        let opened = LineFile::new(AuditTarget::File(file.clone()), *mode, false).reopen().await;
         opened.map_err(|error| refused(format!("{} cannot be opened: {error}", file.display())))?;
     }
     Ok(())
@@ -110,12 +110,12 @@ impl Audit {
             log: Arc::clone(log),
         };
         for device in &settings.devices {
-            let place = Place::File(device.file.clone());
-            let hashing = Hashing::of(store, &device.name);
-            audit.add(audit.device(Parts {
+            let place = AuditTarget::File(device.file.clone());
+            let hashing = HashingKey::of(store, &device.name);
+            audit.add(audit.device(DeviceParts {
                 settings: device.clone(),
                 place,
-                origin: Origin::Configuration,
+                origin: DeviceOrigin::Configuration,
                 hashing,
             }));
         }
@@ -166,12 +166,12 @@ impl Audit {
     }
 
     /// Returns the devices in use. If the list is empty, nothing is recorded.
-    pub(crate) fn devices(&self) -> Devices {
+    pub(crate) fn devices(&self) -> AuditDevices {
         Arc::clone(&sync::read(&self.devices))
     }
 
     /// Returns the device with this name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Device>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<AuditDevice>> {
         self.devices().iter().find(|device| device.settings.name == name).map(Arc::clone)
     }
 
@@ -203,7 +203,7 @@ impl Audit {
         unit: &mut Unit,
         asked: StoredDevice,
         id: &str,
-    ) -> Result<Arc<Device>, Failure> {
+    ) -> Result<Arc<AuditDevice>, Failure> {
         let Some(directory) = &self.api_directory else {
             return Err(Failure::invalid(
                 "the API may not make audit devices on this server, because it would write files; \
@@ -228,8 +228,9 @@ impl Audit {
         }
         asked.put(unit)?;
         let file = settings.file.display().to_string();
-        let hashing = Hashing::of(store, &name);
-        let device = self.device(Parts { settings, place, origin: Origin::Api(asked), hashing });
+        let hashing = HashingKey::of(store, &name);
+        let device =
+            self.device(DeviceParts { settings, place, origin: DeviceOrigin::Api(asked), hashing });
         if !device.reopen().await || !device.prove(&subject::time(store.now()), id).await {
             return Err(Failure::invalid(format!(
                 "{file} cannot be written to; the server's log says why"
@@ -243,7 +244,10 @@ impl Audit {
     /// # Errors
     /// 400 for a device of the configuration.
     pub(crate) fn disable(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
-        if self.find(name).is_some_and(|device| matches!(device.origin, Origin::Configuration)) {
+        if self
+            .find(name)
+            .is_some_and(|device| matches!(device.origin, DeviceOrigin::Configuration))
+        {
             return Err(Failure::invalid(format!(
                 "audit device {name} is declared in the configuration; remove it there and restart \
                  the server"
@@ -289,7 +293,7 @@ impl Audit {
     }
 
     /// Adds a device, in use from the next request on.
-    fn add(&self, device: Arc<Device>) {
+    fn add(&self, device: Arc<AuditDevice>) {
         let mut devices = sync::write(&self.devices);
         *devices = devices.iter().cloned().chain([device]).collect();
     }
@@ -300,13 +304,18 @@ impl Audit {
         *devices = devices.iter().filter(|device| device.settings.name != name).cloned().collect();
     }
 
-    fn device(&self, parts: Parts) -> Arc<Device> {
-        Device::new(parts, &self.log)
+    fn device(&self, parts: DeviceParts) -> Arc<AuditDevice> {
+        AuditDevice::new(parts, &self.log)
     }
 
     /// Returns the parts of a stored device that the API made. If the record or its options are
     /// unusable, the device's first line fails with the reason.
-    fn of_stored(&self, store: &Store, name: &str, stored: Result<StoredDevice, Failure>) -> Parts {
+    fn of_stored(
+        &self,
+        store: &Store,
+        name: &str,
+        stored: Result<StoredDevice, Failure>,
+    ) -> DeviceParts {
         let blank = || StoredDevice {
             name: name.to_owned(),
             description: String::new(),
@@ -322,9 +331,9 @@ impl Audit {
         };
         let (settings, place) = read.unwrap_or_else(|why| {
             let settings = DeviceSettings::new(name, PathBuf::new());
-            (settings, Place::Nowhere(why.recorded_or_code().to_owned()))
+            (settings, AuditTarget::Nowhere(why.recorded_or_code().to_owned()))
         });
-        let origin = Origin::Api(stored.unwrap_or_else(|_| blank()));
-        Parts { settings, place, origin, hashing: Hashing::of(store, name) }
+        let origin = DeviceOrigin::Api(stored.unwrap_or_else(|_| blank()));
+        DeviceParts { settings, place, origin, hashing: HashingKey::of(store, name) }
     }
 }

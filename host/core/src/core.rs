@@ -4,24 +4,24 @@
 //! `lifecycle/open.rs`.
 
 use crate::audit::Audit;
-use crate::catalog::{Catalog, Plugin, PluginLoader, Reloads};
+use crate::catalog::{Catalog, Plugin, PluginLoader, ReloadHistory};
 use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
-use crate::mounts::{Builtin, Mount, Mounts};
-use crate::paging::Listings;
-use crate::parking::Parking;
-use crate::process::Process;
-use crate::tables::Documents;
-use bulkhead_access::background::{Background, Claims};
-use bulkhead_access::identity::Standing;
+use crate::mounts::{BuiltinMount, Mount, Mounts};
+use crate::paging::ListingSlots;
+use crate::parking::ParkedRequests;
+use crate::process::ProcessState;
+use crate::tables::DocumentCache;
+use bulkhead_access::background::{BackgroundState, Claims};
+use bulkhead_access::identity::EntityContext;
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::lockouts::Lockouts;
 use bulkhead_access::log::{Log, cause};
-use bulkhead_access::oidc::Provider;
+use bulkhead_access::oidc::OidcProvider;
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::policies::stored::Policies;
 use bulkhead_access::quotas::Quotas;
-use bulkhead_access::sealing::Sealing;
+use bulkhead_access::sealing::SealSignal;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
@@ -33,24 +33,24 @@ use tokio::task::JoinHandle;
 
 /// The unsealed service.
 pub(crate) struct Core {
-    pub(crate) process: Arc<Process>,
+    pub(crate) process: Arc<ProcessState>,
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Arc<Mounts>,
     pub(crate) policies: Policies,
-    pub(crate) oidc: Provider,
+    pub(crate) oidc: OidcProvider,
     pub(crate) audit: Audit,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) quotas: Quotas,
-    pub(crate) listings: Arc<Listings>,
-    pub(crate) parking: Parking,
+    pub(crate) listings: Arc<ListingSlots>,
+    pub(crate) parking: ParkedRequests,
     /// Outcomes of the last reloads of plugins.
-    pub(crate) reloads: Reloads,
-    pub(crate) background: Arc<Background>,
+    pub(crate) reloads: ReloadHistory,
+    pub(crate) background: Arc<BackgroundState>,
     pub(crate) claims: Arc<Claims>,
-    pub(crate) sealing: Sealing,
+    pub(crate) sealing: SealSignal,
     /// Root generation and rekeying, by a quorum of unseal keys.
     pub(crate) key_holders: KeyHolders,
     pub(crate) lifetimes: Lifetimes,
@@ -59,24 +59,24 @@ pub(crate) struct Core {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
     /// Generated documents of `sys/internal/specs/openapi`.
-    pub(crate) documents: Documents,
+    pub(crate) documents: DocumentCache,
     seal_asked: AtomicBool,
 }
 
 /// The parts needed to assemble a core; the core creates every other part.
-pub(crate) struct Parts {
-    pub(crate) process: Arc<Process>,
+pub(crate) struct CoreParts {
+    pub(crate) process: Arc<ProcessState>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Mounts,
     pub(crate) audit: Audit,
-    pub(crate) background: Arc<Background>,
+    pub(crate) background: Arc<BackgroundState>,
 }
 
 /// The access list of a token, and its entity and groups.
-pub(crate) struct Rights {
+pub(crate) struct CallerRights {
     pub(crate) acl: Arc<Acl>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: EntityContext,
 }
 
 /// The task for due work; runs from the opening of the service to the seal.
@@ -94,8 +94,8 @@ impl DueWorker {
 }
 
 impl Core {
-    pub(crate) fn assemble(parts: Parts) -> Arc<Self> {
-        let Parts { process, sandbox, catalog, mounts, audit, background } = parts;
+    pub(crate) fn assemble(parts: CoreParts) -> Arc<Self> {
+        let CoreParts { process, sandbox, catalog, mounts, audit, background } = parts;
         let (settings, mounts) = (&process.settings, Arc::new(mounts));
         Arc::new(Self {
             store: Arc::clone(&background.store),
@@ -104,13 +104,13 @@ impl Core {
             leases: Leases::new(&background, &mounts),
             mounts,
             policies: Policies::default(),
-            oidc: Provider::new(&background, [&settings.api_address, &settings.own_url]),
+            oidc: OidcProvider::new(&background, [&settings.api_address, &settings.own_url]),
             audit,
             tokens: Tokens::new(&background),
             quotas: Quotas::new(&settings.log),
-            listings: Listings::new(settings.request_timeout),
-            parking: Parking::default(),
-            reloads: Reloads::default(),
+            listings: ListingSlots::new(settings.request_timeout),
+            parking: ParkedRequests::default(),
+            reloads: ReloadHistory::default(),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),
             key_holders: KeyHolders::new(&process.directory, &background.store, &settings.log),
@@ -121,7 +121,7 @@ impl Core {
             lockouts: Lockouts::default(),
             log: Arc::clone(&settings.log),
             due_work: DueWorker::default(),
-            documents: Documents::default(),
+            documents: DocumentCache::default(),
             seal_asked: AtomicBool::new(false),
             background,
             process,
@@ -131,7 +131,7 @@ impl Core {
     /// Returns the default and maximum lifetime of tokens: the tuning of `auth/token`, or the
     /// system's.
     pub(crate) fn token_lifetimes(&self) -> Lifetimes {
-        self.mounts.builtin(Builtin::Token).settings.lifetimes(self.lifetimes)
+        self.mounts.builtin(BuiltinMount::Token).settings.lifetimes(self.lifetimes)
     }
 
     /// Returns the rights of a token: from its own policies and from the policies of its entity and
@@ -139,11 +139,11 @@ impl Core {
     ///
     /// # Errors
     /// 403 if the token's entity is disabled or deleted.
-    pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<Rights, Failure> {
-        let standing = tokens::standing(&mut self.store.begin(), token).await?;
+    pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<CallerRights, Failure> {
+        let standing = tokens::read_token_context(&mut self.store.begin(), token).await?;
         if standing.is_empty() {
             let acl = self.policies.acl(&self.store, &token.policies).await?;
-            return Ok(Rights { acl, standing });
+            return Ok(CallerRights { acl, standing });
         }
         let names = standing.policies_with(&token.policies);
         let (acl, skipped) = self.policies.acl_for(&self.store, &names, &standing.values()).await?;
@@ -151,7 +151,7 @@ impl Core {
             let policy = ("policy", skipped.policy.clone());
             self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
         }
-        Ok(Rights { acl, standing })
+        Ok(CallerRights { acl, standing })
     }
 
     /// Returns the handles for loading a plugin.

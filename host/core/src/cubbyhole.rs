@@ -4,8 +4,8 @@
 //! row key of its token. The number of values of a token is bounded, because every token with the
 //! default policy can write values.
 
-use crate::paging::{ListingText, Listings, Paging};
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use crate::paging::{ListingSlots, ListingText, Paging};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::stored;
@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Maximum number of values of a token.
-const MOST: u32 = 1_024;
+const MAX_TOKEN_VALUES: u32 = 1_024;
 
 /// The fields written to a path.
 #[derive(Serialize, Deserialize)]
-struct Fields {
+struct CubbyholeFields {
     data: Map<String, Value>,
 }
 
-stored!(Fields, "cubbyhole", reads_stored_cubbyholes);
+stored!(CubbyholeFields, "cubbyhole", reads_stored_cubbyholes);
 
 fn prefix(token: &str) -> String {
     format!("cubbyhole/{token}/")
@@ -44,7 +44,7 @@ pub(crate) async fn read(
     path: &str,
 ) -> Result<Option<Map<String, Value>>, Failure> {
     let Some(record) = unit.get(&address(token, path)).await? else { return Ok(None) };
-    let fields = Fields::from_bytes(&record.body);
+    let fields = CubbyholeFields::from_bytes(&record.body);
     fields.map(|fields| Some(fields.data)).map_err(|unreadable| unreadable.of("a cubbyhole"))
 }
 
@@ -60,16 +60,16 @@ pub(crate) async fn put(
 ) -> Result<(), Failure> {
     let address = address(token, path);
     if unit.get(&address).await?.is_none() {
-        let keys = unit.keys(Space::Core, &prefix(token), "", MOST).await?;
-        if u32::try_from(keys.len()).is_ok_and(|count| count >= MOST) {
+        let keys = unit.keys(Space::Core, &prefix(token), "", MAX_TOKEN_VALUES).await?;
+        if u32::try_from(keys.len()).is_ok_and(|count| count >= MAX_TOKEN_VALUES) {
             return Err(Failure::invalid(format!(
-                "the token has {MOST} values in its cubbyhole, the most that a token may have; \
-                 delete some before writing {}",
+                "the token has {MAX_TOKEN_VALUES} values in its cubbyhole, the most that a token \
+                 may have; delete some before writing {}",
                 quoted(path)
             )));
         }
     }
-    unit.put(address, Fields { data }.to_bytes()?, Index::default());
+    unit.put(address, CubbyholeFields { data }.to_bytes()?, IndexColumns::default());
     Ok(())
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn delete(unit: &mut Unit, token: &str, path: &str) {
 /// The store's failure.
 pub(crate) async fn list(
     store: &Arc<Store>,
-    listings: &Arc<Listings>,
+    listings: &Arc<ListingSlots>,
     (token, folder): (&str, &str),
     paging: Paging,
 ) -> Result<Option<Listing>, Failure> {

@@ -6,19 +6,19 @@ mod used_databases;
 
 use crate::catalog::{MountConnection, Plugin};
 use crate::core::Core;
-use crate::leases::{self, LeaseContext, Reserved};
+use crate::leases::{self, LeaseContext, LeaseReservation};
 use crate::mounts::Mount;
 use async_trait::async_trait;
-use bulkhead_access::background::guards::{self, GuardRequest, Guards};
-use bulkhead_access::identity::{self, Viewer};
+use bulkhead_access::background::guards::{self, CallGuards, GuardRequest};
+use bulkhead_access::identity::{self, EntityViewer};
 use bulkhead_access::passwords;
 use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::{
-    ConnectionChoice, DatabasePlugin, Entity, Guard, HostServices, IdentityToken, Level,
-    Reservation,
+    ConnectionChoice, DatabasePlugin, HostServices, IdentityToken, LogLevel, ReservationRequest,
+    TimerGuard, VisibleEntity,
 };
 use bulkhead_store::{Space, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +36,7 @@ const LONGEST_HANDLE: usize = 64 << 10;
 /// Maximum number of reservations of a call.
 const MOST_RESERVATIONS: usize = 64;
 /// Maximum number of leases that a count reports.
-const COUNTED: u32 = 10_000;
+const MAX_COUNTED_LEASES: u32 = 10_000;
 
 /// The core services for a single call, with its reservations and guards.
 pub(crate) struct CallServices {
@@ -48,9 +48,9 @@ pub(crate) struct CallServices {
     entity_id: String,
     /// Store time before which no timer of the call is due.
     earliest_wake: u64,
-    reserved: Mutex<Vec<Reserved>>,
+    reserved: Mutex<Vec<LeaseReservation>>,
     databases: UsedDatabases,
-    guards: Guards,
+    guards: CallGuards,
     /// `None` for a call that is not a migration.
     migration: Option<MigrationStep>,
 }
@@ -70,10 +70,10 @@ impl CallServices {
         lease_path: Option<LeasePath>,
         entity_id: &str,
     ) -> Arc<Self> {
-        Arc::new(Self::made(core, mount, lease_path, entity_id))
+        Arc::new(Self::build_services(core, mount, lease_path, entity_id))
     }
 
-    fn made(
+    fn build_services(
         core: &Arc<Core>,
         mount: &Arc<Mount>,
         lease_path: Option<LeasePath>,
@@ -88,7 +88,7 @@ impl CallServices {
             earliest_wake: 0,
             reserved: Mutex::default(),
             databases: UsedDatabases::default(),
-            guards: Guards::default(),
+            guards: CallGuards::default(),
             migration: None,
         }
     }
@@ -104,7 +104,7 @@ impl CallServices {
     }
 
     /// Takes the reservations at the end of the call.
-    pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
+    pub(crate) fn take_reserved(&self) -> Vec<LeaseReservation> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
         let plugins = self.databases.names();
         reserved.iter_mut().for_each(|one| one.note_plugins(&plugins));
@@ -133,10 +133,11 @@ impl HostServices for CallServices {
         Ok(IdentityToken { token: signed.token, expires: signed.expires.saturating_mul(1_000) })
     }
 
-    async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
-        let viewer = Viewer { accessor: &self.mount.record.accessor, entity_id: &self.entity_id };
-        let found = identity::visible(&mut self.core.store.begin(), viewer, id).await?;
-        Ok(found.map(|entity| Entity {
+    async fn entity(&self, id: &str) -> Result<Option<VisibleEntity>, Failure> {
+        let viewer =
+            EntityViewer { accessor: &self.mount.record.accessor, entity_id: &self.entity_id };
+        let found = identity::read_visible(&mut self.core.store.begin(), viewer, id).await?;
+        Ok(found.map(|entity| VisibleEntity {
             id: entity.id.clone(),
             name: entity.name.clone(),
             metadata: entity.metadata.clone().into_iter().collect(),
@@ -144,7 +145,7 @@ impl HostServices for CallServices {
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        self.databases.named(&self.core.catalog, name, version)
+        self.databases.find_named(&self.core.catalog, name, version)
     }
 
     async fn serving_plugin(
@@ -176,7 +177,7 @@ impl HostServices for CallServices {
         self.core.catalog.load_code(self.core.loader(), &plugin).await
     }
 
-    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<String, Failure> {
+    fn reserve(&self, unit: &mut Unit, asked: ReservationRequest) -> Result<String, Failure> {
         let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
@@ -216,7 +217,7 @@ impl HostServices for CallServices {
         if internal.len() > LONGEST_INTERNAL {
             return Err(Failure::invalid("a reservation has at most 64 KiB of data"));
         }
-        let is_ours = |one: &&mut Reserved| one.tag == tag && !one.withdrawn;
+        let is_ours = |one: &&mut LeaseReservation| one.tag == tag && !one.withdrawn;
         let found =
             sync::lock(&self.reserved).iter_mut().find(is_ours).map(|one| one.address.clone());
         if !leases::is_reserved(unit, &found.ok_or_else(no_reservation)?).await? {
@@ -248,8 +249,8 @@ impl HostServices for CallServices {
         }
     }
 
-    fn guard(&self, unit: &mut Unit, asked: Guard) -> Result<(), Failure> {
-        let Guard { timer, lane, deadline } = asked;
+    fn guard(&self, unit: &mut Unit, asked: TimerGuard) -> Result<(), Failure> {
+        let TimerGuard { timer, lane, deadline } = asked;
         self.guards.set(&self.core.claims, unit, GuardRequest { timer, lane, deadline })
     }
 
@@ -259,28 +260,31 @@ impl HostServices for CallServices {
 
     fn widen_lane(&self, lane: &str, places: u32) {
         let places = usize::try_from(places).unwrap_or(usize::MAX);
-        self.core.claims.widen(&self.full_lane(lane), places);
+        self.core.claims.set_concurrency(&self.full_lane(lane), places);
     }
 
     fn rest_of_lane(&self, lane: &str) -> Option<Duration> {
-        self.core.claims.rest(&self.full_lane(lane))
+        self.core.claims.remaining_rest(&self.full_lane(lane))
     }
 
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {
         let lane = self.full_lane(lane);
-        Ok(self.core.store.count_in_lane((Space::Lease, &lane), COUNTED).await?)
+        Ok(self.core.store.count_in_lane((Space::Lease, &lane), MAX_COUNTED_LEASES).await?)
     }
 
     fn migration_cursor(&self) -> Result<Option<String>, Failure> {
-        let step = self.migration.as_ref().ok_or_else(migration_step::outside)?;
+        let step = self.migration.as_ref().ok_or_else(migration_step::no_migration_failure)?;
         Ok(step.cursor())
     }
 
     fn continue_migration(&self, cursor: String) -> Result<(), Failure> {
-        self.migration.as_ref().ok_or_else(migration_step::outside)?.continue_at(cursor)
+        self.migration
+            .as_ref()
+            .ok_or_else(migration_step::no_migration_failure)?
+            .continue_at(cursor)
     }
 
-    fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
+    fn log(&self, level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]) {
         let own = [("mount", self.mount.record.path.to_string()), ("plugin", plugin.to_owned())];
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
@@ -289,5 +293,5 @@ impl HostServices for CallServices {
 }
 
 fn no_reservation() -> Failure {
-    Failure::new(Kind::NotFound, "this call made no reservation with that tag")
+    Failure::new(FailureKind::NotFound, "this call made no reservation with that tag")
 }

@@ -14,10 +14,10 @@ pub(crate) use rekey::{NewShares, RekeyStatus, RekeyStep, VerificationStatus, Ve
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::quorum::Quorum;
 use bulkhead_sandbox::FairSemaphore;
-use bulkhead_store::{DataDirectory, SealConfig, SealKey, Share, Store};
+use bulkhead_store::{DataDirectory, KeyShare, SealConfig, SealKey, Store};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, quoted};
-use generation::Generation;
+use generation::RootGeneration;
 use rekey::Rekey;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub(crate) struct KeyHolders {
     /// thousand shares delays another client by a single share.
     clients: FairSemaphore<Client>,
     /// Locked for the whole of a step, so that the unseal key never changes under a step.
-    procedures: Mutex<Procedures>,
+    procedures: Mutex<ActiveProcedures>,
 }
 
 /// The procedures in progress, at most one of each kind.
 #[derive(Default)]
-struct Procedures {
-    generation: Option<Generation>,
+struct ActiveProcedures {
+    generation: Option<RootGeneration>,
     rekey: Option<Rekey>,
 }
 
@@ -63,7 +63,8 @@ impl GivenShare<'_> {
                 "key is required: one share of the unseal key, hexadecimal or base64",
             ));
         }
-        let share = Share::parse(self.share).map_err(|why| Failure::invalid(why).recordable())?;
+        let share =
+            KeyShare::parse(self.share).map_err(|why| Failure::invalid(why).recordable())?;
         quorum.add(self.client(), &share)
     }
 }
@@ -90,7 +91,7 @@ impl KeyHolders {
     }
 
     /// Adds a share to the quorum. Returns true if the unseal key is proven.
-    async fn proves(&self, quorum: &mut Quorum, given: GivenShare<'_>) -> Result<bool, Failure> {
+    async fn try_share(&self, quorum: &mut Quorum, given: GivenShare<'_>) -> Result<bool, Failure> {
         let keys = given.add_to(quorum)?;
         if self.directory.has_unseal_key(&self.store, keys).await? {
             return Ok(true);

@@ -4,22 +4,23 @@
 //! credential exists. If the call does not confirm the reservation, or the process dies, the
 //! engine's own revocation removes the credential, so that there is a single code path to trust.
 
-mod below;
 mod due_now;
+mod failed_response;
 mod irrevocable;
+mod lookup;
 mod names;
-mod needing;
-mod reach;
+mod pending_plugin;
+mod prefix;
 mod record;
 mod reservation;
 mod table;
 mod tidy;
-mod unanswered;
 
-pub(crate) use below::Below;
 pub(crate) use due_now::OnFailure;
-pub(crate) use record::{End, LeaseRecord, put};
+pub(crate) use prefix::LeasePrefix;
+pub(crate) use record::{EndReason, LeaseRecord, put};
 pub(crate) use reservation::{
-    LeaseContext, Reserved, confirm, end_issued, ended_meanwhile, is_reserved, reserve, undo,
+    LeaseContext, LeaseReservation, confirm, end_issued, ended_meanwhile, is_reserved, reserve,
+    undo_reservations,
 };
 pub(crate) use table::Leases;

@@ -1,7 +1,7 @@
 //! The rules of the service, and the order in which they apply.
 //!
-//! This crate contains mounts, leases, the catalog and the steps of a request. It does not depend on
-//! hyper, SQL or the types of wasmtime. Tokens, policies and quotas are in the crate `access`.
+//! This crate contains mounts, leases, the catalog and the steps of a request. It does not depend
+//! on hyper, SQL or the types of wasmtime. Tokens, policies and quotas are in the crate `access`.
 //!
 //! Its modules are ordered in the following line: a module imports only from modules to its left or
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
@@ -15,9 +15,9 @@
 //! - **parking** holds requests that wait for a change, unaware of the change.
 //! - **catalog** lists the plugins, unaware of their mounts.
 //! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
-//! - **mounts** maps paths to engines and is the only way to a component; **audit** writes the lines
-//!   of a request; **leases** ends leases when they are due. Each module holds only the handles that
-//!   it needs.
+//! - **mounts** maps paths to engines and is the only way to a component; **audit** writes the
+//!   lines of a request; **leases** ends leases when they are due. Each module holds only the
+//!   handles that it needs.
 //! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
 //!   stores the values that a token keeps for itself.
 //! - **core** combines the modules above in a single value, unaware of its users.
@@ -55,6 +55,8 @@ pub mod tables;
 mod testing;
 mod wrapping;
 
-pub use crate::catalog::{Official, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey};
+pub use crate::catalog::{
+    OfficialComponent, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey,
+};
 pub use crate::service::{BodyAdmission, Service};
-pub use crate::settings::Settings;
+pub use crate::settings::ServiceSettings;

@@ -31,14 +31,14 @@ mod swap;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
-pub(crate) use attempts::Attempts;
-pub(crate) use deregister::{Deregistered, Needed, Removal, deregister};
+pub(crate) use attempts::CallAttempts;
+pub(crate) use deregister::{DependentTreatment, PluginRemoval, RemovalOutcome, deregister};
 pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
 pub(crate) use open::{begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;
-pub(crate) use reload::{Reloading, reload};
+pub(crate) use reload::{ReloadTargets, reload};
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;
 pub(crate) use swap::check_schema;

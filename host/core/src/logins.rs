@@ -12,4 +12,4 @@ mod proven;
 mod sign_in;
 
 pub(crate) use proven::ProvenLogin;
-pub(crate) use sign_in::{Origin, SignedIn, kind_of_token, sign_in, sign_in_again};
+pub(crate) use sign_in::{LoginOrigin, LoginToken, kind_of_token, sign_in, sign_in_again};

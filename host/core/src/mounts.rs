@@ -21,21 +21,21 @@ mod unavailable;
 mod version;
 mod waiting;
 
-pub(crate) use breaker::Pass;
-pub(crate) use builtin::Builtin;
-pub(crate) use change::Change;
-pub(crate) use class::Class;
+pub(crate) use breaker::BreakerPass;
+pub(crate) use builtin::BuiltinMount;
+pub(crate) use change::MountChange;
+pub(crate) use class::MountClass;
 pub(crate) use enable::NewMount;
-pub(crate) use gate::{Closed, Inside, Paused};
-pub(crate) use holders::Holder;
+pub(crate) use gate::{ClosedGate, GateEntry, PausedGate};
+pub(crate) use holders::LeaseHolder;
 pub(crate) use migration::UnfinishedMigration;
-pub(crate) use mount::{Mount, Opened, Running};
+pub(crate) use mount::{Mount, OpenedMount, RunningPlugin};
 pub(crate) use record::{
-    Marks, MountRecord, Phase, put_phase, stored_of, stored_uuids, stored_with_identity_token_key,
-    target,
+    MountMarks, MountPhase, MountRecord, put_phase, stored_of, stored_uuids,
+    stored_with_identity_token_key, target,
 };
-pub(crate) use rights::usual;
-pub(crate) use settings::{Settings, TokenType, Visibility};
-pub(crate) use table::{Entrance, Mounts};
+pub(crate) use rights::default_grants;
+pub(crate) use settings::{ListingVisibility, LoginTokenType, MountSettings};
+pub(crate) use table::{MountEntryOutcome, Mounts};
 pub(crate) use unavailable::UnavailableMount;
-pub(crate) use version::{Rollback, RollbackMode, Swap, VersionBefore};
+pub(crate) use version::{RollbackMode, RollbackRecord, VersionBefore, VersionSwap};

@@ -2,7 +2,7 @@
 
 mod listings;
 
-pub(crate) use listings::{ListingText, Listings, SortedNames};
+pub(crate) use listings::{ListingSlots, ListingText, SortedNames};
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};

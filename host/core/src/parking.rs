@@ -8,7 +8,7 @@
 //! each client.
 
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::raw::RawResponse;
 use bulkhead_wire::sync;
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 
 /// Maximum number of parked requests of the process.
-const MOST: usize = 10_000;
+const MAX_PARKED: usize = 10_000;
 /// Maximum number of parked requests of a client.
-const MOST_OF_A_CLIENT: usize = 1_000;
+const MAX_PARKED_PER_CLIENT: usize = 1_000;
 
 /// All parked requests.
 #[derive(Default)]
-pub(crate) struct Parking {
-    groups: Mutex<HashMap<String, Arc<Group>>>,
+pub(crate) struct ParkedRequests {
+    groups: Mutex<HashMap<String, Arc<RequestGroup>>>,
     /// The failure for new requests, once parking is closed.
     closed: OnceLock<Failure>,
     /// Number of component runs for parked requests.
@@ -33,16 +33,16 @@ pub(crate) struct Parking {
 }
 
 /// Equal requests that wait for the same run.
-pub(crate) struct Group {
+pub(crate) struct RequestGroup {
     name: String,
     mount: String,
-    status: watch::Sender<Status>,
+    status: watch::Sender<GroupStatus>,
     released: Notify,
 }
 
 /// The state of a group.
 #[derive(Clone)]
-enum Status {
+enum GroupStatus {
     Waiting,
     Answered(Result<RawResponse, Failure>),
 }
@@ -54,18 +54,18 @@ pub(crate) struct ParkingPlace {
 }
 
 /// A request's membership in its group.
-pub(crate) struct Seat(watch::Receiver<Status>);
+pub(crate) struct GroupWaiter(watch::Receiver<GroupStatus>);
 
 /// The end of a group's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum WaitOutcome {
     /// No request of the group waits any more.
     Empty,
     /// The group was released, and its requests have an answer.
     Released,
 }
 
-impl Parking {
+impl ParkedRequests {
     /// Takes a place for a request of `client`.
     ///
     /// # Errors
@@ -76,13 +76,16 @@ impl Parking {
             return Err(closed.clone());
         }
         let mut places = sync::lock(&self.places);
-        if places.values().sum::<usize>() >= MOST {
-            return Err(full(format!("{MOST} requests wait for a change, the most of a server")));
+        if places.values().sum::<usize>() >= MAX_PARKED {
+            return Err(overload_failure(format!(
+                "{MAX_PARKED} requests wait for a change, the most of a server"
+            )));
         }
         let of_client = places.entry(client).or_default();
-        if *of_client >= MOST_OF_A_CLIENT {
-            let whole = format!("{MOST_OF_A_CLIENT} requests of this client wait for a change");
-            return Err(full(format!("{whole}, the most of a client")));
+        if *of_client >= MAX_PARKED_PER_CLIENT {
+            let whole =
+                format!("{MAX_PARKED_PER_CLIENT} requests of this client wait for a change");
+            return Err(overload_failure(format!("{whole}, the most of a client")));
         }
         *of_client += 1;
         Ok(ParkingPlace { places: Arc::clone(&self.places), client })
@@ -90,44 +93,48 @@ impl Parking {
 
     /// Joins the group `name`, and creates the group if there is none. The second value is the new
     /// group: its creator must run the group.
-    pub(crate) fn join(&self, name: &str, mount: &str) -> (Seat, Option<Arc<Group>>) {
+    pub(crate) fn join(&self, name: &str, mount: &str) -> (GroupWaiter, Option<Arc<RequestGroup>>) {
         let mut groups = sync::lock(&self.groups);
         // Checked under the lock, so that a concurrent close either is seen here or releases the
         // new group.
         if let Some(closed) = self.closed.get() {
-            return (Seat(watch::channel(Status::Answered(Err(closed.clone()))).1), None);
+            return (
+                GroupWaiter(watch::channel(GroupStatus::Answered(Err(closed.clone()))).1),
+                None,
+            );
         }
         if let Some(group) = groups.get(name) {
-            return (Seat(group.status.subscribe()), None);
+            return (GroupWaiter(group.status.subscribe()), None);
         }
-        let (status, seat) = watch::channel(Status::Waiting);
+        let (status, seat) = watch::channel(GroupStatus::Waiting);
         let (name, mount) = (name.to_owned(), mount.to_owned());
-        let group = Arc::new(Group { name: name.clone(), mount, status, released: Notify::new() });
+        let group =
+            Arc::new(RequestGroup { name: name.clone(), mount, status, released: Notify::new() });
         groups.insert(name, Arc::clone(&group));
-        (Seat(seat), Some(group))
+        (GroupWaiter(seat), Some(group))
     }
 
     /// Gives the group its answer. Later requests create a new group.
-    pub(crate) fn answer(&self, group: &Group, answer: Result<RawResponse, Failure>) {
+    pub(crate) fn answer(&self, group: &RequestGroup, answer: Result<RawResponse, Failure>) {
         let mut groups = sync::lock(&self.groups);
         if groups.get(&group.name).is_some_and(|known| std::ptr::eq(&**known, group)) {
             groups.remove(&group.name);
         }
-        group.status.send_replace(Status::Answered(answer));
+        group.status.send_replace(GroupStatus::Answered(answer));
     }
 
     /// Waits until the group has no waiting request, or is released.
-    pub(crate) async fn rest(&self, group: &Group) -> Rest {
+    pub(crate) async fn wait_until_idle(&self, group: &RequestGroup) -> WaitOutcome {
         loop {
             tokio::select! {
                 () = group.status.closed() => {}
-                () = group.released.notified() => return Rest::Released,
+                () = group.released.notified() => return WaitOutcome::Released,
             }
             let mut groups = sync::lock(&self.groups);
             // Checked under the lock that a joining request holds, too.
             if group.status.receiver_count() == 0 {
                 groups.remove(&group.name);
-                return Rest::Empty;
+                return WaitOutcome::Empty;
             }
         }
     }
@@ -143,13 +150,13 @@ impl Parking {
         self.release_if(|group| group.mount == mount, failure);
     }
 
-    fn release_if(&self, is_meant: impl Fn(&Group) -> bool, failure: &Failure) {
+    fn release_if(&self, is_meant: impl Fn(&RequestGroup) -> bool, failure: &Failure) {
         let mut groups = sync::lock(&self.groups);
         groups.retain(|_, group| {
             if !is_meant(group) {
                 return true;
             }
-            group.status.send_replace(Status::Answered(Err(failure.clone())));
+            group.status.send_replace(GroupStatus::Answered(Err(failure.clone())));
             group.released.notify_one();
             false
         });
@@ -171,12 +178,12 @@ impl Parking {
     }
 }
 
-impl Seat {
+impl GroupWaiter {
     /// Waits for the answer of the group.
     pub(crate) async fn answer(&mut self) -> Result<RawResponse, Failure> {
-        let status = self.0.wait_for(|status| matches!(status, Status::Answered(_))).await;
+        let status = self.0.wait_for(|status| matches!(status, GroupStatus::Answered(_))).await;
         match status.map(|status| status.clone()) {
-            Ok(Status::Answered(answer)) => answer,
+            Ok(GroupStatus::Answered(answer)) => answer,
             // The group's task panicked; the log has the details.
             _ => Err(Failure::internal("internal error")),
         }
@@ -195,9 +202,9 @@ impl Drop for ParkingPlace {
     }
 }
 
-fn full(why: String) -> Failure {
+fn overload_failure(why: String) -> Failure {
     let message = format!("{why}; ask without \"index\", or again when others are answered");
-    Failure { retry_after: Some(1_000), ..Failure::new(Kind::RateLimited, message) }
+    Failure { retry_after: Some(1_000), ..Failure::new(FailureKind::RateLimited, message) }
 }
 
 #[cfg(test)]
@@ -216,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn equal_requests_have_one_group_and_later_ones_another() {
-        let parking = Parking::default();
+        let parking = ParkedRequests::default();
         let (mut one, made) = parking.join("a", "m");
         let group = made.unwrap();
         let (mut other, joined) = parking.join("a", "m");
@@ -228,27 +235,27 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_ends_with_its_last_request_or_when_it_is_released() {
-        let parking = Parking::default();
+        let parking = ParkedRequests::default();
         let (seat, made) = parking.join("a", "m");
         drop(seat);
-        assert_eq!(parking.rest(&made.unwrap()).await, Rest::Empty);
+        assert_eq!(parking.wait_until_idle(&made.unwrap()).await, WaitOutcome::Empty);
         let (mut seat, made) = parking.join("a", "m");
         let group = made.unwrap();
         parking.release("other", &Failure::denied("x"));
         parking.release("m", &Failure::denied("gone"));
-        assert_eq!(parking.rest(&group).await, Rest::Released);
+        assert_eq!(parking.wait_until_idle(&group).await, WaitOutcome::Released);
         assert_eq!(seat.answer().await.err().unwrap(), Failure::denied("gone"));
     }
 
     #[test]
     fn a_client_has_its_places_and_gives_them_back() {
-        let parking = Parking::default();
+        let parking = ParkedRequests::default();
         let taken: Vec<_> =
-            (0..MOST_OF_A_CLIENT).map(|_| parking.take_place(client(1)).unwrap()).collect();
+            (0..MAX_PARKED_PER_CLIENT).map(|_| parking.take_place(client(1)).unwrap()).collect();
         let refused = parking.take_place(client(1)).err().unwrap();
-        assert_eq!(refused.kind, Kind::RateLimited);
+        assert_eq!(refused.kind, FailureKind::RateLimited);
         let of_other = parking.take_place(client(2)).unwrap();
-        assert_eq!(parking.waiting(), MOST_OF_A_CLIENT + 1);
+        assert_eq!(parking.waiting(), MAX_PARKED_PER_CLIENT + 1);
         drop((taken, of_other));
         assert_eq!(parking.waiting(), 0);
         assert!(parking.take_place(client(1)).is_ok());

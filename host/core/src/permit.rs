@@ -5,14 +5,14 @@
 //! functions below create permits.
 
 use bulkhead_access::background::Claim;
-use bulkhead_access::policies::acl::{Acl, Granted, Question, Verdict};
+use bulkhead_access::policies::acl::{AccessRequest, AccessVerdict, Acl, GrantedAccess};
 use bulkhead_wire::description::{RawAccess, Route};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Proof that an action is allowed. `Mounts::open`, the only way to a component, takes a permit.
 pub(crate) struct Permit {
-    granted: Granted,
+    granted: GrantedAccess,
 }
 
 impl Permit {
@@ -20,7 +20,7 @@ impl Permit {
     ///
     /// # Errors
     /// 403, worded so that the caller does not learn which objects exist on the path.
-    pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
+    pub(crate) fn ask(acl: &Acl, question: &AccessRequest<'_>) -> Result<Self, Failure> {
         Self::of(acl.check(question))
     }
 
@@ -31,16 +31,16 @@ impl Permit {
     /// 403, as [`Permit::ask`].
     pub(crate) fn ask_apart_from_parameters(
         acl: &Acl,
-        question: &Question<'_>,
+        question: &AccessRequest<'_>,
     ) -> Result<Self, Failure> {
         Self::of(acl.check_apart_from_parameters(question))
     }
 
-    fn of(verdict: Verdict) -> Result<Self, Failure> {
+    fn of(verdict: AccessVerdict) -> Result<Self, Failure> {
         match verdict {
-            Verdict::Granted(granted) => Ok(Self { granted }),
+            AccessVerdict::Granted(granted) => Ok(Self { granted }),
             // The sentence names path and parameters, never a value.
-            Verdict::Denied(why) => Err(Failure::denied(why).recordable()),
+            AccessVerdict::Denied(why) => Err(Failure::denied(why).recordable()),
         }
     }
 
@@ -49,8 +49,8 @@ impl Permit {
     /// # Errors
     /// 403 for any other row.
     pub(crate) fn without_token(route: &Route) -> Result<Self, Failure> {
-        match route.asks_for_no_token() {
-            true => Ok(Self { granted: Granted::default() }),
+        match route.needs_no_token() {
+            true => Ok(Self { granted: GrantedAccess::default() }),
             false => Err(Failure::denied("this path needs a token")),
         }
     }
@@ -58,12 +58,12 @@ impl Permit {
     /// Permits plain HTTP for callers that the component authenticates itself, as its description
     /// declares.
     pub(crate) fn for_raw(_access: &RawAccess) -> Self {
-        Self { granted: Granted::default() }
+        Self { granted: GrantedAccess::default() }
     }
 
     /// Permits ending or renewing a lease, and timers: the holder of the claim acts for the host.
     pub(crate) fn for_due_work(_claim: &Claim) -> Self {
-        Self { granted: Granted::default() }
+        Self { granted: GrantedAccess::default() }
     }
 
     /// Returns the capabilities that the token's policies grant on the path.
@@ -72,7 +72,7 @@ impl Permit {
     }
 
     /// Returns the names of the granting policies for the audit line; empty if no token was used.
-    pub(crate) fn granting(&self) -> &Arc<[Arc<str>]> {
+    pub(crate) fn granting_policies(&self) -> &Arc<[Arc<str>]> {
         &self.granted.policies
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use bulkhead_access::policies::parse::Policy;
     use bulkhead_wire::description::Operation;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
     use serde_json::Map;
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
             Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();
         let acl = Acl::new([&read, &both]);
         let ask = |operation| {
-            let question = Question {
+            let question = AccessRequest {
                 path: "x",
                 operation,
                 sudo: false,
@@ -105,13 +105,13 @@ mod tests {
         };
         let permit = ask(Operation::Update).unwrap();
         assert_eq!(permit.capabilities(), ["read", "update"]);
-        assert_eq!(permit.granting()[..], [Arc::from("both")]);
+        assert_eq!(permit.granting_policies()[..], [Arc::from("both")]);
         assert_eq!(
-            ask(Operation::Read).unwrap().granting()[..],
+            ask(Operation::Read).unwrap().granting_policies()[..],
             [Arc::from("readers"), Arc::from("both")]
         );
         let refused = ask(Operation::Delete).err().unwrap();
-        assert_eq!(refused.kind, Kind::PermissionDenied);
+        assert_eq!(refused.kind, FailureKind::PermissionDenied);
         assert_eq!(refused.message, "permission denied: this token may not delete x");
     }
 }

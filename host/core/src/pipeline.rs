@@ -19,23 +19,23 @@ mod wrapping;
 
 pub(crate) use raw::handle_raw;
 
-use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
-use crate::core::{Core, Rights};
-use crate::lifecycle::Attempts;
+use crate::api::{self, FoundEndpoint, HostTable, PublicEndpoint, PublicRequest};
+use crate::core::{CallerRights, Core};
+use crate::lifecycle::CallAttempts;
 use crate::permit::Permit;
-use audit_trail::{AuditTrail, Subject};
-use bulkhead_access::identity::Standing;
+use audit_trail::{AuditTrail, TrailSubject};
+use bulkhead_access::identity::EntityContext;
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::quotas::RateRefusal;
 use bulkhead_access::tokens::Caller;
-use bulkhead_sandbox::Effect;
-use bulkhead_store::{Turn, Unit};
+use bulkhead_sandbox::SideEffect;
+use bulkhead_store::{QueueTicket, Unit};
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
-use destination::{Destination, Place};
+use destination::{Destination, ServingCode};
 use operation::{creates, operation};
 use permitted_request::PermittedRequest;
 use std::pin::Pin;
@@ -47,7 +47,7 @@ pub(crate) async fn handle(
     core: &Arc<Core>,
     table: &HostTable,
     request: &Request,
-    found: Result<Option<Found<'_>>, Failure>,
+    found: Result<Option<FoundEndpoint<'_>>, Failure>,
 ) -> Response {
     // 1. The caller is authenticated once, however often the request is attempted, and before its
     //    unit of work begins: a token that is renewed meanwhile is no conflict of the request. The
@@ -79,7 +79,7 @@ pub(crate) async fn handle(
     // 3. to 6. Served requests and refused requests leave the same audit trail.
     let destination = entered.as_ref().map(|(destination, _)| destination);
     let authenticated = caller.as_ref();
-    let mut trail = AuditTrail::begin(Subject {
+    let mut trail = AuditTrail::begin(TrailSubject {
         core,
         table,
         request,
@@ -120,7 +120,7 @@ async fn dispatch(
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
         }
         // The endpoint needs no token: an invalid token counts as none.
-        (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
+        (Some(endpoint), Err(refused)) if refused.kind == FailureKind::PermissionDenied => {
             Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
         }
         (None, known) if is_open_row => {
@@ -141,10 +141,10 @@ async fn dispatch(
 
 /// Reports whether a path is known and does not answer the method of the request.
 fn is_wrong_method(unknown: &Failure) -> bool {
-    unknown.kind == Kind::UnsupportedOperation
+    unknown.kind == FailureKind::UnsupportedOperation
 }
 
-fn needs_no_token(found: &Result<Option<Found<'_>>, Failure>) -> bool {
+fn needs_no_token(found: &Result<Option<FoundEndpoint<'_>>, Failure>) -> bool {
     matches!(found, Ok(Some(found)) if found.endpoint.route.unauthenticated)
 }
 
@@ -153,7 +153,7 @@ fn needs_no_token(found: &Result<Option<Found<'_>>, Failure>) -> bool {
 fn refuse_token(request: &Request, failure: &Failure) -> Failure {
     let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
     let names_another = request.is_unread || request.fields.contains_key("token");
-    if failure.kind == Kind::PermissionDenied
+    if failure.kind == FailureKind::PermissionDenied
         && api::is_opened_by_caller(&request.path)
         && is_sent
         && !names_another
@@ -170,8 +170,8 @@ async fn admit_stranger(
     caller: &Result<Caller, Failure>,
 ) -> Result<(), Failure> {
     match caller {
-        Err(refused) if refused.kind == Kind::PermissionDenied => {
-            Box::pin(core.process.strangers.admit(request.remote, &*core.log)).await
+        Err(refused) if refused.kind == FailureKind::PermissionDenied => {
+            Box::pin(core.process.unauthenticated_limits.admit(request.remote, &*core.log)).await
         }
         _ => Ok(()),
     }
@@ -194,7 +194,7 @@ fn admit_by_quotas(core: &Core, request: &Request) -> Option<RateRefusal> {
 /// The error for a request whose body was not read, because the token or the service became valid
 /// only after the head had arrived.
 fn came_too_early() -> Failure {
-    Failure::new(Kind::Unavailable, "the service was opened while this came; send it again")
+    Failure::new(FailureKind::Unavailable, "the service was opened while this came; send it again")
 }
 
 /// Serves an endpoint that needs no token.
@@ -225,8 +225,8 @@ async fn serve_open_row(
         return Err(came_too_early());
     }
     let served = attempt_with_retries(core, request, destination, None, trail).await;
-    if served.is_ok() && known.is_err_and(|refused| refused.kind == Kind::PermissionDenied) {
-        core.process.strangers.give_back(request.remote);
+    if served.is_ok() && known.is_err_and(|refused| refused.kind == FailureKind::PermissionDenied) {
+        core.process.unauthenticated_limits.give_back(request.remote);
     }
     served
 }
@@ -236,9 +236,9 @@ async fn serve_open_row(
 async fn rights_of(
     core: &Core,
     caller: Option<&Caller>,
-) -> Result<(Option<Arc<Acl>>, Standing), Failure> {
-    let Some(caller) = caller else { return Ok((None, Standing::default())) };
-    let Rights { acl, standing } = core.rights_of(&caller.record).await?;
+) -> Result<(Option<Arc<Acl>>, EntityContext), Failure> {
+    let Some(caller) = caller else { return Ok((None, EntityContext::default())) };
+    let CallerRights { acl, standing } = core.rights_of(&caller.record).await?;
     Ok((Some(acl), standing))
 }
 
@@ -252,14 +252,15 @@ async fn attempt_with_retries(
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     let began = Instant::now();
-    let mut attempts = Attempts::for_caller(core, began + core.process.settings.request_timeout);
+    let mut attempts =
+        CallAttempts::for_caller(core, began + core.process.settings.request_timeout);
     let mut is_first = true;
     loop {
-        let mut effect = Effect::Pure;
-        let (trail, turn) = (&mut *trail, attempts.next());
-        let mut progress = Progress { trail, effect: &mut effect, is_first, began, turn };
+        let mut effect = SideEffect::Pure;
+        let (trail, turn) = (&mut *trail, attempts.begin_attempt());
+        let mut progress = AttemptProgress { trail, effect: &mut effect, is_first, began, turn };
         let served = attempt(core, request, destination, caller, &mut progress).await;
-        if effect >= Effect::Effect || !attempts.continue_after(&served).await {
+        if effect >= SideEffect::Effect || !attempts.continue_after(&served).await {
             return served;
         }
         is_first = false;
@@ -267,14 +268,14 @@ async fn attempt_with_retries(
 }
 
 /// The state that an attempt reports to the retry loop.
-struct Progress<'a, 'b> {
+struct AttemptProgress<'a, 'b> {
     trail: &'a mut AuditTrail<'b>,
     /// The effect of the attempt outside of the store.
-    effect: &'a mut Effect,
+    effect: &'a mut SideEffect,
     is_first: bool,
     /// Time when the first attempt began.
     began: Instant,
-    turn: &'a Turn,
+    turn: &'a QueueTicket,
 }
 
 /// Makes an attempt; the numbers of the groups are from `docs/architecture.md` §3.
@@ -283,10 +284,10 @@ async fn attempt(
     request: &Request,
     destination: Result<&Destination<'_>, &Failure>,
     caller: Option<&Caller>,
-    progress: &mut Progress<'_, '_>,
+    progress: &mut AttemptProgress<'_, '_>,
 ) -> Result<Response, Failure> {
     let (acl, standing) = rights_of(core, caller).await?;
-    progress.trail.stand(&standing);
+    progress.trail.record_entity_policies(&standing);
 
     // 3. Fields get their canonical names. A write is a create or an update, depending on whether
     //    its object exists.
@@ -294,12 +295,12 @@ async fn attempt(
         Some(acl) => policy_check::refuse_unknown(acl, request, unknown.clone()),
         None => unknown.clone(),
     })?;
-    let mut unit = destination.begin_unit(core).in_turn(progress.turn);
+    let mut unit = destination.begin_unit(core).with_ticket(progress.turn);
     let route = destination.known_route()?;
-    let mut folded = fields::fold(route, &request.fields, &destination.captures);
+    let mut folded = fields::fold_names(route, &request.fields, &destination.captures);
     let creates = creates(&mut unit, destination, route, caller).await;
     if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
-        folded.drop_unsaid(route, *creates);
+        folded.drop_blank(route, *creates);
     }
 
     // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
@@ -315,7 +316,7 @@ async fn attempt(
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
     if request.verb == Verb::Write {
-        fields::complete(route, &mut folded.values, creates || route.existence.is_none())?;
+        fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
     }
 
     // 5. The request is recorded, or ends here.
@@ -344,16 +345,16 @@ async fn attempt(
 fn serve<'a>(
     permitted: PermittedRequest<'a>,
     unit: Unit,
-    effect: &'a mut Effect,
+    effect: &'a mut SideEffect,
 ) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
     let destination = permitted.destination;
     match &destination.place {
-        Place::Host(endpoint) => Box::pin(permitted.serve_by_host(endpoint, unit, effect)),
-        Place::Mount(_, mount) if permitted.route.list.is_some() => {
+        ServingCode::Host(endpoint) => Box::pin(permitted.serve_by_host(endpoint, unit, effect)),
+        ServingCode::Mount(_, mount) if permitted.route.list.is_some() => {
             Box::pin(permitted.list_names(mount))
         }
-        Place::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
+        ServingCode::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
         // A plain HTTP request has no route, and `known_route` has failed before.
-        Place::Raw(_) => Box::pin(async { Err(Failure::internal("plain HTTP has no row")) }),
+        ServingCode::Raw(_) => Box::pin(async { Err(Failure::internal("plain HTTP has no row")) }),
     }
 }

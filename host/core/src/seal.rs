@@ -9,13 +9,15 @@
 use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
-use crate::process::Process;
-use crate::settings::Settings;
+use crate::process::ProcessState;
+use crate::settings::ServiceSettings;
 use bulkhead_access::log::cause;
 use bulkhead_access::quorum::Quorum;
 use bulkhead_access::tokens;
 use bulkhead_sandbox::FairSemaphore;
-use bulkhead_store::{DataDirectory, Hashes, SealConfig, SealKey, Share, Store, StoreFault};
+use bulkhead_store::{
+    DataDirectory, KeyShare, SealConfig, SealKey, SecretHasher, Store, StoreFault,
+};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -25,8 +27,8 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
 
 /// The seal of a data directory.
-pub(crate) struct Seal {
-    process: Arc<Process>,
+pub(crate) struct ServiceSeal {
+    process: Arc<ProcessState>,
     directory: Arc<DataDirectory>,
     /// The open core; `None` while sealed.
     open: RwLock<Option<Arc<Core>>>,
@@ -57,14 +59,14 @@ pub(crate) struct SealStatus {
 }
 
 /// Result of the initialisation. Shown once; the values cannot be shown again.
-pub(crate) struct Initialised {
-    pub(crate) shares: Vec<Share>,
+pub(crate) struct InitialisationResult {
+    pub(crate) shares: Vec<KeyShare>,
     pub(crate) root_token: Secret,
 }
 
-impl Seal {
+impl ServiceSeal {
     /// Returns the closed seal of the directory.
-    pub(crate) fn new(process: Arc<Process>, directory: Arc<DataDirectory>) -> Self {
+    pub(crate) fn new(process: Arc<ProcessState>, directory: Arc<DataDirectory>) -> Self {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let clients = FairSemaphore::new(1);
@@ -83,7 +85,10 @@ impl Seal {
     ///
     /// # Errors
     /// 400 if the directory is already initialised.
-    pub(crate) async fn initialise(&self, config: SealConfig) -> Result<Initialised, Failure> {
+    pub(crate) async fn initialise(
+        &self,
+        config: SealConfig,
+    ) -> Result<InitialisationResult, Failure> {
         let _turn = self.turn.lock().await;
         if self.directory.seal_config().await?.is_some() {
             // Clients of this API search for this text.
@@ -93,9 +98,9 @@ impl Seal {
         }
         let key = SealKey::generate()?;
         let shares = bulkhead_store::split(&key, config)?;
-        let root_token = tokens::keys::random()?;
+        let root_token = tokens::keys::generate_text()?;
         let now = self.now();
-        let first = |hashes: &Hashes| match tokens::root_token_row(hashes, &root_token, now) {
+        let first = |hashes: &SecretHasher| match tokens::root_token_row(hashes, &root_token, now) {
             Ok(row) => Ok(vec![row]),
             Err(failure) => Err(StoreFault::Unavailable(failure.message)),
         };
@@ -105,7 +110,7 @@ impl Seal {
             "initialised",
             &[("shares", config.shares.to_string())],
         );
-        Ok(Initialised { shares, root_token })
+        Ok(InitialisationResult { shares, root_token })
     }
 
     /// Checks the rate limit of a sender without a token before the request's body is read.
@@ -113,7 +118,7 @@ impl Seal {
     /// # Errors
     /// 429 if the client is over the limit.
     pub(crate) async fn check_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
-        self.process.strangers.check(remote, &*self.process.settings.log).await
+        self.process.unauthenticated_limits.check(remote, &*self.process.settings.log).await
     }
 
     /// Counts a request of a sender without a token against the rate limit.
@@ -121,7 +126,7 @@ impl Seal {
     /// # Errors
     /// 429 if the client is over the limit.
     pub(crate) async fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
-        self.process.strangers.admit(remote, &*self.process.settings.log).await
+        self.process.unauthenticated_limits.admit(remote, &*self.process.settings.log).await
     }
 
     /// Takes a share from `remote`. If the share completes a correct set, the service is open on
@@ -148,7 +153,7 @@ impl Seal {
 
     async fn take_share(&self, share: &str, client: Client) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
-        let share = Share::parse(share).map_err(|why| Failure::invalid(why).recordable())?;
+        let share = KeyShare::parse(share).map_err(|why| Failure::invalid(why).recordable())?;
         let Some(config) = self.directory.seal_config().await? else {
             return Err(Failure::invalid(
                 "Vault is not initialized: there is nothing to unseal; see sys/init",
@@ -175,7 +180,7 @@ impl Seal {
         &self,
         config: SealConfig,
         client: Client,
-        share: &Share,
+        share: &KeyShare,
     ) -> Result<Vec<SealKey>, Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         let attempt = match unsealing.take() {
@@ -278,7 +283,7 @@ impl Seal {
         }
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &ServiceSettings {
         &self.process.settings
     }
 

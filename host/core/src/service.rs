@@ -5,23 +5,23 @@
 //! running request. The next unsealing waits for the end of such a request and undoes any change
 //! that the request could not store.
 
-use crate::api::{self, Answers, HostTable};
+use crate::api::{self, EndpointHandler, HostTable};
 use crate::audit;
 use crate::pipeline;
-use crate::process::Process;
-use crate::seal::Seal;
-use crate::settings::Settings;
-use crate::tables::Tables;
-use bulkhead_access::sealing::sealed;
-use bulkhead_access::unauthenticated_limits::Strangers;
-use bulkhead_sandbox::Runtime;
+use crate::process::ProcessState;
+use crate::seal::ServiceSeal;
+use crate::settings::ServiceSettings;
+use crate::tables::RouteTables;
+use bulkhead_access::sealing::sealed_failure;
+use bulkhead_access::unauthenticated_limits::UnauthenticatedLimiter;
+use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_sandbox::compile::Compiler;
-use bulkhead_store::{DataDirectory, Options, failpoint};
+use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
 use bulkhead_wire::description::{RawAccess, Route, Verb};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
-use bulkhead_wire::request::{Head, Request};
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
+use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ impl BodyAdmission {
 /// Default limit for a body of plain HTTP, in bytes.
 const RAW_BODY: u64 = 1 << 20;
 
-fn stopping() -> Failure {
-    Failure::new(Kind::Unavailable, "the server stops; ask again")
+fn stopping_failure() -> Failure {
+    Failure::new(FailureKind::Unavailable, "the server stops; ask again")
 }
 
 fn body_limit(access: &RawAccess) -> u64 {
@@ -68,7 +68,7 @@ fn body_limit(access: &RawAccess) -> u64 {
 pub struct Service {
     /// The endpoints of the host.
     table: HostTable,
-    seal: Seal,
+    seal: ServiceSeal,
     directory: Arc<DataDirectory>,
 }
 
@@ -79,22 +79,22 @@ impl Service {
     /// # Errors
     /// The reason that keeps the service from starting, in words for the operator: a directory in
     /// use or with a foreign database, an audit device that cannot be opened.
-    pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
-        let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
+    pub async fn start(settings: ServiceSettings) -> Result<Arc<Self>, Failure> {
+        let directory = DataDirectory::hold(StoreOptions::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
-        let runtime = Runtime::new().map_err(Failure::internal)?;
+        let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
         let table = api::table().map_err(Failure::internal)?;
         let compiler = Compiler::new(settings.compiler.clone());
-        let (strangers, in_flight) = (Strangers::default(), Arc::default());
-        let process = Process {
+        let (strangers, in_flight) = (UnauthenticatedLimiter::default(), Arc::default());
+        let process = ProcessState {
             settings,
             runtime,
             compiler,
             directory: Arc::clone(&directory),
-            strangers,
+            unauthenticated_limits: strangers,
             in_flight,
         };
-        let seal = Seal::new(Arc::new(process), Arc::clone(&directory));
+        let seal = ServiceSeal::new(Arc::new(process), Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
     }
 
@@ -133,12 +133,12 @@ impl Service {
     /// Returns the tables of all served rows, or `None` while sealed, when the plugins are not
     /// loaded.
     #[must_use]
-    pub fn tables(&self) -> Option<Tables> {
-        self.seal.core().map(|core| Tables::of(self.table.rows(), &core.catalog))
+    pub fn tables(&self) -> Option<RouteTables> {
+        self.seal.core().map(|core| RouteTables::of(self.table.rows(), &core.catalog))
     }
 
     /// Decides how much of a request's body is read. Takes no use of the token.
-    pub async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+    pub async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
         match self.admission_of(head).await {
             BodyAdmission::Whole => BodyAdmission::Whole,
             of_a_stranger => match self.seal.check_stranger(head.remote).await {
@@ -149,13 +149,13 @@ impl Service {
     }
 
     /// Returns whether a request has a valid token. Takes no use of the token.
-    pub async fn has_token(&self, head: &Head<'_>) -> bool {
+    pub async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
         // If the look-up fails, the request itself looks again and reports the failure.
         core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
     }
 
-    async fn admission_of(&self, head: &Head<'_>) -> BodyAdmission {
+    async fn admission_of(&self, head: &RequestHead<'_>) -> BodyAdmission {
         let found = self.table.find(head.verb, head.path);
         if let Ok(Some(found)) = &found
             && found.endpoint.route.unauthenticated
@@ -199,7 +199,7 @@ impl Service {
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
         let found = self.table.find(request.verb, &request.path);
         if let Ok(Some(found)) = &found
-            && let Answers::WhileSealed(handler) = &found.endpoint.answers
+            && let EndpointHandler::WhileSealed(handler) = &found.endpoint.answers
         {
             let route = &found.endpoint.route;
             // Reads cost nothing and are not audited, and load balancers send them: no rate limit.
@@ -216,7 +216,7 @@ impl Service {
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
         let Some((core, in_flight)) = self.seal.enter().await else {
-            return Response::failed(&sealed());
+            return Response::failed(&sealed_failure());
         };
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
@@ -230,30 +230,30 @@ impl Service {
     /// `path` is the undecoded part behind `/v1/`. A row of the component's table takes precedence,
     /// see [`Service::is_row`].
     #[must_use]
-    pub fn raw_place(&self, path: &str) -> Option<RawPlace> {
+    pub fn raw_place(&self, path: &str) -> Option<RawBasePath> {
         let core = self.seal.core()?;
         let (mount, _) = core.mounts.route(path.trim_end_matches('/'))?;
         let at = mount.record.path.as_str();
         path.strip_prefix(at)?;
         let access = mount.plugin.engine.description().raw.as_ref()?;
         let base = format!("/v1/{at}");
-        Some(RawPlace { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
+        Some(RawBasePath { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
     }
 
     /// Returns whether a row of a component's table answers on the canonical `path`, for any verb.
     #[must_use]
     pub fn is_row(&self, path: &str) -> bool {
         let Some(core) = self.seal.core() else { return false };
-        core.mounts.route(path).is_some_and(|(mount, below)| mount.table.knows(below))
+        core.mounts.route(path).is_some_and(|(mount, below)| mount.table.has_path(below))
     }
 
     /// Returns the place of all requests to a separate listener of the mount.
     #[must_use]
-    pub fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+    pub fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
         let mounted = self.seal.core().and_then(|core| core.mounts.at(mount));
         let access = mounted.and_then(|mount| mount.plugin.engine.description().raw.clone());
         let body_limit = body_limit(&access.unwrap_or_default());
-        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit }
+        RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit }
     }
 
     /// Serves one request of plain HTTP. Never fails: each failure is a response. If the future is
@@ -261,7 +261,7 @@ impl Service {
     /// progress continues to its end.
     pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
         let Some((core, in_flight)) = self.seal.enter().await else {
-            return RawResponse::failed(&sealed());
+            return RawResponse::failed(&sealed_failure());
         };
         // Dropped with this future.
         let (_here, gone) = oneshot::channel();
@@ -277,7 +277,7 @@ impl Service {
     /// the process.
     pub fn end_waiting(&self) {
         if let Some(core) = self.seal.core() {
-            core.parking.close(&stopping());
+            core.parking.close(&stopping_failure());
         }
     }
 

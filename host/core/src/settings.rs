@@ -1,20 +1,20 @@
 //! Start settings of a server.
 
 use crate::audit::AuditSettings;
-use crate::catalog::{Official, PluginDirectory, SignatureRules};
+use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use bulkhead_access::log::Log;
-use bulkhead_sandbox::{Outbound, Surroundings};
+use bulkhead_sandbox::{AmbientSources, OutboundNetwork};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Start settings of a server.
-pub struct Settings {
+pub struct ServiceSettings {
     /// Data directory of the store; created if missing, locked while in use.
     pub directory: PathBuf,
     /// Plugins built into this binary.
-    pub officials: Vec<Official>,
+    pub officials: Vec<OfficialComponent>,
     /// Program that compiles uploaded components: this build of `bulkhead`.
     pub compiler: PathBuf,
     /// Directory of components that callers of the API register by name, if configured.
@@ -43,9 +43,9 @@ pub struct Settings {
     /// Listen addresses of the server: no component may dial these addresses.
     pub own_addresses: Vec<SocketAddr>,
     /// Resources of the machine, for components with a grant for these resources.
-    pub surroundings: Surroundings,
+    pub ambient: AmbientSources,
     /// Route of components' outbound HTTP.
-    pub outbound: Outbound,
+    pub outbound: OutboundNetwork,
     /// Audit settings for requests and answers.
     pub audit: AuditSettings,
     /// Log for the operator.

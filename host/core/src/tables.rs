@@ -4,9 +4,9 @@
 //! Nothing is written twice: the same rows dispatch the requests.
 
 use crate::catalog::Catalog;
-use bulkhead_sandbox::component::Identity;
-use bulkhead_wire::description::{DatabaseDescription, Description, Route};
-use bulkhead_wire::route::Table;
+use bulkhead_sandbox::component::ComponentIdentity;
+use bulkhead_wire::description::{ComponentDescription, DatabaseDescription, Route};
+use bulkhead_wire::route::RouteTable;
 use bulkhead_wire::sync;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -14,34 +14,34 @@ use std::sync::{Arc, Mutex};
 
 /// The served rows of the host and of all plugins.
 #[derive(Serialize)]
-pub struct Tables {
+pub struct RouteTables {
     /// Endpoints of the host, with whole paths.
     pub host: Vec<Route>,
     /// Plugins, in the order of their names.
-    pub plugins: Vec<Plugin>,
+    pub plugins: Vec<InspectedPlugin>,
 }
 
 /// A plugin as it described itself.
 #[derive(Serialize)]
-pub struct Plugin {
+pub struct InspectedPlugin {
     /// SHA-256 of the component's bytes, hexadecimal.
     pub sha256: String,
     /// The plugin's own description.
     #[serde(flatten)]
-    pub described: Described,
+    pub described: PluginDescription,
 }
 
 /// A plugin's own description, by kind.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub enum Described {
+pub enum PluginDescription {
     /// A plugin that can be mounted.
-    Mountable(Description),
+    Mountable(ComponentDescription),
     /// A plugin that the database engine reaches.
     Database(DatabaseDescription),
 }
 
-impl Described {
+impl PluginDescription {
     /// Returns the plugin's canonical name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -52,9 +52,9 @@ impl Described {
     }
 }
 
-impl Tables {
+impl RouteTables {
     /// Collects the tables of the host and of every plugin in the catalog.
-    pub(crate) fn of(host: &Table, catalog: &Catalog) -> Self {
+    pub(crate) fn of(host: &RouteTable, catalog: &Catalog) -> Self {
         Self { host: host.routes().to_vec(), plugins: plugins(catalog) }
     }
 }
@@ -64,9 +64,9 @@ const DOCUMENTS_MAX: usize = 16;
 
 /// Cache of documents, each made once for its tables, because callers without a token may ask.
 #[derive(Default)]
-pub(crate) struct Documents(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
+pub(crate) struct DocumentCache(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
 
-impl Documents {
+impl DocumentCache {
     /// Returns the document of the tables that `version` names; `make` makes a missing document.
     /// Concurrent requests wait while a document is made.
     pub(crate) fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
@@ -81,18 +81,23 @@ impl Documents {
     }
 }
 
-fn plugins(catalog: &Catalog) -> Vec<Plugin> {
-    let plugin =
-        |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
+fn plugins(catalog: &Catalog) -> Vec<InspectedPlugin> {
+    let plugin = |identity: &ComponentIdentity, described| InspectedPlugin {
+        sha256: identity.digest.clone(),
+        described,
+    };
     let engines = catalog.all_mountable();
     let engines = engines.iter().map(|found| {
-        plugin(found.engine.identity(), Described::Mountable(found.engine.description().clone()))
+        plugin(
+            found.engine.identity(),
+            PluginDescription::Mountable(found.engine.description().clone()),
+        )
     });
     let databases = catalog.all_database_plugins();
-    let databases = databases
-        .iter()
-        .map(|found| plugin(found.identity(), Described::Database(found.description().clone())));
-    let mut plugins: Vec<Plugin> = engines.chain(databases).collect();
+    let databases = databases.iter().map(|found| {
+        plugin(found.identity(), PluginDescription::Database(found.description().clone()))
+    });
+    let mut plugins: Vec<InspectedPlugin> = engines.chain(databases).collect();
     plugins.sort_by(|one, other| one.described.name().cmp(other.described.name()));
     plugins
 }
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_document_is_made_once_for_its_tables_and_the_oldest_makes_room() {
-        let (documents, mut made) = (Documents::default(), 0);
+        let (documents, mut made) = (DocumentCache::default(), 0);
         let mut get = |version: &str| {
             let document = documents.get(version.to_owned(), || {
                 made += 1;

@@ -12,9 +12,11 @@ mod content;
 
 use bulkhead_access::random;
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_access::tokens::{self, Caller, Ending, Made, NewWrapping, TokenType, Tokens};
-use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_access::tokens::{
+    self, Caller, CreatedToken, NewWrapping, TokenEnding, TokenType, Tokens,
+};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// An answer as its client would have received it.
-pub(crate) struct Answer {
+pub(crate) struct ClientAnswer {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) bytes: Vec<u8>,
@@ -47,7 +49,7 @@ struct WrappedAnswer {
 stored!(WrappedAnswer, "wrapped-answer", reads_stored_wrapped_answers);
 
 /// A wrapping token that holds an answer.
-pub(crate) struct Wrapping {
+pub(crate) struct WrappingToken {
     token: Caller,
     answer: WrappedAnswer,
 }
@@ -65,17 +67,17 @@ pub(crate) async fn wrap(
     store: &Arc<Store>,
     tokens: &Tokens,
     new: NewWrapping,
-    answer: Answer,
+    answer: ClientAnswer,
 ) -> Result<Value, Failure> {
-    let Answer { status, content_type, bytes, accessor } = answer;
-    let content = random::hex::<16>()?;
+    let ClientAnswer { status, content_type, bytes, accessor } = answer;
+    let content = random::random_hex::<16>()?;
     let row = WrappedAnswer { content, bytes: bytes.len(), status, content_type, accessor };
     let mut unit = store.begin();
     let made = tokens.create_wrapping(&mut unit, new)?;
-    unit.put(address(&made.caller.hash), row.to_bytes()?, Index::default());
+    unit.put(address(&made.caller.hash), row.to_bytes()?, IndexColumns::default());
     // The token comes first: if the process dies between two pieces, the end of the token removes
     // the pieces.
-    content::put(store, unit, &row.content, &bytes).await?;
+    content::put_content(store, unit, &row.content, &bytes).await?;
     Ok(wrap_info(&made, &row.accessor))
 }
 
@@ -83,17 +85,20 @@ pub(crate) async fn wrap(
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn of_token(unit: &mut Unit, token: Caller) -> Result<Option<Wrapping>, Failure> {
+pub(crate) async fn of_token(
+    unit: &mut Unit,
+    token: Caller,
+) -> Result<Option<WrappingToken>, Failure> {
     if token.kind != TokenType::Service || !token.record.is_wrapping() {
         return Ok(None);
     }
     let Some(row) = unit.get(&address(&token.hash)).await? else { return Ok(None) };
     let answer = WrappedAnswer::from_bytes(&row.body);
     let answer = answer.map_err(|unreadable| unreadable.of("the record of a wrapped answer"))?;
-    Ok(Some(Wrapping { token, answer }))
+    Ok(Some(WrappingToken { token, answer }))
 }
 
-impl Wrapping {
+impl WrappingToken {
     /// Returns the token's creation TTL, creation time and creation path.
     pub(crate) fn creation(&self) -> [(&'static str, Value); 3] {
         let record = &self.token.record;
@@ -109,13 +114,13 @@ impl Wrapping {
     /// # Errors
     /// A conflict if a piece of the answer is missing: another request has opened the answer since
     /// this one read its description.
-    pub(crate) async fn open(self, unit: &mut Unit) -> Result<Answer, Failure> {
+    pub(crate) async fn open(self, unit: &mut Unit) -> Result<ClientAnswer, Failure> {
         let WrappedAnswer { content, bytes, status, content_type, accessor } = self.answer;
-        let Some(bytes) = content::take(unit, &content, bytes).await? else {
-            return Err(Failure::new(Kind::Conflict, "the wrapped answer is being opened"));
+        let Some(bytes) = content::take_content(unit, &content, bytes).await? else {
+            return Err(Failure::new(FailureKind::Conflict, "the wrapped answer is being opened"));
         };
         end(unit, &self.token)?;
-        Ok(Answer { status, content_type, bytes, accessor })
+        Ok(ClientAnswer { status, content_type, bytes, accessor })
     }
 
     /// Moves the answer to a new token with the same lifetime and path, and ends this token.
@@ -127,7 +132,7 @@ impl Wrapping {
         let record = &self.token.record;
         let new = NewWrapping { path: record.path.clone(), ttl: record.creation_ttl };
         let made = tokens.create_wrapping(unit, new)?;
-        unit.put(address(&made.caller.hash), self.answer.to_bytes()?, Index::default());
+        unit.put(address(&made.caller.hash), self.answer.to_bytes()?, IndexColumns::default());
         end(unit, &self.token)?;
         Ok(wrap_info(&made, &self.answer.accessor))
     }
@@ -136,7 +141,7 @@ impl Wrapping {
 /// Ends the token, and deletes the description of its answer.
 fn end(unit: &mut Unit, token: &Caller) -> Result<(), Failure> {
     unit.delete(address(&token.hash));
-    tokens::begin_end(unit, &token.hash, &token.record, Ending::WithChildren)
+    tokens::begin_end(unit, &token.hash, &token.record, TokenEnding::WithChildren)
 }
 
 /// Deletes the answer of an ended token, if there is one.
@@ -162,7 +167,7 @@ pub(crate) async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure
     Ok(())
 }
 
-fn wrap_info(made: &Made, wrapped_accessor: &str) -> Value {
+fn wrap_info(made: &CreatedToken, wrapped_accessor: &str) -> Value {
     let record = &made.caller.record;
     let wrapped = Some(json!(wrapped_accessor)).filter(|_| !wrapped_accessor.is_empty());
     let members = [

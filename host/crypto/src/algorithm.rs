@@ -3,7 +3,7 @@
 //! The attack this file prevents: an algorithm that proves nothing. `none` and the algorithms for
 //! shared secrets are not supported, and no supported algorithm uses SHA-1.
 
-use crate::kind::Kind;
+use crate::kind::KeyKind;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 /// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum SignatureAlgorithm {
     /// RSA with PKCS #1 v1.5 padding, and SHA-256.
     Rs256,
     /// RSA with PKCS #1 v1.5 padding, and SHA-384.
@@ -38,50 +38,51 @@ pub enum Algorithm {
     EdDsa,
 }
 
-const NAMES: [(Algorithm, &str); 10] = [
-    (Algorithm::Rs256, "RS256"),
-    (Algorithm::Rs384, "RS384"),
-    (Algorithm::Rs512, "RS512"),
-    (Algorithm::Ps256, "PS256"),
-    (Algorithm::Ps384, "PS384"),
-    (Algorithm::Ps512, "PS512"),
-    (Algorithm::Es256, "ES256"),
-    (Algorithm::Es384, "ES384"),
-    (Algorithm::Es512, "ES512"),
-    (Algorithm::EdDsa, "EdDSA"),
+const JOSE_NAMES: [(SignatureAlgorithm, &str); 10] = [
+    (SignatureAlgorithm::Rs256, "RS256"),
+    (SignatureAlgorithm::Rs384, "RS384"),
+    (SignatureAlgorithm::Rs512, "RS512"),
+    (SignatureAlgorithm::Ps256, "PS256"),
+    (SignatureAlgorithm::Ps384, "PS384"),
+    (SignatureAlgorithm::Ps512, "PS512"),
+    (SignatureAlgorithm::Es256, "ES256"),
+    (SignatureAlgorithm::Es384, "ES384"),
+    (SignatureAlgorithm::Es512, "ES512"),
+    (SignatureAlgorithm::EdDsa, "EdDSA"),
 ];
 
-impl FromStr for Algorithm {
+impl FromStr for SignatureAlgorithm {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Failure> {
         // The newer name (RFC 9864).
         let text = if text == "Ed25519" { "EdDSA" } else { text };
-        let found = NAMES.iter().find(|(_, name)| *name == text).map(|(algorithm, _)| *algorithm);
+        let found =
+            JOSE_NAMES.iter().find(|(_, name)| *name == text).map(|(algorithm, _)| *algorithm);
         found.ok_or_else(|| {
-            let names = NAMES.map(|(_, name)| name).join(", ");
+            let names = JOSE_NAMES.map(|(_, name)| name).join(", ");
             Failure::invalid(format!("{} is no signature algorithm: {names}", quoted(text)))
         })
     }
 }
 
-impl Algorithm {
+impl SignatureAlgorithm {
     /// Returns the JOSE name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(algorithm, _)| *algorithm == self).map_or("", |(_, name)| name)
+        JOSE_NAMES.iter().find(|(algorithm, _)| *algorithm == self).map_or("", |(_, name)| name)
     }
 
     /// Returns the kind of key required.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> KeyKind {
         match self {
-            Self::Rs256 | Self::Rs384 | Self::Rs512 => Kind::Rsa,
-            Self::Ps256 | Self::Ps384 | Self::Ps512 => Kind::Rsa,
-            Self::Es256 => Kind::P256,
-            Self::Es384 => Kind::P384,
-            Self::Es512 => Kind::P521,
-            Self::EdDsa => Kind::Ed25519,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 => KeyKind::Rsa,
+            Self::Ps256 | Self::Ps384 | Self::Ps512 => KeyKind::Rsa,
+            Self::Es256 => KeyKind::P256,
+            Self::Es384 => KeyKind::P384,
+            Self::Es512 => KeyKind::P521,
+            Self::EdDsa => KeyKind::Ed25519,
         }
     }
 
@@ -102,7 +103,7 @@ impl Algorithm {
     }
 
     /// Refuses a key of another kind, or a key with another algorithm in its `alg`.
-    pub(crate) fn check(self, kind: Kind, alg: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn check(self, kind: KeyKind, alg: Option<&str>) -> Result<(), Failure> {
         let name = self.name();
         if kind != self.kind() {
             let (wanted, given) = (self.kind().name(), kind.name());

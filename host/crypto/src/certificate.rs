@@ -6,7 +6,7 @@
 
 use crate::limits;
 use crate::public_key::PublicKey;
-use crate::x509::{USAGES, damaged, ders, parse};
+use crate::x509::{USAGES, damaged_failure, parse, parse_ders};
 use aws_lc_rs::digest;
 use bulkhead_wire::failure::Failure;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -57,22 +57,23 @@ impl Certificate {
     /// # Errors
     /// Invalid request for an invalid certificate, or for more than 256 names or 64 extensions.
     pub fn read(text: &str) -> Result<Self, Failure> {
-        let ders = ders("the certificate", text, limits::CHAIN)?;
+        let ders = parse_ders("the certificate", text, limits::CHAIN)?;
         Self::of(ders.first().map_or(&[][..], Vec::as_slice))
     }
 
     fn of(bytes: &[u8]) -> Result<Self, Failure> {
         let parsed = parse(bytes)?;
         let tbs = parsed.tbs_certificate();
-        let constraints = tbs.get_extension::<BasicConstraints>().map_err(|_| damaged())?;
-        let signs = match tbs.get_extension::<KeyUsage>().map_err(|_| damaged())? {
+        let constraints = tbs.get_extension::<BasicConstraints>().map_err(|_| damaged_failure())?;
+        let signs = match tbs.get_extension::<KeyUsage>().map_err(|_| damaged_failure())? {
             Some((_, usage)) => usage.key_cert_sign(),
             None => true,
         };
-        let key_id = tbs.get_extension::<SubjectKeyIdentifier>().map_err(|_| damaged())?;
-        let authority = tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|_| damaged())?;
+        let key_id = tbs.get_extension::<SubjectKeyIdentifier>().map_err(|_| damaged_failure())?;
+        let authority =
+            tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|_| damaged_failure())?;
         let authority = authority.and_then(|(_, id)| id.key_identifier);
-        let common_name = tbs.subject().common_name().map_err(|_| damaged())?;
+        let common_name = tbs.subject().common_name().map_err(|_| damaged_failure())?;
         Ok(Self {
             subject: tbs.subject().to_string(),
             issuer: tbs.issuer().to_string(),
@@ -94,7 +95,7 @@ impl Certificate {
 
 fn names(parsed: &x509_cert::Certificate) -> Result<Vec<(&'static str, String)>, Failure> {
     let found = parsed.tbs_certificate().get_extension::<SubjectAltName>();
-    let Some((_, SubjectAltName(names))) = found.map_err(|_| damaged())? else {
+    let Some((_, SubjectAltName(names))) = found.map_err(|_| damaged_failure())? else {
         return Ok(Vec::new());
     };
     if names.len() > limits::CERTIFICATE_NAMES {
@@ -125,7 +126,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 
 fn usages(parsed: &x509_cert::Certificate) -> Result<Vec<String>, Failure> {
     let found = parsed.tbs_certificate().get_extension::<ExtendedKeyUsage>();
-    let Some((_, ExtendedKeyUsage(usages))) = found.map_err(|_| damaged())? else {
+    let Some((_, ExtendedKeyUsage(usages))) = found.map_err(|_| damaged_failure())? else {
         return Ok(Vec::new());
     };
     if usages.len() > limits::EXTENSIONS {

@@ -4,20 +4,20 @@
 //! library limits the search, and this file limits the number of certificates.
 
 use crate::limits;
-use crate::x509::ders;
+use crate::x509::parse_ders;
 use bulkhead_wire::failure::{Failure, quoted};
 use rustls_pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use std::time::Duration;
 use webpki::{EndEntityCert, KeyUsage};
 
 /// A certificate chain, and the conditions for its verification.
-pub struct Chain<'a> {
+pub struct ChainVerification<'a> {
     /// The certificate in PEM, followed by any intermediate certificates.
     pub certificates: &'a str,
     /// Trusted roots in PEM. The chain must end in any of these roots; no system roots are used.
     pub roots: &'a str,
     /// Required usage of the certificate.
-    pub usage: Usage,
+    pub usage: CertificateUsage,
     /// Required name or address in the certificate; empty for any.
     pub name: &'a str,
     /// Time of the verification, in milliseconds since 1970.
@@ -26,14 +26,14 @@ pub struct Chain<'a> {
 
 /// The purpose of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usage {
+pub enum CertificateUsage {
     /// Client authentication.
     ClientAuth,
     /// Server authentication.
     ServerAuth,
 }
 
-impl std::str::FromStr for Usage {
+impl std::str::FromStr for CertificateUsage {
     type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Failure> {
@@ -48,7 +48,7 @@ impl std::str::FromStr for Usage {
     }
 }
 
-impl Chain<'_> {
+impl ChainVerification<'_> {
     /// Verifies the certificate. Revocation lists are not checked.
     ///
     /// # Errors
@@ -67,13 +67,13 @@ impl Chain<'_> {
             Failure::invalid(format!("the certificate cannot be used: {error}"))
         })?;
         let usage = match self.usage {
-            Usage::ClientAuth => KeyUsage::client_auth(),
-            Usage::ServerAuth => KeyUsage::server_auth(),
+            CertificateUsage::ClientAuth => KeyUsage::client_auth(),
+            CertificateUsage::ServerAuth => KeyUsage::server_auth(),
         };
         let now = UnixTime::since_unix_epoch(Duration::from_millis(self.now));
         let algorithms = webpki::ALL_VERIFICATION_ALGS;
         leaf.verify_for_usage(algorithms, &anchors, between, now, usage, None, None)
-            .map_err(|error| unbelieved(&error))?;
+            .map_err(|error| trust_failure(&error))?;
         if self.name.is_empty() {
             return Ok(());
         }
@@ -81,14 +81,14 @@ impl Chain<'_> {
             let name = quoted(self.name);
             Failure::invalid(format!("{name} is no name that a certificate could bear"))
         })?;
-        leaf.verify_is_valid_for_subject_name(&name).map_err(|error| unbelieved(&error))
+        leaf.verify_is_valid_for_subject_name(&name).map_err(|error| trust_failure(&error))
     }
 }
 
 fn owned(what: &str, text: &str, most: usize) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    Ok(ders(what, text, most)?.into_iter().map(CertificateDer::from).collect())
+    Ok(parse_ders(what, text, most)?.into_iter().map(CertificateDer::from).collect())
 }
 
-fn unbelieved(error: &webpki::Error) -> Failure {
+fn trust_failure(error: &webpki::Error) -> Failure {
     Failure::denied(format!("the certificate is not believed: {error}"))
 }

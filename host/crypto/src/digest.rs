@@ -14,7 +14,7 @@ pub fn digest(algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
         "sha256" => &digests::SHA256,
         "sha384" => &digests::SHA384,
         "sha512" => &digests::SHA512,
-        other => return Err(unknown(other)),
+        other => return Err(unknown_algorithm(other)),
     };
     Ok(digests::digest(algorithm, data).as_ref().to_vec())
 }
@@ -36,12 +36,12 @@ pub fn hmac(algorithm: &str, key: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure
         "sha256" => keyed::HMAC_SHA256,
         "sha384" => keyed::HMAC_SHA384,
         "sha512" => keyed::HMAC_SHA512,
-        other => return Err(unknown(other)),
+        other => return Err(unknown_algorithm(other)),
     };
     Ok(keyed::sign(&keyed::Key::new(algorithm, key), data).as_ref().to_vec())
 }
 
-fn unknown(algorithm: &str) -> Failure {
+fn unknown_algorithm(algorithm: &str) -> Failure {
     let algorithm = quoted(algorithm);
     Failure::invalid(format!("{algorithm} is no digest: sha256, sha384 or sha512"))
 }

@@ -1,7 +1,7 @@
 //! Generation of new keys.
 
 use crate::asn1::inner_key;
-use crate::kind::Kind;
+use crate::kind::KeyKind;
 use crate::pem;
 use crate::private_key::PrivateKey;
 use crate::public_key::PublicKey;
@@ -17,16 +17,16 @@ use zeroize::Zeroizing;
 
 /// The parameters of a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Generation {
-    kind: Kind,
+pub struct KeyParameters {
+    kind: KeyKind,
     /// Size of an RSA key; `None` for other kinds.
     size: Option<KeySize>,
-    form: Form,
+    form: KeyFormat,
 }
 
 /// The format of a private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum KeyFormat {
     /// `PRIVATE KEY`, for every kind of key.
     Pkcs8,
     /// `RSA PRIVATE KEY` and `EC PRIVATE KEY`, for older programs.
@@ -34,14 +34,14 @@ pub enum Form {
 }
 
 /// A new key pair.
-pub struct Generated {
+pub struct GeneratedKeyPair {
     /// Private key in PEM.
     pub private_key: Zeroizing<String>,
     /// Public key.
     pub public_key: PublicKey,
 }
 
-impl Generation {
+impl KeyParameters {
     /// Parses the parameters: `rsa` with 2048, 3072 or 4096 bits, `ec` with 256, 384 or 521, or
     /// `ed25519`; in the form `pkcs8` or `traditional`. 0 bits means the default: 2048 for RSA,
     /// else 256.
@@ -50,13 +50,13 @@ impl Generation {
     /// Invalid request for other words and numbers.
     pub fn read(kind: &str, bits: u32, form: &str) -> Result<Self, Failure> {
         let (kind, size) = match (kind, bits) {
-            ("rsa", 0 | 2_048) => (Kind::Rsa, Some(KeySize::Rsa2048)),
-            ("rsa", 3_072) => (Kind::Rsa, Some(KeySize::Rsa3072)),
-            ("rsa", 4_096) => (Kind::Rsa, Some(KeySize::Rsa4096)),
-            ("ec", 0 | 256) => (Kind::P256, None),
-            ("ec", 384) => (Kind::P384, None),
-            ("ec", 521) => (Kind::P521, None),
-            ("ed25519", 0 | 256) => (Kind::Ed25519, None),
+            ("rsa", 0 | 2_048) => (KeyKind::Rsa, Some(KeySize::Rsa2048)),
+            ("rsa", 3_072) => (KeyKind::Rsa, Some(KeySize::Rsa3072)),
+            ("rsa", 4_096) => (KeyKind::Rsa, Some(KeySize::Rsa4096)),
+            ("ec", 0 | 256) => (KeyKind::P256, None),
+            ("ec", 384) => (KeyKind::P384, None),
+            ("ec", 521) => (KeyKind::P521, None),
+            ("ed25519", 0 | 256) => (KeyKind::Ed25519, None),
             _ => {
                 let kind = quoted(kind);
                 return Err(Failure::invalid(format!(
@@ -66,8 +66,8 @@ impl Generation {
             }
         };
         let form = match form {
-            "pkcs8" => Form::Pkcs8,
-            "traditional" => Form::Traditional,
+            "pkcs8" => KeyFormat::Pkcs8,
+            "traditional" => KeyFormat::Traditional,
             other => {
                 let form = quoted(other);
                 return Err(Failure::invalid(format!("{form} is neither pkcs8 nor traditional")));
@@ -87,43 +87,43 @@ impl Generation {
     ///
     /// # Errors
     /// Internal if the host's library fails.
-    pub fn run(self) -> Result<Generated, Failure> {
-        let pkcs8 = self.pkcs8().map_err(|_| unmade())?;
-        let private_key = Zeroizing::new(self.written(&pkcs8)?);
+    pub fn generate_key(self) -> Result<GeneratedKeyPair, Failure> {
+        let pkcs8 = self.pkcs8().map_err(|_| generation_failure())?;
+        let private_key = Zeroizing::new(self.encode_private_key(&pkcs8)?);
         let public_key = PrivateKey::read(&private_key)?.public()?;
-        Ok(Generated { private_key, public_key })
+        Ok(GeneratedKeyPair { private_key, public_key })
     }
 
     fn pkcs8(self) -> Result<Zeroizing<Vec<u8>>, Unspecified> {
         match self.kind {
-            Kind::Rsa => {
+            KeyKind::Rsa => {
                 let pair = RsaKeyPair::generate(self.size.unwrap_or(KeySize::Rsa2048))?;
                 let der: Pkcs8V1Der<'_> = pair.as_der()?;
                 Ok(Zeroizing::new(der.as_ref().to_vec()))
             }
-            Kind::P256 => elliptic(&ECDSA_P256_SHA256_ASN1_SIGNING),
-            Kind::P384 => elliptic(&ECDSA_P384_SHA384_ASN1_SIGNING),
-            Kind::P521 => elliptic(&ECDSA_P521_SHA512_ASN1_SIGNING),
-            Kind::Ed25519 => {
+            KeyKind::P256 => elliptic(&ECDSA_P256_SHA256_ASN1_SIGNING),
+            KeyKind::P384 => elliptic(&ECDSA_P384_SHA384_ASN1_SIGNING),
+            KeyKind::P521 => elliptic(&ECDSA_P521_SHA512_ASN1_SIGNING),
+            KeyKind::Ed25519 => {
                 let document = Ed25519KeyPair::generate()?.to_pkcs8v1()?;
                 Ok(Zeroizing::new(document.as_ref().to_vec()))
             }
         }
     }
 
-    fn written(self, pkcs8: &[u8]) -> Result<String, Failure> {
+    fn encode_private_key(self, pkcs8: &[u8]) -> Result<String, Failure> {
         match (self.form, self.kind) {
-            (Form::Pkcs8, _) | (Form::Traditional, Kind::Ed25519) => {
-                Ok(pem::armour("PRIVATE KEY", pkcs8))
+            (KeyFormat::Pkcs8, _) | (KeyFormat::Traditional, KeyKind::Ed25519) => {
+                Ok(pem::encode_pem("PRIVATE KEY", pkcs8))
             }
-            (Form::Traditional, Kind::Rsa) => {
-                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| unmade())?);
-                Ok(pem::armour("RSA PRIVATE KEY", &inner))
+            (KeyFormat::Traditional, KeyKind::Rsa) => {
+                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| generation_failure())?);
+                Ok(pem::encode_pem("RSA PRIVATE KEY", &inner))
             }
-            (Form::Traditional, curve) => {
-                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| unmade())?);
+            (KeyFormat::Traditional, curve) => {
+                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| generation_failure())?);
                 let named = crate::private_key::with_curve(curve, &inner)?;
-                Ok(pem::armour("EC PRIVATE KEY", &named))
+                Ok(pem::encode_pem("EC PRIVATE KEY", &named))
             }
         }
     }
@@ -134,7 +134,7 @@ fn elliptic(algorithm: &'static EcdsaSigningAlgorithm) -> Result<Zeroizing<Vec<u
     Ok(Zeroizing::new(document.as_ref().to_vec()))
 }
 
-fn unmade() -> Failure {
+fn generation_failure() -> Failure {
     Failure::internal("the host's library made no key")
 }
 
@@ -154,7 +154,7 @@ mod tests {
             ("ed25519", 0, "PRIVATE KEY", "EdDSA"),
         ] {
             for (form, label) in [("pkcs8", "PRIVATE KEY"), ("traditional", traditional)] {
-                let made = Generation::read(kind, bits, form).unwrap().run().unwrap();
+                let made = KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
                 assert!(made.private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
                 assert_eq!(made.public_key.kind().word(), kind);
                 let least = if kind == "rsa" { 2_048 } else { 256 };
@@ -175,8 +175,8 @@ mod tests {
         for (kind, bits) in
             [("rsa", 1_024), ("rsa", 2_047), ("rsa", 8_192), ("ec", 224), ("dsa", 0), ("", 0)]
         {
-            assert!(Generation::read(kind, bits, "pkcs8").is_err(), "{kind} {bits}");
+            assert!(KeyParameters::read(kind, bits, "pkcs8").is_err(), "{kind} {bits}");
         }
-        assert!(Generation::read("ec", 256, "openssh").is_err());
+        assert!(KeyParameters::read("ec", 256, "openssh").is_err());
     }
 }

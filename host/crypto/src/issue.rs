@@ -5,13 +5,13 @@
 //! certificate cannot sign further certificates.
 
 use crate::certificate::Certificate;
-use crate::kind::Kind;
+use crate::kind::KeyKind;
 use crate::limits;
 use crate::pem;
 use crate::private_key::PrivateKey;
 use crate::public_key::PublicKey;
-use crate::signature::{sign_ecdsa, sign_rsa, unsigned};
-use crate::x509::{USAGES, ders, parse};
+use crate::signature::{sign_ecdsa, sign_rsa, signing_failure};
+use crate::x509::{USAGES, parse, parse_ders};
 use aws_lc_rs::digest;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
@@ -60,7 +60,7 @@ const FOUR_DIGITS: u16 = 2_050;
 const SERIAL_BYTES: usize = 16;
 
 /// The content of a certificate to issue.
-pub struct Issuance<'a> {
+pub struct CertificateIssuance<'a> {
     /// The authority's certificate, in PEM.
     pub authority: &'a str,
     /// The subject's public key, in PEM or as JWK.
@@ -82,7 +82,7 @@ pub struct Issuance<'a> {
 
 /// The signed part of a certificate (`TBSCertificate`).
 #[derive(Sequence)]
-struct Tbs {
+struct CertificateBody {
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT")]
     version: Version,
     serial_number: SerialNumber,
@@ -96,8 +96,8 @@ struct Tbs {
 }
 
 #[derive(Sequence)]
-struct Signed {
-    tbs: Tbs,
+struct SignedCertificate {
+    tbs: CertificateBody,
     algorithm: AlgorithmIdentifierOwned,
     signature: BitString,
 }
@@ -108,12 +108,12 @@ struct Signed {
 /// # Errors
 /// Invalid request for an authority not allowed to sign certificates, a key other than the
 /// authority's, an end after the authority's end, or invalid names.
-pub fn issue(wanted: &Issuance<'_>, key: &PrivateKey) -> Result<String, Failure> {
-    let authority = Authority::read(wanted, key)?;
+pub fn issue(wanted: &CertificateIssuance<'_>, key: &PrivateKey) -> Result<String, Failure> {
+    let authority = SigningAuthority::read(wanted, key)?;
     let public_key = PublicKey::read(wanted.public_key)?;
     let algorithm = authority.algorithm(wanted.signature_bits)?;
-    let subject = subject(wanted)?;
-    let tbs = Tbs {
+    let subject = subject_name(wanted)?;
+    let tbs = CertificateBody {
         version: Version::V3,
         serial_number: serial_number()?,
         signature: algorithm.clone(),
@@ -121,23 +121,23 @@ pub fn issue(wanted: &Issuance<'_>, key: &PrivateKey) -> Result<String, Failure>
         validity: Validity::new(time(wanted.not_before)?, time(wanted.not_after)?),
         extensions: extensions(wanted, &public_key, authority.key_id, subject.is_empty())?,
         subject,
-        public_key: public_key.spki()?,
+        public_key: public_key.to_spki()?,
     };
-    let signature = signature(key, algorithm.oid, &tbs.to_der().map_err(|_| unencoded())?)?;
-    let signature = BitString::from_bytes(&signature).map_err(|_| unencoded())?;
-    let signed = Signed { tbs, algorithm, signature };
-    Ok(pem::armour("CERTIFICATE", &signed.to_der().map_err(|_| unencoded())?))
+    let signature = signature(key, algorithm.oid, &tbs.to_der().map_err(|_| encoding_failure())?)?;
+    let signature = BitString::from_bytes(&signature).map_err(|_| encoding_failure())?;
+    let signed = SignedCertificate { tbs, algorithm, signature };
+    Ok(pem::encode_pem("CERTIFICATE", &signed.to_der().map_err(|_| encoding_failure())?))
 }
 
 /// The signing authority.
-struct Authority {
+struct SigningAuthority {
     name: Name,
-    kind: Kind,
+    kind: KeyKind,
     key_id: Vec<u8>,
 }
 
-impl Authority {
-    fn read(wanted: &Issuance<'_>, key: &PrivateKey) -> Result<Self, Failure> {
+impl SigningAuthority {
+    fn read(wanted: &CertificateIssuance<'_>, key: &PrivateKey) -> Result<Self, Failure> {
         let said = Certificate::read(wanted.authority)?;
         if !said.is_authority {
             return Err(Failure::invalid(
@@ -161,7 +161,7 @@ impl Authority {
                  the authority's certificate",
             ));
         }
-        let ders = ders("the authority's certificate", wanted.authority, limits::CHAIN)?;
+        let ders = parse_ders("the authority's certificate", wanted.authority, limits::CHAIN)?;
         let parsed = parse(ders.first().map_or(&[][..], Vec::as_slice))?;
         let tbs = parsed.tbs_certificate();
         let key_id = match tbs.get_extension::<SubjectKeyIdentifier>() {
@@ -178,15 +178,15 @@ impl Authority {
                     "no signature has {bits} bits: 256, 384 or 512"
                 )));
             }
-            (Kind::Rsa, 384) => RSA_SHA384,
-            (Kind::Rsa, 512) => RSA_SHA512,
-            (Kind::Rsa, _) => RSA_SHA256,
-            (Kind::P256, _) => ECDSA_SHA256,
-            (Kind::P384, _) => ECDSA_SHA384,
-            (Kind::P521, _) => ECDSA_SHA512,
-            (Kind::Ed25519, _) => ED25519,
+            (KeyKind::Rsa, 384) => RSA_SHA384,
+            (KeyKind::Rsa, 512) => RSA_SHA512,
+            (KeyKind::Rsa, _) => RSA_SHA256,
+            (KeyKind::P256, _) => ECDSA_SHA256,
+            (KeyKind::P384, _) => ECDSA_SHA384,
+            (KeyKind::P521, _) => ECDSA_SHA512,
+            (KeyKind::Ed25519, _) => ED25519,
         };
-        let parameters = (self.kind == Kind::Rsa).then(|| Any::from(Null));
+        let parameters = (self.kind == KeyKind::Rsa).then(|| Any::from(Null));
         Ok(AlgorithmIdentifierOwned { oid, parameters })
     }
 }
@@ -200,13 +200,13 @@ fn signature(key: &PrivateKey, oid: ObjectIdentifier, tbs: &[u8]) -> Result<Vec<
         ECDSA_SHA384 => sign_ecdsa(key, &ECDSA_P384_SHA384_ASN1_SIGNING, tbs),
         ECDSA_SHA512 => sign_ecdsa(key, &ECDSA_P521_SHA512_ASN1_SIGNING, tbs),
         _ => {
-            let signed = key.ed25519()?.try_sign(tbs).map_err(|_| unsigned())?;
+            let signed = key.ed25519()?.try_sign(tbs).map_err(|_| signing_failure())?;
             Ok(signed.as_ref().to_vec())
         }
     }
 }
 
-fn subject(wanted: &Issuance<'_>) -> Result<Name, Failure> {
+fn subject_name(wanted: &CertificateIssuance<'_>) -> Result<Name, Failure> {
     let text = wanted.common_name;
     if text.is_empty() {
         if wanted.names.is_empty() {
@@ -221,26 +221,26 @@ fn subject(wanted: &Issuance<'_>) -> Result<Name, Failure> {
             limits::COMMON_NAME_CHARACTERS
         )));
     }
-    let value = Utf8StringRef::new(text).map(Any::from).map_err(|_| unencoded())?;
+    let value = Utf8StringRef::new(text).map(Any::from).map_err(|_| encoding_failure())?;
     let attribute = AttributeTypeAndValue { oid: COMMON_NAME, value };
     let mut single = RelativeDistinguishedName::default();
-    single.insert(attribute).map_err(|_| unencoded())?;
+    single.insert(attribute).map_err(|_| encoding_failure())?;
     let mut sequence = RdnSequence::default();
     sequence.push(single);
-    let sequence = sequence.to_der().map_err(|_| unencoded())?;
-    Name::from_der(&sequence).map_err(|_| unencoded())
+    let sequence = sequence.to_der().map_err(|_| encoding_failure())?;
+    Name::from_der(&sequence).map_err(|_| encoding_failure())
 }
 
 fn extensions(
-    wanted: &Issuance<'_>,
+    wanted: &CertificateIssuance<'_>,
     public_key: &PublicKey,
     authority: Vec<u8>,
     is_nameless: bool,
 ) -> Result<Extensions, Failure> {
     let usage = KeyUsage(FlagSet::from(KeyUsages::DigitalSignature));
-    let own = OctetString::new(key_id(public_key)).map_err(|_| unencoded())?;
+    let own = OctetString::new(key_id(public_key)).map_err(|_| encoding_failure())?;
     let authority = AuthorityKeyIdentifier {
-        key_identifier: Some(OctetString::new(authority).map_err(|_| unencoded())?),
+        key_identifier: Some(OctetString::new(authority).map_err(|_| encoding_failure())?),
         ..AuthorityKeyIdentifier::default()
     };
     let mut made = vec![
@@ -267,8 +267,8 @@ fn extensions(
 }
 
 fn extension<T: AssociatedOid + Encode>(critical: bool, value: &T) -> Result<Extension, Failure> {
-    let der = value.to_der().map_err(|_| unencoded())?;
-    let extn_value = OctetString::new(der).map_err(|_| unencoded())?;
+    let der = value.to_der().map_err(|_| encoding_failure())?;
+    let extn_value = OctetString::new(der).map_err(|_| encoding_failure())?;
     Ok(Extension { extn_id: T::OID, critical, extn_value })
 }
 
@@ -284,7 +284,7 @@ fn general_name(kind: &str, name: &str) -> Result<GeneralName, Failure> {
     let is_plain = |name: &str| {
         (1..=limits::NAME_BYTES).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
     };
-    let text = || Ia5String::new(name).map_err(|_| unencoded());
+    let text = || Ia5String::new(name).map_err(|_| encoding_failure());
     let address = name.parse::<IpAddr>().ok();
     match (kind, address) {
         ("dns", None) if is_plain(name) => Ok(GeneralName::DnsName(text()?)),
@@ -295,7 +295,7 @@ fn general_name(kind: &str, name: &str) -> Result<GeneralName, Failure> {
                 IpAddr::V4(address) => address.octets().to_vec(),
                 IpAddr::V6(address) => address.octets().to_vec(),
             };
-            OctetString::new(bytes).map(GeneralName::IpAddress).map_err(|_| unencoded())
+            OctetString::new(bytes).map(GeneralName::IpAddress).map_err(|_| encoding_failure())
         }
         _ => {
             let (kind, name) = (quoted(kind), quoted(name));
@@ -321,7 +321,7 @@ fn serial_number() -> Result<SerialNumber, Failure> {
     if let Some(first) = bytes.first_mut() {
         *first = *first & 0x7f | 0x40;
     }
-    SerialNumber::new(&bytes).map_err(|_| unencoded())
+    SerialNumber::new(&bytes).map_err(|_| encoding_failure())
 }
 
 fn time(milliseconds: u64) -> Result<Time, Failure> {
@@ -334,7 +334,7 @@ fn time(milliseconds: u64) -> Result<Time, Failure> {
     Ok(Time::GeneralTime(time))
 }
 
-fn unencoded() -> Failure {
+fn encoding_failure() -> Failure {
     Failure::invalid("the certificate cannot be written")
 }
 

@@ -16,34 +16,34 @@ pub(crate) struct Jwk {
     #[serde(rename = "use")]
     pub(crate) purpose: Option<String>,
     pub(crate) alg: Option<String>,
-    pub(crate) n: Option<Text>,
-    pub(crate) e: Option<Text>,
-    pub(crate) x: Option<Text>,
-    pub(crate) y: Option<Text>,
-    pub(crate) d: Option<Text>,
-    pub(crate) p: Option<Text>,
-    pub(crate) q: Option<Text>,
-    pub(crate) dp: Option<Text>,
-    pub(crate) dq: Option<Text>,
-    pub(crate) qi: Option<Text>,
+    pub(crate) n: Option<SecretText>,
+    pub(crate) e: Option<SecretText>,
+    pub(crate) x: Option<SecretText>,
+    pub(crate) y: Option<SecretText>,
+    pub(crate) d: Option<SecretText>,
+    pub(crate) p: Option<SecretText>,
+    pub(crate) q: Option<SecretText>,
+    pub(crate) dp: Option<SecretText>,
+    pub(crate) dq: Option<SecretText>,
+    pub(crate) qi: Option<SecretText>,
 }
 
 /// A possibly secret text, wiped when dropped.
-pub(crate) struct Text(String);
+pub(crate) struct SecretText(String);
 
-impl Text {
+impl SecretText {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl Drop for Text {
+impl Drop for SecretText {
     fn drop(&mut self) {
         self.0.zeroize();
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for SecretText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(Self)
     }
@@ -69,12 +69,12 @@ impl Jwk {
     /// Returns the secret members.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let parts = [&self.d, &self.p, &self.q, &self.dp, &self.dq, &self.qi];
-        parts.into_iter().flatten().map(Text::as_str)
+        parts.into_iter().flatten().map(SecretText::as_str)
     }
 }
 
 /// Returns the bytes of a required member.
-pub(crate) fn member(name: &str, text: Option<&Text>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+pub(crate) fn member(name: &str, text: Option<&SecretText>) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let text = text.ok_or_else(|| Failure::invalid(format!("the JWK lacks its member {name}")))?;
     let bytes = URL_SAFE_NO_PAD.decode(text.as_str()).map_err(|_| {
         Failure::invalid(format!("the JWK's member {name} is not base64url without padding"))

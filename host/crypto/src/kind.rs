@@ -12,7 +12,7 @@ pub(crate) const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.1
 
 /// The kind of a key. Each elliptic curve is a kind, because a key is useless on another curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyKind {
     /// RSA, of any length.
     Rsa,
     /// NIST P-256.
@@ -25,7 +25,7 @@ pub enum Kind {
     Ed25519,
 }
 
-impl Kind {
+impl KeyKind {
     /// The curves of ECDSA.
     pub(crate) const CURVES: [Self; 3] = [Self::P256, Self::P384, Self::P521];
 

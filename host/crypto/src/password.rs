@@ -14,12 +14,12 @@ const SALT_BYTES: usize = 16;
 
 /// Memory and passes of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub struct HashCost {
     memory_kib: u32,
     passes: u32,
 }
 
-impl Cost {
+impl HashCost {
     /// Cost of a new hash: 19 MiB, two passes.
     pub const OF_NEW: Self =
         Self { memory_kib: Params::DEFAULT_M_COST, passes: Params::DEFAULT_T_COST };
@@ -34,7 +34,7 @@ impl Cost {
     }
 
     fn of_read(hash: &PasswordHash) -> Result<Self, Failure> {
-        let params = Params::try_from(hash).map_err(|_| unreadable())?;
+        let params = Params::try_from(hash).map_err(|_| unreadable_failure())?;
         let cost = Self { memory_kib: params.m_cost(), passes: params.t_cost() };
         let work = cost.memory_kib.saturating_mul(cost.passes);
         if cost.memory_kib > limits::HASH_MEMORY_KIB || work > limits::HASH_WORK_KIB {
@@ -69,42 +69,42 @@ pub fn hash_password(password: &str) -> Result<String, Failure> {
     let mut salt = [0; SALT_BYTES];
     aws_lc_rs::rand::fill(&mut salt)
         .map_err(|_| Failure::internal("the host's random generator failed"))?;
-    let Cost { memory_kib, passes } = Cost::OF_NEW;
+    let HashCost { memory_kib, passes } = HashCost::OF_NEW;
     let params = Params::new(memory_kib, passes, Params::DEFAULT_P_COST, None);
-    let params = params.map_err(|_| uncomputed())?;
+    let params = params.map_err(|_| hashing_failure())?;
     let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let hash = hasher.hash_password_with_salt(password.as_bytes(), &salt);
-    hash.map(|hash| hash.to_string()).map_err(|_| uncomputed())
+    hash.map(|hash| hash.to_string()).map_err(|_| hashing_failure())
 }
 
 /// Returns whether the hash belongs to the password.
 ///
 /// # Errors
-/// As [`Cost::of`] and [`hash_password`].
+/// As [`HashCost::of`] and [`hash_password`].
 pub fn verify_password(password: &str, hash: &str) -> Result<bool, Failure> {
     check_length("the password", password.len(), limits::PASSWORD_BYTES)?;
     let hash = read(hash)?;
-    Cost::of_read(&hash)?;
+    HashCost::of_read(&hash)?;
     match Argon2::default().verify_password(password.as_bytes(), &hash) {
         Ok(()) => Ok(true),
         Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
-        Err(_) => Err(uncomputed()),
+        Err(_) => Err(hashing_failure()),
     }
 }
 
 fn read(hash: &str) -> Result<PasswordHash, Failure> {
     check_length("the password's hash", hash.len(), limits::HASH_TEXT_BYTES)?;
-    let read = PasswordHash::new(hash).map_err(|_| unreadable())?;
+    let read = PasswordHash::new(hash).map_err(|_| unreadable_failure())?;
     let is_argon = read.algorithm.as_str() == "argon2id" && read.version == Some(19);
     let salted = read.salt.as_ref().is_some_and(|salt| salt.len() >= Salt::MIN_LENGTH);
-    if is_argon && salted && read.hash.is_some() { Ok(read) } else { Err(unreadable()) }
+    if is_argon && salted && read.hash.is_some() { Ok(read) } else { Err(unreadable_failure()) }
 }
 
-fn unreadable() -> Failure {
+fn unreadable_failure() -> Failure {
     Failure::invalid("the password's hash is no PHC string of argon2id, version 19, with its salt")
 }
 
-fn uncomputed() -> Failure {
+fn hashing_failure() -> Failure {
     Failure::internal("the host's library made no password hash")
 }
 
@@ -118,7 +118,7 @@ mod tests {
         let (one, other) = (one.unwrap(), other.unwrap());
         assert_ne!(one, other);
         assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
-        assert_eq!(Cost::of(&one), Ok(Cost::OF_NEW));
+        assert_eq!(HashCost::of(&one), Ok(HashCost::OF_NEW));
         assert_eq!(verify_password("correct horse", &one), Ok(true));
         assert_eq!(verify_password("correct horsf", &one), Ok(false));
         assert!(hash_password(&"x".repeat(5_000)).is_err());
@@ -148,7 +148,7 @@ mod tests {
             "$argon2id$m=65536,t=2,p=1",
             "$scrypt$ln=16,r=8,p=1",
         ] {
-            assert!(Cost::of(&with(head)).is_err(), "{head}");
+            assert!(HashCost::of(&with(head)).is_err(), "{head}");
             assert!(verify_password("password", &with(head)).is_err(), "{head}");
         }
         for text in ["", "$", "$argon2id$", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ"] {

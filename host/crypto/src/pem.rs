@@ -16,13 +16,13 @@ const DASHES: &str = "-----";
 const LINE: usize = 64;
 
 /// A section: its label and its bytes.
-pub(crate) struct Section {
+pub(crate) struct PemSection {
     pub(crate) label: String,
     pub(crate) bytes: Zeroizing<Vec<u8>>,
 }
 
 /// Returns the sections of a text, at least one. `what` names the text in refusals.
-pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
+pub(crate) fn read(what: &str, text: &str) -> Result<Vec<PemSection>, Failure> {
     check_length(what, text.len(), limits::PEM_BYTES)?;
     let mut sections = Vec::new();
     let mut rest = text;
@@ -45,19 +45,19 @@ pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
 }
 
 /// Parses a section, from behind `-----BEGIN ` to its end.
-fn read_section(text: &str) -> Option<(Section, &str)> {
+fn read_section(text: &str) -> Option<(PemSection, &str)> {
     let (label, text) = text.split_once(DASHES)?;
     let (body, text) = text.split_once(END)?;
     let rest = text.strip_prefix(label)?.strip_prefix(DASHES)?;
     let mut packed = Zeroizing::new(String::with_capacity(body.len()));
     packed.extend(body.chars().filter(|c| !c.is_ascii_whitespace()));
     let bytes = Zeroizing::new(STANDARD.decode(packed.as_bytes()).ok()?);
-    Some((Section { label: label.to_owned(), bytes }, rest))
+    Some((PemSection { label: label.to_owned(), bytes }, rest))
 }
 
 /// Encodes bytes with a label such as `PUBLIC KEY`, in lines of 64 characters, each with a newline.
 #[must_use]
-pub fn armour(label: &str, bytes: &[u8]) -> String {
+pub fn encode_pem(label: &str, bytes: &[u8]) -> String {
     let packed = Zeroizing::new(STANDARD.encode(bytes));
     let room = packed.len() + packed.len() / LINE + 2 * (BEGIN.len() + label.len() + DASHES.len());
     let mut text = String::with_capacity(room + 4);
@@ -80,7 +80,7 @@ mod tests {
     fn what_is_armoured_is_read_again() {
         for length in [0, 1, 47, 48, 49, 96, 200] {
             let bytes: Vec<u8> = (0..length).collect();
-            let text = armour("PUBLIC KEY", &bytes);
+            let text = encode_pem("PUBLIC KEY", &bytes);
             assert!(text.lines().all(|line| line.len() <= 64), "{text}");
             let sections = read("it", &format!("a comment\n{text}another\n{text}")).unwrap();
             assert_eq!(sections.len(), 2);

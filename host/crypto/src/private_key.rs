@@ -2,9 +2,9 @@
 
 use crate::asn1::{EcPrivateKey, PrivateKeyInfo, RsaPrivateKey};
 use crate::jwk::{self, Jwk, member};
-use crate::kind::{self, Kind};
+use crate::kind::{self, KeyKind};
 use crate::limits;
-use crate::pem::{self, Section};
+use crate::pem::{self, PemSection};
 use crate::public_key::{PublicKey, uint};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
@@ -19,15 +19,15 @@ use zeroize::Zeroizing;
 
 /// A private key. `Debug` shows only the kind.
 pub struct PrivateKey {
-    kind: Kind,
-    form: Form,
+    kind: KeyKind,
+    form: KeyStructure,
     der: Zeroizing<Vec<u8>>,
     alg: Option<String>,
 }
 
 /// The DER structure of a key.
 #[derive(Clone, Copy)]
-enum Form {
+enum KeyStructure {
     Pkcs8,
     Pkcs1,
     Sec1,
@@ -57,23 +57,26 @@ impl PrivateKey {
         }
     }
 
-    fn from_section(section: &Section) -> Result<Self, Failure> {
+    fn from_section(section: &PemSection) -> Result<Self, Failure> {
         let der = section.bytes.clone();
         let (kind, form) = match section.label.as_str() {
             "PRIVATE KEY" => {
-                let info = PrivateKeyInfo::from_der(&der).map_err(|_| damaged())?;
-                (Kind::of_algorithm(&info.algorithm).ok_or_else(unserved)?, Form::Pkcs8)
+                let info = PrivateKeyInfo::from_der(&der).map_err(|_| damaged_failure())?;
+                (
+                    KeyKind::of_algorithm(&info.algorithm).ok_or_else(unsupported_failure)?,
+                    KeyStructure::Pkcs8,
+                )
             }
-            "RSA PRIVATE KEY" => (Kind::Rsa, Form::Pkcs1),
+            "RSA PRIVATE KEY" => (KeyKind::Rsa, KeyStructure::Pkcs1),
             "EC PRIVATE KEY" => {
-                let key = EcPrivateKey::from_der(&der).map_err(|_| damaged())?;
-                let curve = key.curve.and_then(Kind::of_curve);
-                (curve.ok_or_else(unserved)?, Form::Sec1)
+                let key = EcPrivateKey::from_der(&der).map_err(|_| damaged_failure())?;
+                let curve = key.curve.and_then(KeyKind::of_curve);
+                (curve.ok_or_else(unsupported_failure)?, KeyStructure::Sec1)
             }
             "ENCRYPTED PRIVATE KEY" => {
                 return Err(Failure::invalid("the private key is encrypted; decrypt it first"));
             }
-            _ => return Err(unserved()),
+            _ => return Err(unsupported_failure()),
         };
         Ok(Self { kind, form, der, alg: None })
     }
@@ -82,20 +85,20 @@ impl PrivateKey {
         let public = PublicKey::half_of_jwk(jwk)?;
         let secret = member("d", jwk.d.as_ref())?;
         let (form, der) = match public.kind() {
-            Kind::Rsa => (Form::Pkcs1, rsa_of_jwk(jwk)?),
-            Kind::Ed25519 => (Form::Pkcs8, pkcs8_of_seed(&secret)?),
-            curve => (Form::Sec1, sec1(curve, &secret, public.as_bytes())?),
+            KeyKind::Rsa => (KeyStructure::Pkcs1, rsa_of_jwk(jwk)?),
+            KeyKind::Ed25519 => (KeyStructure::Pkcs8, pkcs8_of_seed(&secret)?),
+            curve => (KeyStructure::Sec1, sec1(curve, &secret, public.as_bytes())?),
         };
         let key = Self { kind: public.kind(), form, der, alg: jwk.alg.clone() };
         if key.public()?.as_bytes() != public.as_bytes() {
-            return Err(unmatched());
+            return Err(mismatch_failure());
         }
         Ok(key)
     }
 
     /// Returns the kind of the key.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
@@ -109,24 +112,24 @@ impl PrivateKey {
     /// Invalid request for a key with parts that do not belong together.
     pub fn public(&self) -> Result<PublicKey, Failure> {
         let bytes = match self.kind {
-            Kind::Rsa => self.rsa()?.public_key().as_ref().to_vec(),
-            Kind::Ed25519 => self.ed25519()?.public_key().as_ref().to_vec(),
-            Kind::P256 => self.point(&ECDSA_P256_SHA256_ASN1_SIGNING)?,
-            Kind::P384 => self.point(&ECDSA_P384_SHA384_ASN1_SIGNING)?,
-            Kind::P521 => self.point(&ECDSA_P521_SHA512_ASN1_SIGNING)?,
+            KeyKind::Rsa => self.rsa()?.public_key().as_ref().to_vec(),
+            KeyKind::Ed25519 => self.ed25519()?.public_key().as_ref().to_vec(),
+            KeyKind::P256 => self.public_point(&ECDSA_P256_SHA256_ASN1_SIGNING)?,
+            KeyKind::P384 => self.public_point(&ECDSA_P384_SHA384_ASN1_SIGNING)?,
+            KeyKind::P521 => self.public_point(&ECDSA_P521_SHA512_ASN1_SIGNING)?,
         };
-        PublicKey::checked(self.kind, bytes)
+        PublicKey::check_key(self.kind, bytes)
     }
 
-    fn point(&self, algorithm: &'static EcdsaSigningAlgorithm) -> Result<Vec<u8>, Failure> {
+    fn public_point(&self, algorithm: &'static EcdsaSigningAlgorithm) -> Result<Vec<u8>, Failure> {
         Ok(self.ecdsa(algorithm)?.public_key().as_ref().to_vec())
     }
 
     /// Returns the RSA key pair, if short enough to sign in bounded time.
     pub(crate) fn rsa(&self) -> Result<RsaKeyPair, Failure> {
         let pair = match self.form {
-            Form::Pkcs8 => RsaKeyPair::from_pkcs8(&self.der),
-            Form::Pkcs1 | Form::Sec1 => RsaKeyPair::from_der(&self.der),
+            KeyStructure::Pkcs8 => RsaKeyPair::from_pkcs8(&self.der),
+            KeyStructure::Pkcs1 | KeyStructure::Sec1 => RsaKeyPair::from_der(&self.der),
         };
         let pair = pair.map_err(|_| {
             let least = limits::RSA_BITS.start();
@@ -150,11 +153,11 @@ impl PrivateKey {
         algorithm: &'static EcdsaSigningAlgorithm,
     ) -> Result<EcdsaKeyPair, Failure> {
         let pair = EcdsaKeyPair::from_private_key_der(algorithm, &self.der);
-        pair.map_err(|_| unmatched())
+        pair.map_err(|_| mismatch_failure())
     }
 
     pub(crate) fn ed25519(&self) -> Result<Ed25519KeyPair, Failure> {
-        Ed25519KeyPair::from_pkcs8(&self.der).map_err(|_| unmatched())
+        Ed25519KeyPair::from_pkcs8(&self.der).map_err(|_| mismatch_failure())
     }
 }
 
@@ -175,54 +178,54 @@ fn rsa_of_jwk(jwk: &Jwk) -> Result<Zeroizing<Vec<u8>>, Failure> {
         exponent2: uint(&dq)?,
         coefficient: uint(&qi)?,
     };
-    key.to_der().map(Zeroizing::new).map_err(|_| damaged())
+    key.to_der().map(Zeroizing::new).map_err(|_| damaged_failure())
 }
 
 /// Returns an `ECPrivateKey` with its curve and public half.
-fn sec1(kind: Kind, secret: &[u8], point: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+fn sec1(kind: KeyKind, secret: &[u8], point: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     if secret.len() != kind.coordinate_bytes() {
-        return Err(unmatched());
+        return Err(mismatch_failure());
     }
     let key = EcPrivateKey {
         version: 1,
-        private_key: OctetStringRef::new(secret).map_err(|_| damaged())?,
+        private_key: OctetStringRef::new(secret).map_err(|_| damaged_failure())?,
         curve: kind.curve(),
-        public_key: Some(BitStringRef::from_bytes(point).map_err(|_| damaged())?),
+        public_key: Some(BitStringRef::from_bytes(point).map_err(|_| damaged_failure())?),
     };
-    key.to_der().map(Zeroizing::new).map_err(|_| damaged())
+    key.to_der().map(Zeroizing::new).map_err(|_| damaged_failure())
 }
 
 /// Returns a standalone `ECPrivateKey`: inside PKCS#8 the curve stands only in the outer structure.
-pub(crate) fn with_curve(kind: Kind, der: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let key = EcPrivateKey::from_der(der).map_err(|_| damaged())?;
+pub(crate) fn with_curve(kind: KeyKind, der: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let key = EcPrivateKey::from_der(der).map_err(|_| damaged_failure())?;
     let named = EcPrivateKey { curve: kind.curve(), ..key };
-    named.to_der().map(Zeroizing::new).map_err(|_| damaged())
+    named.to_der().map(Zeroizing::new).map_err(|_| damaged_failure())
 }
 
 /// Returns PKCS#8 for the seed of an Ed25519 key (RFC 8410).
 fn pkcs8_of_seed(seed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let inner = OctetStringRef::new(seed).and_then(|seed| seed.to_der());
-    let inner = Zeroizing::new(inner.map_err(|_| damaged())?);
+    let inner = Zeroizing::new(inner.map_err(|_| damaged_failure())?);
     let info = PrivateKeyInfo {
         version: 0,
         algorithm: AlgorithmIdentifierRef { oid: kind::ED25519, parameters: None },
-        private_key: OctetStringRef::new(&inner).map_err(|_| damaged())?,
+        private_key: OctetStringRef::new(&inner).map_err(|_| damaged_failure())?,
         attributes: None,
         public_key: None,
     };
-    info.to_der().map(Zeroizing::new).map_err(|_| damaged())
+    info.to_der().map(Zeroizing::new).map_err(|_| damaged_failure())
 }
 
-fn damaged() -> Failure {
+fn damaged_failure() -> Failure {
     Failure::invalid("the private key is damaged: it is not what its label says")
 }
 
-fn unserved() -> Failure {
+fn unsupported_failure() -> Failure {
     Failure::invalid(
         "the private key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519",
     )
 }
 
-fn unmatched() -> Failure {
+fn mismatch_failure() -> Failure {
     Failure::invalid("the parts of the private key do not belong together")
 }

@@ -6,7 +6,7 @@
 
 use crate::asn1::RsaPublicKey;
 use crate::jwk::{self, Jwk, member};
-use crate::kind::{self, Kind};
+use crate::kind::{self, KeyKind};
 use crate::limits;
 use crate::pem;
 use crate::x509;
@@ -22,7 +22,7 @@ use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 /// A checked public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    kind: Kind,
+    kind: KeyKind,
     /// As in a `SubjectPublicKeyInfo`: an `RSAPublicKey`, a point, or 32 bytes.
     bytes: Vec<u8>,
     /// The only permitted algorithm, if the key names an algorithm.
@@ -55,11 +55,11 @@ impl PublicKey {
             ("RSA", _) => {
                 let (n, e) = (member("n", jwk.n.as_ref())?, member("e", jwk.e.as_ref())?);
                 let key = RsaPublicKey { modulus: uint(&n)?, exponent: uint(&e)? };
-                Self::checked(Kind::Rsa, key.to_der().map_err(|_| damaged())?)?
+                Self::check_key(KeyKind::Rsa, key.to_der().map_err(|_| damaged_failure())?)?
             }
             ("EC", Some(curve)) => {
-                let kind = Kind::CURVES.into_iter().find(|kind| kind.name() == curve);
-                let kind = kind.ok_or_else(unserved)?;
+                let kind = KeyKind::CURVES.into_iter().find(|kind| kind.name() == curve);
+                let kind = kind.ok_or_else(unsupported_failure)?;
                 let (x, y) = (member("x", jwk.x.as_ref())?, member("y", jwk.y.as_ref())?);
                 let size = kind.coordinate_bytes();
                 if x.len() != size || y.len() != size {
@@ -67,17 +67,17 @@ impl PublicKey {
                         "the JWK's members x and y must have {size} bytes each on {curve}"
                     )));
                 }
-                Self::checked(kind, [&[4], x.as_slice(), y.as_slice()].concat())?
+                Self::check_key(kind, [&[4], x.as_slice(), y.as_slice()].concat())?
             }
             ("OKP", Some("Ed25519")) => {
-                Self::checked(Kind::Ed25519, member("x", jwk.x.as_ref())?.to_vec())?
+                Self::check_key(KeyKind::Ed25519, member("x", jwk.x.as_ref())?.to_vec())?
             }
             ("oct", _) => {
                 return Err(Failure::invalid(
                     "the key is a secret that both sides know (kty oct); give a public key",
                 ));
             }
-            _ => return Err(unserved()),
+            _ => return Err(unsupported_failure()),
         };
         Ok(Self { alg: jwk.alg.clone(), ..key })
     }
@@ -91,9 +91,9 @@ impl PublicKey {
         match section.label.as_str() {
             "PUBLIC KEY" => {
                 let spki = SubjectPublicKeyInfoOwned::from_der(&section.bytes);
-                Self::from_spki(&spki.map_err(|_| damaged())?)
+                Self::from_spki(&spki.map_err(|_| damaged_failure())?)
             }
-            "RSA PUBLIC KEY" => Self::checked(Kind::Rsa, section.bytes.to_vec()),
+            "RSA PUBLIC KEY" => Self::check_key(KeyKind::Rsa, section.bytes.to_vec()),
             "CERTIFICATE" => Self::from_spki(&x509::public_key_of(&section.bytes)?),
             label if label.ends_with("PRIVATE KEY") => Err(private_instead()),
             _ => Err(Failure::invalid(
@@ -108,24 +108,24 @@ impl PublicKey {
             oid: spki.algorithm.oid,
             parameters: spki.algorithm.parameters.as_ref().map(Into::into),
         };
-        let kind = Kind::of_algorithm(&algorithm).ok_or_else(unserved)?;
-        let bytes = spki.subject_public_key.as_bytes().ok_or_else(damaged)?;
-        Self::checked(kind, bytes.to_vec())
+        let kind = KeyKind::of_algorithm(&algorithm).ok_or_else(unsupported_failure)?;
+        let bytes = spki.subject_public_key.as_bytes().ok_or_else(damaged_failure)?;
+        Self::check_key(kind, bytes.to_vec())
     }
 
     /// Returns a key after checking every part.
-    pub(crate) fn checked(kind: Kind, bytes: Vec<u8>) -> Result<Self, Failure> {
-        if kind == Kind::Rsa {
+    pub(crate) fn check_key(kind: KeyKind, bytes: Vec<u8>) -> Result<Self, Failure> {
+        if kind == KeyKind::Rsa {
             check_rsa(&bytes)?;
         }
         let key = Self { kind, bytes, alg: None };
         // The library checks the rest: the point is on the curve, the exponent is odd, and so on.
         let any: &'static dyn VerificationAlgorithm = match kind {
-            Kind::Rsa => &RSA_PKCS1_2048_8192_SHA256,
-            Kind::P256 => &ECDSA_P256_SHA256_FIXED,
-            Kind::P384 => &ECDSA_P384_SHA384_FIXED,
-            Kind::P521 => &ECDSA_P521_SHA512_FIXED,
-            Kind::Ed25519 => &ED25519,
+            KeyKind::Rsa => &RSA_PKCS1_2048_8192_SHA256,
+            KeyKind::P256 => &ECDSA_P256_SHA256_FIXED,
+            KeyKind::P384 => &ECDSA_P384_SHA384_FIXED,
+            KeyKind::P521 => &ECDSA_P521_SHA512_FIXED,
+            KeyKind::Ed25519 => &ED25519,
         };
         key.parse(any).map(|_| key)
     }
@@ -143,7 +143,7 @@ impl PublicKey {
 
     /// Returns the kind of the key.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
@@ -164,13 +164,13 @@ impl PublicKey {
         &self.bytes
     }
 
-    pub(crate) fn spki(&self) -> Result<SubjectPublicKeyInfoOwned, Failure> {
+    pub(crate) fn to_spki(&self) -> Result<SubjectPublicKeyInfoOwned, Failure> {
         let (oid, parameters) = match self.kind {
-            Kind::Rsa => (kind::RSA, Some(Any::from(Null))),
-            Kind::Ed25519 => (kind::ED25519, None),
+            KeyKind::Rsa => (kind::RSA, Some(Any::from(Null))),
+            KeyKind::Ed25519 => (kind::ED25519, None),
             curve => (kind::ELLIPTIC, curve.curve().as_ref().map(Any::from)),
         };
-        let key = BitString::from_bytes(&self.bytes).map_err(|_| damaged())?;
+        let key = BitString::from_bytes(&self.bytes).map_err(|_| damaged_failure())?;
         let algorithm = AlgorithmIdentifierOwned { oid, parameters };
         Ok(SubjectPublicKeyInfoOwned { algorithm, subject_public_key: key })
     }
@@ -180,8 +180,8 @@ impl PublicKey {
     /// # Errors
     /// None for a key that was read.
     pub fn pem(&self) -> Result<String, Failure> {
-        let der = self.spki()?.to_der().map_err(|_| damaged())?;
-        Ok(pem::armour("PUBLIC KEY", &der))
+        let der = self.to_spki()?.to_der().map_err(|_| damaged_failure())?;
+        Ok(pem::encode_pem("PUBLIC KEY", &der))
     }
 
     /// Returns a JSON object with the members required by RFC 7638, sorted by name; the digest is
@@ -190,25 +190,26 @@ impl PublicKey {
     /// # Errors
     /// None for a key that was read.
     pub fn jwk(&self) -> Result<String, Failure> {
-        if self.kind == Kind::Rsa {
-            let key = RsaPublicKey::from_der(&self.bytes).map_err(|_| damaged())?;
+        if self.kind == KeyKind::Rsa {
+            let key = RsaPublicKey::from_der(&self.bytes).map_err(|_| damaged_failure())?;
             let (n, e) = (key.modulus.as_bytes(), key.exponent.as_bytes());
             let (n, e) = (jwk::encode(n), jwk::encode(e));
             return Ok(format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#));
         }
-        if self.kind == Kind::Ed25519 {
+        if self.kind == KeyKind::Ed25519 {
             let x = jwk::encode(&self.bytes);
             return Ok(format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#));
         }
         let point = self.bytes.get(1..).unwrap_or_default();
-        let (x, y) = point.split_at_checked(self.kind.coordinate_bytes()).ok_or_else(damaged)?;
+        let (x, y) =
+            point.split_at_checked(self.kind.coordinate_bytes()).ok_or_else(damaged_failure)?;
         let (curve, x, y) = (self.kind.name(), jwk::encode(x), jwk::encode(y));
         Ok(format!(r#"{{"crv":"{curve}","kty":"EC","x":"{x}","y":"{y}"}}"#))
     }
 }
 
 fn check_rsa(bytes: &[u8]) -> Result<(), Failure> {
-    let key = RsaPublicKey::from_der(bytes).map_err(|_| damaged())?;
+    let key = RsaPublicKey::from_der(bytes).map_err(|_| damaged_failure())?;
     let bits = bit_length(key.modulus);
     if !limits::RSA_BITS.contains(&bits) {
         let (least, most) = limits::RSA_BITS.into_inner();
@@ -226,7 +227,7 @@ fn check_rsa(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 pub(crate) fn uint(bytes: &[u8]) -> Result<UintRef<'_>, Failure> {
-    UintRef::new(bytes).map_err(|_| damaged())
+    UintRef::new(bytes).map_err(|_| damaged_failure())
 }
 
 /// Returns the bits of a number without its leading zeros.
@@ -237,11 +238,11 @@ fn bit_length(number: UintRef<'_>) -> u32 {
     whole.saturating_sub(first.leading_zeros())
 }
 
-fn damaged() -> Failure {
+fn damaged_failure() -> Failure {
     Failure::invalid("the key is damaged: it is not what its label says, or has bytes behind it")
 }
 
-fn unserved() -> Failure {
+fn unsupported_failure() -> Failure {
     Failure::invalid("the key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519")
 }
 

@@ -1,6 +1,6 @@
 //! Signing and verification.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::SignatureAlgorithm;
 use crate::limits::{MESSAGE_BYTES, check_length};
 use crate::private_key::PrivateKey;
 use crate::public_key::PublicKey;
@@ -24,7 +24,7 @@ impl VerifyingKey {
     /// Invalid request for an unsupported algorithm, an invalid key, or a key for another
     /// algorithm.
     pub fn read(algorithm: &str, text: &str) -> Result<Self, Failure> {
-        let algorithm: Algorithm = algorithm.parse()?;
+        let algorithm: SignatureAlgorithm = algorithm.parse()?;
         let key = PublicKey::read(text)?;
         algorithm.check(key.kind(), key.alg())?;
         key.parse(algorithm.verification()).map(Self)
@@ -43,9 +43,9 @@ impl VerifyingKey {
 
 /// A private key for a single algorithm; other algorithms cannot use the key. The library wipes the
 /// key on drop.
-pub struct SigningKey(Pair);
+pub struct SigningKey(SigningPair);
 
-enum Pair {
+enum SigningPair {
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
     Ecdsa(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
@@ -57,21 +57,21 @@ impl SigningKey {
     /// # Errors
     /// Invalid request for a key for another algorithm, or with parts that do not belong together.
     pub fn read(algorithm: &str, key: &PrivateKey) -> Result<Self, Failure> {
-        let algorithm: Algorithm = algorithm.parse()?;
+        let algorithm: SignatureAlgorithm = algorithm.parse()?;
         algorithm.check(key.kind(), key.alg())?;
-        let rsa = |encoding| Ok(Pair::Rsa(key.rsa()?, encoding));
-        let ecdsa = |curve| Ok(Pair::Ecdsa(key.ecdsa(curve)?));
-        let pair: Result<Pair, Failure> = match algorithm {
-            Algorithm::Rs256 => rsa(&RSA_PKCS1_SHA256),
-            Algorithm::Rs384 => rsa(&RSA_PKCS1_SHA384),
-            Algorithm::Rs512 => rsa(&RSA_PKCS1_SHA512),
-            Algorithm::Ps256 => rsa(&RSA_PSS_SHA256),
-            Algorithm::Ps384 => rsa(&RSA_PSS_SHA384),
-            Algorithm::Ps512 => rsa(&RSA_PSS_SHA512),
-            Algorithm::Es256 => ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING),
-            Algorithm::Es384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING),
-            Algorithm::Es512 => ecdsa(&ECDSA_P521_SHA512_FIXED_SIGNING),
-            Algorithm::EdDsa => Ok(Pair::Ed25519(key.ed25519()?)),
+        let rsa = |encoding| Ok(SigningPair::Rsa(key.rsa()?, encoding));
+        let ecdsa = |curve| Ok(SigningPair::Ecdsa(key.ecdsa(curve)?));
+        let pair: Result<SigningPair, Failure> = match algorithm {
+            SignatureAlgorithm::Rs256 => rsa(&RSA_PKCS1_SHA256),
+            SignatureAlgorithm::Rs384 => rsa(&RSA_PKCS1_SHA384),
+            SignatureAlgorithm::Rs512 => rsa(&RSA_PKCS1_SHA512),
+            SignatureAlgorithm::Ps256 => rsa(&RSA_PSS_SHA256),
+            SignatureAlgorithm::Ps384 => rsa(&RSA_PSS_SHA384),
+            SignatureAlgorithm::Ps512 => rsa(&RSA_PSS_SHA512),
+            SignatureAlgorithm::Es256 => ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING),
+            SignatureAlgorithm::Es384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING),
+            SignatureAlgorithm::Es512 => ecdsa(&ECDSA_P521_SHA512_FIXED_SIGNING),
+            SignatureAlgorithm::EdDsa => Ok(SigningPair::Ed25519(key.ed25519()?)),
         };
         pair.map(Self)
     }
@@ -83,10 +83,10 @@ impl SigningKey {
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         check_length("the message", message.len(), MESSAGE_BYTES)?;
         match &self.0 {
-            Pair::Rsa(pair, encoding) => sign_by_rsa(pair, *encoding, message),
-            Pair::Ecdsa(pair) => sign_by_ecdsa(pair, message),
-            Pair::Ed25519(pair) => {
-                let signed = pair.try_sign(message).map_err(|_| unsigned())?;
+            SigningPair::Rsa(pair, encoding) => sign_by_rsa(pair, *encoding, message),
+            SigningPair::Ecdsa(pair) => sign_by_ecdsa(pair, message),
+            SigningPair::Ed25519(pair) => {
+                let signed = pair.try_sign(message).map_err(|_| signing_failure())?;
                 Ok(signed.as_ref().to_vec())
             }
         }
@@ -116,7 +116,8 @@ fn sign_by_rsa(
     message: &[u8],
 ) -> Result<Vec<u8>, Failure> {
     let mut signature = vec![0; pair.public_modulus_len()];
-    pair.sign(encoding, &SystemRandom::new(), message, &mut signature).map_err(|_| unsigned())?;
+    pair.sign(encoding, &SystemRandom::new(), message, &mut signature)
+        .map_err(|_| signing_failure())?;
     Ok(signature)
 }
 
@@ -130,11 +131,11 @@ pub(crate) fn sign_ecdsa(
 }
 
 fn sign_by_ecdsa(pair: &EcdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
-    let signed = pair.sign(&SystemRandom::new(), message).map_err(|_| unsigned())?;
+    let signed = pair.sign(&SystemRandom::new(), message).map_err(|_| signing_failure())?;
     Ok(signed.as_ref().to_vec())
 }
 
-pub(crate) fn unsigned() -> Failure {
+pub(crate) fn signing_failure() -> Failure {
     Failure::internal("the host's library made no signature")
 }
 

@@ -15,7 +15,7 @@ pub(crate) const USAGES: [(&str, ObjectIdentifier); 2] = [
 
 /// Returns the bytes of the certificates in a PEM text: at least one, at most `most`. Sections with
 /// another label are refused.
-pub(crate) fn ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
+pub(crate) fn parse_ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let sections = pem::read(what, text)?;
     if sections.len() > most {
         let count = sections.len();
@@ -29,7 +29,7 @@ pub(crate) fn ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, 
 
 /// Parses a certificate, and limits the number of its extensions.
 pub(crate) fn parse(bytes: &[u8]) -> Result<x509_cert::Certificate, Failure> {
-    let parsed = x509_cert::Certificate::from_der(bytes).map_err(|_| damaged())?;
+    let parsed = x509_cert::Certificate::from_der(bytes).map_err(|_| damaged_failure())?;
     let extensions = parsed.tbs_certificate().extensions().map_or(0, Vec::len);
     if extensions > limits::EXTENSIONS {
         return Err(Failure::invalid(format!(
@@ -45,6 +45,6 @@ pub(crate) fn public_key_of(bytes: &[u8]) -> Result<SubjectPublicKeyInfoOwned, F
     Ok(parse(bytes)?.tbs_certificate().subject_public_key_info().clone())
 }
 
-pub(crate) fn damaged() -> Failure {
+pub(crate) fn damaged_failure() -> Failure {
     Failure::invalid("the certificate is damaged: it is no X.509 certificate in DER")
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test of its own crate, of which clippy does not know it")]
 
 use bulkhead_crypto::{
-    Certificate, Chain, Cost, Generation, PrivateKey, PublicKey, Usage, VerifyingKey, armour,
-    is_private, secrets_of, sign,
+    Certificate, CertificateUsage, ChainVerification, HashCost, KeyParameters, PrivateKey,
+    PublicKey, VerifyingKey, encode_pem, is_private, secrets_of, sign,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -17,7 +17,7 @@ fn keys() -> Vec<String> {
     let mut texts = Vec::new();
     for (kind, bits) in kinds {
         for form in forms {
-            let made = Generation::read(kind, bits, form).unwrap().run().unwrap();
+            let made = KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
             texts.push(made.private_key.to_string());
             texts.push(made.public_key.pem().unwrap());
             texts.push(made.public_key.jwk().unwrap());
@@ -88,24 +88,25 @@ fn key_bytes() {
     let words = ["\u{2}\u{1}\0", "0\0", "\u{3}\u{1}\0", "\u{4}\0", "\u{6}\u{3}+ep"];
     let labels = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "PUBLIC KEY", "CERTIFICATE"];
     bulkhead_fuzz::run("key bytes", &seeds, &words, |bytes| {
-        labels.iter().for_each(|label| read(&armour(label, bytes)));
+        labels.iter().for_each(|label| read(&encode_pem(label, bytes)));
     });
 }
 
 #[test]
 fn certificate_bytes() {
-    let made = Generation::read("ec", 256, "pkcs8").unwrap().run().unwrap();
+    let made = KeyParameters::read("ec", 256, "pkcs8").unwrap().generate_key().unwrap();
     let root = certificate(&made.private_key);
     let seed = der(&root);
     let words = ["0\0", "\u{6}\u{3}U\u{1d}\u{11}", "\u{4}\0", "\u{1}\u{1}\u{ff}", "a3\u{2}"];
     bulkhead_fuzz::run("certificate bytes", &[&seed], &words, |bytes| {
-        let text = armour("CERTIFICATE", bytes);
+        let text = encode_pem("CERTIFICATE", bytes);
         if let Ok(read) = Certificate::read(&text) {
             assert!(read.names.len() <= 256);
         }
         for (certificates, roots) in [(&text, &root), (&root, &text)] {
-            let usage = Usage::ServerAuth;
-            let chain = Chain { certificates, roots, usage, name: "a.example", now: NOW };
+            let usage = CertificateUsage::ServerAuth;
+            let chain =
+                ChainVerification { certificates, roots, usage, name: "a.example", now: NOW };
             // A root is not valid as a server certificate, and a mutated root is not valid at all.
             assert!(chain.verify().is_err());
         }
@@ -122,7 +123,7 @@ fn password_hashes() {
         ["$", "m=4294967295", "t=4294967295", "p=16777215", "v=16", ",keyid=AAAA", "argon2i"];
     bulkhead_fuzz::run("password hashes", &seeds, &words, |bytes| {
         // The cost is known before anything is computed.
-        if let Ok(cost) = Cost::of(&String::from_utf8_lossy(bytes)) {
+        if let Ok(cost) = HashCost::of(&String::from_utf8_lossy(bytes)) {
             assert!(cost.memory() <= 64 << 20 && cost.work() <= 256 << 20);
         }
     });

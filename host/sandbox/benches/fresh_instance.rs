@@ -19,9 +19,9 @@ mod bed;
 mod figures;
 
 use bed::{Bed, call};
-use bulkhead_sandbox::contract::{Call, Outcome};
-use bulkhead_sandbox::{Limits, Reuse, ReuseBounds};
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_sandbox::contract::{AnswerPayload, Call};
+use bulkhead_sandbox::{InstanceReuse, MountLimits, ReuseBounds};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,11 +34,11 @@ fn main() {
     let target = figures::target();
     let directory = target.join(format!("bench-store-{}", std::process::id()));
     let component = target.join("plugins/database.wasm");
-    let bed = runtime.block_on(Bed::prepare(&component, &directory, Limits::default()));
+    let bed = runtime.block_on(Bed::prepare(&component, &directory, MountLimits::default()));
     let fields = serde_json::json!({ "name": "reader" });
     let bench = Arc::new(Bench { bed, call: call("read", "roles/{name}", "reader", &fields) });
     let bounded = bench.bed.engine.reuse("mount", ReuseBounds::default());
-    let figures = [Reuse::Fresh, bounded].map(|reuse| {
+    let figures = [InstanceReuse::Fresh, bounded].map(|reuse| {
         runtime.block_on(calls(Arc::clone(&bench), reuse.clone(), WARM_UP));
         let mut times = runtime.block_on(calls(Arc::clone(&bench), reuse, CALLS));
         times.sort_unstable();
@@ -69,7 +69,7 @@ fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usiz
     let began = Instant::now();
     runtime.block_on(async {
         let running: Vec<_> = (0..tasks)
-            .map(|_| tokio::spawn(calls(Arc::clone(bench), Reuse::Fresh, CALLS / 2)))
+            .map(|_| tokio::spawn(calls(Arc::clone(bench), InstanceReuse::Fresh, CALLS / 2)))
             .collect();
         for task in running {
             task.await.unwrap();
@@ -78,14 +78,14 @@ fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usiz
     (tasks * (CALLS / 2)) as f64 / began.elapsed().as_secs_f64()
 }
 
-async fn calls(bench: Arc<Bench>, reuse: Reuse, count: usize) -> Vec<Duration> {
+async fn calls(bench: Arc<Bench>, reuse: InstanceReuse, count: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
         let (scope, unit) = (bench.bed.scope(&reuse), bench.unit());
         let began = Instant::now();
         let done = bench.bed.engine.handle(scope, unit, &bench.call).await;
         times.push(began.elapsed());
-        assert!(matches!(done.result.unwrap().outcome, Outcome::Data(_)));
+        assert!(matches!(done.result.unwrap().outcome, AnswerPayload::Data(_)));
     }
     times
 }
@@ -111,7 +111,7 @@ impl Bench {
         unit.put(
             Address::new(Space::Data, "mount/role/reader"),
             role.to_string().into_bytes(),
-            Index::default(),
+            IndexColumns::default(),
         );
         unit
     }

@@ -22,9 +22,9 @@ mod figures;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bed::{Bed, call};
-use bulkhead_crypto::{Generation, PrivateKey, sign};
-use bulkhead_sandbox::contract::Outcome;
-use bulkhead_sandbox::{Limits, Reuse};
+use bulkhead_crypto::{KeyParameters, PrivateKey, sign};
+use bulkhead_sandbox::contract::AnswerPayload;
+use bulkhead_sandbox::{InstanceReuse, MountLimits};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn main() {
     let target = figures::target();
     let directory = target.join(format!("bench-signature-{}", std::process::id()));
     // High enough for a thousand verifications in a call.
-    let limits = Limits { host_bytes: 256 << 20, ..Limits::default() };
+    let limits = MountLimits { host_bytes: 256 << 20, ..MountLimits::default() };
     let component = target.join("guests/probe.wasm");
     let bed = runtime.block_on(Bed::prepare(&component, &directory, limits));
     let (jwt, keys) = token();
@@ -61,8 +61,9 @@ fn main() {
 
 /// Returns a token like an identity provider's, and the issuer's set of four keys.
 fn token() -> (String, String) {
-    let keys: Vec<_> =
-        (0..4).map(|_| Generation::read("rsa", 2_048, "pkcs8").unwrap().run().unwrap()).collect();
+    let keys: Vec<_> = (0..4)
+        .map(|_| KeyParameters::read("rsa", 2_048, "pkcs8").unwrap().generate_key().unwrap())
+        .collect();
     let named = keys.iter().enumerate().map(|(number, key)| {
         let mut jwk: Value = serde_json::from_str(&key.public_key.jwk().unwrap()).unwrap();
         jwk["kid"] = format!("k{number}").into();
@@ -86,8 +87,8 @@ fn token() -> (String, String) {
 async fn prove(bed: &Bed, fields: &Value) -> f64 {
     let before = cpu();
     let call = call("update", "prove/{name}", "a", fields);
-    let done = bed.engine.handle(bed.scope(&Reuse::Fresh), bed.store.begin(), &call).await;
-    assert!(matches!(done.result.unwrap().outcome, Outcome::Data(_)));
+    let done = bed.engine.handle(bed.scope(&InstanceReuse::Fresh), bed.store.begin(), &call).await;
+    assert!(matches!(done.result.unwrap().outcome, AnswerPayload::Data(_)));
     cpu() - before
 }
 

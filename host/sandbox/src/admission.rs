@@ -6,11 +6,11 @@
 //! The requests of a mount hold no more than its share. The last slots are for due work, so that
 //! leases end while requests hang.
 
-use crate::compartment::{Compartment, Taken};
+use crate::compartment::{Compartment, CompartmentUsage};
 use crate::fair_queue::FairQueue;
 use crate::limits;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,7 +22,7 @@ const FULL_QUEUE_PAUSE: u64 = 1_000;
 
 /// The queue of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
+pub enum CallPriority {
     /// Requests: their callers wait. Requests never take the last slots, and the requests of one
     /// mount take no more than its share.
     Foreground,
@@ -38,7 +38,7 @@ pub struct SlotRequest<'a> {
     /// a nested call never waits for an instance that its own caller holds.
     pub slots: u32,
     /// The queue of the call.
-    pub priority: Priority,
+    pub priority: CallPriority,
     /// The client of the call, for fairness within the mount; `None` for due work.
     pub caller: Option<Client>,
     /// The end of the wait.
@@ -46,14 +46,14 @@ pub struct SlotRequest<'a> {
 }
 
 /// Slots of the pool of instances. A root call takes its slots once and holds them until it ends.
-pub struct Admission {
+pub struct SlotPermit {
     all: Arc<InstanceSlots>,
     count: u32,
     /// The mount's share that the slots count against; `None` for due work and idle instances.
-    share: Option<Arc<Taken>>,
+    share: Option<Arc<CompartmentUsage>>,
 }
 
-impl Drop for Admission {
+impl Drop for SlotPermit {
     fn drop(&mut self) {
         self.all.give_back(self.count, self.share.as_deref());
     }
@@ -64,38 +64,41 @@ pub(crate) fn crowded() -> Failure {
     let message = format!(
         "{most} requests of this mount wait for a plugin instance already; try again later"
     );
-    Failure { retry_after: Some(FULL_QUEUE_PAUSE), ..Failure::new(Kind::Unavailable, message) }
+    Failure {
+        retry_after: Some(FULL_QUEUE_PAUSE),
+        ..Failure::new(FailureKind::Unavailable, message)
+    }
 }
 
 /// All slots of the pool.
-pub(crate) struct InstanceSlots(Mutex<State>);
+pub(crate) struct InstanceSlots(Mutex<AdmissionState>);
 
-struct State {
+struct AdmissionState {
     free: u32,
-    foreground: Ring,
-    background: Ring,
+    foreground: MountRing,
+    background: MountRing,
 }
 
 /// Mounts with waiting calls, in the order of service.
-type Ring = VecDeque<Queue>;
+type MountRing = VecDeque<MountQueue>;
 
 /// The waiting calls of one mount, served client by client.
-struct Queue {
-    share: Arc<Taken>,
-    waiting: FairQueue<Option<Client>, Waiter>,
+struct MountQueue {
+    share: Arc<CompartmentUsage>,
+    waiting: FairQueue<Option<Client>, SlotWaiter>,
 }
 
-struct Waiter {
+struct SlotWaiter {
     compartment: Arc<Compartment>,
     slots: u32,
-    admit: oneshot::Sender<Admission>,
+    admit: oneshot::Sender<SlotPermit>,
 }
 
 /// The result of a call's request for slots.
-pub(crate) enum Entered {
-    Admitted(Admission),
+pub(crate) enum AdmissionOutcome {
+    Admitted(SlotPermit),
     Waits {
-        admission: oneshot::Receiver<Admission>,
+        admission: oneshot::Receiver<SlotPermit>,
         /// The pool has too few free slots; false if only the mount's share is used up.
         lacks_room: bool,
     },
@@ -104,7 +107,7 @@ pub(crate) enum Entered {
 }
 
 /// Says if a call may have its slots now.
-enum Fit {
+enum SlotAvailability {
     Fits,
     /// The mount holds its whole share.
     FullShare,
@@ -113,37 +116,37 @@ enum Fit {
 }
 
 /// Admissions for waiters, sent after the lock is released.
-type HandedOut = Vec<(oneshot::Sender<Admission>, Admission)>;
+type PendingAdmissions = Vec<(oneshot::Sender<SlotPermit>, SlotPermit)>;
 
 impl InstanceSlots {
     pub(crate) fn new(count: u32) -> Arc<Self> {
-        let (foreground, background) = (Ring::new(), Ring::new());
-        Arc::new(Self(Mutex::new(State { free: count, foreground, background })))
+        let (foreground, background) = (MountRing::new(), MountRing::new());
+        Arc::new(Self(Mutex::new(AdmissionState { free: count, foreground, background })))
     }
 
     /// Takes the slots at once, or joins the queue.
-    pub(crate) fn enter(self: &Arc<Self>, wanted: &SlotRequest<'_>) -> Entered {
+    pub(crate) fn enter(self: &Arc<Self>, wanted: &SlotRequest<'_>) -> AdmissionOutcome {
         let &SlotRequest { compartment, slots, priority, caller, .. } = wanted;
         let mut state = self.lock();
         let fit = state.fit(priority, slots, compartment);
-        if state.ring(priority).is_empty() && matches!(fit, Fit::Fits) {
-            return Entered::Admitted(state.take(self, priority, slots, compartment));
+        if state.ring(priority).is_empty() && matches!(fit, SlotAvailability::Fits) {
+            return AdmissionOutcome::Admitted(state.take(self, priority, slots, compartment));
         }
         let (admit, admission) = oneshot::channel();
-        let waiter = Waiter { compartment: Arc::clone(compartment), slots, admit };
+        let waiter = SlotWaiter { compartment: Arc::clone(compartment), slots, admit };
         if !state.enqueue(priority, caller, waiter) {
-            return Entered::Crowded;
+            return AdmissionOutcome::Crowded;
         }
         // The mount may be next although another mount waits: the other mount may wait for its own
         // share.
         let handed_out = state.hand_out(self);
         drop(state);
         send_all(handed_out);
-        Entered::Waits { admission, lacks_room: matches!(fit, Fit::NoRoom) }
+        AdmissionOutcome::Waits { admission, lacks_room: matches!(fit, SlotAvailability::NoRoom) }
     }
 
     /// Returns a slot for an idle instance, if the pool has a slot that no call waits for.
-    pub(crate) fn enter_idle(self: &Arc<Self>) -> Option<Admission> {
+    pub(crate) fn enter_idle(self: &Arc<Self>) -> Option<SlotPermit> {
         let mut state = self.lock();
         let is_spare = state.free > limits::BACKGROUND_SLOTS
             && state.foreground.is_empty()
@@ -152,10 +155,10 @@ impl InstanceSlots {
             return None;
         }
         state.free -= 1;
-        Some(Admission { all: Arc::clone(self), count: 1, share: None })
+        Some(SlotPermit { all: Arc::clone(self), count: 1, share: None })
     }
 
-    fn give_back(self: &Arc<Self>, count: u32, share: Option<&Taken>) {
+    fn give_back(self: &Arc<Self>, count: u32, share: Option<&CompartmentUsage>) {
         let mut state = self.lock();
         state.free = state.free.saturating_add(count);
         if let Some(share) = share {
@@ -172,63 +175,73 @@ impl InstanceSlots {
         self.lock().free as usize
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
         sync::lock(&self.0)
     }
 }
 
 /// Sends the admissions. The admission of a cancelled waiter is dropped, and so gives its slots
 /// back.
-fn send_all(handed_out: HandedOut) {
+fn send_all(handed_out: PendingAdmissions) {
     for (admit, admission) in handed_out {
         drop(admit.send(admission));
     }
 }
 
-impl State {
-    fn ring(&mut self, priority: Priority) -> &mut Ring {
+impl AdmissionState {
+    fn ring(&mut self, priority: CallPriority) -> &mut MountRing {
         match priority {
-            Priority::Foreground => &mut self.foreground,
-            Priority::Background => &mut self.background,
+            CallPriority::Foreground => &mut self.foreground,
+            CallPriority::Background => &mut self.background,
         }
     }
 
-    fn fit(&self, priority: Priority, slots: u32, compartment: &Compartment) -> Fit {
-        let is_foreground = priority == Priority::Foreground;
+    fn fit(
+        &self,
+        priority: CallPriority,
+        slots: u32,
+        compartment: &Compartment,
+    ) -> SlotAvailability {
+        let is_foreground = priority == CallPriority::Foreground;
         let kept_back = if is_foreground { limits::BACKGROUND_SLOTS } else { 0 };
         if self.free < slots.saturating_add(kept_back) {
-            return Fit::NoRoom;
+            return SlotAvailability::NoRoom;
         }
         let held = compartment.taken().slots();
         // One call is always served, however small the share is.
         let is_over = held > 0 && held.saturating_add(slots) > compartment.limits().concurrency;
-        if is_foreground && is_over { Fit::FullShare } else { Fit::Fits }
+        if is_foreground && is_over { SlotAvailability::FullShare } else { SlotAvailability::Fits }
     }
 
     fn take(
         &mut self,
         all: &Arc<InstanceSlots>,
-        priority: Priority,
+        priority: CallPriority,
         slots: u32,
         compartment: &Compartment,
-    ) -> Admission {
+    ) -> SlotPermit {
         self.free = self.free.saturating_sub(slots);
-        let share = (priority == Priority::Foreground).then(|| Arc::clone(compartment.taken()));
+        let share = (priority == CallPriority::Foreground).then(|| Arc::clone(compartment.taken()));
         if let Some(share) = &share {
             share.take(slots);
         }
-        Admission { all: Arc::clone(all), count: slots, share }
+        SlotPermit { all: Arc::clone(all), count: slots, share }
     }
 
     /// Queues a call behind the other calls of its client. If the mount's queue is full, drops the
     /// last call of the client with most calls to make room for a client with fewer. Returns false
     /// if the queue has no room.
-    fn enqueue(&mut self, priority: Priority, caller: Option<Client>, waiter: Waiter) -> bool {
+    fn enqueue(
+        &mut self,
+        priority: CallPriority,
+        caller: Option<Client>,
+        waiter: SlotWaiter,
+    ) -> bool {
         let ring = self.ring(priority);
         let share = waiter.compartment.taken();
         let index = ring.iter().position(|queue| Arc::ptr_eq(&queue.share, share));
         let index = index.unwrap_or_else(|| {
-            ring.push_back(Queue { share: Arc::clone(share), waiting: FairQueue::default() });
+            ring.push_back(MountQueue { share: Arc::clone(share), waiting: FairQueue::default() });
             ring.len() - 1
         });
         let Some(queue) = ring.get_mut(index) else { return false };
@@ -246,18 +259,18 @@ impl State {
 
     /// Hands free slots to waiting calls: first to due work, which has few calls, and in each
     /// priority mount by mount.
-    fn hand_out(&mut self, all: &Arc<InstanceSlots>) -> HandedOut {
-        let mut handed_out = HandedOut::new();
-        for priority in [Priority::Background, Priority::Foreground] {
+    fn hand_out(&mut self, all: &Arc<InstanceSlots>) -> PendingAdmissions {
+        let mut handed_out = PendingAdmissions::new();
+        for priority in [CallPriority::Background, CallPriority::Foreground] {
             let mut passed_over = 0;
             while passed_over < self.ring(priority).len() {
                 let Some((slots, compartment)) = self.next(priority) else { continue };
                 match self.fit(priority, slots, &compartment) {
                     // Calls behind this call wait too, even calls for one slot less: otherwise two
                     // slots would never be free together.
-                    Fit::NoRoom => break,
-                    Fit::FullShare => passed_over += 1,
-                    Fit::Fits => {
+                    SlotAvailability::NoRoom => break,
+                    SlotAvailability::FullShare => passed_over += 1,
+                    SlotAvailability::Fits => {
                         passed_over = 0;
                         let admission = self.take(all, priority, slots, &compartment);
                         let queue = self.ring(priority).front_mut();
@@ -273,7 +286,7 @@ impl State {
 
     /// Returns the request of the next mount's first call. If no call of that mount waits any more,
     /// removes the mount from the ring and returns `None`.
-    fn next(&mut self, priority: Priority) -> Option<(u32, Arc<Compartment>)> {
+    fn next(&mut self, priority: CallPriority) -> Option<(u32, Arc<Compartment>)> {
         let ring = self.ring(priority);
         let queue = ring.front_mut()?;
         while queue.waiting.front().is_some_and(|waiter| waiter.admit.is_closed()) {

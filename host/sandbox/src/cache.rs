@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 /// The caches of all mounts over one open store.
 #[derive(Default)]
-pub(crate) struct Caches {
+pub(crate) struct CacheRegistry {
     by_mount: Mutex<BTreeMap<String, MountCache>>,
     /// Bytes in the caches of all mounts.
     bytes: Arc<AtomicUsize>,
@@ -26,18 +26,18 @@ pub(crate) struct Caches {
 struct MountCache {
     /// Digest of the component that put the values.
     component: String,
-    cache: Arc<Cache>,
+    cache: Arc<ValueCache>,
 }
 
-impl Caches {
+impl CacheRegistry {
     /// Returns the cache of a mount for the component with this digest. A cache of another
     /// component is replaced.
-    pub(crate) fn of(&self, mount: &str, component: &str) -> Arc<Cache> {
+    pub(crate) fn of(&self, mount: &str, component: &str) -> Arc<ValueCache> {
         let mut by_mount = self.lock();
         match by_mount.get(mount) {
             Some(entry) if entry.component == component => Arc::clone(&entry.cache),
             _ => {
-                let cache = Cache::counted_in(&self.bytes);
+                let cache = ValueCache::counted_in(&self.bytes);
                 let entry = MountCache { component: component.to_owned(), cache };
                 let cache = Arc::clone(&entry.cache);
                 by_mount.insert(mount.to_owned(), entry);
@@ -49,7 +49,7 @@ impl Caches {
     /// Evicts until all caches together have at most `most` bytes. The largest cache evicts its
     /// least recently used values until half of its bytes are left, so that a thousand values of
     /// one mount do not evict three of another.
-    pub(crate) fn keep_within(&self, most: usize) {
+    pub(crate) fn evict_down_to(&self, most: usize) {
         while self.bytes.load(Ordering::Relaxed) > most {
             let largest = {
                 let by_mount = self.lock();
@@ -80,49 +80,49 @@ impl Caches {
 
 /// The cache of one mount.
 #[derive(Default)]
-pub(crate) struct Cache {
-    kept: Mutex<Kept>,
+pub(crate) struct ValueCache {
+    kept: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct Kept {
-    entries: BTreeMap<String, Entry>,
+struct CacheState {
+    entries: BTreeMap<String, CacheEntry>,
     /// Keys by their last use.
     by_use: BTreeMap<u64, String>,
     bytes: usize,
     /// Bytes in the caches of all mounts.
     all_bytes: Arc<AtomicUsize>,
-    leads: BTreeMap<String, Leader>,
+    leads: BTreeMap<String, LeadingCall>,
     /// Counter of uses and leads; gives each a unique number.
     count: u64,
 }
 
-struct Entry {
+struct CacheEntry {
     value: Zeroizing<Vec<u8>>,
     until: Instant,
     used: u64,
 }
 
 /// The call that makes the value of a key.
-struct Leader {
+struct LeadingCall {
     by: u64,
     ended: Arc<Notify>,
 }
 
 /// The cached value, or the right to make the value.
-pub(crate) enum Lookup {
+pub(crate) enum CacheLookup {
     Value(Zeroizing<Vec<u8>>),
-    Lead(Lead),
+    Lead(CacheLead),
 }
 
 /// The right to make a value, until dropped. Another call may take the right over after a while.
-pub(crate) struct Lead {
-    cache: Arc<Cache>,
+pub(crate) struct CacheLead {
+    cache: Arc<ValueCache>,
     key: String,
     number: u64,
 }
 
-impl Drop for Lead {
+impl Drop for CacheLead {
     fn drop(&mut self) {
         let mut kept = self.cache.lock();
         if kept.leads.get(&self.key).is_some_and(|leader| leader.by == self.number) {
@@ -131,16 +131,16 @@ impl Drop for Lead {
     }
 }
 
-impl Drop for Cache {
+impl Drop for ValueCache {
     fn drop(&mut self) {
         let kept = self.lock();
         kept.all_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
     }
 }
 
-impl Cache {
+impl ValueCache {
     fn counted_in(all_bytes: &Arc<AtomicUsize>) -> Arc<Self> {
-        let kept = Kept { all_bytes: Arc::clone(all_bytes), ..Kept::default() };
+        let kept = CacheState { all_bytes: Arc::clone(all_bytes), ..CacheState::default() };
         Arc::new(Self { kept: Mutex::new(kept) })
     }
 
@@ -155,22 +155,22 @@ impl Cache {
 
     /// Returns the value, or the right to make the value. While another call makes the value, waits
     /// until `until` at the latest; then takes over the right.
-    pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> Lookup {
+    pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> CacheLookup {
         loop {
             let ended = {
                 let mut kept = self.lock();
                 if let Some(value) = kept.get(key, Instant::now()) {
-                    return Lookup::Value(value);
+                    return CacheLookup::Value(value);
                 }
                 match kept.leads.get(key) {
                     // The waiter is registered under the lock, so that it cannot miss the end of
                     // the lead.
                     Some(leader) => Arc::clone(&leader.ended).notified_owned(),
-                    None => return Lookup::Lead(self.lead(&mut kept, key)),
+                    None => return CacheLookup::Lead(self.lead(&mut kept, key)),
                 }
             };
             if timeout_at(until, ended).await.is_err() {
-                return Lookup::Lead(self.lead(&mut self.lock(), key));
+                return CacheLookup::Lead(self.lead(&mut self.lock(), key));
             }
         }
     }
@@ -194,20 +194,20 @@ impl Cache {
         kept.end_lead(key);
     }
 
-    fn lead(self: &Arc<Self>, kept: &mut Kept, key: &str) -> Lead {
+    fn lead(self: &Arc<Self>, kept: &mut CacheState, key: &str) -> CacheLead {
         let number = kept.next_number();
         // Calls that wait for the previous lead now wait for this lead.
         let ended = kept.leads.remove(key).map(|leader| leader.ended).unwrap_or_default();
-        kept.leads.insert(key.to_owned(), Leader { by: number, ended });
-        Lead { cache: Arc::clone(self), key: key.to_owned(), number }
+        kept.leads.insert(key.to_owned(), LeadingCall { by: number, ended });
+        CacheLead { cache: Arc::clone(self), key: key.to_owned(), number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         sync::lock(&self.kept)
     }
 }
 
-impl Kept {
+impl CacheState {
     fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -233,7 +233,7 @@ impl Kept {
         self.bytes = self.bytes.saturating_add(weight);
         self.all_bytes.fetch_add(weight, Ordering::Relaxed);
         self.by_use.insert(used, key.to_owned());
-        self.entries.insert(key.to_owned(), Entry { value, until, used });
+        self.entries.insert(key.to_owned(), CacheEntry { value, until, used });
     }
 
     fn remove(&mut self, key: &str) {

@@ -1,9 +1,9 @@
 //! State that a root call and its nested calls share: secrets, counters, and the effect mark.
 
 use crate::cpu_permits::CpuMeter;
-use crate::held::Held;
+use crate::held_memory::HeldMemory;
 use crate::key_ring::LastSigner;
-use crate::password_changes::{Account, PasswordChange};
+use crate::password_changes::{ConnectionAccount, PasswordChange};
 use crate::secrets::SecretSet;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
@@ -21,7 +21,7 @@ pub struct CallTree {
     host_calls: AtomicU32,
     held: AtomicUsize,
     /// The part of `held` that is memory, counted for the mount and the process, too.
-    pub(crate) held_memory: Held,
+    pub(crate) held_memory: HeldMemory,
     written: AtomicUsize,
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,
@@ -29,15 +29,15 @@ pub struct CallTree {
     pub(crate) last_signer: LastSigner,
     /// Read-locked by each change under way. `true`: no other change begins.
     changes_ended: RwLock<bool>,
-    began: Beginning,
+    began: StartTime,
     /// Changes of connections' passwords by this call, kept until the call ends.
     password_changes: Mutex<Vec<PasswordChange>>,
 }
 
 /// The time at which a tree was made.
-struct Beginning(Instant);
+struct StartTime(Instant);
 
-impl Default for Beginning {
+impl Default for StartTime {
     fn default() -> Self {
         Self(Instant::now())
     }
@@ -108,28 +108,28 @@ impl CallTree {
     }
 
     /// Returns true if the call itself changes the password of the account.
-    pub(crate) fn changes_password_of(&self, account: &Account) -> bool {
+    pub(crate) fn changes_password_of(&self, account: &ConnectionAccount) -> bool {
         sync::lock(&self.password_changes).iter().any(|change| change.is_of(account))
     }
 
     /// Records the password in force, for the call's changes of that account.
-    pub(crate) fn note_proven_password(&self, account: &Account, password: &str) {
+    pub(crate) fn note_proven_password(&self, account: &ConnectionAccount, password: &str) {
         let changes = sync::lock(&self.password_changes);
         let of_account = changes.iter().filter(|change| change.is_of(account));
         of_account.for_each(|change| change.note_proven(password));
     }
 
-    pub(crate) fn mark(&self, effect: Effect) {
+    pub(crate) fn mark_effect(&self, effect: SideEffect) {
         self.effect.fetch_max(effect as u8, Ordering::Relaxed);
     }
 
     /// Returns the strongest mark of the imports that ran.
     #[must_use]
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> SideEffect {
         match self.effect.load(Ordering::Relaxed) {
-            0 => Effect::Pure,
-            1 => Effect::Safe,
-            _ => Effect::Effect,
+            0 => SideEffect::Pure,
+            1 => SideEffect::Safe,
+            _ => SideEffect::Effect,
         }
     }
 }
@@ -140,10 +140,10 @@ impl AsRef<CpuMeter> for CallTree {
     }
 }
 
-/// Side effect of an import. Only [`Effect::Effect`] ends automatic re-runs.
+/// Side effect of an import. Only [`SideEffect::Effect`] ends automatic re-runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Effect {
+pub enum SideEffect {
     /// No contact outside the unit of work.
     Pure = 0,
     /// A read outside.

@@ -9,14 +9,14 @@ use tokio::sync::watch;
 
 /// Reason why a component did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CallInterruption {
     /// The call ran out of time.
     Late,
     /// The service is being sealed.
     Sealed,
 }
 
-impl From<tokio::time::error::Elapsed> for Cut {
+impl From<tokio::time::error::Elapsed> for CallInterruption {
     fn from(_: tokio::time::error::Elapsed) -> Self {
         Self::Late
     }
@@ -24,9 +24,9 @@ impl From<tokio::time::error::Elapsed> for Cut {
 
 /// The signal for calls to end.
 #[derive(Default)]
-pub(crate) struct Closing(watch::Sender<bool>);
+pub(crate) struct ClosingSignal(watch::Sender<bool>);
 
-impl Closing {
+impl ClosingSignal {
     /// Sends the signal.
     pub(crate) fn begin(&self) {
         self.0.send_replace(true);
@@ -34,7 +34,7 @@ impl Closing {
 
     /// Resolves after the signal was sent and the changes of `tree` outside have ended. The tree
     /// begins no change from then on.
-    pub(crate) async fn cut(&self, tree: &CallTree) {
+    pub(crate) async fn wait_for_interruption(&self, tree: &CallTree) {
         if self.0.subscribe().wait_for(|begun| *begun).await.is_ok() {
             tree.end_changes().await;
         }
@@ -50,9 +50,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_is_cut_after_the_sign_and_after_the_change_that_it_has_begun() {
-        let (closing, tree) = (Closing::default(), CallTree::default());
+        let (closing, tree) = (ClosingSignal::default(), CallTree::default());
         let mut context = Context::from_waker(Waker::noop());
-        let mut cut = pin!(closing.cut(&tree));
+        let mut cut = pin!(closing.wait_for_interruption(&tree));
         assert!(cut.as_mut().poll(&mut context).is_pending(), "no sign");
         let change = tree.begin_change().await.expect("no sign was given");
         closing.begin();

@@ -3,10 +3,10 @@
 //! Prevents the requests of one mount from taking the resources that all mounts need. The mount's
 //! use is counted here, over all its calls and across changes of its limits.
 
-use crate::held::HeldBytes;
+use crate::held_memory::HeldBytes;
 use crate::key_ring::KeyRing;
-use crate::limits::{self, Limits};
-use crate::slow_work::Turns;
+use crate::limits::{self, MountLimits};
+use crate::slow_work::SlowWorkQueues;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ use tokio::time::Instant;
 /// The resources that the calls of one mount share.
 pub struct Compartment {
     mount: String,
-    limits: Limits,
-    taken: Arc<Taken>,
+    limits: MountLimits,
+    taken: Arc<CompartmentUsage>,
 }
 
 /// Use of a compartment, whichever limits apply.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct CompartmentUsage {
     /// Instance slots that requests of the mount hold. Written only under the lock of admission.
     slots: AtomicU32,
-    rate: Mutex<Bucket>,
+    rate: Mutex<TokenBucket>,
     /// Open outbound connections of HTTP and LDAP.
     connections: AtomicU32,
     /// Bytes that the host holds for the mount's calls.
@@ -34,7 +34,7 @@ pub(crate) struct Taken {
     /// Parsed public keys for the mount's verifications.
     keys: KeyRing,
     /// Turns of the mount at slow work of the host.
-    turns: Turns,
+    turns: SlowWorkQueues,
     /// Notified when a connection is closed.
     closed: Notify,
     /// Last time at which a call of the mount was found to compute for long.
@@ -42,15 +42,15 @@ pub(crate) struct Taken {
 }
 
 /// The right to a single outbound connection of HTTP or LDAP, until dropped.
-pub(crate) struct Connection {
-    _of_mount: OfMount,
+pub(crate) struct ConnectionPermit {
+    _of_mount: CountedConnection,
     _of_process: OwnedSemaphorePermit,
 }
 
 /// A connection that is counted for its mount.
-struct OfMount(Arc<Taken>);
+struct CountedConnection(Arc<CompartmentUsage>);
 
-impl Drop for OfMount {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
         self.0.closed.notify_waiters();
@@ -59,7 +59,7 @@ impl Drop for OfMount {
 
 /// A token bucket with the capacity of one second.
 #[derive(Default)]
-struct Bucket {
+struct TokenBucket {
     /// Requests that may come at once, and the time of the count; `None` before the first request.
     left: Option<(f64, Instant)>,
 }
@@ -67,13 +67,13 @@ struct Bucket {
 impl Compartment {
     /// Makes the compartment of the mount with this uuid.
     #[must_use]
-    pub fn new(mount: &str, limits: Limits) -> Arc<Self> {
+    pub fn new(mount: &str, limits: MountLimits) -> Arc<Self> {
         Arc::new(Self { mount: mount.to_owned(), limits, taken: Arc::default() })
     }
 
     /// Returns the same compartment under other limits. Its use stays counted.
     #[must_use]
-    pub fn under(&self, limits: Limits) -> Arc<Self> {
+    pub fn with_limits(&self, limits: MountLimits) -> Arc<Self> {
         Arc::new(Self { mount: self.mount.clone(), limits, taken: Arc::clone(&self.taken) })
     }
 
@@ -85,7 +85,7 @@ impl Compartment {
 
     /// Returns the limits of the mount and of each of its calls.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &MountLimits {
         &self.limits
     }
 
@@ -101,7 +101,7 @@ impl Compartment {
 
     /// Waits for a free outbound connection of the mount, and of the process (`all`). `None` only
     /// if `all` is closed.
-    pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
+    pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<ConnectionPermit> {
         let of_mount = loop {
             // The waiter is registered before the count is read, so that a close in between is not
             // missed.
@@ -112,15 +112,15 @@ impl Compartment {
             }
         };
         let of_process = all.acquire_owned().await.ok()?;
-        Some(Connection { _of_mount: of_mount, _of_process: of_process })
+        Some(ConnectionPermit { _of_mount: of_mount, _of_process: of_process })
     }
 
-    pub(crate) fn taken(&self) -> &Arc<Taken> {
+    pub(crate) fn taken(&self) -> &Arc<CompartmentUsage> {
         &self.taken
     }
 }
 
-impl Taken {
+impl CompartmentUsage {
     /// Returns the count of bytes that the host holds for the mount's calls.
     pub(crate) fn held(&self) -> &Arc<HeldBytes> {
         &self.held
@@ -132,7 +132,7 @@ impl Taken {
     }
 
     /// Returns the mount's turns at slow work of the host.
-    pub(crate) fn turns(&self) -> &Turns {
+    pub(crate) fn turns(&self) -> &SlowWorkQueues {
         &self.turns
     }
 
@@ -145,10 +145,10 @@ impl Taken {
         self.slots.fetch_add(slots, Ordering::Relaxed);
     }
 
-    fn try_acquire_connection(self: &Arc<Self>, most: u32) -> Option<OfMount> {
+    fn try_acquire_connection(self: &Arc<Self>, most: u32) -> Option<CountedConnection> {
         let one_more = |open: u32| (open < most).then(|| open + 1);
         let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        counted.is_ok().then(|| OfMount(Arc::clone(self)))
+        counted.is_ok().then(|| CountedConnection(Arc::clone(self)))
     }
 
     pub(crate) fn give_back(&self, slots: u32) {
@@ -163,11 +163,11 @@ impl Taken {
     /// Returns true if a call of the mount computed for long shortly before `now`.
     pub(crate) fn computed_long(&self, now: std::time::Instant) -> bool {
         let long = *sync::lock(&self.long);
-        long.is_some_and(|at| now.saturating_duration_since(at) < limits::COMPUTED_LONG_AGO)
+        long.is_some_and(|at| now.saturating_duration_since(at) < limits::CPU_HEAVY_WINDOW)
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Takes one request from the bucket. `rate` is in requests per second; the capacity is at
     /// least 1.
     fn take(&mut self, rate: f64, now: Instant) -> Result<(), Duration> {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn limited(rate: u32) -> Arc<Compartment> {
-        Compartment::new("mount", Limits { rate: Some(rate), ..Limits::default() })
+        Compartment::new("mount", MountLimits { rate: Some(rate), ..MountLimits::default() })
     }
 
     /// Returns the number of accepted requests, out of a thousand at once.
@@ -220,10 +220,10 @@ mod tests {
     fn other_limits_forget_nothing_that_was_counted() {
         let (compartment, now) = (limited(1), Instant::now());
         compartment.count_request(now).unwrap();
-        let tuned = compartment.under(*compartment.limits());
+        let tuned = compartment.with_limits(*compartment.limits());
         assert!(tuned.count_request(now).is_err());
         assert!(
-            tuned.under(Limits::default()).count_request(now).is_ok(),
+            tuned.with_limits(MountLimits::default()).count_request(now).is_ok(),
             "without a rate nothing is counted"
         );
     }

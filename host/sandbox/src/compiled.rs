@@ -47,7 +47,7 @@ impl AuthenticCode {
     ///
     /// # Errors
     /// If the system cannot make or seal the file.
-    pub(crate) fn just_compiled(code: &[u8]) -> io::Result<Self> {
+    pub(crate) fn from_compiler(code: &[u8]) -> io::Result<Self> {
         let mut file = UnsealedFile::new()?;
         file.append(code)?;
         Ok(Self(Arc::new(file.seal()?)))

@@ -5,19 +5,19 @@
 //! store with this cluster's tag (see `compiled.rs`), and never from a path.
 
 use crate::compiled::AuthenticCode;
-use crate::grants::Ask;
+use crate::grants::GrantPattern;
 use crate::wasmtime_engine;
 use bulkhead_wire::json;
 use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-pub use crate::grants::Maker;
-pub use crate::identity::{Identity, digest};
+pub use crate::grants::Publisher;
+pub use crate::identity::{ComponentIdentity, digest};
 
 /// The source of a component.
 #[derive(Clone, Copy)]
-pub enum Artefact<'a> {
+pub enum ComponentSource<'a> {
     /// A component that is part of this binary.
     Official {
         /// The component. The SHA-256 of these bytes is the component's identity.
@@ -33,11 +33,11 @@ pub enum Artefact<'a> {
         /// The compiled code.
         code: &'a AuthenticCode,
         /// Acts that the catalog entry allows; `None`: all acts that the component asks for.
-        ceiling: Option<&'a [Ask]>,
+        ceiling: Option<&'a [GrantPattern]>,
     },
 }
 
-impl Artefact<'_> {
+impl ComponentSource<'_> {
     pub(crate) fn digest(&self) -> String {
         match self {
             Self::Official { wasm, .. } => digest(wasm),
@@ -45,14 +45,14 @@ impl Artefact<'_> {
         }
     }
 
-    pub(crate) fn maker(&self) -> Maker {
+    pub(crate) fn maker(&self) -> Publisher {
         match self {
-            Self::Official { .. } => Maker::Official,
-            Self::Uploaded { .. } => Maker::Uploaded,
+            Self::Official { .. } => Publisher::Official,
+            Self::Uploaded { .. } => Publisher::Uploaded,
         }
     }
 
-    pub(crate) fn ceiling(&self) -> Option<Arc<[Ask]>> {
+    pub(crate) fn ceiling(&self) -> Option<Arc<[GrantPattern]>> {
         match self {
             Self::Official { .. } => None,
             Self::Uploaded { ceiling, .. } => ceiling.map(Arc::from),
@@ -92,26 +92,29 @@ pub(crate) fn parse_description<T: serde::de::DeserializeOwned>(text: &str) -> R
 ///
 /// # Errors
 /// The fault of the component, for the author.
-pub(crate) fn load_code(engine: &Engine, artefact: Artefact<'_>) -> Result<Component, String> {
+pub(crate) fn load_code(
+    engine: &Engine,
+    artefact: ComponentSource<'_>,
+) -> Result<Component, String> {
     match artefact {
-        Artefact::Official { wasm, compiled } => {
-            let built_in = compiled.and_then(|code| load_compiled(engine, Trusted::BuiltIn(code)));
+        ComponentSource::Official { wasm, compiled } => {
+            let built_in =
+                compiled.and_then(|code| load_compiled(engine, TrustedCode::BuiltIn(code)));
             match built_in {
                 Some(component) => Ok(component),
                 None => Component::from_binary(engine, wasm)
                     .map_err(|error| format!("the component does not compile: {error:#}")),
             }
         }
-        Artefact::Uploaded { code, .. } => {
-            load_compiled(engine, Trusted::Stored(code)).ok_or_else(|| {
+        ComponentSource::Uploaded { code, .. } => load_compiled(engine, TrustedCode::Stored(code))
+            .ok_or_else(|| {
                 "its compiled code is for another processor or another build".to_owned()
-            })
-        }
+            }),
     }
 }
 
 /// Compiled code that may be loaded.
-enum Trusted<'a> {
+enum TrustedCode<'a> {
     /// Part of this binary.
     BuiltIn(&'static [u8]),
     /// Code that our own compiler made, unchanged since.
@@ -123,7 +126,7 @@ enum Trusted<'a> {
 /// Stored code is mapped: its pages are those of the sealed file, and the file lives until the
 /// component is dropped.
 #[allow(unsafe_code, reason = "the one place that loads compiled code; see SAFETY")]
-fn load_compiled(engine: &Engine, code: Trusted<'_>) -> Option<Component> {
+fn load_compiled(engine: &Engine, code: TrustedCode<'_>) -> Option<Component> {
     // SAFETY: both functions trust their input as native code. Built-in code is `&'static`, made by
     // `precompile` during the build and embedded in this binary, so an attacker who could change
     // the code could change the binary itself. Stored code was made by a child of this program and
@@ -133,8 +136,8 @@ fn load_compiled(engine: &Engine, code: Trusted<'_>) -> Option<Component> {
     // wasmtime checks version, build, flags and processor features.
     let loaded = unsafe {
         match code {
-            Trusted::BuiltIn(code) => Component::deserialize(engine, code),
-            Trusted::Stored(code) => Component::deserialize_file(engine, code.path()),
+            TrustedCode::BuiltIn(code) => Component::deserialize(engine, code),
+            TrustedCode::Stored(code) => Component::deserialize_file(engine, code.path()),
         }
     };
     loaded.ok()
@@ -147,13 +150,13 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     /// A line of `/proc/self/maps`.
-    struct Mapping {
+    struct MemoryMapping {
         bytes: usize,
         rights: String,
     }
 
     /// Returns this process's mappings of the file with the number `inode`.
-    fn mappings(inode: u64) -> Vec<Mapping> {
+    fn mappings(inode: u64) -> Vec<MemoryMapping> {
         let maps = read_to_string("/proc/self/maps").unwrap();
         let of_file = maps.lines().filter(|line| {
             line.contains("memfd:compiled-code")
@@ -163,7 +166,7 @@ mod tests {
             let mut words = line.split_whitespace();
             let (begin, end) = words.next().unwrap().split_once('-').unwrap();
             let [begin, end] = [begin, end].map(|text| usize::from_str_radix(text, 16).unwrap());
-            Mapping { bytes: end - begin, rights: words.next().unwrap().to_owned() }
+            MemoryMapping { bytes: end - begin, rights: words.next().unwrap().to_owned() }
         };
         of_file.map(parse).collect()
     }
@@ -173,11 +176,11 @@ mod tests {
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let made = read(target.join("guests/probe.cwasm"));
         let made = made.expect("the probe is missing: run `make guests`");
-        let code = AuthenticCode::just_compiled(&made).unwrap();
+        let code = AuthenticCode::from_compiler(&made).unwrap();
         let inode = metadata(code.path()).unwrap().ino();
         assert!(mappings(inode).is_empty(), "nothing is mapped before the code is loaded");
         let engine = wasmtime_engine::compiler().unwrap();
-        let artefact = Artefact::Uploaded { digest: "", code: &code, ceiling: None };
+        let artefact = ComponentSource::Uploaded { digest: "", code: &code, ceiling: None };
         let component = load_code(&engine, artefact).unwrap();
         drop(code);
         let mapped = mappings(inode);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Permissions and deadline of a call: the part of the [`Scope`](crate::Scope) that imports see.
-/// Cheap to clone: each nested call gets a copy.
+/// Permissions and deadline of a call: the part of the [`CallScope`](crate::CallScope) that imports
+/// see. Cheap to clone: each nested call gets a copy.
 #[derive(Clone)]
 pub(crate) struct CallContext {
     /// The mount of the call, with the mount's limits.

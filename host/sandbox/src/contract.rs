@@ -14,9 +14,9 @@ pub use crate::bindings::secrets_engine::exports::bulkhead::plugin::leased::Rene
 
 /// The answer of a mountable component, in the types of either world. Only an auth method can
 /// answer a login, and only a secrets engine a lease.
-pub struct Answer {
+pub struct ComponentAnswer {
     /// The caller's result.
-    pub outcome: Outcome,
+    pub outcome: AnswerPayload,
     /// Warnings for the caller.
     pub warnings: Vec<String>,
     /// Pairs by which the contract grows.
@@ -24,7 +24,7 @@ pub struct Answer {
 }
 
 /// The caller's result.
-pub enum Outcome {
+pub enum AnswerPayload {
     /// A JSON object, the envelope's `data`.
     Data(String),
     /// No data.
@@ -37,25 +37,25 @@ pub enum Outcome {
     Raw(RawAnswer),
 }
 
-impl From<types::Answer> for Answer {
+impl From<types::Answer> for ComponentAnswer {
     fn from(answered: types::Answer) -> Self {
         let outcome = match answered.outcome {
-            types::Outcome::Data(text) => Outcome::Data(text),
-            types::Outcome::Nothing => Outcome::Nothing,
-            types::Outcome::Secret(secret) => Outcome::Secret(secret),
-            types::Outcome::Raw(raw) => Outcome::Raw(raw),
+            types::Outcome::Data(text) => AnswerPayload::Data(text),
+            types::Outcome::Nothing => AnswerPayload::Nothing,
+            types::Outcome::Secret(secret) => AnswerPayload::Secret(secret),
+            types::Outcome::Raw(raw) => AnswerPayload::Raw(raw),
         };
         Self { outcome, warnings: answered.warnings, ext: answered.ext }
     }
 }
 
-impl From<auth::AuthAnswer> for Answer {
+impl From<auth::AuthAnswer> for ComponentAnswer {
     fn from(answered: auth::AuthAnswer) -> Self {
         let outcome = match answered.outcome {
-            auth::Outcome::Data(text) => Outcome::Data(text),
-            auth::Outcome::Nothing => Outcome::Nothing,
-            auth::Outcome::Login(login) => Outcome::Login(Box::new(login)),
-            auth::Outcome::Raw(raw) => Outcome::Raw(raw),
+            auth::Outcome::Data(text) => AnswerPayload::Data(text),
+            auth::Outcome::Nothing => AnswerPayload::Nothing,
+            auth::Outcome::Login(login) => AnswerPayload::Login(Box::new(login)),
+            auth::Outcome::Raw(raw) => AnswerPayload::Raw(raw),
         };
         Self { outcome, warnings: answered.warnings, ext: answered.ext }
     }

@@ -21,13 +21,13 @@ use wasmtime::UpdateDeadline;
 
 /// The permits of a process.
 #[derive(Clone)]
-pub(crate) struct CpuPermits(FairSemaphore<Computer>);
+pub(crate) struct CpuPermits(FairSemaphore<CpuShareKey>);
 
 /// A permit to compute.
-pub(crate) type CpuPermit = FairPermit<Computer>;
+pub(crate) type CpuPermit = FairPermit<CpuShareKey>;
 
 /// A mount, and the client of the call.
-type Computer = (String, Option<Client>);
+type CpuShareKey = (String, Option<Client>);
 
 impl CpuPermits {
     pub(crate) fn new() -> Self {
@@ -52,11 +52,11 @@ impl CpuPermits {
 pub(crate) struct CpuMeter {
     /// The client of the root call; `None` for due work.
     caller: Option<Client>,
-    computing: Mutex<Computing>,
+    computing: Mutex<CpuMeterState>,
 }
 
 #[derive(Default)]
-struct Computing {
+struct CpuMeterState {
     /// Time of the last wake-up; `None` while the guest waits.
     woken: Option<Instant>,
     /// Time computed before the last wait.
@@ -106,12 +106,12 @@ impl CpuMeter {
         self.lock().permit = permit;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Computing> {
+    fn lock(&self) -> MutexGuard<'_, CpuMeterState> {
         sync::lock(&self.computing)
     }
 }
 
-impl Computing {
+impl CpuMeterState {
     fn pause(&mut self) {
         self.before += self.woken.take().map(|woken| woken.elapsed()).unwrap_or_default();
         self.permit = None;
@@ -132,7 +132,7 @@ pub(crate) fn on_epoch<R>(
 where
     R: AsRef<CpuMeter> + Send + Sync + 'static,
 {
-    if (**root).as_ref().lock().computed() < limits::COMPUTED_FREELY {
+    if (**root).as_ref().lock().computed() < limits::UNPERMITTED_CPU_TIME {
         return UpdateDeadline::Continue(1);
     }
     compartment.taken().mark_computing_long(Instant::now());
@@ -152,7 +152,7 @@ where
 mod tests {
     use super::*;
     use crate::call_tree::CallTree;
-    use crate::limits::Limits;
+    use crate::limits::MountLimits;
 
     fn one() -> CpuPermits {
         CpuPermits(FairSemaphore::new(1))
@@ -169,10 +169,10 @@ mod tests {
     #[tokio::test]
     async fn whoever_computes_for_long_goes_on_with_a_turn_and_waits_without_one() {
         let (permits, compartment, tree) =
-            (one(), Compartment::new("m", Limits::default()), Arc::new(CallTree::default()));
+            (one(), Compartment::new("m", MountLimits::default()), Arc::new(CallTree::default()));
         let work = async {
             assert!(matches!(on_epoch(&tree, &compartment, &permits), UpdateDeadline::Continue(1)));
-            compute(limits::COMPUTED_FREELY);
+            compute(limits::UNPERMITTED_CPU_TIME);
             let UpdateDeadline::YieldCustom(1, other) = on_epoch(&tree, &compartment, &permits)
             else {
                 panic!("no permit")
@@ -183,13 +183,13 @@ mod tests {
             assert_eq!(permits.0.available(), 1, "it waited");
         };
         tree.cpu_meter.measure(work).await;
-        assert!(tree.cpu_meter.lock().before >= limits::COMPUTED_FREELY);
+        assert!(tree.cpu_meter.lock().before >= limits::UNPERMITTED_CPU_TIME);
     }
 
     #[tokio::test]
     async fn calls_of_a_mount_that_computed_for_long_need_a_turn_from_their_start() {
         let permits = one();
-        let busy = Compartment::new("busy", Limits::default());
+        let busy = Compartment::new("busy", MountLimits::default());
         busy.taken().mark_computing_long(Instant::now());
         let free = async |compartment: &Compartment| {
             let tree = CallTree::default();
@@ -200,9 +200,13 @@ mod tests {
             tree.cpu_meter.measure(begun).await
         };
         assert_eq!(free(&busy).await, 0);
-        assert_eq!(free(&Compartment::new("other", Limits::default())).await, 1);
-        assert_eq!(free(&busy.under(Limits::default())).await, 0, "whatever its limits become");
-        let later = Instant::now() + limits::COMPUTED_LONG_AGO;
+        assert_eq!(free(&Compartment::new("other", MountLimits::default())).await, 1);
+        assert_eq!(
+            free(&busy.with_limits(MountLimits::default())).await,
+            0,
+            "whatever its limits become"
+        );
+        let later = Instant::now() + limits::CPU_HEAVY_WINDOW;
         assert!(!busy.taken().computed_long(later));
     }
 }

@@ -1,7 +1,9 @@
 //! Keys and certificates in the contract's words.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::crypto as words;
-use bulkhead_crypto::{Certificate, Chain, Generated, Issuance, PublicKey};
+use bulkhead_crypto::{
+    Certificate, CertificateIssuance, ChainVerification, GeneratedKeyPair, PublicKey,
+};
 use bulkhead_wire::failure::Failure;
 
 pub(crate) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
@@ -14,7 +16,7 @@ pub(crate) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
     })
 }
 
-pub(crate) fn generated(made: &Generated) -> Result<words::GeneratedKey, Failure> {
+pub(crate) fn generated(made: &GeneratedKeyPair) -> Result<words::GeneratedKey, Failure> {
     Ok(words::GeneratedKey {
         private_key: made.private_key.to_string(),
         public_key: public_key(&made.public_key)?,
@@ -42,8 +44,8 @@ pub(crate) fn certificate(read: Certificate) -> Result<words::Certificate, Failu
     })
 }
 
-pub(crate) fn chain(asked: &words::Chain, now: u64) -> Result<Chain<'_>, Failure> {
-    Ok(Chain {
+pub(crate) fn chain(asked: &words::Chain, now: u64) -> Result<ChainVerification<'_>, Failure> {
+    Ok(ChainVerification {
         certificates: &asked.certificates,
         roots: &asked.roots,
         usage: asked.usage.parse()?,
@@ -52,8 +54,8 @@ pub(crate) fn chain(asked: &words::Chain, now: u64) -> Result<Chain<'_>, Failure
     })
 }
 
-pub(crate) fn issuance(asked: &words::CertificateRequest) -> Issuance<'_> {
-    Issuance {
+pub(crate) fn issuance(asked: &words::CertificateRequest) -> CertificateIssuance<'_> {
+    CertificateIssuance {
         authority: &asked.authority,
         public_key: &asked.public_key,
         common_name: &asked.common_name,

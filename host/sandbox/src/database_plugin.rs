@@ -4,18 +4,18 @@
 //! state of the instances for which the plugin's code is linked: core's services find the plugin,
 //! and are part of that state.
 
-use crate::grants::{Ask, Dials};
-use crate::identity::Identity;
+use crate::grants::{DialingPlugin, GrantPattern};
+use crate::identity::ComponentIdentity;
 use bulkhead_wire::description::DatabaseDescription;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 /// A database plugin. Calls by engines need its linked code.
 pub struct DatabasePlugin {
-    identity: Arc<Identity>,
+    identity: Arc<ComponentIdentity>,
     description: DatabaseDescription,
     description_text: String,
-    ceiling: Option<Arc<[Ask]>>,
+    ceiling: Option<Arc<[GrantPattern]>>,
     linked: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -25,9 +25,9 @@ impl DatabasePlugin {
     /// # Errors
     /// If the description cannot be written as JSON.
     pub(crate) fn new(
-        identity: Arc<Identity>,
+        identity: Arc<ComponentIdentity>,
         description: DatabaseDescription,
-        ceiling: Option<Arc<[Ask]>>,
+        ceiling: Option<Arc<[GrantPattern]>>,
     ) -> Result<Self, String> {
         let description_text =
             serde_json::to_string(&description).map_err(|error| error.to_string())?;
@@ -58,25 +58,25 @@ impl DatabasePlugin {
 
     /// Returns the plugin's identity.
     #[must_use]
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ComponentIdentity {
         &self.identity
     }
 
     /// Returns a shared pointer to the identity.
-    pub(crate) fn shared_identity(&self) -> Arc<Identity> {
+    pub(crate) fn shared_identity(&self) -> Arc<ComponentIdentity> {
         Arc::clone(&self.identity)
     }
 
     /// Returns the acts that the catalog entry allows; `None`: all acts that the plugin asks for.
     #[must_use]
-    pub fn ceiling(&self) -> Option<&[Ask]> {
+    pub fn ceiling(&self) -> Option<&[GrantPattern]> {
         self.ceiling.as_deref()
     }
 
     /// Returns the facts that decide the plugin's grants in a nested call.
-    pub(crate) fn dials(&self) -> Dials<'_> {
+    pub(crate) fn dials(&self) -> DialingPlugin<'_> {
         let (maker, asks) = (self.identity.maker, &self.description.asks);
-        Dials { maker, asks, ceiling: self.ceiling() }
+        DialingPlugin { maker, asks, ceiling: self.ceiling() }
     }
 
     /// Returns the code, linked as an `L`; `None` if it is not linked, or as another type.

@@ -1,16 +1,16 @@
 //! Asks a component for its description: once, at registration, in an instance without any grant.
 
-use crate::admission::{Admission, Priority, SlotRequest};
+use crate::admission::{CallPriority, SlotPermit, SlotRequest};
 use crate::bindings::database_plugin;
-use crate::closing::Cut;
+use crate::closing::CallInterruption;
 use crate::compartment::Compartment;
 use crate::detached;
-use crate::grants::Maker;
-use crate::identity::Identity;
+use crate::grants::Publisher;
+use crate::identity::ComponentIdentity;
 use crate::instance::new_store;
-use crate::limits::Limits;
+use crate::limits::MountLimits;
 use crate::outcome::settle;
-use crate::resources::Resources;
+use crate::resources::StoreResources;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
 use bulkhead_wire::failure::Failure;
@@ -21,7 +21,7 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 /// Maximum time of a description.
-const TIME: Duration = Duration::from_secs(5);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Sandbox {
     /// Waits for the slot of a component that is asked for its description, in the queue of
@@ -29,9 +29,9 @@ impl Sandbox {
     ///
     /// # Errors
     /// The errors of [`Sandbox::admit`].
-    pub async fn admit_description(&self) -> Result<Admission, Failure> {
-        let compartment = Compartment::new("", Limits::default());
-        let (priority, deadline) = (Priority::Foreground, Instant::now() + TIME);
+    pub async fn admit_description(&self) -> Result<SlotPermit, Failure> {
+        let compartment = Compartment::new("", MountLimits::default());
+        let (priority, deadline) = (CallPriority::Foreground, Instant::now() + DESCRIBE_TIMEOUT);
         let wanted =
             SlotRequest { compartment: &compartment, slots: 1, priority, caller: None, deadline };
         self.admit(wanted).await
@@ -40,8 +40,8 @@ impl Sandbox {
 
 /// Returns the description of a mountable component, as JSON text. `describe` is the export to
 /// call.
-pub(crate) async fn mountable(
-    resources: &Arc<Resources>,
+pub(crate) async fn describe_mountable(
+    resources: &Arc<StoreResources>,
     pre: &InstancePre<CallState>,
     describe: ComponentExportIndex,
     digest: &str,
@@ -54,13 +54,13 @@ pub(crate) async fn mountable(
         let (said,) = describe.call_async(&mut store, ()).await?;
         Ok(Ok(said))
     };
-    let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
-    settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)
+    let outcome = tree.cpu_meter.measure(tokio::time::timeout(DESCRIBE_TIMEOUT, work)).await;
+    settle(store.data(), outcome.map_err(CallInterruption::from)).map_err(|failure| failure.message)
 }
 
 /// Returns the description of a database plugin, as JSON text.
-pub(crate) async fn database_plugin(
-    resources: &Arc<Resources>,
+pub(crate) async fn describe_database_plugin(
+    resources: &Arc<StoreResources>,
     pre: &database_plugin::DatabasePluginPre<CallState>,
     digest: &str,
 ) -> Result<String, String> {
@@ -70,18 +70,18 @@ pub(crate) async fn database_plugin(
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
-    settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)
+    let outcome = tree.cpu_meter.measure(tokio::time::timeout(DESCRIBE_TIMEOUT, work)).await;
+    settle(store.data(), outcome.map_err(CallInterruption::from)).map_err(|failure| failure.message)
 }
 
-fn ungranted_store(resources: &Arc<Resources>, digest: &str) -> Store<CallState> {
+fn ungranted_store(resources: &Arc<StoreResources>, digest: &str) -> Store<CallState> {
     let name = "being described".to_owned();
-    let context = detached::context(&name, Instant::now() + TIME);
-    let identity = Identity {
+    let context = detached::context(&name, Instant::now() + DESCRIBE_TIMEOUT);
+    let identity = ComponentIdentity {
         name,
         version: String::new(),
         digest: digest.to_owned(),
-        maker: Maker::Uploaded,
+        maker: Publisher::Uploaded,
     };
     new_store(CallState::new(resources, context, Arc::new(identity), None))
 }

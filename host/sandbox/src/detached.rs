@@ -6,9 +6,10 @@ use crate::context::CallContext;
 use crate::database_plugin::DatabasePlugin;
 use crate::grants::Grants;
 use crate::host_services::{
-    ConnectionChoice, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
+    ConnectionChoice, HostServices, IdentityToken, LogLevel, ReservationRequest, TimerGuard,
+    VisibleEntity,
 };
-use crate::limits::Limits;
+use crate::limits::MountLimits;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -19,46 +20,46 @@ use tokio::time::Instant;
 /// Makes the context of an instance that is `doing` something until `deadline`, for no mount.
 pub(crate) fn context(doing: &str, deadline: Instant) -> CallContext {
     CallContext {
-        compartment: Compartment::new("", Limits::default()),
+        compartment: Compartment::new("", MountLimits::default()),
         grants: Arc::new(Grants::none(doing)),
         deadline,
         slots: 1,
-        services: Arc::new(Detached),
+        services: Arc::new(DetachedServices),
         tree: Arc::new(CallTree::default()),
     }
 }
 
 /// Returns the context of idle instances, where no guest code runs. Made once, because the end of
 /// every call sets this context.
-pub(crate) fn between_calls() -> CallContext {
+pub(crate) fn idle_context() -> CallContext {
     static CONTEXT: LazyLock<CallContext> =
         LazyLock::new(|| context("between calls", Instant::now()));
     CONTEXT.clone()
 }
 
 /// The services of a call without host services.
-struct Detached;
+struct DetachedServices;
 
 #[async_trait]
-impl HostServices for Detached {
+impl HostServices for DetachedServices {
     async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
-    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
-        Err(must_be_pure())
+    async fn entity(&self, _id: &str) -> Result<Option<VisibleEntity>, Failure> {
+        Err(impure_call_failure())
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     async fn serving_plugin(
@@ -67,7 +68,7 @@ impl HostServices for Detached {
         _name: &str,
         _version: &str,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     async fn choose_plugin(
@@ -76,33 +77,37 @@ impl HostServices for Detached {
         _connection: &str,
         _choice: ConnectionChoice<'_>,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn release_plugin(&self, _unit: &mut Unit, _connection: &str) {}
 
     async fn load_database_plugin(&self, _plugin: &Arc<DatabasePlugin>) -> Result<(), Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
-        Err(must_be_pure())
+    fn reserve(
+        &self,
+        _unit: &mut Unit,
+        _reservation: ReservationRequest,
+    ) -> Result<String, Failure> {
+        Err(impure_call_failure())
     }
 
     async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
-    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
-        Err(must_be_pure())
+    fn guard(&self, _unit: &mut Unit, _guard: TimerGuard) -> Result<(), Failure> {
+        Err(impure_call_failure())
     }
 
     fn earliest_wake(&self) -> u64 {
@@ -116,20 +121,20 @@ impl HostServices for Detached {
     }
 
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn migration_cursor(&self) -> Result<Option<String>, Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
     fn continue_migration(&self, _cursor: String) -> Result<(), Failure> {
-        Err(must_be_pure())
+        Err(impure_call_failure())
     }
 
-    fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+    fn log(&self, _level: LogLevel, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 
-fn must_be_pure() -> Failure {
+fn impure_call_failure() -> Failure {
     Failure::denied("describe must be pure: a component that is being described may call no import")
 }

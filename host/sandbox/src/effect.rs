@@ -4,7 +4,7 @@
 //! the undo that follows. Prevents a change from being cut half-way because the client
 //! disconnected.
 
-use crate::call_tree::Effect;
+use crate::call_tree::SideEffect;
 use crate::context::CallContext;
 use crate::limits;
 use bulkhead_store::failpoint;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Reason why a change did not happen, or may have happened without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unheard {
+pub(crate) enum EffectFailure {
     /// Not begun: the call has less time left than a change may take.
     NoTime,
     /// Not begun: the service is being sealed, or a fault was injected.
@@ -29,21 +29,23 @@ pub(crate) enum Unheard {
 pub(crate) async fn run<T: Send + 'static>(
     context: &CallContext,
     change: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Unheard> {
+) -> Result<T, EffectFailure> {
     if context.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
-        return Err(Unheard::NoTime);
+        return Err(EffectFailure::NoTime);
     }
-    failpoint::reach("effect.begins").map_err(|_| Unheard::NotBegun)?;
-    context.tree.mark(Effect::Effect);
+    failpoint::reach("effect.begins").map_err(|_| EffectFailure::NotBegun)?;
+    context.tree.mark_effect(SideEffect::Effect);
     let tree = Arc::clone(&context.tree);
     let change = async move {
-        let Some(_under_way) = tree.begin_change().await else { return Err(Unheard::NotBegun) };
-        tokio::time::timeout(limits::EFFECT_TIME, change).await.map_err(|_| Unheard::TimedOut)
+        let Some(_under_way) = tree.begin_change().await else {
+            return Err(EffectFailure::NotBegun);
+        };
+        tokio::time::timeout(limits::EFFECT_TIME, change).await.map_err(|_| EffectFailure::TimedOut)
     };
     let ended = tokio::spawn(change).await;
-    failpoint::reach("effect.ended").map_err(|_| Unheard::NoAnswer)?;
+    failpoint::reach("effect.ended").map_err(|_| EffectFailure::NoAnswer)?;
     match ended {
         Ok(done) => done,
-        Err(_) => Err(Unheard::NoAnswer),
+        Err(_) => Err(EffectFailure::NoAnswer),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// Queue length at which cancelled waiters are removed, and again at each doubling.
-const SWEPT_FROM: usize = 64;
+const SWEEP_THRESHOLD: usize = 64;
 
 /// Items of several keys.
 pub(crate) struct FairQueue<K, T> {
@@ -78,15 +78,15 @@ impl<K: PartialEq, T> FairQueue<K, T> {
 }
 
 /// A semaphore with permits that go round by key.
-pub struct FairSemaphore<K: PartialEq>(Arc<Mutex<State<K>>>);
+pub struct FairSemaphore<K: PartialEq>(Arc<Mutex<SemaphoreState<K>>>);
 
-struct State<K: PartialEq> {
+struct SemaphoreState<K: PartialEq> {
     free: usize,
     waiting: FairQueue<K, oneshot::Sender<FairPermit<K>>>,
 }
 
 /// A permit of a [`FairSemaphore`], until it is dropped.
-pub struct FairPermit<K: PartialEq>(Option<Arc<Mutex<State<K>>>>);
+pub struct FairPermit<K: PartialEq>(Option<Arc<Mutex<SemaphoreState<K>>>>);
 
 impl<K: PartialEq> Clone for FairSemaphore<K> {
     fn clone(&self) -> Self {
@@ -98,7 +98,7 @@ impl<K: PartialEq> FairSemaphore<K> {
     /// Makes a semaphore with this number of permits.
     #[must_use]
     pub fn new(permits: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { free: permits, waiting: FairQueue::default() })))
+        Self(Arc::new(Mutex::new(SemaphoreState { free: permits, waiting: FairQueue::default() })))
     }
 
     /// Waits for a permit, in turn with the other keys. `None` cannot happen while `self` lives.
@@ -110,7 +110,7 @@ impl<K: PartialEq> FairSemaphore<K> {
                 return Some(FairPermit(Some(Arc::clone(&self.0))));
             }
             let length = state.waiting.len();
-            if length >= SWEPT_FROM && length.is_power_of_two() {
+            if length >= SWEEP_THRESHOLD && length.is_power_of_two() {
                 state.waiting.retain(|waiter| !waiter.is_closed());
             }
             let (call, called) = oneshot::channel();

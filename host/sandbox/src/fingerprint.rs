@@ -13,15 +13,15 @@ pub(crate) struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 impl Fingerprint {
     /// Begins a fingerprint without values.
-    pub(crate) fn begin() -> Taken {
-        Taken(digest::Context::new(&SHA256))
+    pub(crate) fn begin() -> FingerprintBuilder {
+        FingerprintBuilder(digest::Context::new(&SHA256))
     }
 }
 
 /// A fingerprint in progress.
-pub(crate) struct Taken(digest::Context);
+pub(crate) struct FingerprintBuilder(digest::Context);
 
-impl Taken {
+impl FingerprintBuilder {
     /// Adds a value that may be absent.
     pub(crate) fn optional(mut self, value: Option<impl AsRef<[u8]>>) -> Self {
         match value {
@@ -80,7 +80,7 @@ mod tests {
             Fingerprint::begin().number(1_u8),
             Fingerprint::begin().bytes("1"),
         ];
-        let taken: Vec<Fingerprint> = taken.map(Taken::end).into();
+        let taken: Vec<Fingerprint> = taken.map(FingerprintBuilder::end).into();
         for (index, one) in taken.iter().enumerate() {
             assert!(taken.iter().skip(index + 1).all(|other| one != other), "{index}");
         }

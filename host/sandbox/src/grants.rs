@@ -17,14 +17,14 @@ mod refusal;
 mod rights;
 
 pub(crate) use act::{Act, AmbientAct, LdapServer, SqlTarget};
-pub use ask::{AnyTarget, Ask};
+pub use ask::{AnyTarget, GrantPattern};
 pub use host::HostPattern;
-pub(crate) use host::{Host, Origin};
-pub use line::{Ambient, CryptoVerb, DatabasePlugins, Driver, Grant, Outward};
-pub(crate) use reach::{Reach, Refused, resolve};
-pub(crate) use refusal::ungranted_address;
-pub(crate) use rights::{Dials, Part};
-pub use rights::{Maker, Rights};
+pub(crate) use host::{Origin, ServerHost};
+pub use line::{AmbientValue, CryptoVerb, DatabasePlugins, Grant, OutboundProtocol, SqlDriver};
+pub(crate) use reach::{AddressRefusal, AllowedAddresses, resolve};
+pub(crate) use refusal::ungranted_address_refusal;
+pub(crate) use rights::{ComponentKind, DialingPlugin};
+pub use rights::{GrantLayers, Publisher};
 
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::name::is_name;
@@ -35,10 +35,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Grants {
     mount: Arc<str>,
-    part: Part,
-    maker: Maker,
-    asked: Arc<[Ask]>,
-    ceiling: Option<Arc<[Ask]>>,
+    part: ComponentKind,
+    maker: Publisher,
+    asked: Arc<[GrantPattern]>,
+    ceiling: Option<Arc<[GrantPattern]>>,
     granted: Option<Arc<[Grant]>>,
     /// Targets named by the settings of a nested call's connection.
     configured: Arc<[Grant]>,
@@ -47,10 +47,10 @@ pub struct Grants {
 impl Grants {
     /// Creates the grants of a mount's engine.
     #[must_use]
-    pub fn of(rights: &Rights<'_>) -> Self {
+    pub fn of(rights: &GrantLayers<'_>) -> Self {
         Self {
             mount: rights.mount.into(),
-            part: Part::Engine,
+            part: ComponentKind::Engine,
             maker: rights.maker,
             asked: rights.asked.into(),
             ceiling: rights.ceiling.map(Arc::from),
@@ -61,22 +61,22 @@ impl Grants {
 
     /// Creates empty grants, for an instance that is `doing` something for no mount.
     pub(crate) fn none(doing: &str) -> Self {
-        let rights = Rights {
+        let rights = GrantLayers {
             mount: doing,
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
             asked: &[],
             ceiling: None,
             granted: None,
         };
-        Self { part: Part::Described, ..Self::of(&rights) }
+        Self { part: ComponentKind::Described, ..Self::of(&rights) }
     }
 
     /// Returns the grants of a nested call for a connection whose settings name `targets`: the
     /// mount's grants, with the asks of the database plugin.
-    pub(crate) fn for_connection(&self, dials: &Dials<'_>, targets: &[String]) -> Self {
-        let targets = if self.heeds_targets(dials) { targets } else { &[] };
+    pub(crate) fn for_connection(&self, dials: &DialingPlugin<'_>, targets: &[String]) -> Self {
+        let targets = if self.may_dial_targets(dials) { targets } else { &[] };
         Self {
-            part: Part::DatabasePlugin,
+            part: ComponentKind::DatabasePlugin,
             maker: dials.maker,
             // Registration already refused unreadable lines; such a line gives nothing here.
             asked: dials.asks.iter().filter_map(|line| line.parse().ok()).collect(),
@@ -91,20 +91,20 @@ impl Grants {
 
     /// Returns `true` if a connection may dial the servers that its settings name, without a grant
     /// for each: both components are part of this binary.
-    pub(crate) fn heeds_targets(&self, dials: &Dials<'_>) -> bool {
-        self.maker == Maker::Official && dials.maker == Maker::Official
+    pub(crate) fn may_dial_targets(&self, dials: &DialingPlugin<'_>) -> bool {
+        self.maker == Publisher::Official && dials.maker == Publisher::Official
     }
 
     /// Checks an act of the call.
     ///
     /// # Errors
     /// `permission-denied`, with the layer that refused and the remedy.
-    pub(crate) fn ask(&self, act: &Act<'_>) -> Result<(), Failure> {
+    pub(crate) fn check_act(&self, act: &Act<'_>) -> Result<(), Failure> {
         let is_of_its_part = match act {
             Act::Time | Act::Random | Act::Derive | Act::Verify | Act::Crypto(_) | Act::Log => {
-                self.part != Part::Described
+                self.part != ComponentKind::Described
             }
-            Act::Sql(_) => self.part == Part::DatabasePlugin,
+            Act::Sql(_) => self.part == ComponentKind::DatabasePlugin,
             Act::Storage
             | Act::Leases
             | Act::Timers
@@ -117,10 +117,10 @@ impl Grants {
             | Act::Ambient(_)
             | Act::Ldap(_)
             | Act::IdentityToken
-            | Act::Entities => self.part == Part::Engine,
+            | Act::Entities => self.part == ComponentKind::Engine,
         };
         if !is_of_its_part {
-            return Err(refusal::outside_of_its_part(self.part));
+            return Err(refusal::outside_world_refusal(self.part));
         }
         match act {
             Act::Database(name) => {
@@ -145,8 +145,8 @@ impl Grants {
         &self,
         target: SqlTarget<'_>,
         own: &Arc<[SocketAddr]>,
-    ) -> Result<Reach, Failure> {
-        self.ask(&Act::Sql(target))?;
+    ) -> Result<AllowedAddresses, Failure> {
+        self.check_act(&Act::Sql(target))?;
         Ok(self.addresses_of(&target.grant()?, own))
     }
 
@@ -158,8 +158,8 @@ impl Grants {
         &self,
         origin: &Origin,
         own: &Arc<[SocketAddr]>,
-    ) -> Result<Reach, Failure> {
-        self.ask(&Act::Http(origin))?;
+    ) -> Result<AllowedAddresses, Failure> {
+        self.check_act(&Act::Http(origin))?;
         Ok(self.addresses_of(&origin.grant(), own))
     }
 
@@ -168,9 +168,12 @@ impl Grants {
     ///
     /// # Errors
     /// As [`Grants::ask`].
-    pub(crate) fn reach_of_pod(&self, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
-        self.ask(&Act::Ambient(AmbientAct::PodIdentity))?;
-        Ok(Reach {
+    pub(crate) fn reach_of_pod(
+        &self,
+        own: &Arc<[SocketAddr]>,
+    ) -> Result<AllowedAddresses, Failure> {
+        self.check_act(&Act::Ambient(AmbientAct::PodIdentity))?;
+        Ok(AllowedAddresses {
             mount: Arc::clone(&self.mount),
             part: self.part,
             networks: Vec::new(),
@@ -188,12 +191,12 @@ impl Grants {
         &self,
         server: &LdapServer,
         own: &Arc<[SocketAddr]>,
-    ) -> Result<Reach, Failure> {
-        self.ask(&Act::Ldap(server))?;
+    ) -> Result<AllowedAddresses, Failure> {
+        self.check_act(&Act::Ldap(server))?;
         Ok(self.addresses_of(&server.grant(), own))
     }
 
-    fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
+    fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> AllowedAddresses {
         let granted = self.granted.as_deref().unwrap_or_default();
         let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
         let networks = granted.iter().flat_map(|grant| match grant {
@@ -208,9 +211,16 @@ impl Grants {
             _ => Vec::new(),
         });
         let networks = networks.collect();
-        let everything = self.is_configured(wanted) || self.is_anywhere(wanted);
+        let everything = self.is_configured(wanted) || self.reaches_any_server(wanted);
         let mount = Arc::clone(&self.mount);
-        Reach { mount, part: self.part, networks, ceiling, everything, own: Arc::clone(own) }
+        AllowedAddresses {
+            mount,
+            part: self.part,
+            networks,
+            ceiling,
+            everything,
+            own: Arc::clone(own),
+        }
     }
 
     /// Checks an act that needs a line in all three layers.
@@ -236,12 +246,12 @@ impl Grants {
             .as_ref()
             .is_some_and(|ceiling| !ceiling.iter().any(|ask| ask.covers(wanted)))
         {
-            return Err(Failure::denied(refusal::above_ceiling(self.part, mount, wanted)));
+            return Err(Failure::denied(refusal::ceiling_remedy(self.part, mount, wanted)));
         }
         if self.is_granted(wanted) || self.is_configured(wanted) {
             return Ok(());
         }
-        Err(Failure::denied(refusal::not_granted(mount, wanted)))
+        Err(Failure::denied(refusal::grant_remedy(mount, wanted)))
     }
 
     fn is_granted(&self, wanted: &Grant) -> bool {
@@ -257,26 +267,26 @@ impl Grants {
                 | Grant::Ambient(_)
                 | Grant::Crypto(_)
                 | Grant::IdentityToken,
-            ) => self.usual().any(|grant| grant.covers(wanted)),
+            ) => self.default_grants().any(|grant| grant.covers(wanted)),
             (None, _) => false,
         }
     }
 
     /// Returns the grants of a mount whose operator set no grants.
-    fn usual(&self) -> impl Iterator<Item = Grant> {
-        let is_official = self.maker == Maker::Official;
-        self.asked.iter().filter(move |_| is_official).filter_map(Ask::as_grant)
+    fn default_grants(&self) -> impl Iterator<Item = Grant> {
+        let is_official = self.maker == Publisher::Official;
+        self.asked.iter().filter(move |_| is_official).filter_map(GrantPattern::as_grant)
     }
 
     /// Returns whether an official component reaches the target by a line for any server. Private
     /// and loopback addresses are then allowed too, because the mount's own configuration names the
     /// server.
-    fn is_anywhere(&self, wanted: &Grant) -> bool {
+    fn reaches_any_server(&self, wanted: &Grant) -> bool {
         let opens = |grant: &Grant| matches!(grant, Grant::Anywhere(_)) && grant.covers(wanted);
-        self.maker == Maker::Official
+        self.maker == Publisher::Official
             && match &self.granted {
                 Some(granted) => granted.iter().any(opens),
-                None => self.usual().any(|grant| opens(&grant)),
+                None => self.default_grants().any(|grant| opens(&grant)),
             }
     }
 
@@ -290,7 +300,7 @@ impl Grants {
 
     /// Returns the command that grants the mount this line. `None`: there is no mount.
     pub(crate) fn command(&self, line: &Grant) -> Option<String> {
-        (self.part != Part::Described).then(|| refusal::command(&self.mount, line))
+        (self.part != ComponentKind::Described).then(|| refusal::command(&self.mount, line))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// Detail for the plugin's author.
     Debug,
     /// Information.
@@ -20,7 +20,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl LogLevel {
     /// Returns the name of the level in the log.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -34,7 +34,7 @@ impl Level {
 }
 
 /// A lease that a plugin writes down before the secret of the lease exists.
-pub struct Reservation {
+pub struct ReservationRequest {
     /// Unique in the call; the secret that confirms the reservation carries the same tag.
     pub tag: String,
     /// The target. A fault of the target must not stall other lanes.
@@ -45,7 +45,7 @@ pub struct Reservation {
 
 /// A timer that wakes the mount, unless the call that set the timer cancels it before the call
 /// ends.
-pub struct Guard {
+pub struct TimerGuard {
     /// The address of the timer's row.
     pub timer: Address,
     /// The full lane, with the mount as prefix, as the row is indexed.
@@ -55,7 +55,7 @@ pub struct Guard {
 }
 
 /// The person or machine behind logins, as far as a mount may see it.
-pub struct Entity {
+pub struct VisibleEntity {
     /// The id, which may differ from the requested id: entities are merged.
     pub id: String,
     /// The name for people.
@@ -113,7 +113,7 @@ pub trait HostServices: Send + Sync {
     ///
     /// # Errors
     /// `unavailable` if the store does not answer.
-    async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure>;
+    async fn entity(&self, id: &str) -> Result<Option<VisibleEntity>, Failure>;
 
     /// Returns the database plugin with this name and version. With an empty version, returns the
     /// version that a connection without a choice has.
@@ -162,7 +162,7 @@ pub trait HostServices: Send + Sync {
     /// # Errors
     /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` if the
     /// call cannot hand out a lease.
-    fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<String, Failure>;
+    fn reserve(&self, unit: &mut Unit, reservation: ReservationRequest) -> Result<String, Failure>;
 
     /// Replaces the data of a reservation of this call, in the call's unit of work.
     ///
@@ -187,7 +187,7 @@ pub trait HostServices: Send + Sync {
     ///
     /// # Errors
     /// `invalid-request` if the call guards 64 other keys already.
-    fn guard(&self, unit: &mut Unit, guard: Guard) -> Result<(), Failure>;
+    fn guard(&self, unit: &mut Unit, guard: TimerGuard) -> Result<(), Failure>;
 
     /// Returns the store time, in milliseconds, before which no timer of this call is due.
     fn earliest_wake(&self) -> u64;
@@ -219,5 +219,5 @@ pub trait HostServices: Send + Sync {
     fn continue_migration(&self, cursor: String) -> Result<(), Failure>;
 
     /// Writes a line to the operator's log. The texts are already scrubbed.
-    fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]);
+    fn log(&self, level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]);
 }

@@ -9,21 +9,21 @@
 mod dial;
 mod exchange;
 mod fault;
-mod kept;
 mod line;
 mod meter;
+mod pool;
 mod request;
 mod tls;
 mod tunnel;
 mod url;
 
-pub(crate) use exchange::{Exchange, Keeping, ask_metadata, exchange};
+pub(crate) use exchange::{ConnectionReuse, HttpExchange, ask_metadata, exchange};
 pub(crate) use fault::{HttpFault, TlsFault};
-pub(crate) use kept::{Kept, Purpose};
-pub(crate) use line::Answered;
-pub(crate) use meter::Meter;
+pub(crate) use line::HttpAnswer;
+pub(crate) use meter::ByteMeter;
+pub(crate) use pool::{ConnectionPool, HttpPoolKey};
 pub(crate) use request::{is_safe, prepare, secrets};
-pub(crate) use tls::secure;
+pub(crate) use tls::tls_settings;
 pub(crate) use url::parse_url;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Identity of a component: name and version for people, and the digest for all else.
 
-use crate::grants::Maker;
+use crate::grants::Publisher;
 use bulkhead_wire::hexadecimal;
 
 /// Identity of a component, for logs and failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ComponentIdentity {
     /// The plugin's name.
     pub name: String,
     /// Semantic version.
@@ -13,10 +13,10 @@ pub struct Identity {
     /// SHA-256 of the component's bytes, hexadecimal.
     pub digest: String,
     /// The maker of the component.
-    pub maker: Maker,
+    pub maker: Publisher,
 }
 
-impl Identity {
+impl ComponentIdentity {
     /// Returns the title for messages: `plugin database 1.4.2 (sha256 9f2c…)`.
     #[must_use]
     pub fn title(&self) -> String {

@@ -6,7 +6,7 @@
 /// missing.
 macro_rules! granted {
     ($state:expr, $act:expr) => {
-        if let Err(refused) = $state.ask(&$act)? {
+        if let Err(refused) = $state.check_grant(&$act)? {
             return Ok(Err(crate::state::refusal(&refused)));
         }
     };

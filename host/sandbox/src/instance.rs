@@ -6,9 +6,9 @@
 
 use crate::cpu_permits;
 use crate::detached;
-use crate::identity::Identity;
+use crate::identity::ComponentIdentity;
 use crate::limits;
-use crate::resources::Resources;
+use crate::resources::StoreResources;
 use crate::state::CallState;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -41,21 +41,21 @@ pub(crate) fn new_store(state: CallState) -> Store<CallState> {
 }
 
 /// A store and, after the first call entered it, the component's instance.
-pub(crate) struct Live {
+pub(crate) struct LiveInstance {
     pub(crate) store: Store<CallState>,
     instance: Option<Instance>,
     born: Instant,
     calls: u32,
 }
 
-impl Live {
+impl LiveInstance {
     /// Makes an empty store for the call of `state`.
     pub(crate) fn new(state: CallState) -> Self {
         Self { store: new_store(state), instance: None, born: Instant::now(), calls: 0 }
     }
 
     /// Returns the time of creation.
-    pub(crate) fn born(&self) -> Instant {
+    pub(crate) fn created_at(&self) -> Instant {
         self.born
     }
 
@@ -89,15 +89,15 @@ impl Live {
     /// Moves the call out.
     pub(crate) fn end(&mut self) -> CallState {
         let ended = self.store.data_mut();
-        let mut vacant = vacant(&ended.resources, &ended.plugin);
+        let mut vacant = idle_state(&ended.resources, &ended.plugin);
         vacant.memory.carry(&mut ended.memory);
         std::mem::replace(ended, vacant)
     }
 }
 
 /// Makes the state of an instance without a call.
-fn vacant(resources: &Arc<Resources>, plugin: &Arc<Identity>) -> CallState {
-    CallState::new(resources, detached::between_calls(), Arc::clone(plugin), None)
+fn idle_state(resources: &Arc<StoreResources>, plugin: &Arc<ComponentIdentity>) -> CallState {
+    CallState::new(resources, detached::idle_context(), Arc::clone(plugin), None)
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! instances from blocking calls, too: an idle instance holds a slot of the engine's pool, and
 //! gives the slot up to any call that waits for a slot.
 
-use crate::admission::Admission;
-use crate::identity::Identity;
-use crate::instance::Live;
+use crate::admission::SlotPermit;
+use crate::identity::ComponentIdentity;
+use crate::instance::LiveInstance;
 use crate::limits::ReuseBounds;
 use crate::state::CallState;
 use bulkhead_wire::sync;
@@ -18,20 +18,20 @@ use tokio::time::Instant;
 
 /// The source of the instances for a mount's calls.
 #[derive(Clone, Default)]
-pub enum Reuse {
+pub enum InstanceReuse {
     /// A fresh instance for each call.
     #[default]
     Fresh,
     /// An instance that served other calls of the same mount, if available. Made by
-    /// [`Engine::reuse`](crate::Engine::reuse).
+    /// [`MountablePlugin::reuse`](crate::MountablePlugin::reuse).
     Bounded(Arc<InstanceCache>),
 }
 
-impl Reuse {
+impl InstanceReuse {
     /// Returns the cache if it belongs to `component` and `mount`.
     pub(crate) fn cache(
         &self,
-        component: &Arc<Identity>,
+        component: &Arc<ComponentIdentity>,
         mount: &str,
     ) -> Option<Arc<InstanceCache>> {
         let Self::Bounded(cache) = self else { return None };
@@ -43,31 +43,31 @@ impl Reuse {
 /// Idle instances of a mount and a loaded component.
 pub struct InstanceCache {
     mount: String,
-    component: Arc<Identity>,
+    component: Arc<ComponentIdentity>,
     bounds: ReuseBounds,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleInstances>,
 }
 
 #[derive(Default)]
-struct Idle {
+struct IdleInstances {
     /// Idle instances by last use. The most recently used instance comes last and is lent first,
     /// because its memory is most likely in the processor's caches.
-    kept: Vec<Kept>,
+    kept: Vec<IdleInstance>,
     /// A task drops instances that grow too old.
     is_swept: bool,
     is_closed: bool,
 }
 
-struct Kept {
-    live: Live,
+struct IdleInstance {
+    live: LiveInstance,
     /// The slot in the engine's pool: an idle instance holds a slot itself; otherwise the call
     /// holds the slots.
-    _slot: Admission,
+    _slot: SlotPermit,
 }
 
 impl InstanceCache {
     /// Takes an idle instance that may serve another call.
-    pub(crate) fn take(&self) -> Option<Live> {
+    pub(crate) fn take(&self) -> Option<LiveInstance> {
         loop {
             let kept = self.lock().kept.pop()?;
             if self.is_young(&kept.live) {
@@ -78,17 +78,17 @@ impl InstanceCache {
 
     /// Moves an answered call out of its instance, and keeps the instance if it may serve another
     /// call.
-    pub(crate) fn keep(self: &Arc<Self>, mut live: Live) -> CallState {
-        let left_nothing = live.store.data().left_nothing();
+    pub(crate) fn keep(self: &Arc<Self>, mut live: LiveInstance) -> CallState {
+        let left_nothing = live.store.data().is_reusable();
         let ended = live.end();
         let is_fit = left_nothing && live.calls() < self.bounds.calls && self.is_young(&live);
         if is_fit && let Some(slot) = ended.resources.process.slots.enter_idle() {
-            self.put(Kept { live, _slot: slot });
+            self.put(IdleInstance { live, _slot: slot });
         }
         ended
     }
 
-    fn put(self: &Arc<Self>, kept: Kept) {
+    fn put(self: &Arc<Self>, kept: IdleInstance) {
         let mut idle = self.lock();
         if idle.is_closed || idle.kept.len() >= self.bounds.idle {
             // The instance is dropped with `kept`, after the lock is released.
@@ -116,8 +116,9 @@ impl InstanceCache {
     /// Drops instances that are too old. Returns the time at which the next instance is too old.
     fn drop_old(&self) -> Option<Instant> {
         let mut idle = self.lock();
-        let old: Vec<Kept> = idle.kept.extract_if(.., |kept| !self.is_young(&kept.live)).collect();
-        let next = idle.kept.iter().map(|kept| kept.live.born() + self.bounds.age).min();
+        let old: Vec<IdleInstance> =
+            idle.kept.extract_if(.., |kept| !self.is_young(&kept.live)).collect();
+        let next = idle.kept.iter().map(|kept| kept.live.created_at() + self.bounds.age).min();
         idle.is_swept = next.is_some();
         drop(idle);
         drop(old);
@@ -133,11 +134,11 @@ impl InstanceCache {
         drop(kept);
     }
 
-    fn is_young(&self, live: &Live) -> bool {
-        live.born().elapsed() < self.bounds.age
+    fn is_young(&self, live: &LiveInstance) -> bool {
+        live.created_at().elapsed() < self.bounds.age
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle> {
+    fn lock(&self) -> MutexGuard<'_, IdleInstances> {
         sync::lock(&self.idle)
     }
 }
@@ -151,10 +152,10 @@ async fn sweep(cache: Weak<InstanceCache>) {
 
 /// The instance caches of a sandbox.
 #[derive(Default)]
-pub(crate) struct InstanceCaches(Mutex<Known>);
+pub(crate) struct InstanceCaches(Mutex<KnownCaches>);
 
 #[derive(Default)]
-struct Known {
+struct KnownCaches {
     caches: Vec<Weak<InstanceCache>>,
     is_closed: bool,
 }
@@ -164,7 +165,7 @@ impl InstanceCaches {
     /// cache.
     pub(crate) fn open(
         &self,
-        component: &Arc<Identity>,
+        component: &Arc<ComponentIdentity>,
         mount: &str,
         bounds: ReuseBounds,
     ) -> Arc<InstanceCache> {
@@ -204,7 +205,7 @@ impl InstanceCaches {
         self.lock().caches.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownCaches> {
         sync::lock(&self.0)
     }
 }

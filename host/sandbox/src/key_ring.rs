@@ -70,10 +70,16 @@ fn fingerprint(algorithm: &str, text: &str) -> Fingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_crypto::Generation;
+    use bulkhead_crypto::KeyParameters;
 
     fn key(kind: &str) -> String {
-        Generation::read(kind, 0, "pkcs8").unwrap().run().unwrap().public_key.jwk().unwrap()
+        KeyParameters::read(kind, 0, "pkcs8")
+            .unwrap()
+            .generate_key()
+            .unwrap()
+            .public_key
+            .jwk()
+            .unwrap()
     }
 
     fn count(ring: &KeyRing) -> usize {
@@ -112,7 +118,8 @@ mod tests {
     #[test]
     fn the_key_that_signed_last_signs_again_for_its_algorithm_alone() {
         let signer = LastSigner::default();
-        let made = || Generation::read("rsa", 0, "pkcs8").unwrap().run().unwrap().private_key;
+        let made =
+            || KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap().private_key;
         let (one, other) = (made(), made());
         let once = signer.read("RS256", &one).unwrap();
         assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()));

@@ -20,11 +20,11 @@ mod session;
 
 pub(crate) use change::{check_changes, secrets};
 pub(crate) use failure::{LdapFailure, failed};
-pub(crate) use login::{Login, parse_server};
-pub(crate) use logins::LoginsOfMount;
-pub(crate) use pools::{LdapKey, LdapPools};
+pub(crate) use login::{LdapLogin, parse_server};
+pub(crate) use logins::MountLogins;
+pub(crate) use pools::{LdapPoolKey, LdapPools};
 pub(crate) use query::{check_dn, prepare};
-pub(crate) use session::Session;
+pub(crate) use session::LdapSession;
 
 #[cfg(test)]
 mod tests;

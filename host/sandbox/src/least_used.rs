@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 /// Values by the fingerprint of their source.
 pub(crate) struct LeastUsed<V> {
-    entries: BTreeMap<Fingerprint, Entry<V>>,
+    entries: BTreeMap<Fingerprint, LeastUsedEntry<V>>,
     /// Counter of uses; gives each use a unique number.
     uses: u64,
     most: usize,
 }
 
-struct Entry<V> {
+struct LeastUsedEntry<V> {
     value: V,
     used: u64,
 }
@@ -32,7 +32,7 @@ impl<V: Clone> LeastUsed<V> {
 
     pub(crate) fn insert(&mut self, of: Fingerprint, value: V) {
         self.uses += 1;
-        self.entries.insert(of, Entry { value, used: self.uses });
+        self.entries.insert(of, LeastUsedEntry { value, used: self.uses });
         while self.entries.len() > self.most {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             let Some(oldest) = oldest.map(|(of, _)| *of) else { return };

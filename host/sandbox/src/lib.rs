@@ -59,7 +59,7 @@ mod compartment;
 mod cpu_permits;
 mod fair_queue;
 mod fingerprint;
-mod held;
+mod held_memory;
 mod key_ring;
 mod least_used;
 mod memory;
@@ -69,12 +69,12 @@ mod secrets;
 mod slow_work;
 
 // Outbound.
-mod driven;
+mod ambient;
 mod http;
+mod inline_driver;
 mod ldap;
 mod outbound;
 mod sql;
-mod surroundings;
 mod tls;
 
 // State.
@@ -102,24 +102,25 @@ mod instance_cache;
 mod load;
 mod sandbox;
 
-pub use admission::{Admission, Priority, SlotRequest};
-pub use call::{Done, Scope};
-pub use call_tree::{CallTree, Effect};
+pub use admission::{CallPriority, SlotPermit, SlotRequest};
+pub use ambient::{AmbientSources, EnvironmentLookup, is_near};
+pub use call::{CallOutcome, CallScope};
+pub use call_tree::{CallTree, SideEffect};
 pub use compartment::Compartment;
-pub use component::{Artefact, Maker, precompile};
+pub use component::{ComponentSource, Publisher, precompile};
 pub use database_plugin::DatabasePlugin;
 pub use fair_queue::{FairPermit, FairSemaphore};
-pub use grants::{Ask, Grant, Grants, Rights};
+pub use grants::{Grant, GrantLayers, GrantPattern, Grants};
 pub use host_services::{
-    ConnectionChoice, Entity, Guard, HostServices, IdentityToken, Level, Reservation,
+    ConnectionChoice, HostServices, IdentityToken, LogLevel, ReservationRequest, TimerGuard,
+    VisibleEntity,
 };
-pub use instance_cache::Reuse;
-pub use limits::{Limits, ReuseBounds};
-pub use load::Engine;
-pub use metrics::{Reading, Readings};
-pub use outbound::{Bypass, Outbound, Proxy};
-pub use outcome::Ended;
-pub use sandbox::{Runtime, Sandbox};
+pub use instance_cache::InstanceReuse;
+pub use limits::{MountLimits, ReuseBounds};
+pub use load::MountablePlugin;
+pub use metrics::{MetricReading, MetricReadings};
+pub use outbound::{HttpProxy, OutboundNetwork, ProxyBypass};
+pub use outcome::Termination;
+pub use sandbox::{Sandbox, SandboxRuntime};
 pub use secrets::SecretSet;
-pub use surroundings::{Environment, Surroundings, is_near};
 pub use wasmtime_engine::open_page_map;

@@ -8,7 +8,7 @@ mod fixed;
 mod line;
 mod of_mount;
 
-pub(crate) use exceeded::Exceeded;
+pub(crate) use exceeded::ExceededLimit;
 pub(crate) use fixed::*;
 pub(crate) use line::{LimitLine, LimitWord, UNBOUNDED};
-pub use of_mount::{Limits, ReuseBounds};
+pub use of_mount::{MountLimits, ReuseBounds};

@@ -2,7 +2,7 @@
 //! interfaces.
 
 use crate::bindings::{auth_method, database_plugin, secrets_engine};
-use crate::state::{CallState, Granted};
+use crate::state::{CallState, CallStateData};
 use crate::wasi;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
@@ -18,16 +18,18 @@ impl Linkers {
     pub(crate) fn new(engine: &Engine) -> wasmtime::Result<Self> {
         let mut secrets_engines = Linker::new(engine);
         wasi::add_to_linker(&mut secrets_engines)?;
-        secrets_engine::SecretsEngine::add_to_linker::<_, Granted>(
+        secrets_engine::SecretsEngine::add_to_linker::<_, CallStateData>(
             &mut secrets_engines,
             |state| state,
         )?;
         let mut auth_methods = Linker::new(engine);
         wasi::add_to_linker(&mut auth_methods)?;
-        auth_method::AuthMethod::add_to_linker::<_, Granted>(&mut auth_methods, |state| state)?;
+        auth_method::AuthMethod::add_to_linker::<_, CallStateData>(&mut auth_methods, |state| {
+            state
+        })?;
         let mut database_plugins = Linker::new(engine);
         wasi::add_to_linker(&mut database_plugins)?;
-        database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(
+        database_plugin::DatabasePlugin::add_to_linker::<_, CallStateData>(
             &mut database_plugins,
             |state| state,
         )?;

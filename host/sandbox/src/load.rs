@@ -5,34 +5,34 @@
 
 use crate::bindings::{auth_method, database_plugin, raw_engine, secrets_engine};
 use crate::compiled::AuthenticCode;
-use crate::component::{self, Artefact};
+use crate::component::{self, ComponentSource};
 use crate::database_plugin::DatabasePlugin;
 use crate::describe;
-use crate::grants::{Ask, Maker};
-use crate::identity::Identity;
-use crate::instance_cache::Reuse;
+use crate::grants::{GrantPattern, Publisher};
+use crate::identity::ComponentIdentity;
+use crate::instance_cache::InstanceReuse;
 use crate::limits::ReuseBounds;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
 use crate::structure::{World, interface_name, remark_on_minor};
-use bulkhead_wire::description::{DatabaseDescription, Description};
+use bulkhead_wire::description::{ComponentDescription, DatabaseDescription};
 use std::sync::{Arc, OnceLock};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
 /// A mountable component, either a secrets engine or an auth method. Calls need its linked code.
-pub struct Engine {
+pub struct MountablePlugin {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<ComponentIdentity>,
     world: World,
-    description: Description,
-    ceiling: Option<Arc<[Ask]>>,
-    linked: OnceLock<Linked>,
+    description: ComponentDescription,
+    ceiling: Option<Arc<[GrantPattern]>>,
+    linked: OnceLock<LinkedComponent>,
 }
 
 /// The machine code of a component, linked with the imports of its world.
-struct Linked {
+struct LinkedComponent {
     pre: InstancePre<CallState>,
-    exports: Exports,
+    exports: ComponentExports,
 }
 
 /// The code and the export that a call enters.
@@ -41,51 +41,51 @@ pub(crate) struct EntryPoint<'a> {
     pub(crate) export: ComponentExportIndex,
 }
 
-type DatabasePre = database_plugin::DatabasePluginPre<CallState>;
+type LinkedDatabasePlugin = database_plugin::DatabasePluginPre<CallState>;
 
 /// Positions of the component's exports, looked up once.
-pub(crate) struct Exports {
+pub(crate) struct ComponentExports {
     describe: ComponentExportIndex,
     pub(crate) migrate: ComponentExportIndex,
     pub(crate) handle: ComponentExportIndex,
     pub(crate) wake: ComponentExportIndex,
-    of_world: OfWorld,
+    of_world: WorldExports,
     /// `serve` of `raw`, if the component exports it.
     pub(crate) serve: Option<ComponentExportIndex>,
 }
 
 /// The exports that exist in only one of the two worlds.
-enum OfWorld {
+enum WorldExports {
     SecretsEngine { renew: ComponentExportIndex, revoke: ComponentExportIndex },
     AuthMethod { renew_login: ComponentExportIndex, alias_lookahead: ComponentExportIndex },
 }
 
-impl Exports {
+impl ComponentExports {
     pub(crate) fn renew(&self) -> Option<ComponentExportIndex> {
         match self.of_world {
-            OfWorld::SecretsEngine { renew, .. } => Some(renew),
-            OfWorld::AuthMethod { .. } => None,
+            WorldExports::SecretsEngine { renew, .. } => Some(renew),
+            WorldExports::AuthMethod { .. } => None,
         }
     }
 
     pub(crate) fn revoke(&self) -> Option<ComponentExportIndex> {
         match self.of_world {
-            OfWorld::SecretsEngine { revoke, .. } => Some(revoke),
-            OfWorld::AuthMethod { .. } => None,
+            WorldExports::SecretsEngine { revoke, .. } => Some(revoke),
+            WorldExports::AuthMethod { .. } => None,
         }
     }
 
     pub(crate) fn renew_login(&self) -> Option<ComponentExportIndex> {
         match self.of_world {
-            OfWorld::AuthMethod { renew_login, .. } => Some(renew_login),
-            OfWorld::SecretsEngine { .. } => None,
+            WorldExports::AuthMethod { renew_login, .. } => Some(renew_login),
+            WorldExports::SecretsEngine { .. } => None,
         }
     }
 
     pub(crate) fn alias_lookahead(&self) -> Option<ComponentExportIndex> {
         match self.of_world {
-            OfWorld::AuthMethod { alias_lookahead, .. } => Some(alias_lookahead),
-            OfWorld::SecretsEngine { .. } => None,
+            WorldExports::AuthMethod { alias_lookahead, .. } => Some(alias_lookahead),
+            WorldExports::SecretsEngine { .. } => None,
         }
     }
 
@@ -100,12 +100,12 @@ impl Exports {
         let own = |function: &str| find(&interface, function);
         let leased = |function: &str| find(&interface_name("leased"), function);
         let of_world = match world {
-            World::AuthMethod => OfWorld::AuthMethod {
+            World::AuthMethod => WorldExports::AuthMethod {
                 renew_login: own("renew-login")?,
                 alias_lookahead: own("alias-lookahead")?,
             },
             World::SecretsEngine | World::DatabasePlugin => {
-                OfWorld::SecretsEngine { renew: leased("renew")?, revoke: leased("revoke")? }
+                WorldExports::SecretsEngine { renew: leased("renew")?, revoke: leased("revoke")? }
             }
         };
         let (describe, migrate) = (own("describe")?, own("migrate")?);
@@ -115,7 +115,7 @@ impl Exports {
     }
 }
 
-impl Engine {
+impl MountablePlugin {
     /// Loads a component. `known` is the description stored at registration; without it, the
     /// component is asked, in an instance without any grant.
     ///
@@ -124,17 +124,22 @@ impl Engine {
     /// or a description that does not parse.
     pub async fn load(
         sandbox: &Arc<Sandbox>,
-        artefact: Artefact<'_>,
-        known: Option<Description>,
+        artefact: ComponentSource<'_>,
+        known: Option<ComponentDescription>,
     ) -> Result<Self, String> {
-        let (world, linked) = Linked::of(sandbox, artefact)?;
+        let (world, linked) = LinkedComponent::of(sandbox, artefact)?;
         let digest = artefact.digest();
-        let description: Description = match known {
+        let description: ComponentDescription = match known {
             Some(description) => description,
             None => {
                 let describe = linked.exports.describe;
-                let said =
-                    describe::mountable(&sandbox.resources, &linked.pre, describe, &digest).await?;
+                let said = describe::describe_mountable(
+                    &sandbox.resources,
+                    &linked.pre,
+                    describe,
+                    &digest,
+                )
+                .await?;
                 component::parse_description(&said)?
             }
         };
@@ -152,12 +157,12 @@ impl Engine {
     /// If the description is for another world.
     pub fn known(
         sandbox: &Arc<Sandbox>,
-        (digest, ceiling): (&str, Option<&[Ask]>),
-        (world, description): (World, Description),
+        (digest, ceiling): (&str, Option<&[GrantPattern]>),
+        (world, description): (World, ComponentDescription),
     ) -> Result<Self, String> {
         check_kind(&description.kind, world.word())?;
         let (name, version) = (&description.name, &description.version);
-        let identity = identity(name, version, digest.to_owned(), Maker::Uploaded);
+        let identity = identity(name, version, digest.to_owned(), Publisher::Uploaded);
         let (sandbox, ceiling) = (Arc::clone(sandbox), ceiling.map(Arc::from));
         Ok(Self { sandbox, identity, world, description, ceiling, linked: OnceLock::new() })
     }
@@ -165,7 +170,7 @@ impl Engine {
     /// Links the code of the component. Code that was linked before stays.
     ///
     /// # Errors
-    /// The errors of [`Engine::check_code`].
+    /// The errors of [`MountablePlugin::check_code`].
     pub fn link(&self, code: &AuthenticCode) -> Result<(), String> {
         let linked = self.fitting(code)?;
         self.linked.get_or_init(|| linked);
@@ -181,10 +186,13 @@ impl Engine {
         self.fitting(code).map(drop)
     }
 
-    fn fitting(&self, code: &AuthenticCode) -> Result<Linked, String> {
-        let artefact =
-            Artefact::Uploaded { digest: &self.identity.digest, code, ceiling: self.ceiling() };
-        let (world, linked) = Linked::of(&self.sandbox, artefact)?;
+    fn fitting(&self, code: &AuthenticCode) -> Result<LinkedComponent, String> {
+        let artefact = ComponentSource::Uploaded {
+            digest: &self.identity.digest,
+            code,
+            ceiling: self.ceiling(),
+        };
+        let (world, linked) = LinkedComponent::of(&self.sandbox, artefact)?;
         check_kind(self.world.word(), world.word())?;
         check_raw(&self.description, &linked.exports)?;
         Ok(linked)
@@ -199,9 +207,9 @@ impl Engine {
     /// Returns the code with the export that `choose` picks; `None` without code or export.
     pub(crate) fn entry_point(
         &self,
-        choose: impl FnOnce(&Exports) -> Option<ComponentExportIndex>,
+        choose: impl FnOnce(&ComponentExports) -> Option<ComponentExportIndex>,
     ) -> Option<EntryPoint<'_>> {
-        let Linked { pre, exports } = self.linked.get()?;
+        let LinkedComponent { pre, exports } = self.linked.get()?;
         Some(EntryPoint { pre, export: choose(exports)? })
     }
 
@@ -215,47 +223,47 @@ impl Engine {
     /// as long as the returned value, so the value must be dropped when the mount or its version
     /// changes.
     #[must_use]
-    pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> Reuse {
-        Reuse::Bounded(self.sandbox.instance_caches.open(&self.identity, mount, bounds))
+    pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> InstanceReuse {
+        InstanceReuse::Bounded(self.sandbox.instance_caches.open(&self.identity, mount, bounds))
     }
 
     /// Returns the component's own description.
     #[must_use]
-    pub fn description(&self) -> &Description {
+    pub fn description(&self) -> &ComponentDescription {
         &self.description
     }
 
     /// Returns the component's identity.
     #[must_use]
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ComponentIdentity {
         &self.identity
     }
 
     /// Returns the acts that the catalog entry allows; `None`: all acts that the component asks
     /// for.
     #[must_use]
-    pub fn ceiling(&self) -> Option<&[Ask]> {
+    pub fn ceiling(&self) -> Option<&[GrantPattern]> {
         self.ceiling.as_deref()
     }
 }
 
-impl Linked {
-    fn of(sandbox: &Sandbox, artefact: Artefact<'_>) -> Result<(World, Self), String> {
+impl LinkedComponent {
+    fn of(sandbox: &Sandbox, artefact: ComponentSource<'_>) -> Result<(World, Self), String> {
         let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
         let (world, pre) = link_mountable(sandbox, &component)?;
-        let exports = Exports::of(&component, world)?;
+        let exports = ComponentExports::of(&component, world)?;
         Ok((world, Self { pre, exports }))
     }
 }
 
 impl DatabasePlugin {
-    /// Loads a database plugin, as [`Engine::load`] does.
+    /// Loads a database plugin, as [`MountablePlugin::load`] does.
     ///
     /// # Errors
-    /// The errors of [`Engine::load`].
+    /// The errors of [`MountablePlugin::load`].
     pub async fn load(
         sandbox: &Arc<Sandbox>,
-        artefact: Artefact<'_>,
+        artefact: ComponentSource<'_>,
         known: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
         let pre = link_database_plugin(sandbox, artefact)?;
@@ -263,7 +271,8 @@ impl DatabasePlugin {
         let description: DatabaseDescription = match known {
             Some(description) => description,
             None => {
-                let said = describe::database_plugin(&sandbox.resources, &pre, &digest).await?;
+                let said =
+                    describe::describe_database_plugin(&sandbox.resources, &pre, &digest).await?;
                 component::parse_description(&said)?
             }
         };
@@ -279,12 +288,12 @@ impl DatabasePlugin {
     /// # Errors
     /// If the description is for another world, or cannot be written as JSON.
     pub fn known(
-        (digest, ceiling): (&str, Option<&[Ask]>),
+        (digest, ceiling): (&str, Option<&[GrantPattern]>),
         description: DatabaseDescription,
     ) -> Result<Self, String> {
         check_kind(&description.kind, World::DatabasePlugin.word())?;
         let (name, version) = (&description.name, &description.version);
-        let identity = identity(name, version, digest.to_owned(), Maker::Uploaded);
+        let identity = identity(name, version, digest.to_owned(), Publisher::Uploaded);
         Self::new(identity, description, ceiling.map(Arc::from))
     }
 
@@ -305,16 +314,26 @@ impl DatabasePlugin {
         self.fitting(sandbox, code).map(drop)
     }
 
-    fn fitting(&self, sandbox: &Sandbox, code: &AuthenticCode) -> Result<DatabasePre, String> {
+    fn fitting(
+        &self,
+        sandbox: &Sandbox,
+        code: &AuthenticCode,
+    ) -> Result<LinkedDatabasePlugin, String> {
         let digest = &self.identity().digest;
-        link_database_plugin(sandbox, Artefact::Uploaded { digest, code, ceiling: self.ceiling() })
+        link_database_plugin(
+            sandbox,
+            ComponentSource::Uploaded { digest, code, ceiling: self.ceiling() },
+        )
     }
 }
 
-fn link_database_plugin(sandbox: &Sandbox, artefact: Artefact<'_>) -> Result<DatabasePre, String> {
+fn link_database_plugin(
+    sandbox: &Sandbox,
+    artefact: ComponentSource<'_>,
+) -> Result<LinkedDatabasePlugin, String> {
     let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
     let linked = link(&component, &sandbox.runtime.linkers.database_plugins)?;
-    DatabasePre::new(linked)
+    LinkedDatabasePlugin::new(linked)
         .map_err(|error| format!("the component is not a database plugin: {error:#}"))
 }
 
@@ -326,7 +345,7 @@ fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
 }
 
 /// Checks that a component either both exports and describes plain HTTP, or neither.
-fn check_raw(description: &Description, exports: &Exports) -> Result<(), String> {
+fn check_raw(description: &ComponentDescription, exports: &ComponentExports) -> Result<(), String> {
     match (&description.raw, exports.serve) {
         (Some(_), None) => Err("the description has \"raw\", and the component does not export \
                                 serve of bulkhead:plugin/raw"
@@ -373,6 +392,11 @@ fn link(
     })
 }
 
-fn identity(name: &str, version: &str, digest: String, maker: Maker) -> Arc<Identity> {
-    Arc::new(Identity { name: name.to_owned(), version: version.to_owned(), digest, maker })
+fn identity(name: &str, version: &str, digest: String, maker: Publisher) -> Arc<ComponentIdentity> {
+    Arc::new(ComponentIdentity {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        digest,
+        maker,
+    })
 }

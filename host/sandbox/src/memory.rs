@@ -33,7 +33,7 @@ impl GuestMemory {
 }
 
 /// The sum of all linear memories of an instance: wasmtime's own limit applies to each memory.
-pub(crate) struct Memory {
+pub(crate) struct MemoryLimiter {
     used: usize,
     pub(crate) limit: usize,
     /// The instance asked for more than its limit.
@@ -43,7 +43,7 @@ pub(crate) struct Memory {
     all: Arc<GuestMemory>,
 }
 
-impl Memory {
+impl MemoryLimiter {
     /// Returns true if the memory is small enough to keep the instance idle.
     pub(crate) fn is_small(&self) -> bool {
         !self.exhausted && self.used <= limits::REUSED_MEMORY_BYTES
@@ -59,13 +59,13 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MemoryLimiter {
     fn drop(&mut self) {
         self.all.give_back(self.used);
     }
 }
 
-impl ResourceLimiter for Memory {
+impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn memory_is_counted_for_the_instance_and_for_the_process_and_given_back_once() {
         let all = Arc::new(GuestMemory::default());
-        let mut memory = Memory::new(3 * MEBIBYTE, &all);
+        let mut memory = MemoryLimiter::new(3 * MEBIBYTE, &all);
         assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
         assert!(
             memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(),
@@ -113,7 +113,7 @@ mod tests {
         );
         assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
         assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);
-        let mut next = Memory::new(3 * MEBIBYTE, &all);
+        let mut next = MemoryLimiter::new(3 * MEBIBYTE, &all);
         next.carry(&mut memory);
         drop(memory);
         assert_eq!(all.used(), 3 * MEBIBYTE, "the instance lives on");
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn when_the_process_has_no_more_memory_nobody_is_blamed_for_it() {
         let all = Arc::new(GuestMemory::default());
-        let mut greedy = Memory::new(usize::MAX, &all);
+        let mut greedy = MemoryLimiter::new(usize::MAX, &all);
         assert!(greedy.memory_growing(0, limits::GUEST_MEMORY_BYTES, None).unwrap());
-        let mut modest = Memory::new(3 * MEBIBYTE, &all);
+        let mut modest = MemoryLimiter::new(3 * MEBIBYTE, &all);
         assert!(!modest.memory_growing(0, 1, None).unwrap());
         assert!(modest.starved && !modest.exhausted);
         drop(greedy);
-        assert!(Memory::new(3 * MEBIBYTE, &all).memory_growing(0, MEBIBYTE, None).unwrap());
+        assert!(MemoryLimiter::new(3 * MEBIBYTE, &all).memory_growing(0, MEBIBYTE, None).unwrap());
     }
 }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 /// The metrics of a mount, by the metric's name and the value of its label.
-pub type Readings = BTreeMap<(String, String), Reading>;
+pub type MetricReadings = BTreeMap<(String, String), MetricReading>;
 
 /// The current value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reading {
+pub enum MetricReading {
     /// A counter's total.
     Counted(u64),
     /// A gauge's last value.
@@ -28,7 +28,7 @@ pub enum Reading {
     },
 }
 
-impl Reading {
+impl MetricReading {
     /// Returns the kind of metric of the reading.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
@@ -55,19 +55,19 @@ impl Reading {
 
 /// The readings of all mounts over an open store.
 #[derive(Default)]
-pub(crate) struct Metrics {
-    by_mount: Mutex<BTreeMap<String, Readings>>,
+pub(crate) struct MetricsRegistry {
+    by_mount: Mutex<BTreeMap<String, MetricReadings>>,
 }
 
-impl Metrics {
+impl MetricsRegistry {
     /// Records a reading. Drops readings with invalid names, and new series above the bound.
-    pub(crate) fn give(&self, mount: &str, name: String, label: String, reading: Reading) {
+    pub(crate) fn give(&self, mount: &str, name: String, label: String, reading: MetricReading) {
         if !metric::is_word(&name) || !(label.is_empty() || metric::is_word(&label)) {
             return;
         }
         let mut by_mount = self.lock();
         if !by_mount.contains_key(mount) {
-            by_mount.insert(mount.to_owned(), Readings::new());
+            by_mount.insert(mount.to_owned(), MetricReadings::new());
         }
         let Some(readings) = by_mount.get_mut(mount) else { return };
         let is_full = readings.len() >= metric::SERIES;
@@ -80,7 +80,7 @@ impl Metrics {
     }
 
     /// Returns the readings of a mount.
-    pub(crate) fn of(&self, mount: &str) -> Readings {
+    pub(crate) fn of(&self, mount: &str) -> MetricReadings {
         self.lock().get(mount).cloned().unwrap_or_default()
     }
 
@@ -89,7 +89,7 @@ impl Metrics {
         self.lock().remove(mount);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Readings>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, MetricReadings>> {
         sync::lock(&self.by_mount)
     }
 }
@@ -98,44 +98,44 @@ impl Metrics {
 mod tests {
     use super::*;
 
-    fn give(metrics: &Metrics, label: &str, reading: Reading) {
+    fn give(metrics: &MetricsRegistry, label: &str, reading: MetricReading) {
         metrics.give("a", "made_total".to_owned(), label.to_owned(), reading);
     }
 
-    fn read(metrics: &Metrics, label: &str) -> Option<Reading> {
+    fn read(metrics: &MetricsRegistry, label: &str) -> Option<MetricReading> {
         metrics.of("a").remove(&("made_total".to_owned(), label.to_owned()))
     }
 
     #[test]
     fn counts_and_observations_add_up_and_a_gauge_stands_where_it_was_set_last() {
-        let metrics = Metrics::default();
+        let metrics = MetricsRegistry::default();
         for (label, one) in [
-            ("x", Reading::Counted(2)),
-            ("y", Reading::Standing(2.5)),
-            ("z", Reading::Observed { count: 1, sum: 2.5 }),
+            ("x", MetricReading::Counted(2)),
+            ("y", MetricReading::Standing(2.5)),
+            ("z", MetricReading::Observed { count: 1, sum: 2.5 }),
         ] {
             give(&metrics, label, one);
             give(&metrics, label, one);
         }
-        assert_eq!(read(&metrics, "x"), Some(Reading::Counted(4)));
-        assert_eq!(read(&metrics, "y"), Some(Reading::Standing(2.5)));
-        assert_eq!(read(&metrics, "z"), Some(Reading::Observed { count: 2, sum: 5.0 }));
-        assert_eq!(metrics.of("b"), Readings::new(), "they are one mount's");
+        assert_eq!(read(&metrics, "x"), Some(MetricReading::Counted(4)));
+        assert_eq!(read(&metrics, "y"), Some(MetricReading::Standing(2.5)));
+        assert_eq!(read(&metrics, "z"), Some(MetricReading::Observed { count: 2, sum: 5.0 }));
+        assert_eq!(metrics.of("b"), MetricReadings::new(), "they are one mount's");
         metrics.forget("a");
-        assert_eq!(metrics.of("a"), Readings::new());
+        assert_eq!(metrics.of("a"), MetricReadings::new());
     }
 
     #[test]
     fn a_mount_keeps_a_bounded_number_of_short_words() {
-        let metrics = Metrics::default();
-        give(&metrics, "pa ss", Reading::Counted(1));
-        give(&metrics, &"x".repeat(65), Reading::Counted(1));
-        assert_eq!(metrics.of("a"), Readings::new());
+        let metrics = MetricsRegistry::default();
+        give(&metrics, "pa ss", MetricReading::Counted(1));
+        give(&metrics, &"x".repeat(65), MetricReading::Counted(1));
+        assert_eq!(metrics.of("a"), MetricReadings::new());
         for number in 0..1_000 {
-            give(&metrics, &format!("x{number}"), Reading::Counted(1));
+            give(&metrics, &format!("x{number}"), MetricReading::Counted(1));
         }
         assert_eq!(metrics.of("a").len(), metric::SERIES);
-        give(&metrics, "x0", Reading::Counted(1));
-        assert_eq!(read(&metrics, "x0"), Some(Reading::Counted(2)));
+        give(&metrics, "x0", MetricReading::Counted(1));
+        assert_eq!(read(&metrics, "x0"), Some(MetricReading::Counted(2)));
     }
 }

@@ -3,52 +3,52 @@
 //! Prevents a plugin from taking memory of the host that no limit of the mount counts.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Refusal};
-use crate::outcome::Entered;
+use crate::outcome::EntryResult;
 
 /// An answer of a nested plugin, which the host holds on its way to the engine.
-pub(crate) trait Answered {
+pub(crate) trait NestedAnswer {
     /// Returns the bytes of all texts.
     fn bytes(&self) -> usize;
 }
 
-impl Answered for () {
+impl NestedAnswer for () {
     fn bytes(&self) -> usize {
         0
     }
 }
 
-impl Answered for Option<bool> {
+impl NestedAnswer for Option<bool> {
     fn bytes(&self) -> usize {
         0
     }
 }
 
-impl Answered for Option<u32> {
+impl NestedAnswer for Option<u32> {
     fn bytes(&self) -> usize {
         0
     }
 }
 
-impl Answered for Vec<String> {
+impl NestedAnswer for Vec<String> {
     fn bytes(&self) -> usize {
         self.iter().map(String::len).sum()
     }
 }
 
-impl Answered for String {
+impl NestedAnswer for String {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl Answered for Configured {
+impl NestedAnswer for Configured {
     fn bytes(&self) -> usize {
         let listed = self.targets.iter().chain(&self.warnings).map(String::len);
         listed.sum::<usize>() + self.settings.len() + pair_bytes(&self.ext)
     }
 }
 
-impl Answered for Refusal {
+impl NestedAnswer for Refusal {
     fn bytes(&self) -> usize {
         let said = self.setting.iter().chain(&self.vendor_code).map(String::len);
         said.sum::<usize>() + self.code.len() + pair_bytes(&self.ext)
@@ -60,7 +60,7 @@ fn pair_bytes(pairs: &[(String, String)]) -> usize {
 }
 
 /// Returns the bytes of the answer or refusal; 0 for a call that was cut or trapped.
-pub(crate) fn answer_bytes<T: Answered>(outcome: &Entered<T, Refusal>) -> usize {
+pub(crate) fn answer_bytes<T: NestedAnswer>(outcome: &EntryResult<T, Refusal>) -> usize {
     match outcome {
         Ok(Ok(Ok(answer))) => answer.bytes(),
         Ok(Ok(Err(refused))) => refused.bytes(),

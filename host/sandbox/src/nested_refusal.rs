@@ -3,7 +3,7 @@
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Refusal;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 
 /// Converts a refusal into a failure: the code decides the kind, and the description has the
 /// message.
@@ -18,7 +18,7 @@ pub(crate) fn failure_of(
     let message = match refused_grant {
         // The host prints the line that would allow the act, because the plugin does not know the
         // mount.
-        Some(why) if refused.code == Kind::PermissionDenied.code() => why.to_owned(),
+        Some(why) if refused.code == FailureKind::PermissionDenied.code() => why.to_owned(),
         _ => sentence.map_or(unknown, |sentence| fill(sentence, connection, refused)),
     };
     let mut ext = refused.ext.clone();
@@ -31,13 +31,13 @@ pub(crate) fn failure_of(
 
 /// Returns the kind of a refusal's code. Mistakes and refusals of the database are for the caller
 /// to fix, unlike failures that may pass without a fix (decision P4).
-fn kind(code: &str) -> Kind {
+fn kind(code: &str) -> FailureKind {
     match code {
-        "unreachable" => Kind::Unreachable,
-        "timed-out" => Kind::TimedOut,
-        "conflict" => Kind::Conflict,
-        "internal" => Kind::Internal,
-        _ => Kind::InvalidRequest,
+        "unreachable" => FailureKind::Unreachable,
+        "timed-out" => FailureKind::TimedOut,
+        "conflict" => FailureKind::Conflict,
+        "internal" => FailureKind::Internal,
+        _ => FailureKind::InvalidRequest,
     }
 }
 

@@ -4,7 +4,7 @@
 //! Prevents showing the proxy's credentials in a text, and reaching a cloud's metadata service
 //! through a proxy that would resolve the name of the service.
 
-use crate::grants::{Host, HostPattern, Origin};
+use crate::grants::{HostPattern, Origin, ServerHost};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulkhead_wire::failure::quoted;
@@ -26,13 +26,13 @@ const METADATA_NAMES: [&str; 5] = [
 
 /// Proxy, bypasses and extra authorities for components' HTTP. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Outbound {
-    proxy: Option<Arc<Proxy>>,
-    bypasses: Arc<[Bypass]>,
+pub struct OutboundNetwork {
+    proxy: Option<Arc<HttpProxy>>,
+    bypasses: Arc<[ProxyBypass]>,
     authorities: Arc<[CertificateDer<'static>]>,
 }
 
-impl Outbound {
+impl OutboundNetwork {
     /// Creates the settings. Requests go through `proxy`, if there is a proxy, unless a bypass
     /// covers the server. A connection trusts `authorities` in addition to the public authorities,
     /// unless the component gives authorities of its own.
@@ -40,8 +40,8 @@ impl Outbound {
     /// # Errors
     /// The position, counted from 1, of an entry that is no authority.
     pub fn new(
-        proxy: Option<Proxy>,
-        bypasses: Vec<Bypass>,
+        proxy: Option<HttpProxy>,
+        bypasses: Vec<ProxyBypass>,
         authorities: Vec<CertificateDer<'static>>,
     ) -> Result<Self, usize> {
         let mut roots = RootCertStore::empty();
@@ -56,7 +56,7 @@ impl Outbound {
     }
 
     /// Returns the proxy for requests to `origin`, if any.
-    pub(crate) fn proxy_to(&self, origin: &Origin) -> Option<Arc<Proxy>> {
+    pub(crate) fn proxy_to(&self, origin: &Origin) -> Option<Arc<HttpProxy>> {
         let passes_by =
             is_this_machine(&origin.host) || self.bypasses.iter().any(|it| it.covers(origin));
         self.proxy.clone().filter(|_| !passes_by)
@@ -71,14 +71,14 @@ impl Outbound {
 /// An HTTP proxy. Bulkhead speaks to the proxy in clear. `Display` and `Debug` show only host and
 /// port.
 #[derive(Clone)]
-pub struct Proxy {
-    pub(crate) host: Host,
+pub struct HttpProxy {
+    pub(crate) host: ServerHost,
     pub(crate) port: u16,
     /// Credentials, sent to the proxy only.
     pub(crate) authorization: Option<HeaderValue>,
 }
 
-impl Proxy {
+impl HttpProxy {
     /// Parses `http://host:port`. `http://` and a final `/` are optional, and `user:password@` may
     /// precede the host.
     ///
@@ -100,7 +100,7 @@ impl Proxy {
         if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
             return Err("a proxy has no path; write http://host:port alone".to_owned());
         }
-        let host = url.host_str().and_then(Host::parse);
+        let host = url.host_str().and_then(ServerHost::parse);
         let proxy = Self {
             host: host.ok_or_else(|| "it names no host; write http://host:port".to_owned())?,
             port: url.port().unwrap_or(80),
@@ -139,13 +139,13 @@ impl Proxy {
     }
 }
 
-impl fmt::Display for Proxy {
+impl fmt::Display for HttpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}:{}", self.host, self.port)
     }
 }
 
-impl fmt::Debug for Proxy {
+impl fmt::Debug for HttpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proxy({self})")
     }
@@ -154,13 +154,13 @@ impl fmt::Debug for Proxy {
 /// Servers reached without the proxy: a name and its subdomains, only the subdomains of a name, a
 /// range of literal addresses, or every server; on all ports or on a single port.
 #[derive(Clone, Debug)]
-pub struct Bypass {
+pub struct ProxyBypass {
     /// `None`: every server.
     pattern: Option<HostPattern>,
     port: Option<u16>,
 }
 
-impl Bypass {
+impl ProxyBypass {
     /// Parses `corp.example`, `.corp.example`, `*.corp.example`, `10.0.0.0/8`, `10.1.2.3`,
     /// `[fd00::1]:8443`, `corp.example:8443` or `*`.
     ///
@@ -202,10 +202,10 @@ impl Bypass {
 }
 
 /// Returns whether `host` is loopback, by address or name. The proxy would reach its own loopback.
-fn is_this_machine(host: &Host) -> bool {
+fn is_this_machine(host: &ServerHost) -> bool {
     match host {
-        Host::Address(address) => address.is_loopback(),
-        Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+        ServerHost::Address(address) => address.is_loopback(),
+        ServerHost::Name(name) => name == "localhost" || name.ends_with(".localhost"),
     }
 }
 

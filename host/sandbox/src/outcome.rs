@@ -3,20 +3,20 @@
 //! Every act of a guest ends as an answer, or as a failure that names the plugin, its version and
 //! the cause. Details of the guest in a trap go to the operator's log, and never to a caller.
 
-use crate::closing::Cut;
+use crate::closing::CallInterruption;
 use crate::contract;
 use crate::grants::Grants;
-use crate::host_services::Level;
-use crate::identity::Identity;
-use crate::limits::{self, Exceeded, Limits};
-use crate::state::{CallState, Ungranted};
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::host_services::LogLevel;
+use crate::identity::ComponentIdentity;
+use crate::limits::{self, ExceededLimit, MountLimits};
+use crate::state::{CallState, MissingGrant};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
 /// The kind of end of a component call, from the component's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Termination {
     /// The component answered.
     Answered,
     /// The component refused, with its own message.
@@ -30,37 +30,37 @@ pub enum Ended {
 }
 
 /// Result of entering a component: an answer or a refusal, a trap, or a cut.
-pub(crate) type Entered<T, Refusal = contract::Failure> =
-    Result<wasmtime::Result<Result<T, Refusal>>, Cut>;
+pub(crate) type EntryResult<T, Refusal = contract::Failure> =
+    Result<wasmtime::Result<Result<T, Refusal>>, CallInterruption>;
 
 /// Returns the component's part in the end of the call.
-pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
+pub(crate) fn classify_termination<T>(state: &CallState, outcome: &EntryResult<T>) -> Termination {
     let is_interrupted =
         |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));
     match outcome {
-        Ok(Ok(Ok(_))) => Ended::Answered,
-        Ok(Ok(Err(_))) => Ended::Refused,
-        Ok(Err(_)) if state.memory.starved => Ended::Late,
-        Ok(Err(trap)) if !is_interrupted(trap) => Ended::Trapped,
-        Err(Cut::Sealed) => Ended::Late,
+        Ok(Ok(Ok(_))) => Termination::Answered,
+        Ok(Ok(Err(_))) => Termination::Refused,
+        Ok(Err(_)) if state.memory.starved => Termination::Late,
+        Ok(Err(trap)) if !is_interrupted(trap) => Termination::Trapped,
+        Err(CallInterruption::Sealed) => Termination::Late,
         // The deadline has passed: the guest is at fault only if it was computing.
-        Ok(Err(_)) | Err(Cut::Late) if state.is_computing => Ended::Trapped,
-        Ok(Err(_)) | Err(Cut::Late) => Ended::Late,
+        Ok(Err(_)) | Err(CallInterruption::Late) if state.is_computing => Termination::Trapped,
+        Ok(Err(_)) | Err(CallInterruption::Late) => Termination::Late,
     }
 }
 
 /// Converts the outcome of a component call into a result that may leave the process.
-pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Failure> {
+pub(crate) fn settle<T>(state: &CallState, outcome: EntryResult<T>) -> Result<T, Failure> {
     let result = match outcome {
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(refused))) => Err(scrub_refusal(state, &refused)),
         Ok(Err(trap)) => Err(report_trap(state, &trap)),
-        Err(Cut::Late) => Err(past_deadline(state)),
-        Err(Cut::Sealed) => Err(cut_by_seal(state)),
+        Err(CallInterruption::Late) => Err(deadline_failure(state)),
+        Err(CallInterruption::Sealed) => Err(seal_failure(state)),
     };
     if state.conflict {
         return Err(Failure::new(
-            Kind::Conflict,
+            FailureKind::Conflict,
             "another request changed the same data; try again",
         ));
     }
@@ -70,8 +70,8 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
 fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
     // The state knows a real conflict of the store. A component's own "conflict" must not cause a
     // retry.
-    let kind = match Kind::of_code(&refused.code) {
-        Kind::Conflict => Kind::Unavailable,
+    let kind = match FailureKind::of_code(&refused.code) {
+        FailureKind::Conflict => FailureKind::Unavailable,
         kind => kind,
     };
     let failure = Failure::new(kind, state.scrub_for_caller(&refused.message));
@@ -84,44 +84,44 @@ fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let title = state.plugin.title();
     let frames = state.scrub(&format!("{trap:#}"));
     let pairs = [("trap".to_owned(), frames)];
-    state.context.services.log(Level::Error, &title, "plugin-trapped", &pairs);
+    state.context.services.log(LogLevel::Error, &title, "plugin-trapped", &pairs);
     if state.memory.starved {
         let message =
             format!("{title} was stopped: the memory for plugins is used up; try again later");
-        return Failure::new(Kind::Unavailable, message).recordable();
+        return Failure::new(FailureKind::Unavailable, message).recordable();
     }
     if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
-        return past_deadline(state);
+        return deadline_failure(state);
     }
-    stopped(&state.plugin, &find_cause(state, trap), &state.context.grants, state.limits())
+    stopped_failure(&state.plugin, &find_cause(state, trap), &state.context.grants, state.limits())
 }
 
 /// The cause of a stop, in the words of operators and authors.
-pub(crate) struct Cause {
+pub(crate) struct StopCause {
     words: String,
     /// The exceeded limit, by its name in grant lines.
     limit: Option<&'static str>,
 }
 
-impl Cause {
-    pub(crate) fn of(exceeded: &Exceeded) -> Self {
+impl StopCause {
+    pub(crate) fn of(exceeded: &ExceededLimit) -> Self {
         Self { words: format!("went over its {exceeded}"), limit: Some(exceeded.word) }
     }
 }
 
-fn find_cause(state: &CallState, trap: &wasmtime::Error) -> Cause {
-    if let Some(exceeded) = trap.downcast_ref::<Exceeded>() {
-        return Cause::of(exceeded);
+fn find_cause(state: &CallState, trap: &wasmtime::Error) -> StopCause {
+    if let Some(exceeded) = trap.downcast_ref::<ExceededLimit>() {
+        return StopCause::of(exceeded);
     }
     if state.memory.exhausted {
         let words = format!("ran out of its {} MiB of memory", state.memory.limit >> 20);
-        return Cause { words, limit: Some("memory") };
+        return StopCause { words, limit: Some("memory") };
     }
     if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) {
         let words = format!("holds more than its {} handles", state.limits().handles);
-        return Cause { words, limit: Some("handles") };
+        return StopCause { words, limit: Some("handles") };
     }
-    Cause { words: describe_fault(trap), limit: None }
+    StopCause { words: describe_fault(trap), limit: None }
 }
 
 /// Describes a fault that is not an exceeded limit.
@@ -129,7 +129,7 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
     if trap.downcast_ref::<std::str::Utf8Error>().is_some() {
         return "answered text that is not UTF-8".to_owned();
     }
-    if let Some(ungranted) = trap.downcast_ref::<Ungranted>() {
+    if let Some(ungranted) = trap.downcast_ref::<MissingGrant>() {
         return format!("called an import without its grant: {ungranted}");
     }
     match trap.downcast_ref() {
@@ -150,14 +150,16 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
 
 /// Returns the failure of a call that was stopped for `cause`, with the grant line that raises the
 /// limit, if any.
-pub(crate) fn stopped(
-    plugin: &Identity,
-    cause: &Cause,
+pub(crate) fn stopped_failure(
+    plugin: &ComponentIdentity,
+    cause: &StopCause,
     grants: &Grants,
-    limits: &Limits,
+    limits: &MountLimits,
 ) -> Failure {
-    let raised =
-        cause.limit.and_then(|limit| limits.raised(limit)).and_then(|line| grants.command(&line));
+    let raised = cause
+        .limit
+        .and_then(|limit| limits.raised_limit(limit))
+        .and_then(|line| grants.command(&line));
     let more = raised.map(|command| format!("; to allow more: {command}")).unwrap_or_default();
     let (title, words) = (plugin.title(), &cause.words);
     Failure::internal(format!(
@@ -168,13 +170,13 @@ pub(crate) fn stopped(
 
 /// Returns the failure of a call that the seal cut, in the words that clients of this API look for
 /// (decision H4).
-fn cut_by_seal(state: &CallState) -> Failure {
+fn seal_failure(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = format!("Vault is sealed: {title} was stopped before it had answered");
-    Failure::new(Kind::Unavailable, message).recordable()
+    Failure::new(FailureKind::Unavailable, message).recordable()
 }
 
-fn past_deadline(state: &CallState) -> Failure {
+fn deadline_failure(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = match state.limits().computing {
         Some(limit) if state.context.computes_too_long() => format!(
@@ -184,5 +186,5 @@ fn past_deadline(state: &CallState) -> Failure {
         ),
         _ => format!("{title} ran past its deadline and was stopped"),
     };
-    Failure::new(Kind::TimedOut, message).recordable()
+    Failure::new(FailureKind::TimedOut, message).recordable()
 }

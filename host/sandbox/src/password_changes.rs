@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 /// Time for which a proven password is kept: longer than any call that began earlier.
-const KEPT: Duration = Duration::from_secs(600);
+const PROOF_RETENTION: Duration = Duration::from_secs(600);
 
 /// The login user of a mount's connection.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Account {
+pub(crate) struct ConnectionAccount {
     pub(crate) mount: String,
     pub(crate) connection: String,
     /// The servers of the connection, with all that authenticates them.
@@ -31,62 +31,62 @@ pub(crate) struct Account {
 
 /// The changes and logins of all mounts.
 #[derive(Default)]
-pub(crate) struct PasswordChanges(Mutex<BTreeMap<Account, Arc<Gate>>>);
+pub(crate) struct PasswordChanges(Mutex<BTreeMap<ConnectionAccount, Arc<PasswordGate>>>);
 
 /// Admits the logins of an account, or one change of its password, in order of arrival.
 #[derive(Default)]
-struct Gate {
+struct PasswordGate {
     door: Arc<RwLock<()>>,
-    proven: Mutex<Option<Proven>>,
+    proven: Mutex<Option<ProvenPassword>>,
 }
 
 /// The password that a change put in force. No `Debug`: the password is a secret.
-struct Proven {
+struct ProvenPassword {
     password: Zeroizing<String>,
     /// End of the call that made the change; until then, the time of the proof.
     at: Instant,
 }
 
 /// The right to log in; no change begins meanwhile.
-pub(crate) struct Login {
-    gate: Arc<Gate>,
+pub(crate) struct LoginPermit {
+    gate: Arc<PasswordGate>,
     _inside: OwnedRwLockReadGuard<()>,
 }
 
 /// A change under way. The call that makes the change holds this value until its commit has
 /// stored the new password.
 pub(crate) struct PasswordChange {
-    account: Account,
-    gate: Arc<Gate>,
+    account: ConnectionAccount,
+    gate: Arc<PasswordGate>,
     _inside: OwnedRwLockWriteGuard<()>,
 }
 
 impl PasswordChanges {
     /// Begins a change after the current logins.
-    pub(crate) async fn begin(&self, account: Account) -> PasswordChange {
+    pub(crate) async fn begin(&self, account: ConnectionAccount) -> PasswordChange {
         let gate = self.gate(&account);
         let inside = Arc::clone(&gate.door).write_owned().await;
         PasswordChange { account, gate, _inside: inside }
     }
 
     /// Begins a login. `None`: a change is under way, or waits.
-    pub(crate) fn try_log_in(&self, account: &Account) -> Option<Login> {
+    pub(crate) fn try_log_in(&self, account: &ConnectionAccount) -> Option<LoginPermit> {
         let gate = self.gate(account);
         let inside = Arc::clone(&gate.door).try_read_owned().ok()?;
-        Some(Login { gate, _inside: inside })
+        Some(LoginPermit { gate, _inside: inside })
     }
 
     /// Begins a login after the changes that arrived earlier.
-    pub(crate) async fn log_in(&self, account: &Account) -> Login {
+    pub(crate) async fn log_in(&self, account: &ConnectionAccount) -> LoginPermit {
         let gate = self.gate(account);
         let inside = Arc::clone(&gate.door).read_owned().await;
-        Login { gate, _inside: inside }
+        LoginPermit { gate, _inside: inside }
     }
 
     /// Forgets the proven passwords of a mount. Changes and logins under way still wait for each
     /// other.
     pub(crate) fn forget_mount(&self, mount: &str) {
-        let is_kept = |account: &Account, gate: &Arc<Gate>| {
+        let is_kept = |account: &ConnectionAccount, gate: &Arc<PasswordGate>| {
             account.mount != mount || Arc::strong_count(gate) > 1
         };
         sync::lock(&self.0).retain(|account, gate| is_kept(account, gate));
@@ -97,7 +97,7 @@ impl PasswordChanges {
         sync::lock(&self.0).clear();
     }
 
-    fn gate(&self, account: &Account) -> Arc<Gate> {
+    fn gate(&self, account: &ConnectionAccount) -> Arc<PasswordGate> {
         let mut gates = sync::lock(&self.0);
         if let Some(gate) = gates.get(account) {
             return Arc::clone(gate);
@@ -107,16 +107,18 @@ impl PasswordChanges {
     }
 }
 
-impl Gate {
+impl PasswordGate {
     /// Returns whether a call may be older than the last change.
     fn is_needed(&self) -> bool {
-        sync::lock(&self.proven).as_ref().is_some_and(|proven| proven.at.elapsed() < KEPT)
+        sync::lock(&self.proven)
+            .as_ref()
+            .is_some_and(|proven| proven.at.elapsed() < PROOF_RETENTION)
     }
 }
 
-impl Login {
+impl LoginPermit {
     /// Returns the proven password if a call from `began` on that knows `known` needs another one.
-    pub(crate) fn password_in_place_of(
+    pub(crate) fn replacement_password(
         &self,
         known: &str,
         began: Instant,
@@ -128,14 +130,14 @@ impl Login {
 }
 
 impl PasswordChange {
-    pub(crate) fn is_of(&self, account: &Account) -> bool {
+    pub(crate) fn is_of(&self, account: &ConnectionAccount) -> bool {
         self.account == *account
     }
 
     /// Stores the password that logged in.
     pub(crate) fn note_proven(&self, password: &str) {
         let password = Zeroizing::new(password.to_owned());
-        *sync::lock(&self.gate.proven) = Some(Proven { password, at: Instant::now() });
+        *sync::lock(&self.gate.proven) = Some(ProvenPassword { password, at: Instant::now() });
     }
 }
 
@@ -151,8 +153,8 @@ impl Drop for PasswordChange {
 mod tests {
     use super::*;
 
-    fn account(connection: &str) -> Account {
-        Account {
+    fn account(connection: &str) -> ConnectionAccount {
+        ConnectionAccount {
             mount: "m".to_owned(),
             connection: connection.to_owned(),
             servers: Fingerprint::begin().end(),
@@ -166,11 +168,13 @@ mod tests {
         let change = changes.begin(account("a")).await;
         change.note_proven("new");
         drop(change);
-        let elsewhere =
-            Account { servers: Fingerprint::begin().bytes("other").end(), ..account("a") };
+        let elsewhere = ConnectionAccount {
+            servers: Fingerprint::begin().bytes("other").end(),
+            ..account("a")
+        };
         let login = changes.log_in(&elsewhere).await;
-        assert!(login.password_in_place_of("old", began).is_none());
-        let newer = |login: Login| login.password_in_place_of("old", began).is_some();
+        assert!(login.replacement_password("old", began).is_none());
+        let newer = |login: LoginPermit| login.replacement_password("old", began).is_some();
         assert!(newer(changes.log_in(&account("a")).await));
         changes.forget_mount("m");
         assert!(!newer(changes.log_in(&account("a")).await));
@@ -192,11 +196,11 @@ mod tests {
         change.note_proven("new");
         drop(change);
         let login = waiting.await.unwrap();
-        let password = |known| login.password_in_place_of(known, began).map(|p| p.to_string());
+        let password = |known| login.replacement_password(known, began).map(|p| p.to_string());
         assert_eq!(password("old").as_deref(), Some("new"));
         assert_eq!(password("new"), None);
         let later = Instant::now();
-        assert!(login.password_in_place_of("old", later).is_none(), "it knows what is stored");
+        assert!(login.replacement_password("old", later).is_none(), "it knows what is stored");
     }
 
     #[tokio::test]
@@ -223,7 +227,7 @@ mod tests {
         tokio::task::yield_now().await;
         drop(first);
         let login = login.await;
-        assert!(login.password_in_place_of("old", Instant::now()).is_none(), "none was proven");
+        assert!(login.replacement_password("old", Instant::now()).is_none(), "none was proven");
         assert!(!second.is_finished());
         drop(login);
         drop(second.await.unwrap());

@@ -1,20 +1,20 @@
 //! Resources that calls share: of the process, and of the open store.
 
 use crate::admission::InstanceSlots;
-use crate::cache::Caches;
-use crate::closing::Closing;
+use crate::ambient::{AmbientSources, CloudTokens};
+use crate::cache::CacheRegistry;
+use crate::closing::ClosingSignal;
 use crate::cpu_permits::CpuPermits;
-use crate::held::HeldBytes;
-use crate::http::Kept;
+use crate::held_memory::HeldBytes;
+use crate::http::ConnectionPool;
 use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
-use crate::metrics::Metrics;
-use crate::outbound::Outbound;
+use crate::metrics::MetricsRegistry;
+use crate::outbound::OutboundNetwork;
 use crate::password_changes::PasswordChanges;
 use crate::slow_work::SlowWork;
-use crate::sql::{KnownTargets, Pools};
-use crate::surroundings::{CloudTokens, Surroundings};
+use crate::sql::{KnownTargets, SessionPools};
 use crate::tls::TlsConfigs;
 use bulkhead_store::Store;
 use std::net::SocketAddr;
@@ -51,10 +51,10 @@ impl ProcessResources {
 
 /// Further resources of the calls over an open store: the store, the pools of outbound sessions,
 /// and the caches of mounts.
-pub(crate) struct Resources {
+pub(crate) struct StoreResources {
     pub(crate) process: Arc<ProcessResources>,
     pub(crate) store: Arc<Store>,
-    pub(crate) pools: Pools,
+    pub(crate) pools: SessionPools,
     /// Password changes of the users that database sessions log in as.
     pub(crate) password_changes: PasswordChanges,
     /// The servers that database connections name.
@@ -62,40 +62,40 @@ pub(crate) struct Resources {
     /// Idle sessions with directories.
     pub(crate) directories: LdapPools,
     /// Idle connections to servers, for safe requests.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) kept: Arc<ConnectionPool>,
     /// Parsed TLS settings.
     pub(crate) tls: Arc<TlsConfigs>,
-    pub(crate) caches: Caches,
-    pub(crate) metrics: Metrics,
-    pub(crate) closing: Closing,
+    pub(crate) caches: CacheRegistry,
+    pub(crate) metrics: MetricsRegistry,
+    pub(crate) closing: ClosingSignal,
     /// The addresses on which the server listens. A component never dials them.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
-    pub(crate) surroundings: Surroundings,
-    pub(crate) outbound: Outbound,
+    pub(crate) surroundings: AmbientSources,
+    pub(crate) outbound: OutboundNetwork,
     pub(crate) cloud_tokens: CloudTokens,
 }
 
-impl Resources {
+impl StoreResources {
     pub(crate) fn new(
         process: &Arc<ProcessResources>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
-        surroundings: &Surroundings,
-        outbound: &Outbound,
+        surroundings: &AmbientSources,
+        outbound: &OutboundNetwork,
     ) -> Arc<Self> {
         let tls = TlsConfigs::new(outbound.authorities());
         Arc::new(Self {
             process: Arc::clone(process),
             store,
-            pools: Pools::new(&tls),
+            pools: SessionPools::new(&tls),
             password_changes: PasswordChanges::default(),
             targets: KnownTargets::default(),
             directories: LdapPools::default(),
             kept: Arc::default(),
             tls,
-            caches: Caches::default(),
-            metrics: Metrics::default(),
-            closing: Closing::default(),
+            caches: CacheRegistry::default(),
+            metrics: MetricsRegistry::default(),
+            closing: ClosingSignal::default(),
             own_addresses: own_addresses.into(),
             surroundings: surroundings.clone(),
             outbound: outbound.clone(),

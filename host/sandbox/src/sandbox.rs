@@ -1,26 +1,26 @@
 //! The process's WebAssembly runtime, and the sandbox over an open store: admission and closing.
 
-use crate::admission::{self, Admission, Entered, SlotRequest};
+use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
+use crate::ambient::AmbientSources;
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
-use crate::metrics::Readings;
-use crate::outbound::Outbound;
-use crate::resources::{ProcessResources, Resources};
-use crate::surroundings::Surroundings;
+use crate::metrics::MetricReadings;
+use crate::outbound::OutboundNetwork;
+use crate::resources::{ProcessResources, StoreResources};
 use crate::wasmtime_engine;
 use bulkhead_store::Store;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The process's WebAssembly runtime, whether the store is sealed or open: engine, linkers, and the
 /// resources that all calls share.
-pub struct Runtime {
+pub struct SandboxRuntime {
     pub(crate) resources: Arc<ProcessResources>,
     pub(crate) linkers: Linkers,
 }
 
-impl Runtime {
+impl SandboxRuntime {
     /// Makes the engine and starts its epoch. Called once a process: mixing types of two engines is
     /// a class of faults.
     ///
@@ -39,8 +39,8 @@ impl Runtime {
 /// The sandbox over an open store: the process's runtime, the resources of the store's calls, and
 /// the idle instances. Ends when the store is sealed.
 pub struct Sandbox {
-    pub(crate) runtime: Arc<Runtime>,
-    pub(crate) resources: Arc<Resources>,
+    pub(crate) runtime: Arc<SandboxRuntime>,
+    pub(crate) resources: Arc<StoreResources>,
     pub(crate) instance_caches: InstanceCaches,
 }
 
@@ -50,14 +50,14 @@ impl Sandbox {
     /// `outbound` decides the route of the components' HTTP.
     #[must_use]
     pub fn new(
-        runtime: Arc<Runtime>,
+        runtime: Arc<SandboxRuntime>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
-        surroundings: &Surroundings,
-        outbound: &Outbound,
+        surroundings: &AmbientSources,
+        outbound: &OutboundNetwork,
     ) -> Arc<Self> {
         let resources =
-            Resources::new(&runtime.resources, store, own_addresses, surroundings, outbound);
+            StoreResources::new(&runtime.resources, store, own_addresses, surroundings, outbound);
         Arc::new(Self { runtime, resources, instance_caches: InstanceCaches::default() })
     }
 
@@ -66,11 +66,11 @@ impl Sandbox {
     /// # Errors
     /// `unavailable` if no slots are free until the deadline, or if too many calls of the mount
     /// wait: then either this call or a call of the client with most waiting calls fails at once.
-    pub async fn admit(&self, wanted: SlotRequest<'_>) -> Result<Admission, Failure> {
+    pub async fn admit(&self, wanted: SlotRequest<'_>) -> Result<SlotPermit, Failure> {
         let (admission, lacks_room) = match self.resources.process.slots.enter(&wanted) {
-            Entered::Admitted(admission) => return Ok(admission),
-            Entered::Crowded => return Err(admission::crowded()),
-            Entered::Waits { admission, lacks_room } => (admission, lacks_room),
+            AdmissionOutcome::Admitted(admission) => return Ok(admission),
+            AdmissionOutcome::Crowded => return Err(admission::crowded()),
+            AdmissionOutcome::Waits { admission, lacks_room } => (admission, lacks_room),
         };
         if lacks_room {
             // After this call has joined the queue: a freed slot then belongs to the call that
@@ -81,7 +81,7 @@ impl Sandbox {
             Ok(Ok(admission)) => Ok(admission),
             Ok(Err(_)) => Err(admission::crowded()),
             Err(_) => Err(Failure::new(
-                Kind::Unavailable,
+                FailureKind::Unavailable,
                 "all plugin instances are busy; try again later",
             )),
         }
@@ -96,7 +96,7 @@ impl Sandbox {
     /// Returns the metrics that the calls of a mount have reported since this sandbox was made or
     /// the mount was last closed.
     #[must_use]
-    pub fn metrics_of(&self, mount: &str) -> Readings {
+    pub fn metrics_of(&self, mount: &str) -> MetricReadings {
         self.resources.metrics.of(mount)
     }
 

@@ -36,26 +36,26 @@ use crate::bindings::secrets_engine::bulkhead::plugin::types::Call;
 use crate::limits;
 use bulkhead_wire::sync;
 use caller_words::CallerWords;
-use runs::{Found, RUN, Runs, letters};
+use runs::{CharacterMatch, RUN_LENGTH, SecretRuns, letters};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use zeroize::Zeroizing;
 
 /// Replacement for a piece of a secret.
-const HIDDEN: &str = "[secret]";
+const REDACTION: &str = "[secret]";
 /// Characters of the shortest secret, and of the shortest piece between two of the caller's words.
-const SHORTEST: usize = 4;
+const SHORTEST_SECRET: usize = 4;
 
 /// The secrets of a root call. The root call shares the set with its nested calls.
 #[derive(Default)]
 pub struct SecretSet {
-    known: Mutex<Known>,
+    known: Mutex<KnownSecrets>,
     caller: OnceLock<CallerWords>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     /// Secrets that are not in any runs yet.
     added: Vec<Zeroizing<String>>,
     /// Secrets with runs of the plain spelling in `plain`, but without runs in `spelled`.
@@ -65,9 +65,9 @@ struct Known {
     /// Hashes of all secrets: a repeated secret takes no room.
     seen: HashSet<u64>,
     hashing: RandomState,
-    plain: Runs,
+    plain: SecretRuns,
     /// Runs of all other spellings.
-    spelled: Runs,
+    spelled: SecretRuns,
     /// Bytes of all secrets.
     size: usize,
     /// More secrets were added than the set keeps: any text may hold a piece of a secret.
@@ -82,32 +82,32 @@ impl SecretSet {
 
     /// Adds the value of a field that is marked secret. Answers hide the value, although the caller
     /// knows the value.
-    pub fn add_told(&self, value: &str) {
+    pub fn add_sensitive_field(&self, value: &str) {
         let mut known = self.lock();
         known.told.push(value.to_owned().into());
         known.add(value);
     }
 
     /// Remembers the caller's words.
-    pub(crate) fn hear(&self, call: &Call) {
+    pub(crate) fn set_caller_words(&self, call: &Call) {
         self.caller.get_or_init(|| CallerWords::of(call));
     }
 
     /// Returns whether `name` holds a piece of 12 characters of a secret that is not among the
     /// caller's words. A name may equal a shorter secret: an operator may call a connection like
     /// its password.
-    pub(crate) fn shows(&self, name: &str) -> bool {
+    pub(crate) fn reveals_secret(&self, name: &str) -> bool {
         let mut known = self.lock();
         if known.is_full {
             return true;
         }
-        known.learn();
-        if name.len() < RUN || known.plain.is_empty() {
+        known.index_plain();
+        if name.len() < RUN_LENGTH || known.plain.is_empty() {
             return false;
         }
         let name = letters(name);
-        let found = known.plain.find(&name).into_iter().map(|found| found == Found::InRun);
-        known.without_own_words(&name, found.collect(), self.caller.get()).contains(&true)
+        let found = known.plain.find(&name).into_iter().map(|found| found == CharacterMatch::InRun);
+        known.exclude_caller_words(&name, found.collect(), self.caller.get()).contains(&true)
     }
 
     /// Returns `text` for a log: without secrets, and cut at `limit` bytes.
@@ -124,29 +124,31 @@ impl SecretSet {
     }
 
     fn clean(&self, text: &str, limit: usize, caller: Option<&CallerWords>) -> String {
-        let shown = cut(text, limit);
+        let shown = truncate(text, limit);
         let mut known = self.lock();
         if known.is_full {
-            return HIDDEN.to_owned();
+            return REDACTION.to_owned();
         }
-        known.spell();
+        known.index_spellings();
         if known.plain.is_empty() {
             return shown.to_owned();
         }
         // Beyond the cut, too: a secret is found although the cut goes through the secret.
-        let looked_at = letters(cut(text, limit.saturating_add(4 * RUN)));
+        let looked_at = letters(truncate(text, limit.saturating_add(4 * RUN_LENGTH)));
         let hidden = known.hidden_positions(&looked_at, caller);
         replace(shown, &hidden)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownSecrets> {
         sync::lock(&self.known)
     }
 }
 
-impl Known {
+impl KnownSecrets {
     fn add(&mut self, value: &str) {
-        if self.is_full || value.len() < SHORTEST || !self.seen.insert(self.hashing.hash_one(value))
+        if self.is_full
+            || value.len() < SHORTEST_SECRET
+            || !self.seen.insert(self.hashing.hash_one(value))
         {
             return;
         }
@@ -159,7 +161,7 @@ impl Known {
     }
 
     /// Adds new secrets to the runs in plain spelling.
-    fn learn(&mut self) {
+    fn index_plain(&mut self) {
         for value in self.added.drain(..) {
             self.plain.add_secret(&letters(&value));
             self.unspelled.push(value);
@@ -167,8 +169,8 @@ impl Known {
     }
 
     /// Adds new secrets to the runs in all spellings.
-    fn spell(&mut self) {
-        self.learn();
+    fn index_spellings(&mut self) {
+        self.index_plain();
         for value in self.unspelled.drain(..) {
             for spelled in spelling::others(&value) {
                 self.spelled.add_secret(&letters(&spelled));
@@ -179,12 +181,14 @@ impl Known {
     /// Returns for each character of `text` whether the character is to be hidden.
     fn hidden_positions(&self, text: &[char], caller: Option<&CallerWords>) -> Vec<bool> {
         let found = self.plain.find(text).into_iter().zip(self.spelled.find(text));
-        let is_found = |(plain, spelled)| plain != Found::Nowhere || spelled != Found::Nowhere;
-        self.without_own_words(text, found.map(is_found).collect(), caller)
+        let is_found = |(plain, spelled)| {
+            plain != CharacterMatch::Nowhere || spelled != CharacterMatch::Nowhere
+        };
+        self.exclude_caller_words(text, found.map(is_found).collect(), caller)
     }
 
     /// Returns `hidden` without the positions of the caller's words.
-    fn without_own_words(
+    fn exclude_caller_words(
         &self,
         text: &[char],
         mut hidden: Vec<bool>,
@@ -210,17 +214,17 @@ impl Known {
 ///
 /// One to three characters between two words of the caller are the component's punctuation, even if
 /// they continue a secret. Around a longer remainder, a short word is in the secret by chance.
-fn shown_again(own: &[Found]) -> Vec<bool> {
-    let is_said = |found: &Found| *found != Found::Nowhere;
+fn shown_again(own: &[CharacterMatch]) -> Vec<bool> {
+    let is_said = |found: &CharacterMatch| *found != CharacterMatch::Nowhere;
     let mut others = own.split(is_said);
-    if others.all(|other| other.len() < SHORTEST) {
+    if others.all(|other| other.len() < SHORTEST_SECRET) {
         return vec![true; own.len()];
     }
-    own.iter().map(|found| *found == Found::InRun).collect()
+    own.iter().map(|found| *found == CharacterMatch::InRun).collect()
 }
 
 /// Returns the longest beginning of `text` that has at most `limit` bytes.
-fn cut(text: &str, limit: usize) -> &str {
+fn truncate(text: &str, limit: usize) -> &str {
     text.get(..text.floor_char_boundary(limit)).unwrap_or_default()
 }
 
@@ -229,7 +233,7 @@ fn replace(text: &str, hidden: &[bool]) -> String {
     let mut inside = false;
     for (c, hide) in text.chars().zip(hidden) {
         match (hide, inside) {
-            (true, false) => out.push_str(HIDDEN),
+            (true, false) => out.push_str(REDACTION),
             (true, true) => {}
             (false, _) => out.push(c),
         }

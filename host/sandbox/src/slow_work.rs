@@ -18,18 +18,18 @@ pub(crate) struct SlowWork {
 }
 
 /// The client of a call; `None` for due work.
-type Caller = Option<Client>;
+type CallerKey = Option<Client>;
 
 /// The turns of a mount, one for each sort of work.
-pub(crate) struct Turns {
-    keys: FairSemaphore<Caller>,
-    hashes: FairSemaphore<Caller>,
+pub(crate) struct SlowWorkQueues {
+    keys: FairSemaphore<CallerKey>,
+    hashes: FairSemaphore<CallerKey>,
 }
 
 /// A mount's turn and a place, until dropped: with the work, not with the call that asked.
-pub(crate) struct Turn {
+pub(crate) struct SlowWorkPermit {
     _place: OwnedSemaphorePermit,
-    _of_mount: FairPermit<Caller>,
+    _of_mount: FairPermit<CallerKey>,
 }
 
 impl SlowWork {
@@ -40,28 +40,36 @@ impl SlowWork {
     }
 
     /// Waits for a turn at making an RSA key. `None` cannot happen while the process runs.
-    pub(crate) async fn key(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
-        turn(&mount.keys, caller, &self.keys).await
+    pub(crate) async fn key(
+        &self,
+        mount: &SlowWorkQueues,
+        caller: CallerKey,
+    ) -> Option<SlowWorkPermit> {
+        acquire_permit(&mount.keys, caller, &self.keys).await
     }
 
     /// Waits for a turn at hashing a password. `None` cannot happen while the process runs.
-    pub(crate) async fn hash(&self, mount: &Turns, caller: Caller) -> Option<Turn> {
-        turn(&mount.hashes, caller, &self.hashes).await
+    pub(crate) async fn hash(
+        &self,
+        mount: &SlowWorkQueues,
+        caller: CallerKey,
+    ) -> Option<SlowWorkPermit> {
+        acquire_permit(&mount.hashes, caller, &self.hashes).await
     }
 }
 
 /// Waits for the mount's turn first, so that only a single call of a mount waits for a place.
-async fn turn(
-    mount: &FairSemaphore<Caller>,
-    caller: Caller,
+async fn acquire_permit(
+    mount: &FairSemaphore<CallerKey>,
+    caller: CallerKey,
     places: &Arc<Semaphore>,
-) -> Option<Turn> {
+) -> Option<SlowWorkPermit> {
     let of_mount = mount.acquire(caller).await?;
     let place = Arc::clone(places).acquire_owned().await.ok()?;
-    Some(Turn { _place: place, _of_mount: of_mount })
+    Some(SlowWorkPermit { _place: place, _of_mount: of_mount })
 }
 
-impl Default for Turns {
+impl Default for SlowWorkQueues {
     fn default() -> Self {
         Self { keys: FairSemaphore::new(1), hashes: FairSemaphore::new(1) }
     }
@@ -76,7 +84,7 @@ mod tests {
     async fn a_mount_with_a_thousand_wishes_keeps_another_waiting_for_one_of_them() {
         let one = || Arc::new(Semaphore::new(1));
         let work = SlowWork { keys: one(), hashes: one() };
-        let (greedy, modest) = (Turns::default(), Turns::default());
+        let (greedy, modest) = (SlowWorkQueues::default(), SlowWorkQueues::default());
         let first = work.key(&greedy, None).await;
         let mut others: Vec<_> = (0..1_000).map(|_| Box::pin(work.key(&greedy, None))).collect();
         assert!(others.iter_mut().all(|other| other.as_mut().now_or_never().is_none()));
@@ -91,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_with_a_thousand_wishes_keeps_another_waiting_for_one_of_them() {
-        let (work, mount) = (SlowWork::new(), Turns::default());
+        let (work, mount) = (SlowWork::new(), SlowWorkQueues::default());
         let client = |last| Some(Client::of([192, 0, 2, last].into()));
         let first = work.hash(&mount, client(1)).await;
         let mut others: Vec<_> =
@@ -108,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn hashing_does_not_wait_for_keys() {
-        let (work, mount) = (SlowWork::new(), Turns::default());
+        let (work, mount) = (SlowWork::new(), SlowWorkQueues::default());
         let _key = work.key(&mount, None).await;
         assert!(work.hash(&mount, None).now_or_never().flatten().is_some());
     }

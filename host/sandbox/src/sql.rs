@@ -8,7 +8,6 @@
 
 mod failure;
 mod gate;
-mod lender;
 mod lent_session;
 mod loan;
 mod login;
@@ -17,27 +16,28 @@ mod postgres;
 mod relay;
 mod rows;
 mod session;
+mod session_pool;
 mod session_state;
+mod socket_route;
 mod targets;
-mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use login::LoginRequest;
-pub(crate) use session::Lent;
-pub(crate) use targets::{KnownTargets, Targets, check_targets};
+pub(crate) use session::SqlSession;
+pub(crate) use targets::{ConnectionTargets, KnownTargets, check_targets};
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
-use crate::fingerprint::{Fingerprint, Taken};
-use crate::grants::Reach;
+use crate::fingerprint::{Fingerprint, FingerprintBuilder};
+use crate::grants::AllowedAddresses;
 use crate::limits;
 use crate::tls::TlsConfigs;
 use bulkhead_wire::sync;
-use session::Sessions;
+use session::VettedPool;
+use socket_route::DialTarget;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use way::Aim;
 
 /// Key of a pool.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,22 +60,22 @@ impl PoolKey {
     }
 }
 
-struct Entry {
-    sessions: Arc<OnceCell<Sessions>>,
+struct PoolEntry {
+    sessions: Arc<OnceCell<VettedPool>>,
     /// Maximum number of sessions that the pool may open.
     most: u32,
     used: Instant,
 }
 
 /// All pools of the process.
-pub(crate) struct Pools {
-    entries: Mutex<BTreeMap<PoolKey, Entry>>,
+pub(crate) struct SessionPools {
+    entries: Mutex<BTreeMap<PoolKey, PoolEntry>>,
     /// Session slots that are not reserved by a pool.
     room: Arc<Semaphore>,
     tls: Arc<TlsConfigs>,
 }
 
-impl Pools {
+impl SessionPools {
     /// Creates an empty set of pools.
     pub(crate) fn new(tls: &Arc<TlsConfigs>) -> Self {
         Self::with_room(limits::SQL_SESSIONS, tls)
@@ -94,14 +94,14 @@ impl Pools {
         &self,
         key: PoolKey,
         target: &Target,
-        reaches: &[Reach],
-    ) -> Result<Sessions, SqlFailure> {
+        reaches: &[AllowedAddresses],
+    ) -> Result<VettedPool, SqlFailure> {
         let most = session::most_sessions(target);
-        let cell = self.cell(&key, most);
+        let cell = self.session_cell(&key, most);
         let is_new = !cell.initialized();
         let open = async {
             let room = self.make_room(&key, most).await?;
-            Ok(Sessions::open(self.aim(target), reaches).await?.within(room))
+            Ok(VettedPool::open(self.dial_target(target), reaches).await?.with_slots(room))
         };
         let opened = cell.get_or_try_init(|| open).await;
         match opened {
@@ -127,13 +127,13 @@ impl Pools {
         &self,
         key: &PoolKey,
         target: &Target,
-        reaches: &[Reach],
-    ) -> Result<Lent, SqlFailure> {
+        reaches: &[AllowedAddresses],
+    ) -> Result<SqlSession, SqlFailure> {
         loop {
             let sessions = self.sessions(key.clone(), target, reaches).await?;
             // The call that opened the pool may have had wider grants than this call.
             if !sessions.is_within(reaches) {
-                self.give_up(key);
+                self.close_failed_pool(key);
             } else if let Some(lent) = sessions.lend().await? {
                 return Ok(lent);
             }
@@ -141,7 +141,7 @@ impl Pools {
     }
 
     /// Lends an idle session of `key`, if there is a live session.
-    async fn lend_idle(&self, key: &PoolKey, reaches: &[Reach]) -> Option<Lent> {
+    async fn lend_idle(&self, key: &PoolKey, reaches: &[AllowedAddresses]) -> Option<SqlSession> {
         let sessions = self.open_sessions(key).filter(|open| open.is_within(reaches))?;
         sessions.lend_idle().await
     }
@@ -167,7 +167,7 @@ impl Pools {
         &self,
         key: &PoolKey,
         target: &Target,
-        reaches: &[Reach],
+        reaches: &[AllowedAddresses],
     ) -> Result<(), SqlFailure> {
         if let Some(sessions) = self.open_sessions(key).filter(|open| open.is_within(reaches))
             && let Some(lent) = sessions.lend().await?
@@ -175,16 +175,16 @@ impl Pools {
             return lent.ping().await;
         }
         let _room = self.make_room(key, 1).await?;
-        Sessions::open(self.aim(target), reaches).await?.close().await;
+        VettedPool::open(self.dial_target(target), reaches).await?.close().await;
         Ok(())
     }
 
-    fn aim<'a>(&'a self, target: &'a Target) -> Aim<'a> {
-        Aim { target, tls: &self.tls }
+    fn dial_target<'a>(&'a self, target: &'a Target) -> DialTarget<'a> {
+        DialTarget { target, tls: &self.tls }
     }
 
     /// Returns the sessions of `key`, if the pool is open.
-    fn open_sessions(&self, key: &PoolKey) -> Option<Sessions> {
+    fn open_sessions(&self, key: &PoolKey) -> Option<VettedPool> {
         let mut entries = self.lock();
         let entry = entries.get_mut(key)?;
         entry.used = Instant::now();
@@ -193,7 +193,7 @@ impl Pools {
 
     /// Closes a pool whose server failed or was demoted. The next use resolves the name and tries
     /// the endpoints again.
-    pub(crate) fn give_up(&self, key: &PoolKey) {
+    pub(crate) fn close_failed_pool(&self, key: &PoolKey) {
         self.retire(|other, _| other == key);
     }
 
@@ -221,7 +221,7 @@ impl Pools {
             }
         };
         // A session that is still lent after this timeout ends with the process.
-        let _ = tokio::time::timeout(limits::FAREWELL, all).await;
+        let _ = tokio::time::timeout(limits::POOL_CLOSE_TIMEOUT, all).await;
     }
 
     /// Reserves slots for `most` sessions of `key`. If too few slots are free, closes other pools;
@@ -233,12 +233,12 @@ impl Pools {
     ) -> Result<OwnedSemaphorePermit, SqlFailure> {
         let mut closing = 0_usize;
         while self.room.available_permits().saturating_add(closing) < most as usize
-            && let Some(given) = self.take_from_largest(key)
+            && let Some(given) = self.shrink_largest_mount(key)
         {
             closing = closing.saturating_add(given as usize);
         }
         let room = Arc::clone(&self.room).acquire_many_owned(most);
-        match tokio::time::timeout(limits::SESSION_PATIENCE, room).await {
+        match tokio::time::timeout(limits::SESSION_WAIT_TIMEOUT, room).await {
             Ok(Ok(room)) => Ok(room),
             Ok(Err(_)) | Err(_) => Err(failed(
                 "timed-out",
@@ -250,10 +250,10 @@ impl Pools {
     /// Closes the least recently used pool of the mount with the largest sum of session limits.
     /// Returns the number of slots that become free, or `None` if no other pool than that of `key`
     /// is open.
-    fn take_from_largest(&self, key: &PoolKey) -> Option<u32> {
+    fn shrink_largest_mount(&self, key: &PoolKey) -> Option<u32> {
         let entries = self.lock();
         let open =
-            |(other, entry): &(&PoolKey, &Entry)| *other != key && entry.sessions.initialized();
+            |(other, entry): &(&PoolKey, &PoolEntry)| *other != key && entry.sessions.initialized();
         let mut by_mount: BTreeMap<&str, u32> = BTreeMap::new();
         for (other, entry) in entries.iter().filter(open) {
             *by_mount.entry(&other.mount).or_default() += entry.most;
@@ -263,11 +263,11 @@ impl Pools {
         let (oldest, entry) = of_largest.min_by_key(|(_, entry)| entry.used)?;
         let (oldest, most) = (oldest.clone(), entry.most);
         drop(entries);
-        self.give_up(&oldest);
+        self.close_failed_pool(&oldest);
         Some(most)
     }
 
-    fn cell(&self, key: &PoolKey, most: u32) -> Arc<OnceCell<Sessions>> {
+    fn session_cell(&self, key: &PoolKey, most: u32) -> Arc<OnceCell<VettedPool>> {
         let now = Instant::now();
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(key) {
@@ -275,7 +275,7 @@ impl Pools {
             return Arc::clone(&entry.sessions);
         }
         let cell = Arc::new(OnceCell::new());
-        entries.insert(key.clone(), Entry { sessions: Arc::clone(&cell), most, used: now });
+        entries.insert(key.clone(), PoolEntry { sessions: Arc::clone(&cell), most, used: now });
         cell
     }
 
@@ -298,7 +298,7 @@ impl Pools {
     }
 
     /// Removes pools from the map. Lent sessions finish their work before they close.
-    fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
+    fn retire(&self, unwanted: impl Fn(&PoolKey, &PoolEntry) -> bool) {
         let mut entries = self.lock();
         let retired: Vec<PoolKey> = entries
             .iter()
@@ -313,7 +313,7 @@ impl Pools {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolKey, Entry>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolKey, PoolEntry>> {
         sync::lock(&self.entries)
     }
 }
@@ -338,7 +338,7 @@ fn servers(target: &Target) -> Fingerprint {
     of_servers(target).end()
 }
 
-fn of_servers(target: &Target) -> Taken {
+fn of_servers(target: &Target) -> FingerprintBuilder {
     let tls = &target.tls;
     let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
     let ports = target.endpoints.iter().map(|endpoint| endpoint.port.to_be_bytes());

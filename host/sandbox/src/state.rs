@@ -2,14 +2,14 @@
 //!
 //! Does not know the imports: the layer above implements each import on this state.
 
-use crate::cache::Lead;
+use crate::cache::CacheLead;
 use crate::context::CallContext;
 use crate::contract;
 use crate::grants::Act;
-use crate::identity::Identity;
-use crate::limits::{self, Exceeded, Limits};
-use crate::memory::Memory;
-use crate::resources::Resources;
+use crate::identity::ComponentIdentity;
+use crate::limits::{self, ExceededLimit, MountLimits};
+use crate::memory::MemoryLimiter;
+use crate::resources::StoreResources;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use wasmtime::component::{HasData, ResourceTable};
 use wasmtime_wasi::WasiCtx;
 
 /// Tells wasmtime that imports are implemented on the call's state itself.
-pub(crate) struct Granted;
+pub(crate) struct CallStateData;
 
-impl HasData for Granted {
+impl HasData for CallStateData {
     type Data<'a> = &'a mut CallState;
 }
 
@@ -44,18 +44,18 @@ pub(crate) enum PasswordUse {
 
 /// State of an instance. A nested database plugin has a separate state without a unit of work.
 pub(crate) struct CallState {
-    pub(crate) resources: Arc<Resources>,
+    pub(crate) resources: Arc<StoreResources>,
     pub(crate) context: CallContext,
-    pub(crate) plugin: Arc<Identity>,
+    pub(crate) plugin: Arc<ComponentIdentity>,
     pub(crate) unit: Option<Unit>,
     pub(crate) connection: Option<ConnectionKey>,
     pub(crate) password_use: PasswordUse,
     /// A checkpoint met a conflict: the call has no effect, even if the plugin answers.
     pub(crate) conflict: bool,
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryLimiter,
     pub(crate) log_count: LogCount,
     /// Values that this call makes for the mount's cache. Each lead ends with the call.
-    pub(crate) leads: BTreeMap<String, Lead>,
+    pub(crate) leads: BTreeMap<String, CacheLead>,
     /// The epoch moved since the last host call.
     pub(crate) is_computing: bool,
     /// The last refusal of a database plugin for a missing grant, to be passed on unchanged.
@@ -75,13 +75,13 @@ pub(crate) struct LogCount {
 
 impl CallState {
     pub(crate) fn new(
-        resources: &Arc<Resources>,
+        resources: &Arc<StoreResources>,
         context: CallContext,
-        plugin: Arc<Identity>,
+        plugin: Arc<ComponentIdentity>,
         unit: Option<Unit>,
     ) -> Self {
         let limits = context.compartment.limits();
-        let memory = Memory::new(limits.memory_bytes, &resources.process.guest_memory);
+        let memory = MemoryLimiter::new(limits.memory_bytes, &resources.process.guest_memory);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
         Self {
@@ -103,16 +103,16 @@ impl CallState {
     }
 
     /// Counts the host call and checks the grant: the first line of every import.
-    pub(crate) fn ask(&mut self, act: &Act<'_>) -> wasmtime::Result<Result<(), Failure>> {
+    pub(crate) fn check_grant(&mut self, act: &Act<'_>) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
-        Ok(self.context.grants.ask(act))
+        Ok(self.context.grants.check_act(act))
     }
 
     /// Does the same for imports that cannot refuse: a refusal traps.
-    pub(crate) fn demand(&mut self, act: &Act<'_>) -> wasmtime::Result<()> {
-        match self.ask(act)? {
+    pub(crate) fn require_grant(&mut self, act: &Act<'_>) -> wasmtime::Result<()> {
+        match self.check_grant(act)? {
             Ok(()) => Ok(()),
-            Err(refused) => bail!(Ungranted(refused.message)),
+            Err(refused) => bail!(MissingGrant(refused.message)),
         }
     }
 
@@ -121,12 +121,12 @@ impl CallState {
         self.is_computing = false;
         let most = self.limits().host_calls;
         if self.context.tree.count_host_call() > most {
-            bail!(Exceeded::count("host-calls", most));
+            bail!(ExceededLimit::count("host-calls", most));
         }
         Ok(())
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &MountLimits {
         self.context.compartment.limits()
     }
 
@@ -152,7 +152,7 @@ impl CallState {
     pub(crate) fn charge_work(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().host_bytes;
         if self.context.tree.count_held_bytes(bytes) > most {
-            bail!(Exceeded::size("host-bytes", most));
+            bail!(ExceededLimit::size("host-bytes", most));
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl CallState {
     pub(crate) fn charge_write(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().storage_bytes;
         if self.context.tree.count_written_bytes(bytes) > most {
-            bail!(Exceeded::size("storage", most));
+            bail!(ExceededLimit::size("storage", most));
         }
         self.charge(bytes)
     }
@@ -174,7 +174,7 @@ impl CallState {
     /// Refuses a name that shows a secret of the call: names are readable in the database and in
     /// logs.
     pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), contract::Failure> {
-        if !self.context.tree.secrets.shows(name) {
+        if !self.context.tree.secrets.reveals_secret(name) {
             return Ok(());
         }
         Err(refusal(&Failure::invalid(format!(
@@ -208,7 +208,7 @@ impl CallState {
 
     /// Returns true if the instance of an answered call is as good as a fresh instance: the call
     /// left no handle of the host, was not refused memory, and the memory is small enough to keep.
-    pub(crate) fn left_nothing(&self) -> bool {
+    pub(crate) fn is_reusable(&self) -> bool {
         self.memory.is_small() && self.table.is_empty()
     }
 
@@ -225,15 +225,15 @@ impl CallState {
 
 /// The error of an import that cannot refuse: the grant is missing.
 #[derive(Debug)]
-pub(crate) struct Ungranted(String);
+pub(crate) struct MissingGrant(String);
 
-impl fmt::Display for Ungranted {
+impl fmt::Display for MissingGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Ungranted {}
+impl std::error::Error for MissingGrant {}
 
 /// Converts our failure into the contract's type.
 pub(crate) fn refusal(failure: &Failure) -> contract::Failure {

@@ -5,7 +5,9 @@
 
 mod generation;
 
-use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLE_ELEMENTS, TABLES_PER_INSTANCE};
+use crate::limits::{
+    CORE_INSTANCES_PER_INSTANCE, MountLimits, TABLE_ELEMENTS, TABLES_PER_INSTANCE,
+};
 use bulkhead_wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use wasmparser::{BinaryReaderError, Encoding, Instance, Parser, Payload};
@@ -128,7 +130,7 @@ impl World {
 
 /// Counts so far, and the imports and exports of the outermost level.
 #[derive(Default)]
-struct Structure {
+struct ComponentStructure {
     depth: usize,
     modules: u32,
     functions: u32,
@@ -152,7 +154,7 @@ pub fn check(bytes: &[u8]) -> Result<World, String> {
             "the body is not WebAssembly: it does not begin with its four bytes \\0asm".to_owned()
         );
     }
-    let mut structure = Structure::default();
+    let mut structure = ComponentStructure::default();
     for payload in Parser::new(0).parse_all(bytes) {
         structure.add(&payload.map_err(damaged)?)?;
     }
@@ -169,7 +171,7 @@ fn damaged(error: BinaryReaderError) -> String {
     )
 }
 
-impl Structure {
+impl ComponentStructure {
     fn add(&mut self, payload: &Payload<'_>) -> Result<(), String> {
         match payload {
             Payload::Version { encoding: Encoding::Module, .. } if self.depth == 0 => {
@@ -279,7 +281,7 @@ fn count(counted: &mut u32, more: u32, most: u32, what: &str) -> Result<(), Stri
 }
 
 fn check_memory(pages: u64) -> Result<(), String> {
-    let (bytes, most) = (pages.saturating_mul(PAGE), Limits::default().memory_bytes as u64);
+    let (bytes, most) = (pages.saturating_mul(PAGE), MountLimits::default().memory_bytes as u64);
     if bytes > most {
         let most = bulkhead_wire::size::show(most);
         return Err(format!(

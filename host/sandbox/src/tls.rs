@@ -6,7 +6,7 @@
 
 mod configs;
 
-use crate::grants::Host;
+use crate::grants::ServerHost;
 use crate::limits;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
@@ -26,7 +26,7 @@ pub(crate) use configs::TlsConfigs;
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 /// The trusted authorities and the client identity of a connection.
-pub(crate) struct Trust<'a> {
+pub(crate) struct TrustSettings<'a> {
     /// PEM. `None`: the public authorities and the operator's authorities.
     pub(crate) root_certificates: Option<&'a str>,
     /// PEM; requires `client_key`.
@@ -43,7 +43,7 @@ pub(crate) struct Trust<'a> {
     pub(crate) protocols: &'static [&'static [u8]],
 }
 
-impl Default for Trust<'_> {
+impl Default for TrustSettings<'_> {
     fn default() -> Self {
         Self {
             root_certificates: None,
@@ -61,16 +61,18 @@ impl Default for Trust<'_> {
 ///
 /// # Errors
 /// No certificate can bear the name.
-pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName<'static>, String> {
+pub(crate) fn server_name(
+    host: &ServerHost,
+    named: Option<&str>,
+) -> Result<ServerName<'static>, String> {
     let host = match named {
-        Some(name) => {
-            Host::parse(name).ok_or_else(|| "tls.server-name is no name of a host".to_owned())?
-        }
+        Some(name) => ServerHost::parse(name)
+            .ok_or_else(|| "tls.server-name is no name of a host".to_owned())?,
         None => host.clone(),
     };
     match host {
-        Host::Address(address) => Ok(ServerName::from(address)),
-        Host::Name(name) => {
+        ServerHost::Address(address) => Ok(ServerName::from(address)),
+        ServerHost::Name(name) => {
             ServerName::try_from(name).map_err(|_| "no certificate can bear that name".to_owned())
         }
     }
@@ -82,7 +84,7 @@ pub(crate) fn server_name(host: &Host, named: Option<&str>) -> Result<ServerName
 /// # Errors
 /// The fault of the settings, without quoting a certificate or key.
 fn client_config(
-    trust: &Trust<'_>,
+    trust: &TrustSettings<'_>,
     authorities: &[CertificateDer<'static>],
 ) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -109,19 +111,19 @@ fn client_config(
 
 /// Returns the certificate verifier that replaces the default rules, if any.
 fn verifier(
-    trust: &Trust<'_>,
+    trust: &TrustSettings<'_>,
     roots: &Arc<RootCertStore>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Option<Arc<dyn ServerCertVerifier>>, String> {
     if trust.insecure {
-        return Ok(Some(Arc::new(Anybody(Arc::clone(provider)))));
+        return Ok(Some(Arc::new(AnyCertificateVerifier(Arc::clone(provider)))));
     }
     if !trust.any_name {
         return Ok(None);
     }
     let chains = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider.clone());
     let chains = chains.build().map_err(|_| "no certificate is trusted".to_owned())?;
-    Ok(Some(Arc::new(AnyName(chains))))
+    Ok(Some(Arc::new(AnyNameVerifier(chains))))
 }
 
 /// Returns the versions from `least` to `most`, as `tls12` or `tls13`. Empty: no bound.
@@ -162,7 +164,7 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
 /// # Errors
 /// The fault of the PEM text.
 fn roots(
-    trust: &Trust<'_>,
+    trust: &TrustSettings<'_>,
     authorities: &[CertificateDer<'static>],
 ) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
@@ -179,9 +181,9 @@ fn roots(
     Ok(roots)
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn identity(trust: &Trust<'_>) -> Result<Option<Identity>, String> {
+fn identity(trust: &TrustSettings<'_>) -> Result<Option<ClientIdentity>, String> {
     match (trust.client_certificate, trust.client_key) {
         (None, None) => Ok(None),
         (Some(chain), Some(key)) => {
@@ -218,9 +220,9 @@ fn check_length<'a>(what: &str, pem: &'a str) -> Result<&'a [u8], String> {
 
 /// A verifier that accepts every certificate.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificateVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificateVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,
@@ -259,9 +261,9 @@ impl ServerCertVerifier for Anybody {
 
 /// A verifier that accepts every certificate with a valid chain, for any name.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyNameVerifier(Arc<WebPkiServerVerifier>);
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for AnyNameVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -17,7 +17,7 @@
 #[path = "../../benches/figures.rs"]
 mod figures;
 
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store, dev_key};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions, dev_key};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn main() {
 
 /// Writes the leases, due over the next month, of a hundred tokens, in ten lanes.
 async fn fill(directory: &Path) {
-    let data = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let data = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = data.open(dev_key(&data).unwrap()).await.unwrap();
     let mount = "00000000-0000-4000-8000-000000000000";
     for first in (0..LEASES).step_by(LEASES_A_UNIT as usize) {
@@ -77,7 +77,7 @@ async fn fill(directory: &Path) {
         for number in first..first + LEASES_A_UNIT {
             let id = store.keyed_hash("lease", &number.to_be_bytes());
             let due = store.now() + DAY + u64::from(number) * (29 * DAY / u64::from(LEASES));
-            let index = Index {
+            let index = IndexColumns {
                 due: Some(due),
                 lane: format!("{mount}/connection-{}", number % 10),
                 owner: store.keyed_hash("token", &(number % 100).to_be_bytes()),

@@ -8,9 +8,9 @@
 
 use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;
-use crate::connection_slots::{Busy, ConnectionSlot};
+use crate::connection_slots::{BusySlot, ConnectionSlot};
 use bulkhead_wire::client::Client;
-use bulkhead_wire::response::Content;
+use bulkhead_wire::response::ResponseBytes;
 use bulkhead_wire::sync;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::collections::BTreeMap;
@@ -21,18 +21,18 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// Size of the pieces given to an HTTP/2 stream, in bytes.
-const PIECE: usize = 16 << 10;
+const PIECE_BYTES: usize = 16 << 10;
 
 /// An answer that is not yet bound to a connection.
 pub(crate) struct UnsentBody {
-    content: Content,
+    content: ResponseBytes,
     client: Client,
     counted: Option<Arc<CountedRequest>>,
 }
 
 impl UnsentBody {
     /// Body of an answer to `client`.
-    pub(crate) fn new(content: Content, client: Client) -> Self {
+    pub(crate) fn new(content: ResponseBytes, client: Client) -> Self {
         Self { content, client, counted: None }
     }
 
@@ -44,26 +44,30 @@ impl UnsentBody {
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.content {
-            Content::Own(bytes) => bytes.len(),
-            Content::Shared(bytes) => bytes.len(),
+            ResponseBytes::Own(bytes) => bytes.len(),
+            ResponseBytes::Shared(bytes) => bytes.len(),
         }
     }
 
     #[cfg(test)]
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self.content {
-            Content::Own(bytes) => bytes,
-            Content::Shared(bytes) => Arc::unwrap_or_clone(bytes),
+            ResponseBytes::Own(bytes) => bytes,
+            ResponseBytes::Shared(bytes) => Arc::unwrap_or_clone(bytes),
         }
     }
 
     /// Removes the bytes.
-    pub(crate) fn emptied(self) -> Self {
-        Self { content: Content::Own(Vec::new()), ..self }
+    pub(crate) fn without_bytes(self) -> Self {
+        Self { content: ResponseBytes::Own(Vec::new()), ..self }
     }
 
     /// Binds the body to the connection in `slot`.
-    pub(crate) fn over(self, slot: &Arc<ConnectionSlot>, budget: &Arc<AnswerBudget>) -> AnswerBody {
+    pub(crate) fn bind_to_connection(
+        self,
+        slot: &Arc<ConnectionSlot>,
+        budget: &Arc<AnswerBudget>,
+    ) -> AnswerBody {
         let left = budget.hold(self.content, self.client, slot);
         AnswerBody { left, counted: self.counted, waiting: None }
     }
@@ -73,12 +77,12 @@ impl UnsentBody {
 pub(crate) struct AnswerBody {
     left: Bytes,
     counted: Option<Arc<CountedRequest>>,
-    waiting: Option<Waiting>,
+    waiting: Option<UntakenAnswer>,
 }
 
 impl AnswerBody {
     /// Registers the body with the unsent answers of its connection.
-    pub(crate) fn among(self, untaken: &Arc<UntakenAnswers>, busy: Busy) -> Self {
+    pub(crate) fn register_unsent(self, untaken: &Arc<UntakenAnswers>, busy: BusySlot) -> Self {
         Self { waiting: Some(untaken.begin(busy)), ..self }
     }
 }
@@ -97,7 +101,7 @@ impl Body for AnswerBody {
         let size = match &self.waiting {
             Some(waiting) => {
                 waiting.renew();
-                self.left.len().min(PIECE)
+                self.left.len().min(PIECE_BYTES)
             }
             None => self.left.len(),
         };
@@ -119,10 +123,10 @@ impl Body for AnswerBody {
 
 /// The unsent answers of a connection, each with the time of its last progress.
 #[derive(Default)]
-pub(crate) struct UntakenAnswers(Mutex<Table>);
+pub(crate) struct UntakenAnswers(Mutex<UntakenTable>);
 
 #[derive(Default)]
-struct Table {
+struct UntakenTable {
     next: u64,
     since: BTreeMap<u64, Instant>,
 }
@@ -133,30 +137,30 @@ impl UntakenAnswers {
         sync::lock(&self.0).since.values().any(|since| since.elapsed() >= time)
     }
 
-    fn begin(self: &Arc<Self>, busy: Busy) -> Waiting {
+    fn begin(self: &Arc<Self>, busy: BusySlot) -> UntakenAnswer {
         let mut table = sync::lock(&self.0);
         table.next += 1;
         let number = table.next;
         table.since.insert(number, Instant::now());
         drop(table);
-        Waiting { untaken: Arc::clone(self), number, _busy: busy }
+        UntakenAnswer { untaken: Arc::clone(self), number, _busy: busy }
     }
 }
 
 /// The registration of an unsent answer.
-struct Waiting {
+struct UntakenAnswer {
     untaken: Arc<UntakenAnswers>,
     number: u64,
-    _busy: Busy,
+    _busy: BusySlot,
 }
 
-impl Waiting {
+impl UntakenAnswer {
     fn renew(&self) {
         sync::lock(&self.untaken.0).since.insert(self.number, Instant::now());
     }
 }
 
-impl Drop for Waiting {
+impl Drop for UntakenAnswer {
     fn drop(&mut self) {
         sync::lock(&self.untaken.0).since.remove(&self.number);
     }
@@ -174,12 +178,13 @@ mod tests {
         let slots = ConnectionSlots::new(1, 1);
         let slot = Arc::new(slots.take(Ipv4Addr::LOCALHOST.into(), false).await.unwrap());
         let untaken = Arc::new(UntakenAnswers::default());
-        let content = Content::Own(vec![b'a'; PIECE + 1]);
+        let content = ResponseBytes::Own(vec![b'a'; PIECE_BYTES + 1]);
         let body = UnsentBody::new(content, Client::of(Ipv4Addr::LOCALHOST.into()));
-        let mut body =
-            body.over(&slot, &Arc::default()).among(&untaken, slot.begin_request().unwrap());
+        let mut body = body
+            .bind_to_connection(&slot, &Arc::default())
+            .register_unsent(&untaken, slot.begin_request().unwrap());
         assert_eq!(body.size_hint().exact(), Some(16_385));
-        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), PIECE);
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), PIECE_BYTES);
         assert!(slot.idle_since().is_none() && untaken.is_any_older_than(Duration::ZERO));
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), 1);
         assert!(body.is_end_stream() && slot.idle_since().is_some());

@@ -9,51 +9,51 @@
 
 use crate::connection_slots::ConnectionSlot;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::response::Content;
+use bulkhead_wire::response::ResponseBytes;
 use bulkhead_wire::sync;
 use hyper::body::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Maximum size of an uncounted answer, in bytes. The number of requests bounds small answers.
-const UNCOUNTED: u64 = 4 << 10;
+const MAX_UNCOUNTED_ANSWER: u64 = 4 << 10;
 
 /// Maximum number of bytes waiting for a client.
 const PER_CLIENT: u64 = 64 << 20;
 
 /// Maximum number of bytes waiting for all clients together.
-const ALL: u64 = 256 << 20;
+const MAX_WAITING_BYTES: u64 = 256 << 20;
 
 /// The budget of all clients, and the answers that count.
 pub(crate) struct AnswerBudget {
     per_client: u64,
     all: u64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<CountedAnswers>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct CountedAnswers {
     next: u64,
     all: u64,
-    of_clients: HashMap<Client, OfClient>,
+    of_clients: HashMap<Client, ClientAnswers>,
 }
 
 #[derive(Default)]
-struct OfClient {
+struct ClientAnswers {
     bytes: u64,
     /// Ordered by age, the oldest first.
-    answers: BTreeMap<u64, Answer>,
+    answers: BTreeMap<u64, CountedAnswer>,
 }
 
 /// A counted answer, and the slot of its connection.
-struct Answer {
+struct CountedAnswer {
     bytes: u64,
     slot: Weak<ConnectionSlot>,
 }
 
 impl Default for AnswerBudget {
     fn default() -> Self {
-        Self { per_client: PER_CLIENT, all: ALL, waiting: Mutex::default() }
+        Self { per_client: PER_CLIENT, all: MAX_WAITING_BYTES, waiting: Mutex::default() }
     }
 }
 
@@ -62,38 +62,38 @@ impl AnswerBudget {
     /// dropped. Closes connections until the budget suffices.
     pub(crate) fn hold(
         self: &Arc<Self>,
-        content: Content,
+        content: ResponseBytes,
         client: Client,
         slot: &Arc<ConnectionSlot>,
     ) -> Bytes {
         let content = match content {
-            Content::Shared(document) => return Bytes::from_owner(Document(document)),
-            Content::Own(content) => content,
+            ResponseBytes::Shared(document) => return Bytes::from_owner(SharedDocument(document)),
+            ResponseBytes::Own(content) => content,
         };
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
-        if bytes <= UNCOUNTED {
+        if bytes <= MAX_UNCOUNTED_ANSWER {
             return Bytes::from(content);
         }
         let mut waiting = sync::lock(&self.waiting);
         waiting.next += 1;
         let number = waiting.next;
-        waiting.add(client, number, Answer { bytes, slot: Arc::downgrade(slot) });
+        waiting.add(client, number, CountedAnswer { bytes, slot: Arc::downgrade(slot) });
         let cut = waiting.make_room(client, self);
         drop(waiting);
-        cut.iter().filter_map(Weak::upgrade).for_each(|slot| slot.cut());
-        Bytes::from_owner(Held { content, budget: Arc::clone(self), client, number })
+        cut.iter().filter_map(Weak::upgrade).for_each(|slot| slot.force_close());
+        Bytes::from_owner(CountedBytes { content, budget: Arc::clone(self), client, number })
     }
 }
 
-impl Waiting {
-    fn add(&mut self, client: Client, number: u64, answer: Answer) {
+impl CountedAnswers {
+    fn add(&mut self, client: Client, number: u64, answer: CountedAnswer) {
         self.all = self.all.saturating_add(answer.bytes);
         let of_client = self.of_clients.entry(client).or_default();
         of_client.bytes = of_client.bytes.saturating_add(answer.bytes);
         of_client.answers.insert(number, answer);
     }
 
-    fn remove(&mut self, client: Client, number: u64) -> Option<Answer> {
+    fn remove(&mut self, client: Client, number: u64) -> Option<CountedAnswer> {
         let of_client = self.of_clients.get_mut(&client)?;
         let answer = of_client.answers.remove(&number)?;
         of_client.bytes = of_client.bytes.saturating_sub(answer.bytes);
@@ -108,7 +108,7 @@ impl Waiting {
     /// exceed the budget. Returns the slots of the removed answers.
     fn make_room(&mut self, client: Client, budget: &AnswerBudget) -> Vec<Weak<ConnectionSlot>> {
         let mut cut = Vec::new();
-        let is_over = |of: &OfClient| of.bytes > budget.per_client && of.answers.len() > 1;
+        let is_over = |of: &ClientAnswers| of.bytes > budget.per_client && of.answers.len() > 1;
         while self.of_clients.get(&client).is_some_and(is_over) {
             cut.extend(self.remove_oldest(client));
         }
@@ -133,20 +133,20 @@ impl Waiting {
 }
 
 /// Bytes of an answer that count until the drop.
-struct Held {
+struct CountedBytes {
     content: Vec<u8>,
     budget: Arc<AnswerBudget>,
     client: Client,
     number: u64,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.content
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         // An answer removed to make room does not count any more.
         drop(sync::lock(&self.budget.waiting).remove(self.client, self.number));
@@ -154,9 +154,9 @@ impl Drop for Held {
 }
 
 /// Bytes of a shared document.
-struct Document(Arc<Vec<u8>>);
+struct SharedDocument(Arc<Vec<u8>>);
 
-impl AsRef<[u8]> for Document {
+impl AsRef<[u8]> for SharedDocument {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -165,7 +165,7 @@ impl AsRef<[u8]> for Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection_slots::{Close, ConnectionSlots};
+    use crate::connection_slots::{CloseMoment, ConnectionSlots};
     use std::time::Duration;
     use tokio::time::timeout;
 
@@ -194,13 +194,13 @@ mod tests {
         let mut cut = Vec::new();
         for slot in slots {
             let told = timeout(Duration::ZERO, slot.told_to_close()).await;
-            cut.push(told == Ok(Close::AtOnce));
+            cut.push(told == Ok(CloseMoment::AtOnce));
         }
         cut
     }
 
-    fn own(size: usize) -> Content {
-        Content::Own(vec![b'a'; size])
+    fn own(size: usize) -> ResponseBytes {
+        ResponseBytes::Own(vec![b'a'; size])
     }
 
     #[tokio::test]
@@ -239,7 +239,7 @@ mod tests {
         drop(large);
         let document = Arc::new(vec![b'a'; 6 * MIB]);
         let _shared: Vec<Bytes> = (0..100)
-            .map(|_| budget.hold(Content::Shared(document.clone()), client(1), &slots[1]))
+            .map(|_| budget.hold(ResponseBytes::Shared(document.clone()), client(1), &slots[1]))
             .collect();
         assert_eq!(sync::lock(&budget.waiting).all, 0);
         assert_eq!(cut(&slots).await, [false; 2]);

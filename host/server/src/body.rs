@@ -13,7 +13,7 @@ use crate::config::ListenerConfig;
 use crate::{headers, target};
 use bulkhead_core::BodyAdmission;
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::RawBody;
 use bulkhead_wire::{json, size};
 use http_body_util::BodyExt;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Multiple of the body limit up to which an oversized body is still read: a client that is still
 /// sending does not see the answer.
-const DRAIN: u64 = 2;
+const DRAIN_FACTOR: u64 = 2;
 /// Minimum of that drain limit, in bytes, for listeners with a small body limit.
 const DRAIN_LEAST: u64 = 4 << 20;
 
@@ -35,11 +35,11 @@ const DRAIN_LEAST: u64 = 4 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum size of a body, in bytes, at an endpoint that requires no token.
-const MOST_OF_A_STRANGER: u64 = 64 << 10;
+const MAX_PUBLIC_BODY: u64 = 64 << 10;
 
 /// The parsed content of a request.
 #[derive(Default)]
-pub(crate) struct Content {
+pub(crate) struct BodyContent {
     pub(crate) fields: Map<String, Value>,
     /// The body, if it consists of raw bytes.
     pub(crate) raw: Option<RawBody>,
@@ -51,9 +51,9 @@ pub(crate) struct Content {
     pub(crate) refusal: Option<Failure>,
 }
 
-impl Content {
+impl BodyContent {
     /// Content of a refused request, after `bytes` bytes of the body arrived.
-    pub(crate) fn refused(refusal: Failure, bytes: u64) -> Self {
+    pub(crate) fn from_refusal(refusal: Failure, bytes: u64) -> Self {
         Self { bytes, refusal: Some(refusal), ..Self::default() }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) async fn receive<B>(
     config: &ListenerConfig,
     admitted: BodyAdmission,
     memory: &mut BodyMemory,
-) -> Result<Content, Failure>
+) -> Result<BodyContent, Failure>
 where
     B: Body<Data = Bytes>,
 {
@@ -84,7 +84,7 @@ where
             })
         }
         BodyAdmission::Fields(names) => {
-            let body_max = config.body_max.min(MOST_OF_A_STRANGER);
+            let body_max = config.body_max.min(MAX_PUBLIC_BODY);
             let config = ListenerConfig { body_max, ..config.clone() };
             let body = read_body(&head.headers, body, &config, memory).await;
             body.and_then(|body| {
@@ -95,18 +95,18 @@ where
         BodyAdmission::Nothing => discard(head, body, config).await,
         BodyAdmission::Refused(failure) => return Err(*failure),
     };
-    Ok(received.unwrap_or_else(|refusal| Content::refused(refusal, bytes)))
+    Ok(received.unwrap_or_else(|refusal| BodyContent::from_refusal(refusal, bytes)))
 }
 
 /// Receives a body without reading its content.
-async fn discard<B>(head: &Parts, body: B, config: &ListenerConfig) -> Result<Content, Failure>
+async fn discard<B>(head: &Parts, body: B, config: &ListenerConfig) -> Result<BodyContent, Failure>
 where
     B: Body<Data = Bytes>,
 {
     // A client that sends `Expect` is refused before the client sends the body.
     let asks = head.headers.contains_key(EXPECT);
     let bytes = if asks { 0 } else { discard_body(body, config).await? };
-    Ok(Content { bytes, is_unread: true, ..Content::default() })
+    Ok(BodyContent { bytes, is_unread: true, ..BodyContent::default() })
 }
 
 /// Reads a body: JSON, a form, or a component's bytes. Only for a component the query is read too,
@@ -117,12 +117,12 @@ fn read_content(
     verb: Verb,
     body: Vec<u8>,
     memory: &mut BodyMemory,
-) -> Result<Content, Failure> {
+) -> Result<BodyContent, Failure> {
     let bytes = length(&body);
     if verb == Verb::Write && is_component(&head.headers, &body) {
         let fields = target::parameters(head.uri.query().unwrap_or_default())?;
         let raw = Some(RawBody::new(body));
-        return Ok(Content { fields, raw, bytes, ..Content::default() });
+        return Ok(BodyContent { fields, raw, bytes, ..BodyContent::default() });
     }
     let fields = if headers::is_form(&head.headers, &body) {
         read_form(&body)?
@@ -130,14 +130,14 @@ fn read_content(
         memory.grow_to_parsed(json::parsed_size(&body))?;
         json::object(&body).map_err(Failure::invalid)?
     };
-    Ok(Content { fields, bytes, ..Content::default() })
+    Ok(BodyContent { fields, bytes, ..BodyContent::default() })
 }
 
 /// Reads the members `names` of a body and skips all others.
-fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<Content, Failure> {
+fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<BodyContent, Failure> {
     let bytes = length(&body);
     if is_component(&head.headers, &body) {
-        return Ok(Content { raw: Some(RawBody::new(body)), bytes, ..Content::default() });
+        return Ok(BodyContent { raw: Some(RawBody::new(body)), bytes, ..BodyContent::default() });
     }
     let fields = if headers::is_form(&head.headers, &body) {
         let mut fields = read_form(&body)?;
@@ -146,7 +146,7 @@ fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<Content
     } else {
         json::members(&body, names).map_err(Failure::invalid)?
     };
-    Ok(Content { fields, bytes, ..Content::default() })
+    Ok(BodyContent { fields, bytes, ..BodyContent::default() })
 }
 
 fn read_form(body: &[u8]) -> Result<Map<String, Value>, Failure> {
@@ -244,7 +244,7 @@ where
         let Ok(chunk) = frame.into_data() else { continue };
         received = received.saturating_add(length(&chunk));
         take(received, &chunk)?;
-        if received > most.saturating_mul(DRAIN).max(DRAIN_LEAST) {
+        if received > most.saturating_mul(DRAIN_FACTOR).max(DRAIN_LEAST) {
             break;
         }
     }
@@ -257,7 +257,7 @@ fn length(bytes: &[u8]) -> u64 {
 
 fn body_too_large(most: u64) -> Failure {
     Failure::new(
-        Kind::TooLarge,
+        FailureKind::TooLarge,
         format!("request body too large: the most is {}", size::show(most)),
     )
 }

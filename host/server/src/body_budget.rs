@@ -6,20 +6,20 @@
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::size;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Maximum size of an uncounted body, in bytes.
-const UNCOUNTED: u64 = 64 << 10;
+const MAX_UNCOUNTED_BODY: u64 = 64 << 10;
 
 /// Maximum number of bytes per address, unless a single body may be larger.
 const PER_ADDRESS: u64 = 64 << 20;
 
 /// Number of addresses that can use their maximum at the same time.
-const ADDRESSES: u64 = 4;
+const FULL_USE_ADDRESSES: u64 = 4;
 
 /// Retry delay for a body without room, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
@@ -28,11 +28,11 @@ const RETRY_AFTER: u64 = 1_000;
 pub(crate) struct BodyBudget {
     per_client: u64,
     all: u64,
-    in_use: Mutex<InUse>,
+    in_use: Mutex<BodyUsage>,
 }
 
 #[derive(Default)]
-struct InUse {
+struct BodyUsage {
     all: u64,
     by_client: ClientUsage,
 }
@@ -41,7 +41,7 @@ impl BodyBudget {
     /// Creates a budget for bodies of up to `body_max` bytes each.
     pub(crate) fn new(body_max: u64) -> Arc<Self> {
         let per_client = PER_ADDRESS.max(body_max);
-        let all = per_client.saturating_mul(ADDRESSES);
+        let all = per_client.saturating_mul(FULL_USE_ADDRESSES);
         Arc::new(Self { per_client, all, in_use: Mutex::default() })
     }
 
@@ -50,7 +50,7 @@ impl BodyBudget {
         BodyMemory { budget: Arc::clone(self), client: Client::of(address), bytes: 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, InUse> {
+    fn lock(&self) -> MutexGuard<'_, BodyUsage> {
         sync::lock(&self.in_use)
     }
 }
@@ -70,13 +70,13 @@ impl BodyMemory {
     /// a retry delay.
     pub(crate) fn grow_to(&mut self, size: u64) -> Result<(), Failure> {
         let more = size.saturating_sub(self.bytes);
-        if size <= UNCOUNTED || more == 0 {
+        if size <= MAX_UNCOUNTED_BODY || more == 0 {
             return Ok(());
         }
         let mut in_use = self.budget.lock();
         if !in_use.by_client.take(self.client, more, self.budget.per_client) {
             return Err(over_budget(
-                Kind::RateLimited,
+                FailureKind::RateLimited,
                 "your address sends",
                 self.budget.per_client,
             ));
@@ -84,7 +84,7 @@ impl BodyMemory {
         let all = in_use.all.saturating_add(more);
         if all > self.budget.all {
             in_use.by_client.give_back(self.client, more);
-            return Err(over_budget(Kind::Unavailable, "clients send", self.budget.all));
+            return Err(over_budget(FailureKind::Unavailable, "clients send", self.budget.all));
         }
         in_use.all = all;
         self.bytes = size;
@@ -106,11 +106,11 @@ impl BodyMemory {
             "the body would take {size}MiB of memory once it is parsed; the most is {most}: send \
              fewer values at a time"
         );
-        Err(Failure::new(Kind::TooLarge, message))
+        Err(Failure::new(FailureKind::TooLarge, message))
     }
 }
 
-fn over_budget(kind: Kind, whose: &str, most: u64) -> Failure {
+fn over_budget(kind: FailureKind, whose: &str, most: u64) -> Failure {
     let most = size::show(most);
     let message = format!(
         "the bodies that {whose} at this moment would take over {most}; send this one again later"
@@ -150,7 +150,7 @@ mod tests {
         let mut first = holding(&budget, 1, 32 * MIB).unwrap();
         first.grow_to(64 * MIB).unwrap();
         let failure = holding(&budget, 1, MIB).err().unwrap();
-        assert_eq!((failure.kind, failure.retry_after), (Kind::RateLimited, Some(1_000)));
+        assert_eq!((failure.kind, failure.retry_after), (FailureKind::RateLimited, Some(1_000)));
         assert!(
             failure.message.contains("your address") && failure.message.contains("64MiB"),
             "{}",
@@ -160,9 +160,9 @@ mod tests {
         let _others: Vec<BodyMemory> =
             (2..5).map(|last| holding(&budget, last, 64 * MIB).unwrap()).collect();
         let failure = holding(&budget, 5, MIB).err().unwrap();
-        assert_eq!((failure.kind, failure.retry_after), (Kind::Unavailable, Some(1_000)));
+        assert_eq!((failure.kind, failure.retry_after), (FailureKind::Unavailable, Some(1_000)));
         assert!(failure.message.contains("256MiB"), "{}", failure.message);
-        holding(&budget, 5, UNCOUNTED).unwrap();
+        holding(&budget, 5, MAX_UNCOUNTED_BODY).unwrap();
         drop(first);
         holding(&budget, 5, 64 * MIB).unwrap();
     }
@@ -185,9 +185,9 @@ mod tests {
         memory.grow_to(60 << 10).unwrap();
         memory.grow_to_parsed(40 * MIB).unwrap();
         let mut next = budget.begin(address(1));
-        assert_eq!(next.grow_to_parsed(40 * MIB).unwrap_err().kind, Kind::RateLimited);
+        assert_eq!(next.grow_to_parsed(40 * MIB).unwrap_err().kind, FailureKind::RateLimited);
         let failure = next.grow_to_parsed(65 * MIB).unwrap_err();
-        assert_eq!((failure.kind, failure.retry_after), (Kind::TooLarge, None));
+        assert_eq!((failure.kind, failure.retry_after), (FailureKind::TooLarge, None));
         assert!(failure.message.contains("65MiB") && failure.message.contains("64MiB"));
     }
 

@@ -12,7 +12,7 @@
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,16 +21,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const RETRY_AFTER: u64 = 1_000;
 
 /// Maximum number of counted requests of all clients: the maximum number of connections.
-const MOST: u64 = 4096;
+const MAX_COUNTED_REQUESTS: u64 = 4096;
 
 /// The number of requests in progress, for each client and in total.
 pub(crate) struct ClientConcurrency {
     per_client: u64,
-    usage: Mutex<Usage>,
+    usage: Mutex<ConcurrencyUsage>,
 }
 
 #[derive(Default)]
-struct Usage {
+struct ConcurrencyUsage {
     of_each: ClientUsage,
     of_all: u64,
 }
@@ -45,17 +45,17 @@ impl ClientConcurrency {
     /// Counts a request from `address` until the returned guard is dropped.
     ///
     /// # Errors
-    /// 429 if the client is at its limit, 503 if all clients together have [`MOST`] requests; both
-    /// with a retry delay.
+    /// 429 if the client is at its limit, 503 if all clients together have [`MAX_COUNTED_REQUESTS`]
+    /// requests; both with a retry delay.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<CountedRequest, Failure> {
         let client = Client::of(address);
         let mut usage = self.lock();
-        if usage.of_all >= MOST {
+        if usage.of_all >= MAX_COUNTED_REQUESTS {
             let message = format!(
-                "{MOST} requests are being served at this moment, the most that there may be; \
-                 send this one again later"
+                "{MAX_COUNTED_REQUESTS} requests are being served at this moment, the most that \
+                 there may be; send this one again later"
             );
-            return Err(later(Kind::Unavailable, message));
+            return Err(retry_failure(FailureKind::Unavailable, message));
         }
         if !usage.of_each.take(client, 1, self.per_client) {
             let message = format!(
@@ -63,18 +63,18 @@ impl ClientConcurrency {
                  send this one again later",
                 self.per_client
             );
-            return Err(later(Kind::RateLimited, message));
+            return Err(retry_failure(FailureKind::RateLimited, message));
         }
         usage.of_all += 1;
         Ok(CountedRequest { concurrency: Arc::clone(self), client })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Usage> {
+    fn lock(&self) -> MutexGuard<'_, ConcurrencyUsage> {
         sync::lock(&self.usage)
     }
 }
 
-fn later(kind: Kind, message: String) -> Failure {
+fn retry_failure(kind: FailureKind, message: String) -> Failure {
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(kind, message) }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         let (_first, second) =
             (concurrency.admit(client).unwrap(), concurrency.admit(client).unwrap());
         let refused = concurrency.admit(client).err().unwrap();
-        assert_eq!((refused.kind, refused.retry_after), (Kind::RateLimited, Some(1_000)));
+        assert_eq!((refused.kind, refused.retry_after), (FailureKind::RateLimited, Some(1_000)));
         assert!(refused.message.contains("2 requests"), "{}", refused.message);
         assert!(concurrency.admit([192, 0, 2, 2].into()).is_ok());
         drop(second);
@@ -115,9 +115,9 @@ mod tests {
             let [.., third, last] = number.to_be_bytes();
             concurrency.admit([192, 0, third, last].into())
         };
-        let mut all: Vec<_> = (0..MOST).map(|number| of(number).unwrap()).collect();
-        assert_eq!(of(MOST).err().unwrap().kind, Kind::Unavailable);
+        let mut all: Vec<_> = (0..MAX_COUNTED_REQUESTS).map(|number| of(number).unwrap()).collect();
+        assert_eq!(of(MAX_COUNTED_REQUESTS).err().unwrap().kind, FailureKind::Unavailable);
         all.pop();
-        assert!(of(MOST).is_ok());
+        assert!(of(MAX_COUNTED_REQUESTS).is_ok());
     }
 }

@@ -25,8 +25,8 @@ const NICE: i32 = 5;
 /// error.
 #[must_use]
 pub fn run() -> ExitCode {
-    let done =
-        limit_resources().and_then(|()| compile::worker(io::stdin().lock(), io::stdout().lock()));
+    let done = limit_resources()
+        .and_then(|()| compile::run_worker(io::stdin().lock(), io::stdout().lock()));
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -12,13 +12,13 @@ use std::io::Write;
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
+pub(crate) enum ContentCoding {
     Gzip,
     /// Raw deflate without a zlib header, as servers written in Go send it.
     Deflate,
 }
 
-impl Coding {
+impl ContentCoding {
     /// Returns the name in headers.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -47,12 +47,12 @@ impl Coding {
 
 /// Returns the first supported coding in the client's list. A coding with a parameter, such as a
 /// quality, is skipped.
-pub(crate) fn asked(headers: &HeaderMap) -> Option<Coding> {
+pub(crate) fn requested_coding(headers: &HeaderMap) -> Option<ContentCoding> {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     let words = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     words.map(str::trim).find_map(|word| match word {
-        "gzip" => Some(Coding::Gzip),
-        "deflate" => Some(Coding::Deflate),
+        "gzip" => Some(ContentCoding::Gzip),
+        "deflate" => Some(ContentCoding::Deflate),
         _ => None,
     })
 }
@@ -64,28 +64,28 @@ mod tests {
     use hyper::header::HeaderValue;
     use std::io::Read;
 
-    fn asked_by(value: &'static str) -> Option<Coding> {
+    fn asked_by(value: &'static str) -> Option<ContentCoding> {
         let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]);
-        asked(&headers)
+        requested_coding(&headers)
     }
 
     #[test]
     fn the_first_coding_that_is_served_is_taken() {
-        assert_eq!(asked_by("gzip, deflate"), Some(Coding::Gzip));
-        assert_eq!(asked_by("br,deflate, gzip"), Some(Coding::Deflate));
+        assert_eq!(asked_by("gzip, deflate"), Some(ContentCoding::Gzip));
+        assert_eq!(asked_by("br,deflate, gzip"), Some(ContentCoding::Deflate));
         assert_eq!(asked_by("gzip;q=0, identity"), None);
-        assert_eq!(asked(&HeaderMap::new()), None);
+        assert_eq!(requested_coding(&HeaderMap::new()), None);
     }
 
     #[test]
     fn what_is_compressed_is_read_again() {
         let text = "[]".repeat(1_000);
         let mut read = String::new();
-        let gzip = Coding::Gzip.compress(text.as_bytes());
+        let gzip = ContentCoding::Gzip.compress(text.as_bytes());
         GzDecoder::new(&gzip[..]).read_to_string(&mut read).unwrap();
         assert!(read == text && gzip.len() < 100);
         read.clear();
-        let deflated = Coding::Deflate.compress(text.as_bytes());
+        let deflated = ContentCoding::Deflate.compress(text.as_bytes());
         DeflateDecoder::new(&deflated[..]).read_to_string(&mut read).unwrap();
         assert_eq!(read, text);
     }

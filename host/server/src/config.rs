@@ -17,16 +17,16 @@ mod unix;
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use section::ConfigError;
-pub(crate) use tls::{Transport, plain_beyond_loopback};
+pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::{PluginDirectory, SignatureRules};
-use bulkhead_sandbox::Surroundings;
+use bulkhead_sandbox::AmbientSources;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use hyper::Uri;
-use section::{Section, Value, Words};
+use section::{ConfigSection, ConfigValue, SectionWords};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const REPORTED_VERSION: &str = "1.21.0+ent";
 /// Maximum size of the file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &[
         "allow_api_audit",
         "allow_key_holders",
@@ -60,7 +60,7 @@ const WORDS: Words = Words {
     )],
 };
 
-const STORAGE_WORDS: Words = Words { keys: &["path"], blocks: &[], unserved: &[] };
+const STORAGE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], unserved: &[] };
 
 const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
 
@@ -70,7 +70,7 @@ const STORAGE_UNSERVED: [(&str, &str); 1] = [(
     "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }",
 )];
 
-const SEAL_WORDS: Words = Words { keys: &[], blocks: &[], unserved: &[] };
+const SEAL_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], unserved: &[] };
 
 /// Seals that this version does not support, with the reason.
 const SEAL_UNSERVED: [(&str, &str); 1] = [(
@@ -92,7 +92,7 @@ pub(crate) struct Config {
     /// Audit devices.
     pub(crate) audit: AuditSettings,
     /// Metadata services and files of the machine.
-    pub(crate) surroundings: Surroundings,
+    pub(crate) ambient: AmbientSources,
     /// Proxy and certificate authorities for the components' HTTP.
     pub(crate) outbound: OutboundSettings,
     /// Directory of components that callers of the API register by name, if any.
@@ -124,7 +124,7 @@ impl Config {
             scheduler_is_optional: false,
             data: data.to_path_buf(),
             audit: AuditSettings::default(),
-            surroundings: Surroundings::default(),
+            ambient: AmbientSources::default(),
             outbound: OutboundSettings::default(),
             plugin_directory: None,
             plugin_signatures: SignatureRules::default(),
@@ -157,17 +157,17 @@ impl Config {
         section::read_root(text, &WORDS, Self::from_section)
     }
 
-    fn from_section(file: &Section<'_>) -> Result<Self, ConfigError> {
+    fn from_section(file: &ConfigSection<'_>) -> Result<Self, ConfigError> {
         check_seal(file)?;
         check_log_format(file)?;
-        let (default_lease_ttl, max_lease_ttl) = lifetimes(file)?;
+        let (default_lease_ttl, max_lease_ttl) = read_lifetimes(file)?;
         Ok(Self {
             listener: ListenerConfig::of(file)?,
             scheduler: ListenerConfig::scheduler_of(file)?,
             scheduler_is_optional: false,
             data: data_directory(file)?,
             audit: audit::settings(file)?,
-            surroundings: ambient::settings(file)?,
+            ambient: ambient::settings(file)?,
             outbound: outbound::settings(file)?,
             plugin_directory: plugins::directory(file)?,
             plugin_signatures: plugins::signatures(file)?,
@@ -193,21 +193,21 @@ fn read_text(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn data_directory(file: &Section<'_>) -> Result<PathBuf, ConfigError> {
+fn data_directory(file: &ConfigSection<'_>) -> Result<PathBuf, ConfigError> {
     let missing = || file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"));
     let block = file.single_block("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
     block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
 }
 
 /// Checks the seal. The only kind has no settings: the keys are in no file.
-fn check_seal(file: &Section<'_>) -> Result<(), ConfigError> {
+fn check_seal(file: &ConfigSection<'_>) -> Result<(), ConfigError> {
     if let Some(block) = file.single_block("seal", "shamir", &SEAL_UNSERVED)? {
         block.section(&SEAL_WORDS)?;
     }
     Ok(())
 }
 
-fn check_log_format(file: &Section<'_>) -> Result<(), ConfigError> {
+fn check_log_format(file: &ConfigSection<'_>) -> Result<(), ConfigError> {
     match file.value("log_format") {
         Some(value) if value.text()? != "logfmt" => Err(value.error(format!(
             "{} is not served; write \"logfmt\", the only format of this version, or leave it out",
@@ -219,9 +219,10 @@ fn check_log_format(file: &Section<'_>) -> Result<(), ConfigError> {
 
 /// Returns the default and the maximum life, in seconds. A shorter maximum also lowers an unset
 /// default.
-fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
-    let seconds =
-        |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
+fn read_lifetimes(file: &ConfigSection<'_>) -> Result<(u64, u64), ConfigError> {
+    let seconds = |key| {
+        file.value(key).map(|value| value.seconds(1, duration::MAX_DURATION_SECONDS)).transpose()
+    };
     let (default, max) =
         (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
     match (default, file.value("default_lease_ttl")) {
@@ -237,7 +238,7 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
 
 /// Parses the reported version. Clients compare versions, and some fail on a version that is not
 /// semantic (decision H15).
-fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
+fn parse_version(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     match semver::Version::parse(text) {
         Ok(_) => Ok(text.to_owned()),
@@ -249,7 +250,7 @@ fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
 }
 
 /// Parses `http` or `https`, a host and an optional port, without path or query.
-fn parse_url(value: &Value<'_>) -> Result<String, ConfigError> {
+fn parse_url(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_url = text.parse::<Uri>().is_ok_and(|uri| {
         let scheme = matches!(uri.scheme_str(), Some("http" | "https"));

@@ -6,12 +6,12 @@
 //! be closed when slots are scarce (see [`crate::connection_slots`]).
 
 use crate::answer_body::UntakenAnswers;
-use crate::connection_slots::{Close, ConnectionSlot};
+use crate::connection_slots::{CloseMoment, ConnectionSlot};
 use crate::error_body::{self, WithErrorBody};
 use crate::headers;
-use crate::http::{Answerer, Arrival, HttpFrontend};
-use crate::proxies::Origin;
-use crate::tls::{self, Tls};
+use crate::http::{HttpFrontend, RequestAnswerer, RequestArrival};
+use crate::proxies::ConnectionOrigin;
+use crate::tls::{self, ListenerTls};
 use crate::write_timeout::WriteTimeout;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -35,7 +35,7 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 const READ_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum number of simultaneous requests on an HTTP/2 connection.
-const STREAMS: u32 = 64;
+const MAX_HTTP2_STREAMS: u32 = 64;
 
 /// Maximum number of streams that a client may have reset before the server accepted them.
 const RESET_STREAMS: usize = 20;
@@ -61,22 +61,22 @@ const PING_TIME: Duration = Duration::from_secs(10);
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// Interval between idle checks of an HTTP/2 connection.
-const LOOK: Duration = Duration::from_secs(2);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// First bytes of HTTP methods. A client that sends such a byte to a TLS port speaks plain HTTP.
 const METHODS: std::ops::RangeInclusive<u8> = b'A'..=b'Z';
 
 /// An accepted stream.
-pub(crate) enum Stream {
+pub(crate) enum AcceptedStream {
     /// A TCP connection, with the listener's TLS if configured.
-    Tcp(TcpStream, Option<Arc<Tls>>),
+    Tcp(TcpStream, Option<Arc<ListenerTls>>),
     /// A Unix socket connection.
     Unix(UnixStream),
 }
 
 /// The origin of a connection and its slot.
-pub(crate) struct Peer {
-    pub(crate) origin: Origin,
+pub(crate) struct ConnectionPeer {
+    pub(crate) origin: ConnectionOrigin,
     pub(crate) slot: Arc<ConnectionSlot>,
 }
 
@@ -94,10 +94,14 @@ impl std::error::Error for ToldToClose {}
 
 /// Serves a connection until it ends. A failed connection affects only its client, so nothing is
 /// logged.
-pub(crate) async fn serve<A: Answerer>(stream: Stream, peer: Peer, frontend: Arc<HttpFrontend<A>>) {
+pub(crate) async fn serve<A: RequestAnswerer>(
+    stream: AcceptedStream,
+    peer: ConnectionPeer,
+    frontend: Arc<HttpFrontend<A>>,
+) {
     let stream = match stream {
-        Stream::Unix(stream) => return serve_http1(stream, peer, frontend).await,
-        Stream::Tcp(stream, tls) => {
+        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend).await,
+        AcceptedStream::Tcp(stream, tls) => {
             // Answers are small and complete. If the socket refuses the option, answers are only a
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
@@ -117,10 +121,10 @@ pub(crate) async fn serve<A: Answerer>(stream: Stream, peer: Peer, frontend: Arc
     }
 }
 
-type Encrypted = TlsStream<WriteTimeout<TcpStream>>;
+type EncryptedStream = TlsStream<WriteTimeout<TcpStream>>;
 
 /// Performs the TLS handshake. Returns `None` if the handshake fails.
-async fn shake_hands(mut stream: TcpStream, tls: &Tls) -> Option<Encrypted> {
+async fn shake_hands(mut stream: TcpStream, tls: &ListenerTls) -> Option<EncryptedStream> {
     let mut first = [0];
     stream.peek(&mut first).await.ok()?;
     if METHODS.contains(&first[0]) {
@@ -135,16 +139,18 @@ async fn shake_hands(mut stream: TcpStream, tls: &Tls) -> Option<Encrypted> {
     Some(stream)
 }
 
-async fn serve_http1<A: Answerer>(
+async fn serve_http1<A: RequestAnswerer>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    Peer { origin, slot }: Peer,
+    ConnectionPeer { origin, slot }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
 ) {
     let (frontend, slot) = (&*frontend, &slot);
     let service = service_fn(move |request| async move {
         let _busy = slot.begin_request().ok_or(ToldToClose)?;
-        let reply = frontend.serve(request, Arrival { origin, requests: 1 }).await;
-        Ok::<_, ToldToClose>(reply.map(|body| body.over(slot, frontend.answer_budget())))
+        let reply = frontend.serve(request, RequestArrival { origin, requests: 1 }).await;
+        Ok::<_, ToldToClose>(
+            reply.map(|body| body.bind_to_connection(slot, frontend.answer_budget())),
+        )
     });
     let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, READ_TIME)));
     let mut connection = pin!(http1_builder().serve_connection(stream, service));
@@ -152,47 +158,50 @@ async fn serve_http1<A: Answerer>(
         tokio::select! {
             _ = connection.as_mut() => return,
             close = slot.told_to_close() => match close {
-                Close::AtOnce => return,
-                Close::AfterAnswer => connection.as_mut().graceful_shutdown(),
+                CloseMoment::AtOnce => return,
+                CloseMoment::AfterAnswer => connection.as_mut().graceful_shutdown(),
             },
         }
     }
 }
 
-async fn serve_http2<A: Answerer>(
-    stream: Encrypted,
-    Peer { origin, slot }: Peer,
+async fn serve_http2<A: RequestAnswerer>(
+    stream: EncryptedStream,
+    ConnectionPeer { origin, slot }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
 ) {
     let untaken = Arc::new(UntakenAnswers::default());
-    let service = {
-        let (slot, untaken) = (Arc::clone(&slot), Arc::clone(&untaken));
-        service_fn(move |request| {
-            let (slot, untaken, frontend) =
-                (Arc::clone(&slot), Arc::clone(&untaken), Arc::clone(&frontend));
-            // The future becomes a task and moves often before that; the box keeps moves cheap.
-            Box::pin(async move {
-                let busy = slot.begin_request().ok_or(ToldToClose)?;
-                let arrival = Arrival { origin, requests: slot.requests() };
-                let reply = frontend.serve(request, arrival).await;
-                let budget = frontend.answer_budget();
-                Ok::<_, ToldToClose>(reply.map(|it| it.over(&slot, budget).among(&untaken, busy)))
+    let service =
+        {
+            let (slot, untaken) = (Arc::clone(&slot), Arc::clone(&untaken));
+            service_fn(move |request| {
+                let (slot, untaken, frontend) =
+                    (Arc::clone(&slot), Arc::clone(&untaken), Arc::clone(&frontend));
+                // The future becomes a task and moves often before that; the box keeps moves cheap.
+                Box::pin(async move {
+                    let busy = slot.begin_request().ok_or(ToldToClose)?;
+                    let arrival = RequestArrival { origin, requests: slot.requests() };
+                    let reply = frontend.serve(request, arrival).await;
+                    let budget = frontend.answer_budget();
+                    Ok::<_, ToldToClose>(reply.map(|it| {
+                        it.bind_to_connection(&slot, budget).register_unsent(&untaken, busy)
+                    }))
+                })
             })
-        })
-    };
+        };
     let mut connection = pin!(http2_builder().serve_connection(TokioIo::new(stream), service));
-    let mut idleness = Idleness::begin(&slot);
-    let mut look = tokio::time::interval(LOOK);
+    let mut idleness = IdleTime::begin(&slot);
+    let mut look = tokio::time::interval(IDLE_CHECK_INTERVAL);
     loop {
         let close = tokio::select! {
             _ = connection.as_mut() => return,
             close = slot.told_to_close() => Some(close),
-            _ = look.tick() => idleness.look(&slot, &untaken),
+            _ = look.tick() => idleness.check_idle(&slot, &untaken),
         };
         match close {
             None => {}
-            Some(Close::AtOnce) => return,
-            Some(Close::AfterAnswer) => {
+            Some(CloseMoment::AtOnce) => return,
+            Some(CloseMoment::AfterAnswer) => {
                 idleness.is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -201,30 +210,34 @@ async fn serve_http2<A: Answerer>(
 }
 
 /// The idle time of an HTTP/2 connection.
-struct Idleness {
+struct IdleTime {
     /// The slot's idle mark, and the time at which the mark was first seen.
     since: (Option<u64>, Instant),
     /// The client was told to send no further requests.
     is_closing: bool,
 }
 
-impl Idleness {
+impl IdleTime {
     fn begin(slot: &ConnectionSlot) -> Self {
         Self { since: (slot.idle_since(), Instant::now()), is_closing: false }
     }
 
     /// Checks the connection and returns how to close it, if it has to close.
-    fn look(&mut self, slot: &ConnectionSlot, untaken: &UntakenAnswers) -> Option<Close> {
+    fn check_idle(
+        &mut self,
+        slot: &ConnectionSlot,
+        untaken: &UntakenAnswers,
+    ) -> Option<CloseMoment> {
         if untaken.is_any_older_than(READ_TIME) {
-            return Some(Close::AtOnce);
+            return Some(CloseMoment::AtOnce);
         }
         let now = slot.idle_since();
         if now.is_none() || now != self.since.0 {
             self.since = (now, Instant::now());
             return None;
         }
-        let limit = if self.is_closing { LOOK } else { IDLE_TIME };
-        let close = if self.is_closing { Close::AtOnce } else { Close::AfterAnswer };
+        let limit = if self.is_closing { IDLE_CHECK_INTERVAL } else { IDLE_TIME };
+        let close = if self.is_closing { CloseMoment::AtOnce } else { CloseMoment::AfterAnswer };
         (self.since.1.elapsed() >= limit).then_some(close)
     }
 }
@@ -243,7 +256,7 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(MAX_HTTP2_STREAMS)
         .max_pending_accept_reset_streams(RESET_STREAMS)
         .max_local_error_reset_streams(MISTAKEN_STREAMS)
         .max_header_list_size(HEADER_LIST_MAX)

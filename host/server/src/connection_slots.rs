@@ -15,62 +15,62 @@ use tokio::sync::Notify;
 
 /// Maximum number of simultaneous connections of a listener, if the descriptor limit allows as
 /// many.
-pub(crate) const MOST: u64 = 4096;
+pub(crate) const MAX_CONNECTIONS: u64 = 4096;
 
 /// The same maximum for a listener whose requests may wait for a change (blocking queries): the
 /// maximum number of waiting requests, plus a reserve.
-pub(crate) const MOST_THAT_WAIT: u64 = 12_288;
+pub(crate) const MAX_WAITING_CONNECTIONS: u64 = 12_288;
 
 /// Number of file descriptors reserved for everything except client connections: the store,
 /// databases, the log.
 const OWN_DESCRIPTORS: u64 = 256;
 
 /// Minimum number of simultaneous connections, even if the descriptor limit is lower.
-const LEAST: u64 = 16;
+const MIN_CONNECTIONS: u64 = 16;
 
-/// Border between the 2 meanings of a slot's state. Above: `BUSY` plus the number of requests being
-/// served. Below: the clock value at which the connection became idle. `BUSY` itself is the state
-/// before the first use.
-const BUSY: u64 = 1 << 63;
+/// Border between the 2 meanings of a slot's state. Above: `BUSY_BORDER` plus the number of
+/// requests being served. Below: the clock value at which the connection became idle. `BUSY_BORDER`
+/// itself is the state before the first use.
+const BUSY_BORDER: u64 = 1 << 63;
 /// The connection was told to close and begins no further request.
 const CLOSING: u64 = u64::MAX;
 
 /// Returns the number of simultaneous connections, `most` at most, that fit into `descriptors` file
 /// descriptors.
-pub(crate) fn capacity(descriptors: u64, most: u64) -> usize {
-    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, most))
+pub(crate) fn slot_capacity(descriptors: u64, most: u64) -> usize {
+    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(MIN_CONNECTIONS, most))
         .unwrap_or(usize::MAX)
 }
 
 /// The slots of a listener.
 pub(crate) struct ConnectionSlots {
     per_client: u64,
-    /// State of each slot: [`BUSY`] plus the number of requests, [`CLOSING`], or the clock value at
-    /// which the connection became idle. The states are outside the table so that a request changes
-    /// its state without a lock.
+    /// State of each slot: [`BUSY_BORDER`] plus the number of requests, [`CLOSING`], or the clock
+    /// value at which the connection became idle. The states are outside the table so that a
+    /// request changes its state without a lock.
     idle: Box<[AtomicU64]>,
     clock: AtomicU64,
-    table: Mutex<Table>,
+    table: Mutex<SlotTable>,
     /// A new connection is waiting for a free slot or for a connection to become idle.
     is_awaited: AtomicBool,
     changed: Notify,
 }
 
-struct Table {
+struct SlotTable {
     free: Vec<usize>,
-    taken: Vec<Option<Taken>>,
+    taken: Vec<Option<SlotHolder>>,
     usage: ClientUsage,
 }
 
 /// The holder of a taken slot.
-struct Taken {
+struct SlotHolder {
     /// `None` for a connection that is not counted by address.
     client: Option<Client>,
     close: Arc<Notify>,
 }
 
 /// The result of an attempt to get a slot.
-enum Attempt {
+enum SlotAttempt {
     Granted(ConnectionSlot),
     /// A connection was told to close, or all connections are busy: a slot will become free.
     Later,
@@ -80,7 +80,7 @@ enum Attempt {
 
 /// The moment at which a connection has to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Close {
+pub(crate) enum CloseMoment {
     /// Close now: a new connection needs the slot while the connection is idle, or the client
     /// leaves too many bytes of its answers unread.
     AtOnce,
@@ -91,14 +91,14 @@ pub(crate) enum Close {
 impl ConnectionSlots {
     /// Creates `total` slots, of which a single address may hold `per_address`.
     pub(crate) fn new(total: usize, per_address: usize) -> Arc<Self> {
-        let table = Table {
+        let table = SlotTable {
             free: (0..total).rev().collect(),
             taken: (0..total).map(|_| None).collect(),
             usage: ClientUsage::default(),
         };
         Arc::new(Self {
             per_client: u64::try_from(per_address).unwrap_or(u64::MAX),
-            idle: (0..total).map(|_| AtomicU64::new(BUSY)).collect(),
+            idle: (0..total).map(|_| AtomicU64::new(BUSY_BORDER)).collect(),
             clock: AtomicU64::new(0),
             table: Mutex::new(table),
             is_awaited: AtomicBool::new(false),
@@ -117,9 +117,9 @@ impl ConnectionSlots {
         let client = (!is_proxy).then(|| Client::of(peer));
         loop {
             let granted = match self.try_take(client) {
-                Attempt::Granted(slot) => Some(Some(slot)),
-                Attempt::Refused => Some(None),
-                Attempt::Later => None,
+                SlotAttempt::Granted(slot) => Some(Some(slot)),
+                SlotAttempt::Refused => Some(None),
+                SlotAttempt::Later => None,
             };
             if let Some(granted) = granted {
                 self.is_awaited.store(false, Ordering::SeqCst);
@@ -143,38 +143,38 @@ impl ConnectionSlots {
         self.lock().taken.iter().flatten().for_each(|taken| taken.close.notify_one());
     }
 
-    fn try_take(self: &Arc<Self>, client: Option<Client>) -> Attempt {
+    fn try_take(self: &Arc<Self>, client: Option<Client>) -> SlotAttempt {
         let mut table = self.lock();
         if let Some(one) = client
             && table.usage.of(one) >= self.per_client
         {
             return if self.close_longest_idle_of(&table, client) {
-                Attempt::Later
+                SlotAttempt::Later
             } else {
-                Attempt::Refused
+                SlotAttempt::Refused
             };
         }
         let Some(index) = table.free.pop() else {
             self.close_longest_idle_of(&table, None);
-            return Attempt::Later;
+            return SlotAttempt::Later;
         };
         let close = Arc::new(Notify::new());
         if let Some(taken) = table.taken.get_mut(index) {
-            *taken = Some(Taken { client, close: Arc::clone(&close) });
+            *taken = Some(SlotHolder { client, close: Arc::clone(&close) });
         }
         if let Some(one) = client {
             table.usage.take(one, 1, self.per_client);
         }
         self.mark_idle(index);
         let (slots, is_cut) = (Arc::clone(self), AtomicBool::new(false));
-        Attempt::Granted(ConnectionSlot { slots, index, client, close, is_cut })
+        SlotAttempt::Granted(ConnectionSlot { slots, index, client, close, is_cut })
     }
 
     /// Tells the connection that has been idle longest to close, among those of `client` or among
     /// all. Returns whether a connection is closing.
-    fn close_longest_idle_of(&self, table: &Table, client: Option<Client>) -> bool {
+    fn close_longest_idle_of(&self, table: &SlotTable, client: Option<Client>) -> bool {
         loop {
-            let mut longest: Option<(u64, &AtomicU64, &Taken)> = None;
+            let mut longest: Option<(u64, &AtomicU64, &SlotHolder)> = None;
             for (since, taken) in self.idle.iter().zip(&table.taken) {
                 let Some(taken) =
                     taken.as_ref().filter(|taken| client.is_none() || taken.client == client)
@@ -183,7 +183,7 @@ impl ConnectionSlots {
                 };
                 match since.load(Ordering::SeqCst) {
                     CLOSING => return true,
-                    BUSY.. => {}
+                    BUSY_BORDER.. => {}
                     then if longest.is_some_and(|(earliest, ..)| earliest <= then) => {}
                     then => longest = Some((then, since, taken)),
                 }
@@ -198,7 +198,7 @@ impl ConnectionSlots {
     }
 
     fn mark_idle(&self, index: usize) {
-        let now = self.tick();
+        let now = self.next_tick();
         if let Some(since) = self.idle.get(index) {
             since.store(now, Ordering::SeqCst);
         }
@@ -207,8 +207,8 @@ impl ConnectionSlots {
 
     /// Ends a request of the slot. After its last request, the connection is idle.
     fn end_request(&self, index: usize) {
-        let now = self.tick();
-        let less = |state: u64| Some(if state > BUSY + 1 { state - 1 } else { now });
+        let now = self.next_tick();
+        let less = |state: u64| Some(if state > BUSY_BORDER + 1 { state - 1 } else { now });
         if let Some(since) = self.idle.get(index) {
             // `less` always returns a state, so the update cannot fail.
             since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).unwrap_or_default();
@@ -216,7 +216,7 @@ impl ConnectionSlots {
         self.wake_waiting();
     }
 
-    fn tick(&self) -> u64 {
+    fn next_tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -226,7 +226,7 @@ impl ConnectionSlots {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
         sync::lock(&self.table)
     }
 }
@@ -243,7 +243,7 @@ pub(crate) struct ConnectionSlot {
 
 impl ConnectionSlot {
     /// Tells the connection to end at once, even while the server is serving its requests.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn force_close(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.close.notify_one();
     }
@@ -252,37 +252,37 @@ impl ConnectionSlot {
     /// not fully sent.
     pub(crate) fn requests(&self) -> u64 {
         let state = self.slots.idle.get(self.index).map(|state| state.load(Ordering::SeqCst));
-        state.filter(|state| *state != CLOSING).map_or(0, |state| state.saturating_sub(BUSY))
+        state.filter(|state| *state != CLOSING).map_or(0, |state| state.saturating_sub(BUSY_BORDER))
     }
 
     /// Marks the slot as serving a request until the returned guard is dropped. Returns `None` if
     /// the connection was told to close at once.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Busy> {
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<BusySlot> {
         let since = self.slots.idle.get(self.index)?;
         let begin = |state| match state {
             CLOSING => None,
-            BUSY.. => Some(state + 1),
-            _ => Some(BUSY + 1),
+            BUSY_BORDER.. => Some(state + 1),
+            _ => Some(BUSY_BORDER + 1),
         };
         since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin).ok()?;
-        Some(Busy(Arc::clone(self)))
+        Some(BusySlot(Arc::clone(self)))
     }
 
     /// Returns the clock value at which the connection became idle, or `None` while it serves a
     /// request.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let since = self.slots.idle.get(self.index)?.load(Ordering::SeqCst);
-        (since < BUSY).then_some(since)
+        (since < BUSY_BORDER).then_some(since)
     }
 
     /// Waits until the connection has to close.
-    pub(crate) async fn told_to_close(&self) -> Close {
+    pub(crate) async fn told_to_close(&self) -> CloseMoment {
         self.close.notified().await;
         if self.is_cut.load(Ordering::SeqCst) {
-            return Close::AtOnce;
+            return CloseMoment::AtOnce;
         }
         let state = self.slots.idle.get(self.index).map(|since| since.load(Ordering::SeqCst));
-        if state == Some(CLOSING) { Close::AtOnce } else { Close::AfterAnswer }
+        if state == Some(CLOSING) { CloseMoment::AtOnce } else { CloseMoment::AfterAnswer }
     }
 }
 
@@ -302,9 +302,9 @@ impl Drop for ConnectionSlot {
 }
 
 /// A guard that counts a request of the slot as being served.
-pub(crate) struct Busy(Arc<ConnectionSlot>);
+pub(crate) struct BusySlot(Arc<ConnectionSlot>);
 
-impl Drop for Busy {
+impl Drop for BusySlot {
     fn drop(&mut self) {
         self.0.slots.end_request(self.0.index);
     }

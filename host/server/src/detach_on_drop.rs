@@ -16,7 +16,7 @@ pub(crate) struct DetachOnDrop<F: Future<Output: Send + 'static> + Send + 'stati
 
 /// The future panicked. Only the panic hook gets the message.
 #[derive(Debug)]
-pub(crate) struct Panicked;
+pub(crate) struct PanickedFuture;
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
     /// Wraps `future`, which starts with the first poll. The poll has to run on the runtime.
@@ -26,15 +26,15 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
 }
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop<F> {
-    type Output = Result<F::Output, Panicked>;
+    type Output = Result<F::Output, PanickedFuture>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Ready(Err(Panicked)) };
+        let Some(future) = &mut self.0 else { return Poll::Ready(Err(PanickedFuture)) };
         // The state of a panicked future is never used again, as with a task.
         let polled = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(done)) => Ok(done),
-            Err(_) => Err(Panicked),
+            Err(_) => Err(PanickedFuture),
         };
         self.0 = None;
         Poll::Ready(polled)

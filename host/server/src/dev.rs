@@ -1,10 +1,10 @@
 //! `bulkhead server --dev`: an open server for trial use, from the command line to the removal of
 //! its data.
 
-use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, Transport};
+use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, ListenerTransport};
 use crate::dev_tls;
 use crate::options::{DevOptions, DevScheduler, DevTransport};
-use crate::process::{self, Process, Server};
+use crate::process::{self, ServerProcess, StartedServer};
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::random;
 use bulkhead_core::Service;
@@ -26,10 +26,10 @@ const TOKEN_LENGTH: usize = 32;
 /// The reason why the server did not start, for standard error.
 pub async fn run(
     mut options: DevOptions,
-    process: Process,
+    process: ServerProcess,
     out: &mut dyn Write,
 ) -> Result<(), String> {
-    let data = DataDirectory::prepare(options.data.take())?;
+    let data = DevDirectory::prepare(options.data.take())?;
     let log = Arc::clone(&process.log);
     let served = serve(&data, options, process, out).await;
     data.remove(&log);
@@ -37,16 +37,16 @@ pub async fn run(
 }
 
 async fn serve(
-    data: &DataDirectory,
+    data: &DevDirectory,
     options: DevOptions,
-    process: Process,
+    process: ServerProcess,
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let token = options.root_token.map_or_else(random_token, Ok)?;
     let program = process.program.clone();
     let (transport, ca_file) = transport(data.path(), &options.listen, options.tls)?;
     let mut config = Config {
-        audit: AuditSettings::within(data.path()),
+        audit: AuditSettings::for_dev_mode(data.path()),
         ..Config::at(&options.listen, data.path())
     };
     config.listener.transport = transport;
@@ -62,12 +62,13 @@ async fn serve(
         Ok::<_, String>(ListenerConfig { transport: transport.clone(), ..scheduler })
     };
     config.scheduler = scheduler.map(listener).transpose()?;
-    let server = Server::start(process, config, "with --dev-listen-address HOST:PORT").await?;
+    let server =
+        StartedServer::start(process, config, "with --dev-listen-address HOST:PORT").await?;
     let prepared = match open(server.service(), &token).await {
         Ok(unseal_key) => {
             let urls = server.urls();
             let config = server.config();
-            let opened = Opened {
+            let opened = DevAnnouncement {
                 program: &program,
                 urls: &urls,
                 scheduler_urls: &server.scheduler_urls(),
@@ -90,14 +91,14 @@ fn transport(
     data: &Path,
     listen: &str,
     asked: DevTransport,
-) -> Result<(Transport, Option<PathBuf>), String> {
+) -> Result<(ListenerTransport, Option<PathBuf>), String> {
     Ok(match asked {
-        DevTransport::PlainHere => (Transport::PlainHere, None),
-        DevTransport::Plain => (Transport::Plain, None),
+        DevTransport::PlainHere => (ListenerTransport::PlainHere, None),
+        DevTransport::Plain => (ListenerTransport::Plain, None),
         DevTransport::Tls(names) => {
             let made = dev_tls::make(data, listen, &names)?;
             (
-                Transport::Tls(made.settings),
+                ListenerTransport::Tls(made.settings),
                 Some(std::path::absolute(&made.ca_file).unwrap_or(made.ca_file)),
             )
         }
@@ -116,14 +117,14 @@ fn random_token() -> Result<Secret, String> {
 }
 
 /// The data directory.
-pub(crate) enum DataDirectory {
+pub(crate) enum DevDirectory {
     /// Created by this process and removed at the end.
     Temporary(PathBuf),
     /// Chosen by the operator and kept.
     Kept(PathBuf),
 }
 
-impl DataDirectory {
+impl DevDirectory {
     /// Returns the requested directory, or creates a private temporary directory.
     pub(crate) fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
         if let Some(path) = asked {
@@ -156,24 +157,24 @@ impl DataDirectory {
 }
 
 /// The start message for the user.
-struct Opened<'a> {
+struct DevAnnouncement<'a> {
     program: &'a str,
     urls: &'a [String],
     scheduler_urls: &'a [String],
     ca_file: Option<&'a Path>,
     token: &'a Secret,
     unseal_key: &'a Secret,
-    data: &'a DataDirectory,
+    data: &'a DevDirectory,
     config: &'a Config,
 }
 
-impl Opened<'_> {
+impl DevAnnouncement<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, urls, scheduler_urls, ca_file, token, unseal_key, data, config } = self;
         let token = token.expose();
         let fate = match data {
-            DataDirectory::Temporary(_) => "removed when this server ends",
-            DataDirectory::Kept(_) => "kept",
+            DevDirectory::Temporary(_) => "removed when this server ends",
+            DevDirectory::Kept(_) => "kept",
         };
         writeln!(
             out,
@@ -212,13 +213,13 @@ impl Opened<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::testing::Lines;
+    use crate::log::testing::RecordingLog;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_temporary_directory_is_private_and_goes_with_the_process() {
-        let log: Arc<dyn Log> = Arc::new(Lines::default());
-        let data = DataDirectory::prepare(None).unwrap();
+        let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
+        let data = DevDirectory::prepare(None).unwrap();
         let path = data.path().to_path_buf();
         std::fs::write(path.join("file"), "x").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
@@ -228,31 +229,31 @@ mod tests {
 
     #[test]
     fn a_directory_of_the_operator_stays() {
-        let log: Arc<dyn Log> = Arc::new(Lines::default());
-        let made = DataDirectory::prepare(None).unwrap();
-        DataDirectory::prepare(Some(made.path().to_path_buf())).unwrap().remove(&log);
+        let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
+        let made = DevDirectory::prepare(None).unwrap();
+        DevDirectory::prepare(Some(made.path().to_path_buf())).unwrap().remove(&log);
         assert!(made.path().exists());
         made.remove(&log);
     }
 
     #[test]
     fn a_directory_that_cannot_be_removed_is_reported() {
-        let lines = Arc::new(Lines::default());
+        let lines = Arc::new(RecordingLog::default());
         let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
-        DataDirectory::Temporary(PathBuf::from("/nonexistent/bulkhead-dev-x")).remove(&log);
+        DevDirectory::Temporary(PathBuf::from("/nonexistent/bulkhead-dev-x")).remove(&log);
         assert_eq!(lines.events(), ["data-not-removed"]);
     }
 
     #[test]
     fn a_started_server_tells_address_token_and_commands_and_then_is_ready() {
-        let data = DataDirectory::Kept(PathBuf::from("./d"));
+        let data = DevDirectory::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let urls = ["http://127.0.0.1:4321".to_owned()];
         let path = data.path();
         let config =
-            Config { audit: AuditSettings::within(path), ..Config::at("127.0.0.1:0", path) };
+            Config { audit: AuditSettings::for_dev_mode(path), ..Config::at("127.0.0.1:0", path) };
         let (token, unseal_key) = (&token, &unseal_key);
-        let opened = Opened {
+        let opened = DevAnnouncement {
             program: "bulkhead",
             urls: &urls,
             scheduler_urls: &[],

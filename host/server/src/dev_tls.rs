@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use time::Duration;
 
 /// Validity of the certificates, in days: longer than any trial.
-const DAYS: i64 = 30;
+const VALIDITY_DAYS: i64 = 30;
 
 /// Time by which the clocks of other machines may be behind this clock.
-const BEFORE: Duration = Duration::hours(1);
+const CLOCK_TOLERANCE: Duration = Duration::hours(1);
 
 /// The names of every dev server.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const DEV_SERVER_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The created files.
 pub(crate) struct DevTls {
@@ -44,9 +44,10 @@ pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls
         ca_file: file("ca.pem"),
         settings: TlsSettings::of(file("cert.pem"), file("key.pem")),
     };
-    let authority = CertifiedIssuer::self_signed(authority()?, key()?).map_err(unmade)?;
+    let authority = CertifiedIssuer::self_signed(authority()?, key()?).map_err(creation_error)?;
     let server_key = key()?;
-    let server = server(listen, names)?.signed_by(&server_key, &authority).map_err(unmade)?;
+    let server =
+        server(listen, names)?.signed_by(&server_key, &authority).map_err(creation_error)?;
     let cannot = |error| format!("{} cannot be written: {error}", folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
     for (file, text) in [
@@ -70,19 +71,20 @@ fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
 }
 
 fn key() -> Result<KeyPair, String> {
-    KeyPair::generate().map_err(unmade)
+    KeyPair::generate().map_err(creation_error)
 }
 
-fn unmade(error: rcgen::Error) -> String {
+fn creation_error(error: rcgen::Error) -> String {
     format!("the certificate of dev mode cannot be made: {error}")
 }
 
-fn params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, String> {
+fn certificate_params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, String> {
     let mut params = CertificateParams::new(names).map_err(|error| {
         format!("{error}; give --dev-tls-san a host name or an address, one each time")
     })?;
     let now = machine_time();
-    (params.not_before, params.not_after) = (now - BEFORE, now + Duration::days(DAYS));
+    (params.not_before, params.not_after) =
+        (now - CLOCK_TOLERANCE, now + Duration::days(VALIDITY_DAYS));
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common_name);
     params.distinguished_name = name;
@@ -90,14 +92,14 @@ fn params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, St
 }
 
 fn authority() -> Result<CertificateParams, String> {
-    let mut params = params(Vec::new(), "Bulkhead dev mode authority")?;
+    let mut params = certificate_params(Vec::new(), "Bulkhead dev mode authority")?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     Ok(params)
 }
 
 fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
-    let mut all: Vec<String> = NAMES.map(str::to_owned).into();
+    let mut all: Vec<String> = DEV_SERVER_NAMES.map(str::to_owned).into();
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
     all.push(host.trim_matches(['[', ']']).to_owned());
     // The host name of this machine, if known.
@@ -106,7 +108,7 @@ fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
     all.retain(|name| !name.is_empty());
     all.sort();
     all.dedup();
-    let mut params = params(all, "Bulkhead dev mode server")?;
+    let mut params = certificate_params(all, "Bulkhead dev mode server")?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;

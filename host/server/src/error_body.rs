@@ -3,7 +3,7 @@
 //! hyper answers those requests with a bare status, before the server's code sees the request.
 //! Without a body, the author of the request could only guess the error.
 
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::response::Response;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -51,7 +51,7 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     }
     let failure = match head.get(9..12)? {
         "431" => Failure::new(
-            Kind::HeadersTooLarge,
+            FailureKind::HeadersTooLarge,
             "the head of this request is too large: the most is 100 headers, \
              32 KiB for all of them, and 64 KiB with the first line",
         ),

@@ -5,7 +5,7 @@
 //! other. A request that names 2 servers, or none, is refused too.
 
 use bulkhead_wire::duration;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
@@ -42,14 +42,14 @@ pub fn audited(headers: &HeaderMap, wanted: &BTreeMap<String, bool>) -> Vec<Audi
 pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
     if headers.len() > HEADERS_MAX {
         let message = format!("there are {} headers; the most is {HEADERS_MAX}", headers.len());
-        return Err(Failure::new(Kind::HeadersTooLarge, message));
+        return Err(Failure::new(FailureKind::HeadersTooLarge, message));
     }
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if size <= LIST_MAX {
         return Ok(());
     }
     let message = format!("the headers take {size} bytes; the most is {LIST_MAX}");
-    Err(Failure::new(Kind::HeadersTooLarge, message))
+    Err(Failure::new(FailureKind::HeadersTooLarge, message))
 }
 
 /// Refuses a request that names 2 servers, has 2 Host headers, or (since HTTP/1.1) names no server.
@@ -170,7 +170,7 @@ pub fn check_patch(headers: &HeaderMap) -> Result<(), Failure> {
         return Ok(());
     }
     let message = "PATCH takes a body of type application/merge-patch+json; set Content-Type";
-    Err(Failure::new(Kind::UnsupportedMediaType, message))
+    Err(Failure::new(FailureKind::UnsupportedMediaType, message))
 }
 
 /// Returns whether the body is a form. curl declares every body a form, so a body that begins like
@@ -224,11 +224,11 @@ mod tests {
         };
         assert_eq!(checked(Version::HTTP_11, "/v1/a", &["x"]), Ok(()));
         assert_eq!(checked(Version::HTTP_10, "/v1/a", &[]), Ok(()));
-        assert_eq!(checked(Version::HTTP_11, "/v1/a", &[]), Err(Kind::InvalidRequest));
+        assert_eq!(checked(Version::HTTP_11, "/v1/a", &[]), Err(FailureKind::InvalidRequest));
         for version in [Version::HTTP_10, Version::HTTP_11] {
-            assert_eq!(checked(version, "/v1/a", &["x", "x"]), Err(Kind::InvalidRequest));
-            assert_eq!(checked(version, "http://x/v1/a", &["x"]), Err(Kind::InvalidRequest));
-            assert_eq!(checked(version, "x:443", &["x"]), Err(Kind::InvalidRequest));
+            assert_eq!(checked(version, "/v1/a", &["x", "x"]), Err(FailureKind::InvalidRequest));
+            assert_eq!(checked(version, "http://x/v1/a", &["x"]), Err(FailureKind::InvalidRequest));
+            assert_eq!(checked(version, "x:443", &["x"]), Err(FailureKind::InvalidRequest));
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             repeated("x-vault-token", &["canary-one", "canary-two"]),
         ] {
             let failure = token(&map).unwrap_err();
-            assert_eq!(failure.kind, Kind::InvalidRequest);
+            assert_eq!(failure.kind, FailureKind::InvalidRequest);
             assert!(!failure.message.contains("canary"), "{}", failure.message);
         }
     }
@@ -300,7 +300,7 @@ mod tests {
         for name in ["team-a", "root/team-a", "Root"] {
             let failure = refuse_unserved(&headers(&[("x-vault-namespace", name)])).unwrap_err();
             assert!(
-                failure.kind == Kind::InvalidRequest && failure.message.contains(name),
+                failure.kind == FailureKind::InvalidRequest && failure.message.contains(name),
                 "{}",
                 failure.message
             );
@@ -336,7 +336,7 @@ mod tests {
             Ok(())
         );
         for map in [headers(&[]), headers(&[("content-type", "application/json")])] {
-            assert_eq!(check_patch(&map).unwrap_err().kind, Kind::UnsupportedMediaType);
+            assert_eq!(check_patch(&map).unwrap_err().kind, FailureKind::UnsupportedMediaType);
         }
     }
 
@@ -353,6 +353,6 @@ mod tests {
     fn a_list_of_headers_that_is_too_long_is_431() {
         assert_eq!(check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX - 3))])), Ok(()));
         let failure = check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX))])).unwrap_err();
-        assert_eq!(failure.kind, Kind::HeadersTooLarge);
+        assert_eq!(failure.kind, FailureKind::HeadersTooLarge);
     }
 }

@@ -6,22 +6,22 @@
 
 use crate::answer_body::UnsentBody;
 use crate::answer_budget::AnswerBudget;
-use crate::body::{self, Content};
+use crate::body::{self, BodyContent};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
-use crate::detach_on_drop::{DetachOnDrop, Panicked};
+use crate::detach_on_drop::{DetachOnDrop, PanickedFuture};
 use crate::headers;
-use crate::proxies::Origin;
-use crate::target::{self, Target};
+use crate::proxies::ConnectionOrigin;
+use crate::target::{self, RequestTarget};
 use bulkhead_access::random;
 use bulkhead_core::{BodyAdmission, Service};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
-use bulkhead_wire::request::{Head, Request};
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
+use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 
 use hyper::body::{Body, Bytes};
@@ -43,15 +43,15 @@ const STREAMS_OF_STRANGERS: u64 = 16;
 const RETRY_STREAM_AFTER: u64 = 1_000;
 
 /// The service behind the listener.
-pub(crate) trait Answerer: Send + Sync + 'static {
+pub(crate) trait RequestAnswerer: Send + Sync + 'static {
     /// Answers a request. Never fails, because failures are answers.
     fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
 
     /// Returns the part of the request's body that the listener may read.
-    fn admit_body(&self, head: &Head<'_>) -> impl Future<Output = BodyAdmission> + Send;
+    fn admit_body(&self, head: &RequestHead<'_>) -> impl Future<Output = BodyAdmission> + Send;
 
     /// Returns whether the request has a valid token, without consuming a use of the token.
-    fn has_token(&self, head: &Head<'_>) -> impl Future<Output = bool> + Send;
+    fn has_token(&self, head: &RequestHead<'_>) -> impl Future<Output = bool> + Send;
 
     /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
     /// is true for a header whose value is hashed.
@@ -61,13 +61,13 @@ pub(crate) trait Answerer: Send + Sync + 'static {
 
     /// Returns the plain HTTP place of `path`, the part of the URL path after `/v1/` exactly as
     /// sent.
-    fn raw_place(&self, path: &str) -> Option<RawPlace>;
+    fn raw_place(&self, path: &str) -> Option<RawBasePath>;
 
     /// Returns whether a component's route table has a row for `path`, which is canonical.
     fn is_row(&self, path: &str) -> bool;
 
     /// Returns the plain HTTP place of every request on the mount's own listener.
-    fn own_raw_place(&self, mount: &MountPath) -> RawPlace;
+    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath;
 
     /// Answers a plain HTTP request. If the future is dropped while the request waits, the request
     /// gives up its place.
@@ -75,16 +75,16 @@ pub(crate) trait Answerer: Send + Sync + 'static {
     -> impl Future<Output = RawResponse> + Send;
 }
 
-impl Answerer for Service {
+impl RequestAnswerer for Service {
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         self.handle(request).await
     }
 
-    async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+    async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
         Self::admit_body(self, head).await
     }
 
-    async fn has_token(&self, head: &Head<'_>) -> bool {
+    async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         Self::has_token(self, head).await
     }
 
@@ -92,7 +92,7 @@ impl Answerer for Service {
         Self::audited_headers(self)
     }
 
-    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+    fn raw_place(&self, path: &str) -> Option<RawBasePath> {
         Self::raw_place(self, path)
     }
 
@@ -100,7 +100,7 @@ impl Answerer for Service {
         Self::is_row(self, path)
     }
 
-    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
+    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
         Self::own_raw_place(self, mount)
     }
 
@@ -111,9 +111,9 @@ impl Answerer for Service {
 
 /// The connection of a request, and the number of requests in flight on that connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct RequestArrival {
     /// Origin of the connection.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ConnectionOrigin,
     /// Number of the connection's requests, including this request, that are being served or whose
     /// answers are not fully sent.
     pub(crate) requests: u64,
@@ -133,7 +133,7 @@ pub(crate) struct HttpFrontend<A> {
 }
 
 /// An answer as hyper sends it.
-pub(crate) type Reply = hyper::Response<UnsentBody>;
+pub(crate) type HttpReply = hyper::Response<UnsentBody>;
 
 /// A request, the memory reserved for its body, and its place in the client's concurrency limit if
 /// its connection does not count for the limit.
@@ -144,9 +144,9 @@ struct ParsedRequest {
 }
 
 /// The content of a request and the memory reserved for the content.
-struct Received {
+struct ReceivedContent {
     verb: Verb,
-    content: Content,
+    content: BodyContent,
     wrap_ttl: Option<u64>,
     memory: Option<BodyMemory>,
 }
@@ -161,7 +161,7 @@ fn check_headers(headers: &HeaderMap, verb: Verb) -> Result<Option<u64>, Failure
     headers::wrap_ttl(headers)
 }
 
-impl<A: Answerer> HttpFrontend<A> {
+impl<A: RequestAnswerer> HttpFrontend<A> {
     /// Creates a front end for `answerer` with the limits of `config`. The receiver of `work` ends
     /// when the front end and every request are gone.
     pub(crate) fn new(answerer: Arc<A>, config: ListenerConfig, work: mpsc::Sender<()>) -> Self {
@@ -173,7 +173,7 @@ impl<A: Answerer> HttpFrontend<A> {
     }
 
     /// Returns whether `peer` is a trusted proxy, which carries the requests of many clients.
-    pub(crate) fn trusts(&self, peer: Origin) -> bool {
+    pub(crate) fn trusts(&self, peer: ConnectionOrigin) -> bool {
         self.config.proxies.is_proxy(peer)
     }
 
@@ -183,7 +183,11 @@ impl<A: Answerer> HttpFrontend<A> {
     }
 
     /// Serves a request.
-    pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, arrival: Arrival) -> Reply
+    pub(crate) async fn serve<B>(
+        &self,
+        request: hyper::Request<B>,
+        arrival: RequestArrival,
+    ) -> HttpReply
     where
         B: Body<Data = Bytes>,
     {
@@ -220,7 +224,7 @@ impl<A: Answerer> HttpFrontend<A> {
         &self,
         head: &Parts,
         body: B,
-        arrival: Arrival,
+        arrival: RequestArrival,
     ) -> Result<ParsedRequest, Failure>
     where
         B: Body<Data = Bytes>,
@@ -232,14 +236,16 @@ impl<A: Answerer> HttpFrontend<A> {
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted =
             is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
-        let Target { verb, path } = target::read(&head.method, head.uri.path(), head.uri.query())?;
+        let RequestTarget { verb, path } =
+            target::read(&head.method, head.uri.path(), head.uri.query())?;
         let token = headers::token(&head.headers)?;
         // From here on a malformed query or body becomes a request with a refusal, which the audit
         // log records. The rate limits below are not recorded.
-        let asks = Head { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
+        let asks = RequestHead { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
         self.check_streams(&asks, arrival).await?;
-        let Received { verb, content, wrap_ttl, memory } = self.receive(head, &asks, body).await?;
-        let Content { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
+        let ReceivedContent { verb, content, wrap_ttl, memory } =
+            self.receive(head, &asks, body).await?;
+        let BodyContent { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let request = Request {
             id: random::uuid()?,
@@ -263,7 +269,11 @@ impl<A: Answerer> HttpFrontend<A> {
     ///
     /// # Errors
     /// 429, with a retry delay.
-    async fn check_streams(&self, asks: &Head<'_>, arrival: Arrival) -> Result<(), Failure> {
+    async fn check_streams(
+        &self,
+        asks: &RequestHead<'_>,
+        arrival: RequestArrival,
+    ) -> Result<(), Failure> {
         if arrival.requests <= STREAMS_OF_STRANGERS
             || self.trusts(arrival.origin)
             || self.answerer.has_token(asks).await
@@ -276,7 +286,7 @@ impl<A: Answerer> HttpFrontend<A> {
         );
         Err(Failure {
             retry_after: Some(RETRY_STREAM_AFTER),
-            ..Failure::new(Kind::RateLimited, message)
+            ..Failure::new(FailureKind::RateLimited, message)
         })
     }
 
@@ -284,7 +294,12 @@ impl<A: Answerer> HttpFrontend<A> {
     ///
     /// # Errors
     /// As [`body::receive`].
-    async fn receive<B>(&self, head: &Parts, asks: &Head<'_>, body: B) -> Result<Received, Failure>
+    async fn receive<B>(
+        &self,
+        head: &Parts,
+        asks: &RequestHead<'_>,
+        body: B,
+    ) -> Result<ReceivedContent, Failure>
     where
         B: Body<Data = Bytes>,
     {
@@ -297,8 +312,8 @@ impl<A: Answerer> HttpFrontend<A> {
         let (verb, fields, wrap_ttl) = match queried {
             Ok(queried) => queried,
             Err(refusal) => {
-                let content = Content::refused(refusal, 0);
-                return Ok(Received { verb, content, wrap_ttl: None, memory: None });
+                let content = BodyContent::from_refusal(refusal, 0);
+                return Ok(ReceivedContent { verb, content, wrap_ttl: None, memory: None });
             }
         };
         match verb {
@@ -311,13 +326,13 @@ impl<A: Answerer> HttpFrontend<A> {
                 let content =
                     body::receive((head, verb), body, &self.config, admitted, &mut memory);
                 let content = Box::pin(content).await?;
-                Ok(Received { verb, content, wrap_ttl, memory: Some(memory) })
+                Ok(ReceivedContent { verb, content, wrap_ttl, memory: Some(memory) })
             }
             // Some clients send a body with a read or a delete. The body has no meaning and is
             // ignored.
             Verb::Read | Verb::List | Verb::Delete => {
-                let content = Content { fields, ..Content::default() };
-                Ok(Received { verb, content, wrap_ttl, memory: None })
+                let content = BodyContent { fields, ..BodyContent::default() };
+                Ok(ReceivedContent { verb, content, wrap_ttl, memory: None })
             }
         }
     }
@@ -333,19 +348,19 @@ impl<A: Answerer> HttpFrontend<A> {
         // The panic hook has already logged the panic without its text (see log.rs).
         answered
             .await
-            .unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
+            .unwrap_or_else(|PanickedFuture| Response::failed(&Failure::internal("internal error")))
     }
 }
 
 /// Removes the body that the request's method or the status forbids. hyper removes such a body in
 /// HTTP/1.1 but sends it in HTTP/2, where clients take the body for a connection error.
-fn without_forbidden_body(reply: Reply, method: &Method) -> Reply {
+fn without_forbidden_body(reply: HttpReply, method: &Method) -> HttpReply {
     let has_none = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&reply.status());
     if !has_none && *method != Method::HEAD {
         return reply;
     }
     let length = reply.body().len();
-    let mut reply = reply.map(UnsentBody::emptied);
+    let mut reply = reply.map(UnsentBody::without_bytes);
     if !has_none {
         reply.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
@@ -353,7 +368,7 @@ fn without_forbidden_body(reply: Reply, method: &Method) -> Reply {
 }
 
 /// Converts an answer to `client` into HTTP.
-fn into_reply(response: Response, client: Client) -> Reply {
+fn into_reply(response: Response, client: Client) -> HttpReply {
     let (retry_after, max_age) = (response.retry_after, response.max_age());
     let (status, content_type, content) = response.into_content();
     // A component sometimes supplies both values. If the values are invalid, the client gets an

@@ -4,12 +4,12 @@
 //! its list of endpoints from here, so that it cannot miss an endpoint.
 
 use crate::config::{Config, DEFAULT_ADDRESS};
-use crate::dev::DataDirectory;
-use crate::process::{Process, service_settings};
+use crate::dev::DevDirectory;
+use crate::process::{ServerProcess, service_settings};
 use bulkhead_access::random;
 use bulkhead_cli::double_dashes;
 use bulkhead_core::Service;
-use bulkhead_core::tables::{Described, Plugin, Tables};
+use bulkhead_core::tables::{InspectedPlugin, PluginDescription, RouteTables};
 use bulkhead_wire::description::Route;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
@@ -28,7 +28,7 @@ endpoint with its fields. With --all also the endpoints of the server itself. Ne
 
 /// The action that the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum InspectAction {
     /// Print [`USAGE`].
     Help,
     /// Print tables.
@@ -47,13 +47,13 @@ pub struct Inspection {
 ///
 /// # Errors
 /// A message for standard error; the process then exits with code 2.
-pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, String> {
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<InspectAction, String> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut name, mut all, mut json) = (None, false, false);
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Long("help") | Short('h') => return Ok(Action::Help),
+            Long("help") | Short('h') => return Ok(InspectAction::Help),
             Long("all") => all = true,
             Long("format") => json = parse_format(&mut parser)?,
             Value(value) if name.is_none() => {
@@ -72,7 +72,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, String> {
         (Some(name), true) => {
             Err(format!("--all already includes {name:?}; leave one of the two out"))
         }
-        _ => Ok(Action::Inspect(Inspection { name, json })),
+        _ => Ok(InspectAction::Inspect(Inspection { name, json })),
     }
 }
 
@@ -93,7 +93,11 @@ fn parse_format(parser: &mut lexopt::Parser) -> Result<bool, String> {
 ///
 /// # Errors
 /// The components could not be asked, or the name is unknown; the error lists the known names.
-pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> Result<(), String> {
+pub async fn run(
+    asked: &Inspection,
+    process: ServerProcess,
+    out: &mut dyn Write,
+) -> Result<(), String> {
     let mut tables = read_tables(process).await?;
     if let Some(name) = &asked.name {
         let known: Vec<String> =
@@ -116,15 +120,18 @@ pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> R
 }
 
 /// Asks the components, in a server without a listener.
-async fn read_tables(process: Process) -> Result<Tables, String> {
+async fn read_tables(process: ServerProcess) -> Result<RouteTables, String> {
     let log = Arc::clone(&process.log);
-    let data = DataDirectory::prepare(None)?;
+    let data = DevDirectory::prepare(None)?;
     let asked = ask_components(process, &data).await;
     data.remove(&log);
     asked
 }
 
-async fn ask_components(process: Process, data: &DataDirectory) -> Result<Tables, String> {
+async fn ask_components(
+    process: ServerProcess,
+    data: &DevDirectory,
+) -> Result<RouteTables, String> {
     let settings = service_settings(
         &Config::at(DEFAULT_ADDRESS, data.path()),
         process.officials,
@@ -140,7 +147,7 @@ async fn ask_components(process: Process, data: &DataDirectory) -> Result<Tables
     })
 }
 
-fn print_json(tables: &Tables, all: bool, out: &mut dyn Write) -> io::Result<()> {
+fn print_json(tables: &RouteTables, all: bool, out: &mut dyn Write) -> io::Result<()> {
     match tables.plugins.as_slice() {
         [plugin] if !all => serde_json::to_writer_pretty(&mut *out, plugin)?,
         _ => serde_json::to_writer_pretty(&mut *out, tables)?,
@@ -149,7 +156,7 @@ fn print_json(tables: &Tables, all: bool, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-fn print_table(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+fn print_table(tables: &RouteTables, out: &mut dyn Write) -> io::Result<()> {
     if !tables.host.is_empty() {
         writeln!(out, "bulkhead {}: the server itself", env!("CARGO_PKG_VERSION"))?;
         print_routes(&tables.host, out)?;
@@ -160,9 +167,9 @@ fn print_table(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-fn print_plugin(plugin: &Plugin, out: &mut dyn Write) -> io::Result<()> {
+fn print_plugin(plugin: &InspectedPlugin, out: &mut dyn Write) -> io::Result<()> {
     match &plugin.described {
-        Described::Mountable(it) => {
+        PluginDescription::Mountable(it) => {
             writeln!(
                 out,
                 "\n{} {} ({}): {}\nsha256 {}",
@@ -170,7 +177,7 @@ fn print_plugin(plugin: &Plugin, out: &mut dyn Write) -> io::Result<()> {
             )?;
             print_routes(&it.routes, out)
         }
-        Described::Database(it) => {
+        PluginDescription::Database(it) => {
             writeln!(
                 out,
                 "\n{} {} ({}): {}\nsha256 {}",
@@ -189,7 +196,7 @@ fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
         let verb = format!("{:?}", route.verb).to_lowercase();
         let marks = [
             (route.sudo, " (sudo)"),
-            (route.asks_for_no_token(), " (no token)"),
+            (route.needs_no_token(), " (no token)"),
             (route.leases, " (lease)"),
         ];
         let marks: String =
@@ -203,14 +210,14 @@ fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Action, String> {
+    fn asked(words: &[&str]) -> Result<InspectAction, String> {
         parse(words.iter().map(OsString::from))
     }
 
     #[test]
     fn one_plugin_or_all_are_asked_for_as_table_or_json() {
         let inspection = |name: Option<&str>, json| {
-            Action::Inspect(Inspection { name: name.map(str::to_owned), json })
+            InspectAction::Inspect(Inspection { name: name.map(str::to_owned), json })
         };
         assert_eq!(asked(&["--all", "-format=json"]).unwrap(), inspection(None, true));
         assert_eq!(asked(&["-all"]).unwrap(), inspection(None, false));
@@ -218,7 +225,7 @@ mod tests {
             asked(&["database", "--format", "table"]).unwrap(),
             inspection(Some("database"), false)
         );
-        assert_eq!(asked(&["-h"]).unwrap(), Action::Help);
+        assert_eq!(asked(&["-h"]).unwrap(), InspectAction::Help);
     }
 
     #[test]

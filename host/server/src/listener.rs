@@ -8,12 +8,12 @@ mod unix;
 
 pub(crate) use unix::UnixSocket;
 
-use crate::config::{ListenerConfig, Transport, plain_beyond_loopback};
-use crate::connection::{self, Peer, Stream};
+use crate::config::{ListenerConfig, ListenerTransport, plain_beyond_loopback};
+use crate::connection::{self, AcceptedStream, ConnectionPeer};
 use crate::connection_slots::{self, ConnectionSlots};
-use crate::http::{Answerer, HttpFrontend};
-use crate::proxies::Origin;
-use crate::tls::Tls;
+use crate::http::{HttpFrontend, RequestAnswerer};
+use crate::proxies::ConnectionOrigin;
+use crate::tls::ListenerTls;
 use bulkhead_access::log::{Log, cause};
 use std::io;
 use std::net::SocketAddr;
@@ -28,20 +28,20 @@ use tokio::task::JoinSet;
 const DESCRIPTORS: u64 = 1024;
 
 /// Maximum time that a stopping server waits for requests in flight.
-const GRACE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause after a failed `accept`: when file descriptors run out, no event signals that there are
 /// free ones.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A bound socket.
-pub(crate) enum Door {
+pub(crate) enum BoundSocket {
     /// A TCP socket.
     Tcp {
         socket: TcpListener,
         address: SocketAddr,
         /// `None`: plain connections.
-        tls: Option<Arc<Tls>>,
+        tls: Option<Arc<ListenerTls>>,
     },
     /// A Unix socket.
     Unix {
@@ -52,7 +52,7 @@ pub(crate) enum Door {
     },
 }
 
-impl Door {
+impl BoundSocket {
     /// Binds the sockets of `config`. `elsewhere` tells the operator how to choose another address,
     /// for the error message.
     ///
@@ -67,8 +67,8 @@ impl Door {
         let mut doors = Vec::new();
         if let Some(address) = &config.address {
             let tls = match &config.transport {
-                Transport::Tls(settings) => Some(Tls::load(settings.clone(), log)?),
-                Transport::Plain | Transport::PlainHere => None,
+                ListenerTransport::Tls(settings) => Some(ListenerTls::load(settings.clone(), log)?),
+                ListenerTransport::Plain | ListenerTransport::PlainHere => None,
             };
             let (socket, address) = bind(address, elsewhere).await?;
             check_plain(&config.transport, address, log)?;
@@ -106,24 +106,24 @@ impl Door {
     }
 
     /// Returns the TLS configuration.
-    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+    pub(crate) fn tls(&self) -> Option<&Arc<ListenerTls>> {
         match self {
             Self::Tcp { tls, .. } => tls.as_ref(),
             Self::Unix { .. } => None,
         }
     }
 
-    async fn accept(&self) -> io::Result<(Stream, Origin)> {
+    async fn accept(&self) -> io::Result<(AcceptedStream, ConnectionOrigin)> {
         match self {
             Self::Tcp { socket, tls, .. } => {
                 let (stream, peer) = socket.accept().await?;
                 // An IPv6 socket shows an IPv4 client as a mapped address.
                 let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-                Ok((Stream::Tcp(stream, tls.clone()), Origin::Network(peer)))
+                Ok((AcceptedStream::Tcp(stream, tls.clone()), ConnectionOrigin::Network(peer)))
             }
             Self::Unix { socket, is_proxy, .. } => {
                 let (stream, _) = socket.listener.accept().await?;
-                Ok((Stream::Unix(stream), Origin::Unix { is_proxy: *is_proxy }))
+                Ok((AcceptedStream::Unix(stream), ConnectionOrigin::Unix { is_proxy: *is_proxy }))
             }
         }
     }
@@ -142,15 +142,15 @@ async fn bind(address: &str, elsewhere: &str) -> Result<(TcpListener, SocketAddr
 /// Refuses a plain listener that other machines reach, unless the operator allowed plain HTTP:
 /// tokens, keys and passwords would pass in the clear.
 fn check_plain(
-    transport: &Transport,
+    transport: &ListenerTransport,
     address: SocketAddr,
     log: &Arc<dyn Log>,
 ) -> Result<(), String> {
     match transport {
-        Transport::PlainHere if !address.ip().is_loopback() => {
+        ListenerTransport::PlainHere if !address.ip().is_loopback() => {
             return Err(plain_beyond_loopback(&address.to_string()));
         }
-        Transport::Plain if !address.ip().is_loopback() => {
+        ListenerTransport::Plain if !address.ip().is_loopback() => {
             let pairs = [("address", address.to_string())];
             log.line("warn", "plain-http-beyond-this-machine", &pairs);
         }
@@ -162,7 +162,7 @@ fn check_plain(
 /// Returns the maximum number of connections for `descriptors` file descriptors, `most` at most.
 /// Warns if there are few descriptors.
 pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) -> usize {
-    let most = connection_slots::capacity(descriptors, most);
+    let most = connection_slots::slot_capacity(descriptors, most);
     if descriptors < DESCRIPTORS {
         let pairs = [("descriptors", descriptors.to_string()), ("connections", most.to_string())];
         log.line("warn", "few-file-descriptors", &pairs);
@@ -172,14 +172,14 @@ pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) 
 
 /// Serves `doors` within `limits` until `stop` completes, then accepts nothing more and waits for
 /// requests in flight. Returns whether all of them ended within 30 s.
-pub(crate) async fn serve<A: Answerer>(
-    doors: Vec<Door>,
+pub(crate) async fn serve<A: RequestAnswerer>(
+    doors: Vec<BoundSocket>,
     answerer: Arc<A>,
-    limits: Limits,
+    limits: ListenerLimits,
     log: Arc<dyn Log>,
     stop: impl Future<Output = ()>,
 ) -> bool {
-    let Limits { config, connections } = limits;
+    let ListenerLimits { config, connections } = limits;
     let (work, mut ended) = mpsc::channel(1);
     let slots = ConnectionSlots::new(connections, config.connections_per_address);
     let frontend = Arc::new(HttpFrontend::new(answerer, config, work));
@@ -190,18 +190,18 @@ pub(crate) async fn serve<A: Answerer>(
             accepting.spawn(async move { match following.await {} });
         }
         let (slots, log) = (Arc::clone(&slots), Arc::clone(&log));
-        let acceptor = Acceptor { door, slots, frontend: Arc::clone(&frontend), log };
+        let acceptor = AcceptLoop { door, slots, frontend: Arc::clone(&frontend), log };
         accepting.spawn(acceptor.accept_all());
     }
     stop.await;
     accepting.shutdown().await;
     slots.drain();
     drop(frontend);
-    tokio::time::timeout(GRACE, ended.recv()).await.is_ok()
+    tokio::time::timeout(STOP_TIMEOUT, ended.recv()).await.is_ok()
 }
 
 /// The limits of a listener.
-pub(crate) struct Limits {
+pub(crate) struct ListenerLimits {
     /// The listener's configuration.
     pub(crate) config: ListenerConfig,
     /// Maximum number of simultaneous connections.
@@ -209,14 +209,14 @@ pub(crate) struct Limits {
 }
 
 /// The accept loop of a socket.
-struct Acceptor<A> {
-    door: Door,
+struct AcceptLoop<A> {
+    door: BoundSocket,
     slots: Arc<ConnectionSlots>,
     frontend: Arc<HttpFrontend<A>>,
     log: Arc<dyn Log>,
 }
 
-impl<A: Answerer> Acceptor<A> {
+impl<A: RequestAnswerer> AcceptLoop<A> {
     /// Accepts connections without end and serves each in its own task.
     async fn accept_all(self) {
         loop {
@@ -226,13 +226,13 @@ impl<A: Answerer> Acceptor<A> {
     }
 
     /// Waits for the next connection that gets a slot.
-    async fn next(&self) -> (Stream, Peer) {
+    async fn next(&self) -> (AcceptedStream, ConnectionPeer) {
         loop {
             match self.door.accept().await {
                 Ok((stream, origin)) => {
                     let (address, is_proxy) = (origin.address().ip(), self.frontend.trusts(origin));
                     if let Some(slot) = self.slots.take(address, is_proxy).await {
-                        return (stream, Peer { origin, slot: Arc::new(slot) });
+                        return (stream, ConnectionPeer { origin, slot: Arc::new(slot) });
                     }
                 }
                 Err(error) => {

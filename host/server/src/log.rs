@@ -15,9 +15,9 @@ const _: () = assert!(tracing::level_filters::STATIC_MAX_LEVEL.into_level().is_n
 
 /// A log that writes each line to standard error with a single write.
 #[derive(Clone, Copy, Debug)]
-pub struct Stderr;
+pub struct StderrLog;
 
-impl Log for Stderr {
+impl Log for StderrLog {
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
         let line = logfmt(level, event, pairs);
         // If standard error is closed, there is no reader left.
@@ -25,14 +25,14 @@ impl Log for Stderr {
     }
 }
 
-/// A log like [`Stderr`] without `info` lines, for commands that print a result.
+/// A log like [`StderrLog`] without `info` lines, for commands that print a result.
 #[derive(Clone, Copy, Debug)]
-pub struct Quiet;
+pub struct QuietLog;
 
-impl Log for Quiet {
+impl Log for QuietLog {
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
         if level != "info" {
-            Stderr.line(level, event, pairs);
+            StderrLog.line(level, event, pairs);
         }
     }
 }
@@ -88,16 +88,16 @@ pub(crate) mod testing {
 
     /// A log that stores the events of its lines.
     #[derive(Default)]
-    pub(crate) struct Lines(Mutex<Vec<String>>);
+    pub(crate) struct RecordingLog(Mutex<Vec<String>>);
 
-    impl Lines {
+    impl RecordingLog {
         /// Returns the events in order.
         pub(crate) fn events(&self) -> Vec<String> {
             self.0.lock().unwrap().clone()
         }
     }
 
-    impl Log for Lines {
+    impl Log for RecordingLog {
         fn line(&self, _: &str, event: &str, _: &[(&str, String)]) {
             self.0.lock().unwrap().push(event.to_owned());
         }

@@ -1,16 +1,16 @@
 //! The `bulkhead` program: `server` runs a server, every other command is a client.
 
 use bulkhead_access::log::Log;
-use bulkhead_cli::keyboard::{self, Hide};
-use bulkhead_core::Official;
+use bulkhead_cli::keyboard::{self, HideInput};
+use bulkhead_core::OfficialComponent;
 use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
-use bulkhead_server::log::{Quiet, Stderr, report_panics};
-use bulkhead_server::options::{self, Action, Mode, USAGE};
-use bulkhead_server::process::Process;
+use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
+use bulkhead_server::options::{self, ServerAction, ServerMode, USAGE};
+use bulkhead_server::process::ServerProcess;
 use bulkhead_server::production;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -26,9 +26,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The official components, as wasm and as code compiled when the binary was built.
 /// `plugins/official.txt` lists them.
 #[cfg(official_components)]
-const OFFICIALS: &[Official] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
+const OFFICIALS: &[OfficialComponent] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
 #[cfg(not(official_components))]
-const OFFICIALS: &[Official] = &[];
+const OFFICIALS: &[OfficialComponent] = &[];
 
 pub(crate) fn main() -> ExitCode {
     let mut args = std::env::args_os();
@@ -38,7 +38,7 @@ pub(crate) fn main() -> ExitCode {
         [first, rest @ ..] if first == "server" => {
             run_server(&program.to_string_lossy(), rest.iter().cloned())
         }
-        [only] if only == compile::WORD => compile_worker::run(),
+        [only] if only == compile::COMPILE_SUBCOMMAND => compile_worker::run(),
         [first, second, rest @ ..] if first == "plugin" && second == "inspect" => {
             run_inspect(rest.iter().cloned())
         }
@@ -48,14 +48,14 @@ pub(crate) fn main() -> ExitCode {
 
 fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match inspect::parse(args) {
-        Ok(inspect::Action::Help) => {
+        Ok(inspect::InspectAction::Help) => {
             io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string())
         }
-        Ok(inspect::Action::Inspect(asked)) => {
-            let process = Process {
+        Ok(inspect::InspectAction::Inspect(asked)) => {
+            let process = ServerProcess {
                 program: String::new(),
                 officials: OFFICIALS.into(),
-                log: Arc::new(Quiet),
+                log: Arc::new(QuietLog),
             };
             build_runtime().and_then(|runtime| {
                 runtime.block_on(inspect::run(&asked, process, &mut io::stdout()))
@@ -81,7 +81,7 @@ fn build_runtime() -> Result<tokio::runtime::Runtime, String> {
 fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let starting = "starting the server";
     match options::parse(args, &|name| std::env::var_os(name)) {
-        Ok(Action::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
+        Ok(ServerAction::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => report_failure(
                 1,
@@ -89,11 +89,11 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
                 &format!("standard output cannot be written: {error}"),
             ),
         },
-        Ok(Action::Check(file)) => match production::check(&file, &mut io::stdout()) {
+        Ok(ServerAction::Check(file)) => match production::check(&file, &mut io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, "checking the configuration", &message),
         },
-        Ok(Action::Serve(mode)) => match serve(program, mode) {
+        Ok(ServerAction::Serve(mode)) => match serve(program, mode) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, starting, &message),
         },
@@ -101,20 +101,20 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn serve(program: &str, mode: Mode) -> Result<(), String> {
+fn serve(program: &str, mode: ServerMode) -> Result<(), String> {
     restart_without_database_settings()?;
     // Without a page map, calls are slower but work.
     let _is_there = open_page_map();
     harden()?;
-    let log: Arc<dyn Log> = Arc::new(Stderr);
+    let log: Arc<dyn Log> = Arc::new(StderrLog);
     report_panics(Arc::clone(&log));
-    let process = Process { program: program.to_owned(), officials: OFFICIALS.into(), log };
+    let process = ServerProcess { program: program.to_owned(), officials: OFFICIALS.into(), log };
     let runtime = build_runtime()?;
     let out = &mut io::stdout();
     runtime.block_on(async {
         match mode {
-            Mode::Dev(options) => dev::run(options, process, out).await,
-            Mode::Production(source) => production::run(source, process, out).await,
+            ServerMode::Dev(options) => dev::run(options, process, out).await,
+            ServerMode::Production(source) => production::run(source, process, out).await,
         }
     })
 }
@@ -127,8 +127,8 @@ fn report_failure(code: u8, what: &str, message: &str) -> ExitCode {
 }
 
 fn run_client(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let hide: Hide<'_> = &keyboard::hide;
-    let mut io = bulkhead_cli::Io {
+    let hide: HideInput<'_> = &keyboard::hide;
+    let mut io = bulkhead_cli::CommandIo {
         stdin: &mut io::stdin().lock(),
         stdout: &mut io::stdout(),
         stderr: &mut io::stderr(),

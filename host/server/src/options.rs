@@ -63,18 +63,18 @@ const DATA: &str = "./bulkhead-data";
 
 /// The action that the command line asks for.
 #[derive(Debug)]
-pub enum Action {
+pub enum ServerAction {
     /// Print [`USAGE`].
     Help,
     /// Check this file, report the server that it configures, and end.
     Check(PathBuf),
     /// Run a server.
-    Serve(Mode),
+    Serve(ServerMode),
 }
 
 /// The two kinds of server.
 #[derive(Debug)]
-pub enum Mode {
+pub enum ServerMode {
     /// A server for trial use that opens itself at start.
     Dev(DevOptions),
     /// A server that stays sealed until its operators unseal it.
@@ -140,19 +140,22 @@ pub struct ProductionOptions {
 }
 
 /// A lookup of an environment variable.
-type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Parses the arguments after `server`; `env` looks up an environment variable.
 ///
 /// # Errors
 /// A message for standard error; the process then exits with code 2.
-pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Action, String> {
+pub fn parse(
+    args: impl Iterator<Item = OsString>,
+    env: EnvironmentLookup<'_>,
+) -> Result<ServerAction, String> {
     use lexopt::Arg::{Long, Short};
-    let mut typed = Arguments::default();
+    let mut typed = ParsedArguments::default();
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Long("help") | Short('h') => return Ok(Action::Help),
+            Long("help") | Short('h') => return Ok(ServerAction::Help),
             Long("dev") => typed.dev = true,
             Long("dev-root-token-id") => typed.token = Some(text_value(&mut parser)?),
             Long("dev-listen-address") => typed.dev_listen = Some(text_value(&mut parser)?),
@@ -195,7 +198,7 @@ fn path_value(parser: &mut lexopt::Parser, option: &str, meant: &str) -> Result<
 
 /// The parsed arguments, before the check that they fit together.
 #[derive(Default)]
-struct Arguments {
+struct ParsedArguments {
     dev: bool,
     token: Option<String>,
     dev_listen: Option<String>,
@@ -209,10 +212,12 @@ struct Arguments {
     names: Vec<String>,
 }
 
-impl Arguments {
-    fn into_action(self, env: Env<'_>) -> Result<Action, String> {
+impl ParsedArguments {
+    fn into_action(self, env: EnvironmentLookup<'_>) -> Result<ServerAction, String> {
         if self.dev {
-            return self.dev_options(env).map(|options| Action::Serve(Mode::Dev(options)));
+            return self
+                .dev_options(env)
+                .map(|options| ServerAction::Serve(ServerMode::Dev(options)));
         }
         self.refuse_dev_options()?;
         match (&self.config, self.check) {
@@ -221,18 +226,18 @@ impl Arguments {
             }
             // The environment of this shell may differ from that of the server that will use the
             // file.
-            (Some(_), true) => self.config_file(&|_| None).map(Action::Check),
+            (Some(_), true) => self.config_file(&|_| None).map(ServerAction::Check),
             (Some(_), false) => self
                 .config_file(env)
-                .map(|file| Action::Serve(Mode::Production(ConfigSource::File(file)))),
-            (None, false) => self
-                .production_options(env)
-                .map(|options| Action::Serve(Mode::Production(ConfigSource::Options(options)))),
+                .map(|file| ServerAction::Serve(ServerMode::Production(ConfigSource::File(file)))),
+            (None, false) => self.production_options(env).map(|options| {
+                ServerAction::Serve(ServerMode::Production(ConfigSource::Options(options)))
+            }),
         }
     }
 
     /// Builds the dev settings. Missing options come from the environment, `BULKHEAD_` names first.
-    fn dev_options(self, env: Env<'_>) -> Result<DevOptions, String> {
+    fn dev_options(self, env: EnvironmentLookup<'_>) -> Result<DevOptions, String> {
         if self.listen.is_some() {
             return Err("--listen-address is for a server without --dev; \
                         with --dev write --dev-listen-address"
@@ -304,7 +309,7 @@ impl Arguments {
     }
 
     /// Returns the configuration file if no other option or variable sets a value of that file.
-    fn config_file(self, env: Env<'_>) -> Result<PathBuf, String> {
+    fn config_file(self, env: EnvironmentLookup<'_>) -> Result<PathBuf, String> {
         if self.tls_disable {
             return Err("--tls-disable is not read beside --config; \
                         write listener \"tcp\" { tls_disable = true } into the file"
@@ -331,7 +336,7 @@ impl Arguments {
         self.config.ok_or_else(|| "--config names no file".to_owned())
     }
 
-    fn production_options(self, env: Env<'_>) -> Result<ProductionOptions, String> {
+    fn production_options(self, env: EnvironmentLookup<'_>) -> Result<ProductionOptions, String> {
         let listen = typed_or_set(self.listen, env, &[LISTEN_VARIABLE.to_owned()])?;
         let set = || env(DATA_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(ProductionOptions {
@@ -346,7 +351,7 @@ impl Arguments {
 /// not UTF-8 is refused: if skipped, the setting would appear to have worked.
 fn typed_or_set(
     typed: Option<String>,
-    env: Env<'_>,
+    env: EnvironmentLookup<'_>,
     names: &[String],
 ) -> Result<Option<String>, String> {
     if typed.is_some() {

@@ -1,13 +1,13 @@
 //! The server process in both modes: start, signals and end.
 
 use crate::config::{Config, ListenerConfig};
-use crate::connection_slots::{MOST, MOST_THAT_WAIT};
+use crate::connection_slots::{MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS};
 use crate::hardening::raise_descriptor_limit;
-use crate::listener::{self, Door, Limits};
-use crate::tls::Tls;
+use crate::listener::{self, BoundSocket, ListenerLimits};
+use crate::tls::ListenerTls;
 use bulkhead_access::log::{Log, cause};
-use bulkhead_core::{Official, Service, Settings};
-use bulkhead_sandbox::Outbound;
+use bulkhead_core::{OfficialComponent, Service, ServiceSettings};
+use bulkhead_sandbox::OutboundNetwork;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// The parts of the process that exist before its configuration is known.
-pub struct Process {
+pub struct ServerProcess {
     /// The command that the user typed, for the suggested commands.
     pub program: String,
     /// The components built into the binary.
-    pub officials: Vec<Official>,
+    pub officials: Vec<OfficialComponent>,
     /// Destination of the log lines.
     pub log: Arc<dyn Log>,
 }
 
 /// A started service with bound listeners that do not accept yet. Early clients wait in the
 /// system's accept queue.
-pub(crate) struct Server {
+pub(crate) struct StartedServer {
     service: Arc<Service>,
     config: Config,
-    doors: Vec<Door>,
+    doors: Vec<BoundSocket>,
     /// The scheduler's own listener, if any.
-    scheduler: Option<(ListenerConfig, Vec<Door>)>,
-    signals: Signals,
+    scheduler: Option<(ListenerConfig, Vec<BoundSocket>)>,
+    signals: ServerSignals,
     log: Arc<dyn Log>,
 }
 
-impl Server {
+impl StartedServer {
     /// Installs the signal handlers, binds the addresses and opens the data directory, in this
     /// order: the steps that are cheapest to undo come first. `elsewhere` tells the operator how to
     /// choose another address, for the error message.
@@ -44,21 +44,25 @@ impl Server {
     /// # Errors
     /// The step that failed and its remedy.
     pub(crate) async fn start(
-        process: Process,
+        process: ServerProcess,
         config: Config,
         elsewhere: &str,
     ) -> Result<Self, String> {
-        let Process { officials, log, .. } = process;
-        let signals =
-            Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
+        let ServerProcess { officials, log, .. } = process;
+        let signals = ServerSignals::catch()
+            .map_err(|error| format!("signals cannot be received: {error}"))?;
         let outbound = config.outbound.load(&|name| std::env::var_os(name))?;
-        let doors = Door::open_all(&config.listener, elsewhere, &log).await?;
+        let doors = BoundSocket::open_all(&config.listener, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, &log).await?;
         let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
-        let settings = Settings {
-            own_addresses: doors.iter().chain(of_scheduler).filter_map(Door::address).collect(),
+        let settings = ServiceSettings {
+            own_addresses: doors
+                .iter()
+                .chain(of_scheduler)
+                .filter_map(BoundSocket::address)
+                .collect(),
             outbound,
-            own_url: doors.iter().find_map(Door::dialled_url).unwrap_or_default(),
+            own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, &log)
         };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
@@ -77,12 +81,12 @@ impl Server {
 
     /// Returns the URLs of the listener, with the bound port.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.doors.iter().map(Door::url).collect()
+        self.doors.iter().map(BoundSocket::url).collect()
     }
 
     /// Returns the URLs of the scheduler's own listener.
     pub(crate) fn scheduler_urls(&self) -> Vec<String> {
-        self.scheduler.iter().flat_map(|(_, doors)| doors).map(Door::url).collect()
+        self.scheduler.iter().flat_map(|(_, doors)| doors).map(BoundSocket::url).collect()
     }
 
     /// Serves until SIGTERM or SIGINT if `prepared` is `Ok`. Stops the service in either case.
@@ -96,7 +100,7 @@ impl Server {
             return prepared;
         }
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
-        let tls = every_door.filter_map(Door::tls).cloned().collect();
+        let tls = every_door.filter_map(BoundSocket::tls).cloned().collect();
         let listeners = 1 + u64::from(scheduler.is_some());
         let descriptors = raise_descriptor_limit() / listeners;
         let (stopping, stopped) = watch::channel(false);
@@ -106,9 +110,10 @@ impl Server {
             async move { _ = stopped.wait_for(|stopped| *stopped).await }
         };
         let serve = |doors, config: ListenerConfig| {
-            let most = if config.own_mount.is_some() { MOST_THAT_WAIT } else { MOST };
+            let most =
+                if config.own_mount.is_some() { MAX_WAITING_CONNECTIONS } else { MAX_CONNECTIONS };
             let connections = listener::connection_limit(descriptors, most, &log);
-            let limits = Limits { config, connections };
+            let limits = ListenerLimits { config, connections };
             listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop())
         };
         let of_scheduler = async {
@@ -137,11 +142,11 @@ impl Server {
 async fn open_scheduler(
     config: &Config,
     log: &Arc<dyn Log>,
-) -> Result<Option<(ListenerConfig, Vec<Door>)>, String> {
+) -> Result<Option<(ListenerConfig, Vec<BoundSocket>)>, String> {
     let Some(listener) = &config.scheduler else { return Ok(None) };
     let elsewhere = "in listener \"scheduler\" { address = \"HOST:PORT\" }, or with \
                      --dev-scheduler-listen-address HOST:PORT";
-    match Door::open_all(listener, elsewhere, log).await {
+    match BoundSocket::open_all(listener, elsewhere, log).await {
         Ok(doors) => Ok(Some((listener.clone(), doors))),
         Err(_) if config.scheduler_is_optional => {
             let pairs = [
@@ -165,10 +170,10 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
 /// which are known only after the bind and after the files are read.
 pub(crate) fn service_settings(
     config: &Config,
-    officials: Vec<Official>,
+    officials: Vec<OfficialComponent>,
     log: &Arc<dyn Log>,
-) -> Settings {
-    Settings {
+) -> ServiceSettings {
+    ServiceSettings {
         directory: config.data.clone(),
         officials,
         // Always the running binary, even if another file has replaced it on disk.
@@ -184,8 +189,8 @@ pub(crate) fn service_settings(
         api_address: config.api_address.clone(),
         own_url: String::new(),
         own_addresses: Vec::new(),
-        surroundings: config.surroundings.clone(),
-        outbound: Outbound::default(),
+        ambient: config.ambient.clone(),
+        outbound: OutboundNetwork::default(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
     }
@@ -193,13 +198,13 @@ pub(crate) fn service_settings(
 
 /// The server's signals. They are caught from the start, so that an early signal still closes the
 /// data and, in dev mode, removes them.
-struct Signals {
+struct ServerSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-impl Signals {
+impl ServerSignals {
     fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -209,7 +214,12 @@ impl Signals {
     }
 
     /// Waits for SIGTERM or SIGINT, even while a reopened audit device hangs.
-    async fn until_stopped(self, service: &Service, tls: Vec<Arc<Tls>>, log: &Arc<dyn Log>) {
+    async fn until_stopped(
+        self,
+        service: &Service,
+        tls: Vec<Arc<ListenerTls>>,
+        log: &Arc<dyn Log>,
+    ) {
         let Self { mut terminate, mut interrupt, hangup } = self;
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
@@ -226,7 +236,7 @@ impl Signals {
 async fn renew_at_each(
     mut hangup: Signal,
     service: &Service,
-    tls: Vec<Arc<Tls>>,
+    tls: Vec<Arc<ListenerTls>>,
     log: &Arc<dyn Log>,
 ) -> Infallible {
     while hangup.recv().await.is_some() {

@@ -3,9 +3,9 @@
 //! The server holds no key at its start: operators unseal it through the API, and the keys are in
 //! no file, option or environment variable of the process.
 
-use crate::config::{Config, Transport};
+use crate::config::{Config, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
-use crate::process::{self, Process, Server};
+use crate::process::{self, ServerProcess, StartedServer};
 use crate::tls;
 use bulkhead_wire::failure::Failure;
 use std::io::{self, Write};
@@ -20,20 +20,20 @@ use std::sync::Arc;
 /// The reason why the server did not start, for standard error.
 pub async fn run(
     source: ConfigSource,
-    process: Process,
+    process: ServerProcess,
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let program = process.program.clone();
     let log = Arc::clone(&process.log);
     let (config, elsewhere) = load_config(source)?;
-    let server = Server::start(process, config, &elsewhere).await?;
+    let server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-beside-its-data", &[("file", file.display().to_string())]);
     }
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
             let urls = server.urls();
-            let sealed = Sealed {
+            let sealed = ProductionAnnouncement {
                 program: &program,
                 urls: &urls,
                 scheduler_urls: &server.scheduler_urls(),
@@ -55,7 +55,7 @@ pub async fn run(
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
     for listener in [Some(&config.listener), config.scheduler.as_ref()].into_iter().flatten() {
-        if let Transport::Tls(settings) = &listener.transport {
+        if let ListenerTransport::Tls(settings) = &listener.transport {
             tls::check(settings)?;
         }
     }
@@ -77,7 +77,7 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
         ConfigSource::Options(ProductionOptions { listen, data, tls_disable }) => {
             let mut config = Config::at(&listen, &data);
             if tls_disable {
-                config.listener.transport = Transport::Plain;
+                config.listener.transport = ListenerTransport::Plain;
             }
             Ok((config, "with --listen-address HOST:PORT".to_owned()))
         }
@@ -90,7 +90,7 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
 }
 
 /// The start message for the operator.
-struct Sealed<'a> {
+struct ProductionAnnouncement<'a> {
     program: &'a str,
     urls: &'a [String],
     scheduler_urls: &'a [String],
@@ -98,7 +98,7 @@ struct Sealed<'a> {
     initialized: bool,
 }
 
-impl Sealed<'_> {
+impl ProductionAnnouncement<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, urls, scheduler_urls, config, initialized } = self;
         let (state, next) = if *initialized {
@@ -143,9 +143,9 @@ mod tests {
         let urls = ["http://127.0.0.1:4321".to_owned()];
         let mut config = Config::at("127.0.0.1:0", Path::new("./d"));
         if initialized {
-            config.audit = AuditSettings::within(Path::new("/var/log"));
+            config.audit = AuditSettings::for_dev_mode(Path::new("/var/log"));
         }
-        let sealed = Sealed {
+        let sealed = ProductionAnnouncement {
             program: "bulkhead",
             urls: &urls,
             scheduler_urls: &[],

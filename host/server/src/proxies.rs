@@ -21,7 +21,7 @@ const CHAIN_MAX: usize = 32;
 
 /// The origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConnectionOrigin {
     /// A network address.
     Network(SocketAddr),
     /// A Unix socket. Its clients are on this machine and have no address. A trusted 127.0.0.1 does
@@ -33,20 +33,20 @@ pub enum Origin {
 }
 
 /// Address used for the clients of a Unix socket.
-const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const UNIX_CLIENT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-impl Origin {
+impl ConnectionOrigin {
     /// Returns the address used for this origin.
     #[must_use]
     pub fn address(self) -> SocketAddr {
         match self {
             Self::Network(address) => address,
-            Self::Unix { .. } => HERE,
+            Self::Unix { .. } => UNIX_CLIENT_ADDRESS,
         }
     }
 }
 
-impl From<SocketAddr> for Origin {
+impl From<SocketAddr> for ConnectionOrigin {
     fn from(address: SocketAddr) -> Self {
         Self::Network(address)
     }
@@ -79,7 +79,7 @@ impl TrustedProxies {
     /// 400 if a trusted proxy sends a header from which the client cannot be determined.
     pub fn client(
         &self,
-        peer: impl Into<Origin>,
+        peer: impl Into<ConnectionOrigin>,
         headers: &HeaderMap,
     ) -> Result<SocketAddr, Failure> {
         let peer = peer.into();
@@ -110,10 +110,10 @@ impl TrustedProxies {
 
     /// Returns whether the peer of a connection is a trusted proxy.
     #[must_use]
-    pub fn is_proxy(&self, peer: Origin) -> bool {
+    pub fn is_proxy(&self, peer: ConnectionOrigin) -> bool {
         match peer {
-            Origin::Network(address) => self.trusts(address.ip()),
-            Origin::Unix { is_proxy } => is_proxy,
+            ConnectionOrigin::Network(address) => self.trusts(address.ip()),
+            ConnectionOrigin::Unix { is_proxy } => is_proxy,
         }
     }
 

@@ -9,13 +9,13 @@ use crate::body;
 use crate::compression;
 use crate::config::ListenerConfig;
 use crate::headers;
-use crate::http::{Answerer, Arrival, HttpFrontend, Reply};
+use crate::http::{HttpFrontend, HttpReply, RequestAnswerer, RequestArrival};
 use crate::target;
 use bulkhead_access::random;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
-use bulkhead_wire::response::Content;
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
+use bulkhead_wire::response::ResponseBytes;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, HeaderName, HeaderValue, TRANSFER_ENCODING, VARY,
@@ -23,10 +23,10 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 
-impl<A: Answerer> HttpFrontend<A> {
+impl<A: RequestAnswerer> HttpFrontend<A> {
     /// Returns the plain HTTP place of a request, if any. On a mount's own listener every request
     /// has a place.
-    pub(crate) fn raw_place(&self, head: &Parts) -> Option<RawPlace> {
+    pub(crate) fn raw_place(&self, head: &Parts) -> Option<RawBasePath> {
         match &self.own_mount {
             Some(mount) => Some(self.answerer.own_raw_place(mount)),
             None => {
@@ -45,9 +45,9 @@ impl<A: Answerer> HttpFrontend<A> {
         &self,
         head: &Parts,
         body: B,
-        arrival: Arrival,
-        place: RawPlace,
-    ) -> Reply
+        arrival: RequestArrival,
+        place: RawBasePath,
+    ) -> HttpReply
     where
         B: Body<Data = Bytes>,
     {
@@ -78,8 +78,8 @@ impl<A: Answerer> HttpFrontend<A> {
         &self,
         head: &Parts,
         body: B,
-        arrival: Arrival,
-        place: RawPlace,
+        arrival: RequestArrival,
+        place: RawBasePath,
     ) -> Result<(RawRequest, impl Send), Failure>
     where
         B: Body<Data = Bytes>,
@@ -118,12 +118,12 @@ impl<A: Answerer> HttpFrontend<A> {
 }
 
 /// Converts an answer into HTTP, compressed if the client accepts compression.
-fn into_reply(head: &Parts, response: RawResponse, client: Client) -> Reply {
+fn into_reply(head: &Parts, response: RawResponse, client: Client) -> HttpReply {
     let RawResponse { status, headers, body } = response;
-    let coding = compression::asked(&head.headers).filter(|_| !body.is_empty());
+    let coding = compression::requested_coding(&head.headers).filter(|_| !body.is_empty());
     let content = match coding {
-        Some(coding) => Content::Own(coding.compress(&body)),
-        None => Content::Shared(body),
+        Some(coding) => ResponseBytes::Own(coding.compress(&body)),
+        None => ResponseBytes::Shared(body),
     };
     let body = UnsentBody::new(content, client);
     let mut reply = hyper::Response::new(body);

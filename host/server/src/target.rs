@@ -5,7 +5,7 @@
 //! control characters).
 
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::canonical_path;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
@@ -21,7 +21,7 @@ const HELP: &str = "sys/internal/help/";
 
 /// The verb and path of the request line, without the query.
 #[derive(Debug, PartialEq)]
-pub struct Target {
+pub struct RequestTarget {
     /// The verb, unless the query [changes](query) it.
     pub verb: Verb,
     /// Canonical path: decoded, without `/v1/`, without slashes at the ends.
@@ -34,7 +34,7 @@ pub struct Target {
 /// # Errors
 /// 404 outside `/v1/`; 400 for an invalid path, or for a write to a path that ends in `/`; 405 for
 /// an unknown verb.
-pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, Failure> {
+pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<RequestTarget, Failure> {
     let raw =
         path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
     let is_help = asks_for_help(method, query.unwrap_or_default());
@@ -45,7 +45,7 @@ pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, 
         ));
     }
     let path = canonical_path(&decode_path(raw)?).map_err(Failure::invalid)?;
-    Ok(Target { verb, path: if is_help { format!("{HELP}{path}") } else { path } })
+    Ok(RequestTarget { verb, path: if is_help { format!("{HELP}{path}") } else { path } })
 }
 
 /// Reports whether a request asks for the description of its path: by the method `HELP`, or by GET
@@ -81,14 +81,14 @@ fn verb_of(method: &Method) -> Result<Verb, Failure> {
         "DELETE" => Ok(Verb::Delete),
         "LIST" => Ok(Verb::List),
         // The message does not repeat the method, which may be up to 8 KiB of the caller's choice.
-        _ => {
-            Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST"))
-        }
+        _ => Err(unsupported_failure(
+            "this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST",
+        )),
     }
 }
 
-fn unsupported(why: &str) -> Failure {
-    Failure::new(Kind::UnsupportedOperation, format!("unsupported operation: {why}"))
+fn unsupported_failure(why: &str) -> Failure {
+    Failure::new(FailureKind::UnsupportedOperation, format!("unsupported operation: {why}"))
 }
 
 fn decode_path(raw: &str) -> Result<String, Failure> {
@@ -161,10 +161,12 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
 fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let (list, help) = (take_flag(fields, "list")?, take_flag(fields, "help")?);
     if take_flag(fields, "scan")? {
-        return Err(unsupported("\"scan\" is not served by this version; leave the parameter out"));
+        return Err(unsupported_failure(
+            "\"scan\" is not served by this version; leave the parameter out",
+        ));
     }
     if help && verb == Verb::Delete {
-        return Err(unsupported("a delete has no \"help\"; send GET with help=true"));
+        return Err(unsupported_failure("a delete has no \"help\"; send GET with help=true"));
     }
     Ok(if verb == Verb::Read && list && !help { Verb::List } else { verb })
 }
@@ -196,23 +198,23 @@ mod tests {
 
     /// A parsed request line.
     #[derive(Debug, PartialEq)]
-    struct Line {
+    struct RequestLine {
         verb: Verb,
         path: String,
         fields: Map<String, Value>,
     }
 
-    fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<Line, Failure> {
-        let Target { verb, path } = read(method, path, asked)?;
+    fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<RequestLine, Failure> {
+        let RequestTarget { verb, path } = read(method, path, asked)?;
         let (verb, fields) = query(verb, asked)?;
-        Ok(Line { verb, path, fields })
+        Ok(RequestLine { verb, path, fields })
     }
 
-    fn get(path: &str, query: &str) -> Result<Line, Failure> {
+    fn get(path: &str, query: &str) -> Result<RequestLine, Failure> {
         line(&Method::GET, path, Some(query))
     }
 
-    fn status(result: Result<Line, Failure>) -> u16 {
+    fn status(result: Result<RequestLine, Failure>) -> u16 {
         result.unwrap_err().kind.status()
     }
 
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(verb("LIST"), Ok(Verb::List));
         for unknown in ["OPTIONS", "TRACE", "SCAN", "get"] {
             let failure = verb(unknown).unwrap_err();
-            assert_eq!(failure.kind, Kind::UnsupportedOperation, "{unknown}");
+            assert_eq!(failure.kind, FailureKind::UnsupportedOperation, "{unknown}");
             assert!(failure.message.contains("unsupported operation"));
         }
     }
@@ -239,7 +241,11 @@ mod tests {
     fn only_v1_is_api_and_the_rest_is_an_empty_404() {
         for path in ["/", "/v1", "/v1/", "/v2/sys/health", "/ui", "*", "/V1/sys/health", "/v1x/y"] {
             let failure = get(path, "").unwrap_err();
-            assert_eq!((failure.kind, failure.message.as_str()), (Kind::NotFound, ""), "{path}");
+            assert_eq!(
+                (failure.kind, failure.message.as_str()),
+                (FailureKind::NotFound, ""),
+                "{path}"
+            );
         }
     }
 
@@ -323,7 +329,7 @@ mod tests {
         assert!(get("/v1/a", &many(PARAMETERS_MAX)).is_ok());
         for query in [many(PARAMETERS_MAX + 1), many(32_000)] {
             let failure = get("/v1/a", &query).unwrap_err();
-            assert_eq!(failure.kind, Kind::InvalidRequest);
+            assert_eq!(failure.kind, FailureKind::InvalidRequest);
             assert!(failure.message.contains("the most is 1000"), "{}", failure.message);
         }
     }

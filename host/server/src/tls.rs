@@ -13,10 +13,10 @@ mod renewal;
 mod settings;
 
 pub(crate) use chain::machine_time;
-pub(crate) use renewal::Tls;
-pub(crate) use settings::{ClientCertificates, TlsSettings, TlsVersion, known_suites, suite};
+pub(crate) use renewal::ListenerTls;
+pub(crate) use settings::{ClientCertificates, TlsSettings, TlsVersion, find_suite, known_suites};
 
-use chain::Chain;
+use chain::CertificateChain;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs;
@@ -46,7 +46,7 @@ pub(crate) fn check(settings: &TlsSettings) -> Result<(), String> {
 /// # Errors
 /// The first unusable file, the reason and the remedy.
 fn server_config(settings: &TlsSettings) -> Result<(ServerConfig, String), String> {
-    let chain = Chain::read(settings)?;
+    let chain = CertificateChain::read(settings)?;
     let provider = Arc::new(provider(settings));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&settings.protocol_versions())
@@ -60,11 +60,11 @@ fn server_config(settings: &TlsSettings) -> Result<(ServerConfig, String), Strin
             builder.with_client_cert_verifier(verifier(file, &provider, true)?)
         }
     };
-    let ends = chain.ends();
-    let Chain { certificates, key } = chain;
+    let ends = chain.earliest_end();
+    let CertificateChain { certificates, key } = chain;
     let mut config = builder
         .with_single_cert(certificates, key)
-        .map_err(|error| chain::unfit(settings, &error))?;
+        .map_err(|error| chain::unusable_message(settings, &error))?;
     config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
     // Session tickets need no memory in the server. Each renewal makes a new ticket key, so that no
     // session outlives the certificates under which it was made.

@@ -19,7 +19,7 @@
 #[path = "../../benches/figures.rs"]
 mod figures;
 
-use bulkhead_store::{Address, Flushing, Index, Options, SealKey, Space, Store};
+use bulkhead_store::{Address, FlushPolicy, IndexColumns, SealKey, Space, Store, StoreOptions};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -69,8 +69,8 @@ fn main() {
 }
 
 async fn measure(directory: &Path) -> Figures {
-    let flushed = open(directory.join("flushed"), Flushing::EveryCommit).await;
-    let unflushed = open(directory.join("unflushed"), Flushing::Never).await;
+    let flushed = open(directory.join("flushed"), FlushPolicy::EveryCommit).await;
+    let unflushed = open(directory.join("unflushed"), FlushPolicy::Never).await;
     let mut rates = [Vec::new(), Vec::new()];
     let (mut commits, mut flushes) = (0, 0);
     for round in 0..=ROUNDS {
@@ -100,10 +100,13 @@ async fn measure(directory: &Path) -> Figures {
     }
 }
 
-async fn open(directory: PathBuf, flushing: Flushing) -> Arc<Store> {
-    Store::open(Options { flushing, ..Options::at(directory) }, SealKey::generate().unwrap())
-        .await
-        .unwrap()
+async fn open(directory: PathBuf, flushing: FlushPolicy) -> Arc<Store> {
+    Store::open(
+        StoreOptions { flushing, ..StoreOptions::at(directory) },
+        SealKey::generate().unwrap(),
+    )
+    .await
+    .unwrap()
 }
 
 /// Commits a second of all clients together, each a new record.
@@ -127,7 +130,7 @@ async fn commit(store: &Arc<Store>, name: &str) {
     let address = Address::new(Space::Data, store.keyed_hash("bench", name.as_bytes()));
     let mut unit = store.begin();
     assert!(unit.get(&address).await.unwrap().is_none());
-    unit.put(address, vec![b'x'; RECORD], Index::default());
+    unit.put(address, vec![b'x'; RECORD], IndexColumns::default());
     unit.commit().await.unwrap();
 }
 
@@ -154,7 +157,8 @@ async fn largest(store: &Arc<Store>) -> Duration {
     let listed = |row: usize| Address::new(Space::Data, format!("listed/{row:05}"));
     for first in (0..LISTED).step_by(1_000) {
         let mut unit = store.begin();
-        (first..first + 1_000).for_each(|row| unit.put(listed(row), vec![], Index::default()));
+        (first..first + 1_000)
+            .for_each(|row| unit.put(listed(row), vec![], IndexColumns::default()));
         unit.commit().await.unwrap();
     }
     let mut times = Vec::new();
@@ -164,7 +168,7 @@ async fn largest(store: &Arc<Store>) -> Duration {
         assert_eq!(names.len(), LISTED);
         for row in 0..WRITTEN {
             let address = Address::new(Space::Data, format!("written/{row:05}"));
-            unit.put(address, vec![b'x'; WRITTEN_BYTES], Index::default());
+            unit.put(address, vec![b'x'; WRITTEN_BYTES], IndexColumns::default());
         }
         let began = Instant::now();
         unit.commit().await.unwrap();

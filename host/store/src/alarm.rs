@@ -8,31 +8,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// An alarm for a single worker.
-pub struct Alarm {
+pub struct WorkerAlarm {
     at: AtomicU64,
     rung: Notify,
 }
 
-impl Default for Alarm {
+impl Default for WorkerAlarm {
     fn default() -> Self {
         Self { at: AtomicU64::new(u64::MAX), rung: Notify::new() }
     }
 }
 
-impl Alarm {
-    /// Makes every commit of a due record ring, until [`Alarm::set`]. The worker calls this before
-    /// looking for due records, so that nothing is missed between the look and the sleep.
+impl WorkerAlarm {
+    /// Makes every commit of a due record ring, until [`WorkerAlarm::set`]. The worker calls this
+    /// before looking for due records, so that nothing is missed between the look and the sleep.
     pub fn listen(&self) {
-        self.set(u64::MAX);
+        self.ring_before(u64::MAX);
     }
 
     /// Makes only commits of records due before `moment` (store time, milliseconds) ring.
-    pub fn set(&self, moment: u64) {
+    pub fn ring_before(&self, moment: u64) {
         self.at.store(moment, Ordering::SeqCst);
     }
 
     /// Resolves when the alarm rings; at once if the alarm has rung since the last call.
-    pub async fn rung(&self) {
+    pub async fn wait_for_ring(&self) {
         self.rung.notified().await;
     }
 

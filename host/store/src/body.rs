@@ -13,14 +13,14 @@ use zeroize::Zeroizing;
 
 /// The bytes of a record. Cheap to clone.
 #[derive(Clone)]
-pub struct Body(Arc<Shared>);
+pub struct RecordBody(Arc<BodyBytes>);
 
-struct Shared {
+struct BodyBytes {
     bytes: Zeroizing<Vec<u8>>,
     parsed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Body {
+impl RecordBody {
     /// Creates a body of `bytes`.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
@@ -54,13 +54,13 @@ impl Body {
     }
 }
 
-impl From<Zeroizing<Vec<u8>>> for Body {
+impl From<Zeroizing<Vec<u8>>> for RecordBody {
     fn from(bytes: Zeroizing<Vec<u8>>) -> Self {
-        Self(Arc::new(Shared { bytes, parsed: OnceLock::new() }))
+        Self(Arc::new(BodyBytes { bytes, parsed: OnceLock::new() }))
     }
 }
 
-impl Deref for Body {
+impl Deref for RecordBody {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_was_parsed_once_is_not_parsed_again() {
-        let body = Body::new(b"7".to_vec());
+        let body = RecordBody::new(b"7".to_vec());
         let first = body.parsed(number).unwrap();
         let again = body.clone().parsed(|_| Err::<u64, _>("asked again")).unwrap();
         assert!(Arc::ptr_eq(&first, &again));
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn another_type_is_parsed_each_time_and_a_failure_is_not_kept() {
-        let body = Body::new(b"7".to_vec());
+        let body = RecordBody::new(b"7".to_vec());
         body.parsed(number).unwrap();
         assert_eq!(*body.parsed(|bytes| Ok::<_, ()>(bytes.len())).unwrap(), 1);
-        let broken = Body::new(b"x".to_vec());
+        let broken = RecordBody::new(b"x".to_vec());
         broken.parsed(number).unwrap_err();
         broken.parsed(number).unwrap_err();
     }

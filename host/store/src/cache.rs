@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard};
 use bulkhead_wire::sync;
 
 use crate::record::{Address, Record, Space, Stamp};
-use crate::work::Work;
+use crate::work::CommitRequest;
 
 /// Maximum bytes of cached records, including table overhead. Beyond this size the cache is
 /// emptied.
@@ -28,20 +28,24 @@ const MOST_BYTES: usize = 64 << 20;
 const ENTRY_BYTES: usize = 256;
 
 /// A record and the stamp of the row; `None` if there is no record.
-pub(crate) type Found = Option<(Stamp, Record)>;
+pub(crate) type StampedRecord = Option<(Stamp, Record)>;
 
 #[derive(Default)]
-struct Kept {
-    records: HashMap<Address, Found>,
+struct CacheContents {
+    records: HashMap<Address, StampedRecord>,
     bytes: usize,
     commits: u64,
     /// Addresses that the current commit writes. Commits do not overlap.
     being_written: HashSet<Address>,
 }
 
-impl Kept {
+impl CacheContents {
     /// Caches a record. Returns all other records if they had to be evicted for lack of room.
-    fn insert(&mut self, address: &Address, found: Found) -> Option<HashMap<Address, Found>> {
+    fn insert(
+        &mut self,
+        address: &Address,
+        found: StampedRecord,
+    ) -> Option<HashMap<Address, StampedRecord>> {
         self.remove(address);
         let bytes = size(address, &found);
         let outgrown = (self.bytes + bytes > MOST_BYTES).then(|| {
@@ -62,14 +66,14 @@ impl Kept {
 
 /// A cache of the committed state.
 #[derive(Default)]
-pub(crate) struct Cache {
-    kept: Mutex<Kept>,
+pub(crate) struct RecordCache {
+    kept: Mutex<CacheContents>,
 }
 
-impl Cache {
+impl RecordCache {
     /// Returns the cached record of `address`. If there is none, returns the number of commits so
-    /// far, which the caller passes to [`Cache::keep`] together with the record read.
-    pub(crate) fn find(&self, address: &Address) -> Result<Found, u64> {
+    /// far, which the caller passes to [`RecordCache::keep`] together with the record read.
+    pub(crate) fn find(&self, address: &Address) -> Result<StampedRecord, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
@@ -86,9 +90,9 @@ impl Cache {
 
     /// Caches a record that was read, unless there was a commit since `commits` were counted, or
     /// this record is being written.
-    pub(crate) fn keep(&self, commits: u64, address: &Address, found: &Found) {
+    pub(crate) fn keep(&self, commits: u64, address: &Address, found: &StampedRecord) {
         let mut kept = self.lock();
-        if !is_worth_keeping(address, found)
+        if !is_worth_caching(address, found)
             || kept.commits != commits
             || kept.being_written.contains(address)
         {
@@ -112,14 +116,14 @@ impl Cache {
     /// Starts a write, before the commit. Records cached for these addresses stay, and no newer
     /// record is cached until the write ends.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
-        let hot = written.filter(|address| is_hot(address.space)).cloned();
+        let hot = written.filter(|address| is_cacheable(address.space)).cloned();
         self.lock().being_written.extend(hot);
     }
 
     /// Ends a write, even if the commit failed or its outcome is unknown. Evicts everything that
     /// the commit may have written, and caches the records in use of the units that were `stored`,
     /// in order.
-    pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a Work>) {
+    pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a CommitRequest>) {
         let mut outgrown = Vec::new();
         let mut kept = self.lock();
         kept.commits += 1;
@@ -131,7 +135,7 @@ impl Cache {
             work.addresses().for_each(|address| kept.remove(address));
             for (address, stamp, record) in &work.writes.in_use {
                 let found = Some((*stamp, record.clone()));
-                if is_worth_keeping(address, &found) {
+                if is_worth_caching(address, &found) {
                     outgrown.extend(kept.insert(address, found));
                 }
             }
@@ -152,48 +156,51 @@ impl Cache {
         self.lock().being_written.contains(address)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheContents> {
         sync::lock(&self.kept)
     }
 }
 
 /// Returns `true` for the kinds of record worth caching. Leases, reservations and timers are many
 /// and read once or twice; the code of a component would push out everything else.
-fn is_hot(space: Space) -> bool {
+fn is_cacheable(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
 
 /// Returns `false` for absent tokens: a caller without a token can invent any number of names.
-fn is_worth_keeping(address: &Address, found: &Found) -> bool {
-    is_hot(address.space) && (found.is_some() || address.space != Space::Token)
+fn is_worth_caching(address: &Address, found: &StampedRecord) -> bool {
+    is_cacheable(address.space) && (found.is_some() || address.space != Space::Token)
 }
 
-fn size(address: &Address, found: &Found) -> usize {
+fn size(address: &Address, found: &StampedRecord) -> usize {
     ENTRY_BYTES + address.key.len() + found.as_ref().map_or(0, |(_, record)| record.body.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Body;
-    use crate::Index;
+    use crate::IndexColumns;
+    use crate::RecordBody;
 
     fn address() -> Address {
         Address::new(Space::Data, "role")
     }
 
-    fn found(body: &[u8]) -> Found {
-        Some((Stamp([1; 16]), Record::unwritten(Body::new(body.to_vec()), Index::default())))
+    fn found(body: &[u8]) -> StampedRecord {
+        Some((
+            Stamp([1; 16]),
+            Record::unwritten(RecordBody::new(body.to_vec()), IndexColumns::default()),
+        ))
     }
 
-    fn body(cache: &Cache) -> Option<Vec<u8>> {
+    fn body(cache: &RecordCache) -> Option<Vec<u8>> {
         let known = cache.find(&address()).ok()?;
         known.map(|(_, record)| record.body.to_vec())
     }
 
     #[test]
     fn what_was_read_is_known_until_it_is_written() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache).unwrap(), b"old");
@@ -205,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_a_commit_writes_is_not_kept_before_its_old_record_is_out() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());
         cache.keep(commits, &address(), &found(b"new"));
@@ -217,7 +224,7 @@ mod tests {
 
     #[test]
     fn reads_hold_only_if_all_are_kept_as_they_were_read() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         cache.keep(0, &address(), &found(b"x"));
         cache.keep(0, &Address::new(Space::Data, "absent"), &None);
         let holds = |stamps: &[(&str, Option<Stamp>)]| {
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_read_that_began_before_a_commit_leaves_nothing_behind() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
         cache.end_writing([].iter());
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn absence_is_known_too_and_leases_are_not_kept() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         cache.keep(0, &address(), &None);
         assert!(matches!(cache.find(&address()), Ok(None)));
         let lease = Address::new(Space::Lease, "a");
@@ -264,7 +271,7 @@ mod tests {
 
     #[test]
     fn it_starts_anew_when_it_is_full() {
-        let cache = Cache::default();
+        let cache = RecordCache::default();
         for number in 0..70 {
             let large = vec![0; 1 << 20];
             cache.keep(0, &Address::new(Space::Data, number.to_string()), &found(&large));

@@ -27,7 +27,7 @@ pub(crate) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 const SEALED_FORMAT: u8 = 2;
 const NONCE_BYTES: usize = 24;
 /// Bytes by which a sealed body is longer than the body: format, term, nonce and tag.
-pub(crate) const SEALED_MORE: usize = 1 + 4 + NONCE_BYTES + 16;
+pub(crate) const SEAL_OVERHEAD_BYTES: usize = 1 + 4 + NONCE_BYTES + 16;
 /// Namespaces are to come (decision P6); until then all records belong to this namespace.
 const NAMESPACE: &str = "root";
 /// The term of bytes sealed by a key outside the keyring.
@@ -63,7 +63,7 @@ impl SealKey {
 /// [`StoreFault::Unavailable`] if the system gives no randomness.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
     let mut bytes = [0; N];
-    rand::fill(&mut bytes).map_err(|_| no_randomness())?;
+    rand::fill(&mut bytes).map_err(|_| missing_randomness())?;
     Ok(bytes)
 }
 
@@ -73,24 +73,24 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
 /// [`StoreFault::Unavailable`] if the system gives no randomness.
 pub(crate) fn random_key() -> Result<KeyBytes, StoreFault> {
     let mut key = KeyBytes::default();
-    rand::fill(key.as_mut_slice()).map_err(|_| no_randomness())?;
+    rand::fill(key.as_mut_slice()).map_err(|_| missing_randomness())?;
     Ok(key)
 }
 
 /// Returns the fault of a system without randomness.
-pub(crate) fn no_randomness() -> StoreFault {
+pub(crate) fn missing_randomness() -> StoreFault {
     StoreFault::Unavailable("the operating system gives no random bytes; restart the host".into())
 }
 
 /// The authenticated context of sealed bytes: a list of fields, each preceded by its length, so
 /// that two different lists never give the same bytes.
-pub(crate) struct Label(Vec<u8>);
+pub(crate) struct AssociatedData(Vec<u8>);
 
-impl Label {
+impl AssociatedData {
     /// Starts a label with the kind of sealed bytes (`record`, `root`, `keyring`) and their place:
     /// format, cluster and namespace.
-    pub(crate) fn of(cluster: &ClusterId, what: &str) -> Label {
-        Label(Vec::with_capacity(256))
+    pub(crate) fn of(cluster: &ClusterId, what: &str) -> AssociatedData {
+        AssociatedData(Vec::with_capacity(256))
             .field(&[SEALED_FORMAT])
             .text(what)
             .field(cluster)
@@ -98,28 +98,28 @@ impl Label {
     }
 
     /// Appends a field.
-    pub(crate) fn field(mut self, bytes: &[u8]) -> Label {
+    pub(crate) fn field(mut self, bytes: &[u8]) -> AssociatedData {
         self.0.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// Appends a field of text.
-    pub(crate) fn text(self, text: &str) -> Label {
+    pub(crate) fn text(self, text: &str) -> AssociatedData {
         self.field(text.as_bytes())
     }
 }
 
 /// A sealing key and the key's term.
-pub(crate) struct Cipher {
+pub(crate) struct TermCipher {
     term: u32,
     key: KeyBytes,
 }
 
-impl Cipher {
+impl TermCipher {
     /// Creates the cipher of a keyring's term.
-    pub(crate) fn of_term(term: u32, key: KeyBytes) -> Cipher {
-        Cipher { term, key }
+    pub(crate) fn of_term(term: u32, key: KeyBytes) -> TermCipher {
+        TermCipher { term, key }
     }
 
     /// Derives the cipher of a `purpose` and a cluster. The key `from` encrypts nothing itself;
@@ -131,7 +131,7 @@ impl Cipher {
         from: &[u8; KEY_BYTES],
         cluster: &ClusterId,
         purpose: &'static str,
-    ) -> Result<Cipher, StoreFault> {
+    ) -> Result<TermCipher, StoreFault> {
         let mut key = KeyBytes::default();
         hkdf::Salt::new(hkdf::HKDF_SHA256, cluster)
             .extract(from)
@@ -142,7 +142,7 @@ impl Cipher {
                     "deriving the key for {purpose:?} failed; restart the host"
                 ))
             })?;
-        Ok(Cipher { term: NO_TERM, key })
+        Ok(TermCipher { term: NO_TERM, key })
     }
 
     /// Returns the term; 0 for a key outside the keyring.
@@ -160,7 +160,7 @@ impl Cipher {
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
     /// allows (256 GiB).
-    pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         let nonce: [u8; NONCE_BYTES] = random()?;
         let term = self.term.to_be_bytes();
         let payload = Payload { msg: body, aad: &label.field(&term).0 };
@@ -179,7 +179,7 @@ impl Cipher {
     }
 
     /// Returns the body that this key sealed under exactly this label; `None` for any other bytes.
-    pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (term, rest) = split_term(sealed)?;
         if term != self.term {
             return None;
@@ -213,12 +213,12 @@ mod tests {
 
     const HERE: ClusterId = [7; 16];
 
-    fn cipher(byte: u8) -> Cipher {
-        Cipher::of_term(1, KeyBytes::new([byte; KEY_BYTES]))
+    fn cipher(byte: u8) -> TermCipher {
+        TermCipher::of_term(1, KeyBytes::new([byte; KEY_BYTES]))
     }
 
-    fn label(fields: &[&str]) -> Label {
-        fields.iter().fold(Label::of(&HERE, "record"), |label, field| label.text(field))
+    fn label(fields: &[&str]) -> AssociatedData {
+        fields.iter().fold(AssociatedData::of(&HERE, "record"), |label, field| label.text(field))
     }
 
     #[test]
@@ -242,9 +242,10 @@ mod tests {
     fn another_key_another_cluster_and_another_purpose_open_nothing() {
         let sealed = cipher(1).seal(label(&[]), b"body").unwrap();
         assert!(cipher(2).open(label(&[]), &sealed).is_none());
-        assert!(cipher(1).open(Label::of(&[8; 16], "record"), &sealed).is_none());
-        assert!(cipher(1).open(Label::of(&HERE, "keyring"), &sealed).is_none());
-        let derived = |cluster, purpose| Cipher::derive(&[1; KEY_BYTES], cluster, purpose).unwrap();
+        assert!(cipher(1).open(AssociatedData::of(&[8; 16], "record"), &sealed).is_none());
+        assert!(cipher(1).open(AssociatedData::of(&HERE, "keyring"), &sealed).is_none());
+        let derived =
+            |cluster, purpose| TermCipher::derive(&[1; KEY_BYTES], cluster, purpose).unwrap();
         let sealed = derived(&HERE, "one").seal(label(&[]), b"body").unwrap();
         assert!(derived(&HERE, "one").open(label(&[]), &sealed).is_some());
         assert!(derived(&HERE, "two").open(label(&[]), &sealed).is_none());
@@ -254,12 +255,12 @@ mod tests {
     #[test]
     fn the_same_key_under_another_term_opens_nothing() {
         let key = || KeyBytes::new([1; KEY_BYTES]);
-        let mut sealed = Cipher::of_term(1, key()).seal(label(&[]), b"body").unwrap();
-        assert!(Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none());
+        let mut sealed = TermCipher::of_term(1, key()).seal(label(&[]), b"body").unwrap();
+        assert!(TermCipher::of_term(2, key()).open(label(&[]), &sealed).is_none());
         sealed[4] = 2;
         assert_eq!(term_of(&sealed), Some(2));
         assert!(
-            Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none(),
+            TermCipher::of_term(2, key()).open(label(&[]), &sealed).is_none(),
             "the term is in the label"
         );
     }

@@ -28,13 +28,13 @@ const STEADY: ClockId = ClockId::Monotonic;
 
 /// Minimum change of the system's clock that is reported, in milliseconds. A smaller change is a
 /// correction without consequences.
-const JUMP: u64 = 1_000;
+const REPORTED_JUMP_MS: u64 = 1_000;
 
 /// A clock of milliseconds since 1970 that advances evenly while the process lives, even if the
 /// system's clock is set.
-pub(crate) struct Clock {
-    read: Box<dyn Fn() -> Readings + Send + Sync>,
-    began: Readings,
+pub(crate) struct StoreClock {
+    read: Box<dyn Fn() -> ClockReadings + Send + Sync>,
+    began: ClockReadings,
     /// Milliseconds by which store time is ahead of the system's clock as read at the start of the
     /// process.
     lead: AtomicU64,
@@ -46,7 +46,7 @@ pub(crate) struct Clock {
 
 /// The values of the two clocks at the same moment, in milliseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Readings {
+pub(crate) struct ClockReadings {
     /// The system's clock, since 1970.
     pub(crate) system: u64,
     /// The clock that cannot be set, since an arbitrary moment.
@@ -72,16 +72,19 @@ pub struct ClockBehind {
     pub store: u64,
 }
 
-impl Clock {
+impl StoreClock {
     /// Returns the clock of this machine.
-    pub(crate) fn system() -> Clock {
-        Clock::reading(|| Readings { system: system_milliseconds(), steady: steady_milliseconds() })
+    pub(crate) fn system() -> StoreClock {
+        StoreClock::reading(|| ClockReadings {
+            system: system_milliseconds(),
+            steady: steady_milliseconds(),
+        })
     }
 
     /// Returns a clock with these readings.
-    pub(crate) fn reading(read: impl Fn() -> Readings + Send + Sync + 'static) -> Clock {
+    pub(crate) fn reading(read: impl Fn() -> ClockReadings + Send + Sync + 'static) -> StoreClock {
         let began = read();
-        Clock {
+        StoreClock {
             read: Box::new(read),
             began,
             lead: AtomicU64::new(0),
@@ -100,7 +103,7 @@ impl Clock {
         let readings = (self.read)();
         let ahead = signed(readings.system).saturating_sub(signed(self.at(readings)));
         let by = ahead.saturating_sub(self.told.load(Ordering::Relaxed));
-        if by.unsigned_abs() < JUMP {
+        if by.unsigned_abs() < REPORTED_JUMP_MS {
             return None;
         }
         self.told.store(ahead, Ordering::Relaxed);
@@ -109,7 +112,7 @@ impl Clock {
 
     /// Moves store time ahead to `mark` if store time is behind the mark. Store time then advances
     /// from the mark as usual, so that a mark far ahead does not stop time.
-    pub(crate) fn go_on_from(&self, mark: u64) {
+    pub(crate) fn advance_to(&self, mark: u64) {
         let readings = (self.read)();
         let behind = mark.saturating_sub(self.at(readings));
         if behind == 0 {
@@ -117,7 +120,7 @@ impl Clock {
         }
         self.lead.fetch_add(behind, Ordering::Relaxed);
         self.told.store(signed(readings.system).saturating_sub(signed(mark)), Ordering::Relaxed);
-        if behind >= JUMP {
+        if behind >= REPORTED_JUMP_MS {
             let found = ClockBehind { system: readings.system, store: mark };
             *sync::lock(&self.behind) = Some(found);
         }
@@ -128,7 +131,7 @@ impl Clock {
         sync::lock(&self.behind).take()
     }
 
-    fn at(&self, readings: Readings) -> u64 {
+    fn at(&self, readings: ClockReadings) -> u64 {
         let passed = readings.steady.saturating_sub(self.began.steady);
         let lead = self.lead.load(Ordering::Relaxed);
         self.began.system.saturating_add(lead).saturating_add(passed)
@@ -165,16 +168,19 @@ pub(crate) mod tests {
 
     /// Two clocks that a test moves.
     #[derive(Clone)]
-    pub(crate) struct Hands(Arc<Mutex<Readings>>);
+    pub(crate) struct TestClock(Arc<Mutex<ClockReadings>>);
 
-    impl Hands {
-        pub(crate) fn new() -> Hands {
-            Hands(Arc::new(Mutex::new(Readings { system: 1_800_000_000_000, steady: 5_000 })))
+    impl TestClock {
+        pub(crate) fn new() -> TestClock {
+            TestClock(Arc::new(Mutex::new(ClockReadings {
+                system: 1_800_000_000_000,
+                steady: 5_000,
+            })))
         }
 
-        pub(crate) fn clock(&self) -> Clock {
+        pub(crate) fn clock(&self) -> StoreClock {
             let hands = self.clone();
-            Clock::reading(move || *hands.0.lock().unwrap())
+            StoreClock::reading(move || *hands.0.lock().unwrap())
         }
 
         /// Sets the system's clock.
@@ -204,7 +210,7 @@ pub(crate) mod tests {
             ("before 1970", [i64::MIN, 0, 0]),
             ("to the end of time", [i64::MAX, i64::MAX, -HOUR]),
         ] {
-            let hands = Hands::new();
+            let hands = TestClock::new();
             let clock = hands.clock();
             let end = clock.now() + 5_000;
             for by in set {
@@ -220,7 +226,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_jump_is_told_once_and_a_correction_is_none() {
-        let hands = Hands::new();
+        let hands = TestClock::new();
         let clock = hands.clock();
         hands.pass(60_000);
         assert_eq!(clock.jump(), None);
@@ -237,15 +243,15 @@ pub(crate) mod tests {
 
     #[test]
     fn a_clock_that_is_behind_the_mark_goes_on_from_it_and_one_that_is_not_does_not_move() {
-        let hands = Hands::new();
+        let hands = TestClock::new();
         let clock = hands.clock();
         let began = clock.now();
-        clock.go_on_from(began - 1);
+        clock.advance_to(began - 1);
         assert_eq!((clock.now(), clock.take_behind()), (began, None));
-        clock.go_on_from(began + 999);
+        clock.advance_to(began + 999);
         assert_eq!((clock.now(), clock.take_behind()), (began + 999, None), "a correction");
         let mark = began + TEN_YEARS as u64;
-        clock.go_on_from(mark);
+        clock.advance_to(mark);
         assert_eq!(clock.take_behind(), Some(ClockBehind { system: began, store: mark }));
         assert_eq!((clock.take_behind(), clock.jump()), (None, None), "it is said once");
         hands.pass(5_000);
@@ -258,7 +264,7 @@ pub(crate) mod tests {
     #[test]
     fn store_time_counts_milliseconds_since_1970_and_goes_on() {
         let from_2020_to_2200 = 1_577_836_800_000..7_258_118_400_000;
-        let clock = Clock::system();
+        let clock = StoreClock::system();
         let began = clock.now();
         assert!(from_2020_to_2200.contains(&began));
         while clock.now() == began {

@@ -20,9 +20,9 @@ use crate::fault::StoreFault;
 use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{AskedWork, CommitPlan};
-use crate::script::{Answers, Script};
-use crate::sqlite::{Attempt, Broken, Ending};
-use crate::work::{Outcome, Work};
+use crate::script::{BatchRows, StatementBatch};
+use crate::sqlite::{TransactionEnd, TransactionOutcome, WriteFailure};
+use crate::work::{CommitOutcome, CommitRequest};
 
 /// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;
@@ -32,15 +32,15 @@ const MOST_ROWS: usize = 4_096;
 
 /// A single task that commits the units of work of all requests and lives as long as the store.
 pub(crate) struct Committer {
-    queue: UnboundedSender<Waiting>,
+    queue: UnboundedSender<PendingCommit>,
     commits: Arc<AtomicU64>,
 }
 
 /// A unit to be committed, and the channel for its outcome. The unit keeps the data open.
-struct Waiting {
+struct PendingCommit {
     data: Arc<OpenData>,
-    work: Work,
-    answer: oneshot::Sender<Outcome>,
+    work: CommitRequest,
+    answer: oneshot::Sender<CommitOutcome>,
 }
 
 impl Committer {
@@ -48,7 +48,7 @@ impl Committer {
     pub(crate) fn start() -> Committer {
         let (queue, waiting) = mpsc::unbounded_channel();
         let commits = Arc::new(AtomicU64::new(0));
-        tokio::spawn(Queue { waiting, first: None, commits: Arc::clone(&commits) }.serve());
+        tokio::spawn(CommitQueue { waiting, first: None, commits: Arc::clone(&commits) }.serve());
         Committer { queue, commits }
     }
 
@@ -58,9 +58,9 @@ impl Committer {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the unit is not known to be stored. With any other fault,
     /// nothing of the unit was written.
-    pub(crate) async fn commit(&self, data: Arc<OpenData>, work: Work) -> Outcome {
+    pub(crate) async fn commit(&self, data: Arc<OpenData>, work: CommitRequest) -> CommitOutcome {
         let (answer, outcome) = oneshot::channel();
-        if self.queue.send(Waiting { data, work, answer }).is_err() {
+        if self.queue.send(PendingCommit { data, work, answer }).is_err() {
             return Err(StoreFault::Unavailable(
                 "the store no longer commits; restart the server".into(),
             ));
@@ -79,17 +79,17 @@ impl Committer {
 }
 
 /// The units that wait to be committed.
-struct Queue {
-    waiting: UnboundedReceiver<Waiting>,
+struct CommitQueue {
+    waiting: UnboundedReceiver<PendingCommit>,
     /// The unit that did not fit into the previous group.
-    first: Option<Waiting>,
+    first: Option<PendingCommit>,
     /// Number of units committed so far.
     commits: Arc<AtomicU64>,
 }
 
-impl Queue {
+impl CommitQueue {
     async fn serve(mut self) {
-        while let Some(group) = self.next().await {
+        while let Some(group) = self.next_group().await {
             let is_shared = group.works.len() > 1;
             group.commit(&self.commits).await;
             if is_shared {
@@ -115,13 +115,13 @@ impl Queue {
 
     /// Returns the next group as soon as there is a unit: the unit and all waiting units that fit.
     /// A unit larger than the limits of a group forms a group of its own.
-    async fn next(&mut self) -> Option<Group> {
+    async fn next_group(&mut self) -> Option<CommitGroup> {
         let first = match self.first.take() {
             Some(first) => first,
             None => self.waiting.recv().await?,
         };
         let (mut bytes, mut rows) = (first.work.bytes(), first.work.rows());
-        let mut group = Group::of(first);
+        let mut group = CommitGroup::of(first);
         while group.works.len() < MOST_UNITS
             && let Ok(waiting) = self.waiting.try_recv()
         {
@@ -138,18 +138,18 @@ impl Queue {
 }
 
 /// Units committed in a single transaction.
-struct Group {
+struct CommitGroup {
     data: Arc<OpenData>,
-    works: Vec<Work>,
-    answers: Vec<oneshot::Sender<Outcome>>,
+    works: Vec<CommitRequest>,
+    answers: Vec<oneshot::Sender<CommitOutcome>>,
 }
 
-impl Group {
-    fn of(first: Waiting) -> Group {
-        Group { data: first.data, works: vec![first.work], answers: vec![first.answer] }
+impl CommitGroup {
+    fn of(first: PendingCommit) -> CommitGroup {
+        CommitGroup { data: first.data, works: vec![first.work], answers: vec![first.answer] }
     }
 
-    fn add(&mut self, waiting: Waiting) {
+    fn add(&mut self, waiting: PendingCommit) {
         self.works.push(waiting.work);
         self.answers.push(waiting.answer);
     }
@@ -159,7 +159,7 @@ impl Group {
     /// records is woken. A request that no longer waits for the answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
         let OpenData { cache, folders, watched, .. } = &*self.data;
-        let written = || self.works.iter().flat_map(Work::addresses);
+        let written = || self.works.iter().flat_map(CommitRequest::addresses);
         cache.begin_writing(written());
         folders.begin_writing(written());
         let outcomes = self.outcomes().await;
@@ -170,7 +170,7 @@ impl Group {
         cache.end_writing(stored());
         folders.end_writing(written());
         watched.ring(written());
-        if let Some(due) = stored().filter_map(Work::earliest_due).min() {
+        if let Some(due) = stored().filter_map(CommitRequest::earliest_due).min() {
             self.data.alarm.ring(due);
         }
         commits.fetch_add(stored().count() as u64, Ordering::Relaxed);
@@ -181,29 +181,29 @@ impl Group {
     }
 
     /// Returns the outcome of each unit, in order.
-    async fn outcomes(&self) -> Vec<Outcome> {
+    async fn outcomes(&self) -> Vec<CommitOutcome> {
         let is_alone = self.works.len() == 1;
         match attempt(&self.data, &self.works).await {
             Ok(outcomes) => outcomes,
-            Err(Broken::Full(full)) if is_alone => vec![Err(full)],
-            Err(Broken::Full(_) | Broken::Undone(_)) => self.commit_one_by_one().await,
-            Err(broken @ (Broken::Stopped(_) | Broken::Unknown(_))) => {
+            Err(WriteFailure::Full(full)) if is_alone => vec![Err(full)],
+            Err(WriteFailure::Full(_) | WriteFailure::Undone(_)) => self.commit_one_by_one().await,
+            Err(broken @ (WriteFailure::Stopped(_) | WriteFailure::Unknown(_))) => {
                 vec![Err(broken.into()); self.works.len()]
             }
         }
     }
 
-    async fn commit_one_by_one(&self) -> Vec<Outcome> {
+    async fn commit_one_by_one(&self) -> Vec<CommitOutcome> {
         let mut outcomes = Vec::with_capacity(self.works.len());
         let folders = &self.data.folders;
         for work in self.works.chunks(1) {
-            folders.begin_writing(work.iter().flat_map(Work::addresses));
+            folders.begin_writing(work.iter().flat_map(CommitRequest::addresses));
             match attempt(&self.data, work).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
             // The next unit may have relied on a folder in which this unit wrote.
-            folders.end_writing(work.iter().flat_map(Work::addresses));
+            folders.end_writing(work.iter().flat_map(CommitRequest::addresses));
         }
         outcomes
     }
@@ -213,38 +213,41 @@ impl Group {
 ///
 /// If the answer of the database is lost, the stored stamps are checked before anything else is
 /// written.
-async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken> {
+async fn attempt(
+    data: &OpenData,
+    works: &[CommitRequest],
+) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let database = &data.database;
     let mut plan = CommitPlan::default();
-    let mut questions = Script::default();
+    let mut questions = StatementBatch::default();
     let asked = AskedWork::of(&mut questions, works, &data.stored)
-        .map_err(|error| Broken::Undone(StoreFault::from(error)))?;
+        .map_err(|error| WriteFailure::Undone(StoreFault::from(error)))?;
     let time = data.time.due();
-    let work = |answers: Answers| {
+    let work = |answers: BatchRows| {
         plan = CommitPlan::make(data, works, asked, &answers)?;
         if !plan.any_commits() {
-            return Ok(Ending::GiveUp);
+            return Ok(TransactionEnd::GiveUp);
         }
         let mut writes = plan.writes()?;
         time.map_or(Ok(()), |time| identity::put_time(&mut writes, time))?;
-        Ok(Ending::Commit(writes))
+        Ok(TransactionEnd::Commit(writes))
     };
     match database.transact(questions, work).await {
-        Ok(Attempt::Committed) => time.into_iter().for_each(|time| data.time.note(time)),
-        Ok(Attempt::Conflict) => {}
-        Err(Broken::Unknown(said)) => {
+        Ok(TransactionOutcome::Committed) => time.into_iter().for_each(|time| data.time.note(time)),
+        Ok(TransactionOutcome::Conflict) => {}
+        Err(WriteFailure::Unknown(said)) => {
             match database.inspect(async |connection| plan.is_stored(connection).await).await {
-                Ok(true) => database.count_commit(Attempt::Committed),
+                Ok(true) => database.count_commit(TransactionOutcome::Committed),
                 Ok(false) => {
                     let text = format!(
                         "the database failed while committing ({said}); \
                          nothing was stored, try again"
                     );
-                    return Err(Broken::Undone(StoreFault::Unavailable(text)));
+                    return Err(WriteFailure::Undone(StoreFault::Unavailable(text)));
                 }
                 Err(_) => {
                     data.stored.forget();
-                    return Err(Broken::Unknown(said));
+                    return Err(WriteFailure::Unknown(said));
                 }
             }
         }

@@ -16,45 +16,48 @@ use bulkhead_wire::sync;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
-use crate::body::Body;
+use crate::body::RecordBody;
 use crate::cipher::SealKey;
-use crate::clock::Clock;
+use crate::clock::StoreClock;
 use crate::directory::{self, DirectoryLock, HeldDirectory};
 use crate::fault::StoreFault;
-use crate::identity::{self, Identity};
+use crate::identity::{self, StoreIdentity};
 use crate::open_data::OpenData;
-use crate::options::Options;
-use crate::record::{Address, Index, Record};
+use crate::options::StoreOptions;
+use crate::record::{Address, IndexColumns, Record};
 use crate::rows::{self, SealedRow};
-use crate::seal::Hashes;
+use crate::seal::SecretHasher;
 use crate::shamir::SealConfig;
-use crate::sqlite::{Attempt, Database};
+use crate::sqlite::{Database, TransactionOutcome};
 use crate::store::Store;
 
-pub use rekey::Rekeyed;
+pub use rekey::RekeyOutcome;
+
+/// A record that is written when the store is created.
+type FirstRecord = (Address, Vec<u8>, IndexColumns);
 
 /// A data directory, held by this process alone. The data stay sealed until a key opens them.
 pub struct DataDirectory {
-    options: Options,
+    options: StoreOptions,
     /// The clock of all stores of this process, so that store time continues when the data are
     /// sealed and opened again.
-    clock: Arc<Clock>,
+    clock: Arc<StoreClock>,
     lock: Arc<Mutex<DirectoryLock>>,
     /// The properties of an initialised directory.
-    known: OnceLock<Known>,
+    known: OnceLock<DirectoryProperties>,
 }
 
-struct Known {
+struct DirectoryProperties {
     /// The split of the unseal key, which a rekey changes. `None` after a rekey with an unknown
     /// outcome: the split is then read from the database each time.
     config: RwLock<Option<SealConfig>>,
     cluster_name: String,
 }
 
-impl Known {
-    fn of(identity: &Identity) -> Known {
+impl DirectoryProperties {
+    fn of(identity: &StoreIdentity) -> DirectoryProperties {
         let config = RwLock::new(Some(identity.config()));
-        Known { config, cluster_name: identity.cluster_name() }
+        DirectoryProperties { config, cluster_name: identity.cluster_name() }
     }
 }
 
@@ -66,14 +69,14 @@ impl DataDirectory {
     /// [`StoreFault::Refused`] if another process holds the directory, or the database is not ours,
     /// has another format or lacks a part of the identity; [`StoreFault::Unavailable`] if the
     /// directory cannot be used.
-    pub async fn hold(options: Options) -> Result<Arc<DataDirectory>, StoreFault> {
-        DataDirectory::hold_by(options, Clock::system()).await
+    pub async fn hold(options: StoreOptions) -> Result<Arc<DataDirectory>, StoreFault> {
+        DataDirectory::hold_by(options, StoreClock::system()).await
     }
 
     /// Holds the directory like [`DataDirectory::hold`], with this clock.
     pub(crate) async fn hold_by(
-        options: Options,
-        clock: Clock,
+        options: StoreOptions,
+        clock: StoreClock,
     ) -> Result<Arc<DataDirectory>, StoreFault> {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
@@ -121,7 +124,7 @@ impl DataDirectory {
         &self,
         config: SealConfig,
         key: &SealKey,
-        first: impl FnOnce(&Hashes) -> Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>,
+        first: impl FnOnce(&SecretHasher) -> Result<Vec<FirstRecord>, StoreFault>,
     ) -> Result<(), StoreFault> {
         let config = config.validate()?;
         let held = self.take_lock()?;
@@ -131,9 +134,9 @@ impl DataDirectory {
                 self.path().display()
             )));
         }
-        let (identity, seal) = Identity::generate(config, key, self.clock.now())?;
-        let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
-            SealedRow::of(&seal, &address, &Record::unwritten(Body::new(body), index))
+        let (identity, seal) = StoreIdentity::generate(config, key, self.clock.now())?;
+        let seal_row = |(address, body, index): (Address, Vec<u8>, IndexColumns)| {
+            SealedRow::of(&seal, &address, &Record::unwritten(RecordBody::new(body), index))
         };
         let rows: Vec<SealedRow> =
             first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
@@ -141,7 +144,7 @@ impl DataDirectory {
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
-        let known = Known::of(&identity);
+        let known = DirectoryProperties::of(&identity);
         let write = async move |connection: &mut SqliteConnection| {
             write_cluster(connection, &identity, &rows).await
         };
@@ -176,7 +179,7 @@ impl DataDirectory {
             ))
         })?;
         let seal = identity.open(&key, self.path())?;
-        self.clock.go_on_from(identity.reached());
+        self.clock.advance_to(identity.reached());
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         identity::migrate(&database).await?;
@@ -214,17 +217,17 @@ impl DataDirectory {
 
     /// Returns the properties of the directory. Inspects the directory again as long as nothing was
     /// found: an initialisation that failed may have been stored all the same.
-    async fn known(&self) -> Result<Option<&Known>, StoreFault> {
+    async fn known(&self) -> Result<Option<&DirectoryProperties>, StoreFault> {
         match self.known.get() {
             Some(known) => Ok(Some(known)),
             None => self.inspect().await,
         }
     }
 
-    async fn inspect(&self) -> Result<Option<&Known>, StoreFault> {
+    async fn inspect(&self) -> Result<Option<&DirectoryProperties>, StoreFault> {
         let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
-        self.clock.go_on_from(identity.reached());
-        Ok(Some(self.known.get_or_init(|| Known::of(&identity))))
+        self.clock.advance_to(identity.reached());
+        Ok(Some(self.known.get_or_init(|| DirectoryProperties::of(&identity))))
     }
 
     fn take_lock(&self) -> Result<HeldDirectory, StoreFault> {
@@ -245,7 +248,7 @@ impl Store {
     /// [`StoreFault::Refused`] if another process holds the directory or the data have another
     /// format, and [`StoreFault::WrongKey`] if `key` is not the key that sealed the data; in both
     /// cases nothing was written. [`StoreFault::Unavailable`] if the directory cannot be used.
-    pub async fn open(options: Options, key: SealKey) -> Result<Arc<Store>, StoreFault> {
+    pub async fn open(options: StoreOptions, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
         if directory.seal_config().await?.is_none() {
             directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
@@ -257,12 +260,12 @@ impl Store {
 /// Writes a new cluster, in the transaction open on `connection`.
 async fn write_cluster(
     connection: &mut SqliteConnection,
-    identity: &Identity,
+    identity: &StoreIdentity,
     rows: &[SealedRow],
-) -> Result<Attempt, sqlx::Error> {
+) -> Result<TransactionOutcome, sqlx::Error> {
     identity.write(connection).await?;
     for row in rows {
         rows::insert(connection, row).await?;
     }
-    Ok(Attempt::Committed)
+    Ok(TransactionOutcome::Committed)
 }

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::cipher::{KEY_BYTES, SealKey};
 use crate::data_directory::DataDirectory;
-use crate::directory::{self, cannot};
+use crate::directory::{self, file_failure};
 use crate::fault::StoreFault;
 
 const KEY_FILE: &str = "dev-seal.key";
@@ -33,7 +33,7 @@ pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
     match fs::metadata(&path) {
         Ok(metadata) => read_key(&path, metadata.permissions().mode()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_key(directory, &path),
-        Err(error) => Err(cannot("read", &path, &error)),
+        Err(error) => Err(file_failure("read", &path, &error)),
     }
 }
 
@@ -50,7 +50,8 @@ fn read_key(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
             mode & 0o777
         )));
     }
-    let content = Zeroizing::new(fs::read(path).map_err(|error| cannot("read", path, &error))?);
+    let content =
+        Zeroizing::new(fs::read(path).map_err(|error| file_failure("read", path, &error))?);
     let key = <[u8; KEY_BYTES]>::try_from(content.as_slice()).map_err(|_| {
         StoreFault::Refused(format!(
             "the key file {} holds {} bytes instead of {KEY_BYTES}; \
@@ -73,7 +74,7 @@ fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFaul
     let key = SealKey::generate()?;
     // Flushed before the first record is sealed with the key: data without the key would be lost.
     directory::write_whole(path, key.bytes())
-        .map_err(|error| cannot("write the key file", path, &error))?;
+        .map_err(|error| file_failure("write the key file", path, &error))?;
     directory::flush(directory.path())?;
     Ok(key)
 }
@@ -82,7 +83,7 @@ fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFaul
 mod tests {
     use super::*;
     use crate::SealConfig;
-    use crate::testing::Scratch;
+    use crate::testing::ScratchDirectory;
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -98,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_key_is_made_once_and_only_its_owner_can_read_it() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let first = dev_key(&directory).unwrap();
         assert_eq!(dev_key(&directory).unwrap().bytes(), first.bytes());
@@ -107,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_others_can_read_is_refused_with_its_mode() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         dev_key(&directory).unwrap();
         let path = scratch.path().join(KEY_FILE);
@@ -117,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_of_the_wrong_length_is_refused_and_not_shown() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         dev_key(&directory).unwrap();
         fs::write(scratch.path().join(KEY_FILE), b"hunter2").unwrap();
@@ -128,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_new_key_is_made_over_data_that_it_could_not_open() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let elsewhere = SealKey::generate().unwrap();
         directory.initialise(SealConfig::SINGLE, &elsewhere, |_| Ok(Vec::new())).await.unwrap();
@@ -138,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_share_of_a_dev_directory_opens_it_by_hand() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let share = dev_key(&directory).unwrap().share();
         directory
@@ -147,7 +148,7 @@ mod tests {
             .unwrap();
         let mut collector =
             crate::ShareCollector::new(directory.seal_config().await.unwrap().unwrap());
-        let Ok(crate::Progress::Enough(key)) = collector.add(share) else {
+        let Ok(crate::ShareProgress::Enough(key)) = collector.add(share) else {
             panic!("one share is enough")
         };
         directory.open(key).await.unwrap().close().await;

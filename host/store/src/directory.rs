@@ -45,7 +45,7 @@ pub(crate) fn create(directory: &Path) -> Result<(), StoreFault> {
         return Ok(());
     }
     let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    created.map_err(|error| cannot("create the data directory", directory, &error))?;
+    created.map_err(|error| file_failure("create the data directory", directory, &error))?;
     match directory.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => flush(parent),
         _ => flush(Path::new(".")),
@@ -65,7 +65,7 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
         .truncate(false)
         .mode(0o600)
         .open(&path)
-        .map_err(|error| cannot("open the lock file", &path, &error))?;
+        .map_err(|error| file_failure("open the lock file", &path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(DirectoryLock { file }),
         Err(TryLockError::WouldBlock) => Err(StoreFault::Refused(format!(
@@ -73,7 +73,7 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
              stop that one or choose another directory",
             directory.display()
         ))),
-        Err(TryLockError::Error(error)) => Err(cannot("lock", &path, &error)),
+        Err(TryLockError::Error(error)) => Err(file_failure("lock", &path, &error)),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     match fs::metadata(&path) {
         Ok(metadata) => Ok(metadata.len() > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(cannot("read", &path, &error)),
+        Err(error) => Err(file_failure("read", &path, &error)),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
     match create_private(&path) {
         Ok(_) => flush(directory),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(cannot("create", &path, &error)),
+        Err(error) => Err(file_failure("create", &path, &error)),
     }
 }
 
@@ -142,11 +142,11 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
     File::open(directory)
         .and_then(|opened| opened.sync_all())
-        .map_err(|error| cannot("flush the directory", directory, &error))
+        .map_err(|error| file_failure("flush the directory", directory, &error))
 }
 
 /// Returns the fault for a failed file operation.
-pub(crate) fn cannot(act: &str, path: &Path, error: &io::Error) -> StoreFault {
+pub(crate) fn file_failure(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(
         "cannot {act} {}: {error}; \
          check that the path exists, belongs to this user and has free space",

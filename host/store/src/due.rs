@@ -53,7 +53,7 @@ pub struct DueLanes {
 /// A due record as listed in the index. A unit of work opens the record itself, which also proves
 /// that these columns were not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueRecord {
     /// The address of the record.
     pub address: Address,
     /// The due time, as store time in milliseconds.
@@ -99,7 +99,7 @@ impl Database {
         (space, lane): (Space, &str),
         until: u64,
         limit: u32,
-    ) -> Result<Vec<Due>, sqlx::Error> {
+    ) -> Result<Vec<DueRecord>, sqlx::Error> {
         let find = async |connection: &mut SqliteConnection| {
             let query = sqlx::query(IN_LANE).bind(space.number()).bind(lane);
             query.bind(as_column(until)).bind(limit).fetch_all(connection).await
@@ -140,14 +140,14 @@ impl Database {
 }
 
 /// Returns `None` for a kind or time that no version of Bulkhead writes: such a row is no due work.
-fn parse_due(row: &SqliteRow) -> Result<Option<Due>, sqlx::Error> {
+fn parse_due(row: &SqliteRow) -> Result<Option<DueRecord>, sqlx::Error> {
     let space = Space::of_number(row.try_get("space")?);
     let due = u64::try_from(row.try_get::<i64, _>("due")?).ok();
     let Some((space, due)) = space.zip(due) else {
         return Ok(None);
     };
     let address = Address { space, key: row.try_get("key")? };
-    Ok(Some(Due { address, due, lane: row.try_get("lane")?, owner: row.try_get("owner")? }))
+    Ok(Some(DueRecord { address, due, lane: row.try_get("lane")?, owner: row.try_get("owner")? }))
 }
 
 fn as_column(moment: u64) -> i64 {
@@ -159,12 +159,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::{Scratch, edit, plan, put_indexed};
-    use crate::{Index, Store};
+    use crate::testing::{ScratchDirectory, edit, plan, put_indexed};
+    use crate::{IndexColumns, Store};
 
     /// Puts leases in 3 lanes (no lease of `quiet` is ever due), and a timer and a token without a
     /// lane.
-    async fn sample(scratch: &Scratch) -> Arc<Store> {
+    async fn sample(scratch: &ScratchDirectory) -> Arc<Store> {
         let store = scratch.open().await;
         for (space, key, due, lane) in [
             (Space::Lease, "late", Some(300), "orders"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     async fn put_due(store: &Arc<Store>, address: Address, due: Option<u64>, lane: &str) {
-        let index = Index { due, lane: lane.into(), owner: String::new() };
+        let index = IndexColumns { due, lane: lane.into(), owner: String::new() };
         put_indexed(store, address, "x", index).await;
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_lanes_in_which_something_is_due_are_found_by_kind_and_time() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         assert_eq!(lanes(&store, Space::Lease, u64::MAX).await, ["orders", "stock"]);
         assert_eq!(lanes(&store, Space::Lease, 199).await, ["orders"]);
@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn due_records_of_a_lane_come_oldest_first() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         let orders = (Space::Lease, "orders");
         assert_eq!(keys(&store, orders, u64::MAX, 9).await, ["early", "late"]);
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_records_of_a_lane_are_counted_up_to_a_limit() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         let count =
             async |lane, at_most| store.count_in_lane((Space::Lease, lane), at_most).await.unwrap();
@@ -249,11 +249,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_next_due_time_is_the_earliest_or_the_earliest_after_a_moment() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         assert_eq!(store.next_due().await.unwrap(), None);
         drop(store);
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         assert_eq!(store.next_due().await.unwrap(), Some(100));
         assert_eq!(store.next_due_after(100).await.unwrap(), Some(120));
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_record_due_at_the_first_moment_of_time_is_found() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put_due(&store, Address::new(Space::Timer, "t"), Some(0), "").await;
         assert_eq!(store.next_due().await.unwrap(), Some(0));
@@ -272,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn rows_of_a_time_before_1970_are_nobodys_work() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         edit(&store, "UPDATE record SET due = -5 WHERE key = 'early'").await;
         assert_eq!(keys(&store, (Space::Lease, "orders"), u64::MAX, 9).await, ["late"]);
@@ -281,7 +281,7 @@ mod tests {
 
     #[tokio::test]
     async fn finding_due_work_walks_over_no_backlog() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         for (statement, seeks) in [
             (NEXT_LANES, "record_by_lane_due (space=? AND lane>? AND lane<?"),
@@ -302,7 +302,7 @@ mod tests {
         while written < backlog {
             let mut unit = store.begin();
             for _ in 0..1_000 {
-                let index = Index { due: Some(1), lane: "m/l".into(), owner: String::new() };
+                let index = IndexColumns { due: Some(1), lane: "m/l".into(), owner: String::new() };
                 let address = Address::new(Space::Lease, format!("{written:06}"));
                 unit.put(address, b"x".to_vec(), index);
                 written += 1;
@@ -313,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn finding_due_work_costs_no_more_for_a_longer_backlog() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let mut looks = Vec::new();
         for backlog in [1_000, 30_000] {

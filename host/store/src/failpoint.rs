@@ -15,14 +15,14 @@ pub(crate) use registry::VARIABLE;
 
 /// The failure that a point was told to return. Cannot exist without the feature `fault`.
 #[derive(Debug)]
-pub struct Injected {
+pub struct InjectedFault {
     #[cfg(feature = "fault")]
     point: &'static str,
     #[cfg(not(feature = "fault"))]
     none: std::convert::Infallible,
 }
 
-impl fmt::Display for Injected {
+impl fmt::Display for InjectedFault {
     #[cfg(feature = "fault")]
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "fault injected at {}", self.point)
@@ -34,15 +34,15 @@ impl fmt::Display for Injected {
     }
 }
 
-impl error::Error for Injected {}
+impl error::Error for InjectedFault {}
 
 /// Passes the point `name`, a literal at the call.
 ///
 /// # Errors
-/// [`Injected`] if this point was chosen to fail.
+/// [`InjectedFault`] if this point was chosen to fail.
 #[cfg(feature = "fault")]
-pub fn reach(name: &'static str) -> Result<(), Injected> {
-    if registry::pass(name, true) { Err(Injected { point: name }) } else { Ok(()) }
+pub fn reach(name: &'static str) -> Result<(), InjectedFault> {
+    if registry::pass(name, true) { Err(InjectedFault { point: name }) } else { Ok(()) }
 }
 
 /// Passes the point `name`, a literal at the call.
@@ -51,7 +51,7 @@ pub fn reach(name: &'static str) -> Result<(), Injected> {
 /// None in this build.
 #[cfg(not(feature = "fault"))]
 #[inline(always)]
-pub fn reach(_name: &'static str) -> Result<(), Injected> {
+pub fn reach(_name: &'static str) -> Result<(), InjectedFault> {
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 use std::{error, fmt};
 
 use crate::record::Address;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// The error of a read, a commit or the opening of the store. In each case nothing of the unit of
 /// work was acknowledged.
@@ -64,12 +64,12 @@ impl error::Error for StoreFault {}
 impl From<StoreFault> for Failure {
     fn from(fault: StoreFault) -> Self {
         let kind = match fault {
-            StoreFault::Conflict => Kind::Conflict,
-            StoreFault::Unavailable(_) => Kind::Unavailable,
-            StoreFault::TooLarge(_) => Kind::TooLarge,
-            StoreFault::OverLimit(_) => Kind::RateLimited,
+            StoreFault::Conflict => FailureKind::Conflict,
+            StoreFault::Unavailable(_) => FailureKind::Unavailable,
+            StoreFault::TooLarge(_) => FailureKind::TooLarge,
+            StoreFault::OverLimit(_) => FailureKind::RateLimited,
             StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
-                Kind::Internal
+                FailureKind::Internal
             }
         };
         Failure::new(kind, fault.to_string()).recordable()
@@ -85,13 +85,13 @@ mod tests {
     fn only_what_may_pass_by_itself_invites_another_attempt() {
         let damaged = StoreFault::Damaged(Address::new(Space::Data, "a"));
         for (fault, kind) in [
-            (StoreFault::Conflict, Kind::Conflict),
-            (StoreFault::Unavailable("the disk is full".into()), Kind::Unavailable),
-            (damaged, Kind::Internal),
-            (StoreFault::Refused("locked".into()), Kind::Internal),
-            (StoreFault::TooLarge("9 records".into()), Kind::TooLarge),
-            (StoreFault::OverLimit("9 bytes".into()), Kind::RateLimited),
-            (StoreFault::WrongKey, Kind::Internal),
+            (StoreFault::Conflict, FailureKind::Conflict),
+            (StoreFault::Unavailable("the disk is full".into()), FailureKind::Unavailable),
+            (damaged, FailureKind::Internal),
+            (StoreFault::Refused("locked".into()), FailureKind::Internal),
+            (StoreFault::TooLarge("9 records".into()), FailureKind::TooLarge),
+            (StoreFault::OverLimit("9 bytes".into()), FailureKind::RateLimited),
+            (StoreFault::WrongKey, FailureKind::Internal),
         ] {
             let text = fault.to_string();
             assert_eq!(Failure::from(fault), Failure::new(kind, text).recordable());

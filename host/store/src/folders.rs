@@ -26,17 +26,17 @@ const MOST_FOLDERS: usize = 1_024;
 const MOST_MOUNTS: usize = 4_096;
 
 /// The numbers of the known folders, by mount (the first segment of their keys).
-pub(crate) struct Folders {
-    known: Mutex<Known>,
+pub(crate) struct FolderNumbers {
+    known: Mutex<KnownFolders>,
 }
 
-struct Known {
-    mounts: HashMap<String, HashMap<String, Folder>>,
+struct KnownFolders {
+    mounts: HashMap<String, HashMap<String, FolderEntry>>,
     /// The last number that was given.
     last: u64,
 }
 
-struct Folder {
+struct FolderEntry {
     number: u64,
     /// The last number that was given when this folder was last asked for.
     asked: u64,
@@ -44,7 +44,7 @@ struct Folder {
     is_being_written: bool,
 }
 
-impl Folders {
+impl FolderNumbers {
     /// Creates an empty set of folders. The first number is random, so that no number of an earlier
     /// process is repeated.
     ///
@@ -52,7 +52,7 @@ impl Folders {
     /// [`StoreFault::Unavailable`] if there is no randomness.
     pub(crate) fn new() -> Result<Self, StoreFault> {
         let last = u64::from_be_bytes(cipher::random()?);
-        Ok(Self { known: Mutex::new(Known { mounts: HashMap::new(), last }) })
+        Ok(Self { known: Mutex::new(KnownFolders { mounts: HashMap::new(), last }) })
     }
 
     /// Returns the number of `folder`; the name ends in a slash. For an unknown folder, calls
@@ -69,7 +69,7 @@ impl Folders {
             let oldest = oldest.map(|(name, _)| name.clone());
             oldest.and_then(|name| folders.remove(&name));
         }
-        let found = folders.entry(folder.to_owned()).or_insert_with(|| Folder {
+        let found = folders.entry(folder.to_owned()).or_insert_with(|| FolderEntry {
             number: fresh,
             asked: fresh,
             is_being_written: is_being_written(),
@@ -79,7 +79,7 @@ impl Folders {
     }
 
     /// Returns a number that no folder has or will ever have.
-    pub(crate) fn unlike_any(&self) -> u64 {
+    pub(crate) fn unused_number(&self) -> u64 {
         self.lock().next()
     }
 
@@ -110,18 +110,18 @@ impl Folders {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownFolders> {
         sync::lock(&self.known)
     }
 }
 
-impl Known {
+impl KnownFolders {
     fn next(&mut self) -> u64 {
         self.last = self.last.wrapping_add(1);
         self.last
     }
 
-    fn find(&self, folder: &str) -> Option<&Folder> {
+    fn find(&self, folder: &str) -> Option<&FolderEntry> {
         self.mounts.get(mount_of(folder))?.get(folder)
     }
 
@@ -129,7 +129,7 @@ impl Known {
     fn visit<'a>(
         &mut self,
         addresses: impl Iterator<Item = &'a Address>,
-        change: impl Fn(&mut Folder, u64),
+        change: impl Fn(&mut FolderEntry, u64),
     ) {
         if self.mounts.is_empty() {
             return;
@@ -160,18 +160,18 @@ mod tests {
     use super::*;
     use crate::testing::data;
 
-    fn number(folders: &Folders, folder: &str) -> u64 {
+    fn number(folders: &FolderNumbers, folder: &str) -> u64 {
         folders.number(folder, || false)
     }
 
-    fn write(folders: &Folders, key: &str) {
+    fn write(folders: &FolderNumbers, key: &str) {
         folders.begin_writing([data(key)].iter());
         folders.end_writing([data(key)].iter());
     }
 
     #[test]
     fn a_folder_has_another_number_after_each_write_in_it_and_only_then() {
-        let folders = Folders::new().unwrap();
+        let folders = FolderNumbers::new().unwrap();
         let (roles, all) = (number(&folders, "m/roles/"), number(&folders, "m/"));
         for elsewhere in ["m/rolesy", "m/roles", "n/roles/a", "config"] {
             write(&folders, elsewhere);
@@ -181,13 +181,13 @@ mod tests {
         assert_ne!(after, all, "m/rolesy lies in m/");
         write(&folders, "m/roles/a/b");
         assert!(number(&folders, "m/roles/") != roles && number(&folders, "m/") != after);
-        let mine = folders.unlike_any();
+        let mine = folders.unused_number();
         assert!(!folders.has("m/", mine));
     }
 
     #[test]
     fn a_number_holds_for_no_reader_while_its_folder_is_being_written() {
-        let folders = Folders::new().unwrap();
+        let folders = FolderNumbers::new().unwrap();
         let before = number(&folders, "m/");
         folders.begin_writing([data("m/new/a")].iter());
         let meanwhile = number(&folders, "m/");
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_mount_that_asks_for_folder_after_folder_makes_none_forget_but_its_own() {
-        let folders = Folders::new().unwrap();
+        let folders = FolderNumbers::new().unwrap();
         let (other, own) = (number(&folders, "n/"), number(&folders, "m/first/"));
         for count in 0..2 * MOST_FOLDERS {
             number(&folders, &format!("m/{count}/"));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_mounts_are_bounded() {
-        let folders = Folders::new().unwrap();
+        let folders = FolderNumbers::new().unwrap();
         for count in 0..=MOST_MOUNTS {
             number(&folders, &format!("{count}/"));
         }

@@ -16,10 +16,10 @@ use crate::cipher::{self, ClusterId, SealKey};
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
-use crate::script::Script;
+use crate::script::StatementBatch;
 use crate::seal::Seal;
 use crate::shamir::SealConfig;
-use crate::sqlite::{self, Attempt, Database};
+use crate::sqlite::{self, Database, TransactionOutcome};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
 /// tolerates.
@@ -55,7 +55,7 @@ mod row {
 
 /// The rows of `meta` in the format of this version. Only the keys are secret, and the keys are
 /// sealed.
-pub(crate) struct Identity {
+pub(crate) struct StoreIdentity {
     cluster: ClusterId,
     config: SealConfig,
     /// The root key, sealed by the unseal key.
@@ -66,7 +66,7 @@ pub(crate) struct Identity {
     reached: u64,
 }
 
-impl Identity {
+impl StoreIdentity {
     /// Generates a new cluster and the seal. The first term begins at `installed` (store time,
     /// milliseconds).
     ///
@@ -76,12 +76,12 @@ impl Identity {
         config: SealConfig,
         key: &SealKey,
         installed: u64,
-    ) -> Result<(Identity, Seal), StoreFault> {
+    ) -> Result<(StoreIdentity, Seal), StoreFault> {
         let cluster: ClusterId = cipher::random()?;
         let (root_key, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
         let root = root_key.seal(key, &cluster, config)?;
         let sealed = root_key.seal_keyring(&cluster, &keyring)?;
-        let identity = Identity { cluster, config, root, keyring: sealed, reached: installed };
+        let identity = StoreIdentity { cluster, config, root, keyring: sealed, reached: installed };
         Ok((identity, Seal::new(cluster, root_key, keyring)))
     }
 
@@ -179,7 +179,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
     }
     let apply = async |connection: &mut SqliteConnection| {
         apply_schemas(connection, applied).await?;
-        Ok(Attempt::Committed)
+        Ok(TransactionOutcome::Committed)
     };
     database.write(apply).await
 }
@@ -224,8 +224,8 @@ pub(crate) async fn replace_root(
 /// Adds the store time that the data have reached to a script.
 ///
 /// # Errors
-/// As [`Script::bind`].
-pub(crate) fn put_time(script: &mut Script, reached: u64) -> Result<(), sqlx::Error> {
+/// As [`StatementBatch::bind`].
+pub(crate) fn put_time(script: &mut StatementBatch, reached: u64) -> Result<(), sqlx::Error> {
     script.add(WRITE_ROW);
     script.bind(row::TIME)?;
     script.bind(reached.to_string().into_bytes())
@@ -238,7 +238,7 @@ pub(crate) fn put_time(script: &mut Script, reached: u64) -> Result<(), sqlx::Er
 /// # Errors
 /// [`StoreFault::Refused`] if the file is not a database of this format and program, or lacks a
 /// part of the identity; [`StoreFault::Unavailable`] if the file cannot be read.
-pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFault> {
+pub(crate) async fn read(directory: &Path) -> Result<Option<StoreIdentity>, StoreFault> {
     if !directory::holds_database(directory)? {
         return Ok(None);
     }
@@ -254,7 +254,7 @@ pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFaul
 async fn read_from(
     connection: &mut SqliteConnection,
     path: &Path,
-) -> Result<Option<Identity>, StoreFault> {
+) -> Result<Option<StoreIdentity>, StoreFault> {
     let names = read_table_names(connection).await.map_err(|error| unreadable(error, path))?;
     if names.is_empty() {
         return Ok(None);
@@ -282,7 +282,7 @@ async fn read_from(
 pub(crate) async fn read_rows(
     connection: &mut SqliteConnection,
     path: &Path,
-) -> Result<Identity, StoreFault> {
+) -> Result<StoreIdentity, StoreFault> {
     let lost =
         |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
     let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
@@ -294,7 +294,7 @@ pub(crate) async fn read_rows(
         Some(text) => number(&text).ok_or_else(|| lost(row::TIME))?,
         None => 0,
     };
-    Ok(Identity {
+    Ok(StoreIdentity {
         cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
         config: SealConfig::new(shares, threshold).map_err(|_| lost(row::THRESHOLD))?,
         root: read_row(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,

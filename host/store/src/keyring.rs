@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zeroize::Zeroizing;
 
-use crate::cipher::{self, Cipher, ClusterId, KEY_BYTES, KeyBytes, Label, SealKey};
+use crate::cipher::{self, AssociatedData, ClusterId, KEY_BYTES, KeyBytes, SealKey, TermCipher};
 use crate::fault::StoreFault;
 use crate::shamir::SealConfig;
 
@@ -49,7 +49,7 @@ impl RootKey {
     /// an edited number of shares or threshold does not open.
     ///
     /// # Errors
-    /// As [`Cipher::seal`].
+    /// As [`TermCipher::seal`].
     pub(crate) fn seal(
         &self,
         key: &SealKey,
@@ -62,7 +62,7 @@ impl RootKey {
     /// Opens a key sealed by [`RootKey::seal`]; `None` if `key`, cluster or configuration differ.
     ///
     /// # Errors
-    /// As [`Cipher::derive`].
+    /// As [`TermCipher::derive`].
     pub(crate) fn open(
         key: &SealKey,
         cluster: &ClusterId,
@@ -76,25 +76,25 @@ impl RootKey {
     /// Seals the keyring with this key.
     ///
     /// # Errors
-    /// As [`Cipher::seal`].
+    /// As [`TermCipher::seal`].
     pub(crate) fn seal_keyring(
         &self,
         cluster: &ClusterId,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, StoreFault> {
-        self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encode())
+        self.cipher(cluster)?.seal(AssociatedData::of(cluster, "keyring"), &keyring.encode())
     }
 
     /// Opens a keyring sealed by [`RootKey::seal_keyring`]; `None` for any other bytes.
     ///
     /// # Errors
-    /// As [`Cipher::derive`].
+    /// As [`TermCipher::derive`].
     pub(crate) fn open_keyring(
         &self,
         cluster: &ClusterId,
         sealed: &[u8],
     ) -> Result<Option<Keyring>, StoreFault> {
-        let opened = self.cipher(cluster)?.open(Label::of(cluster, "keyring"), sealed);
+        let opened = self.cipher(cluster)?.open(AssociatedData::of(cluster, "keyring"), sealed);
         Ok(opened.and_then(|body| Keyring::decode(&body)))
     }
 
@@ -103,30 +103,30 @@ impl RootKey {
         &self.0
     }
 
-    fn cipher(&self, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
-        Cipher::derive(&self.0, cluster, "bulkhead: seal of the keyring")
+    fn cipher(&self, cluster: &ClusterId) -> Result<TermCipher, StoreFault> {
+        TermCipher::derive(&self.0, cluster, "bulkhead: seal of the keyring")
     }
 }
 
-fn root_cipher(key: &SealKey, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
-    Cipher::derive(key.bytes(), cluster, "bulkhead: seal of the root key")
+fn root_cipher(key: &SealKey, cluster: &ClusterId) -> Result<TermCipher, StoreFault> {
+    TermCipher::derive(key.bytes(), cluster, "bulkhead: seal of the root key")
 }
 
-fn root_label(cluster: &ClusterId, config: SealConfig) -> Label {
-    Label::of(cluster, "root").field(&[config.shares]).field(&[config.threshold])
+fn root_label(cluster: &ClusterId, config: SealConfig) -> AssociatedData {
+    AssociatedData::of(cluster, "root").field(&[config.shares]).field(&[config.threshold])
 }
 
 /// A key of the keyring.
-pub(crate) struct Term {
-    cipher: Cipher,
+pub(crate) struct KeyTerm {
+    cipher: TermCipher,
     installed: u64,
     sealed: AtomicU64,
 }
 
-impl Term {
-    fn new(number: u32, installed: u64, key: KeyBytes) -> Arc<Term> {
-        Arc::new(Term {
-            cipher: Cipher::of_term(number, key),
+impl KeyTerm {
+    fn new(number: u32, installed: u64, key: KeyBytes) -> Arc<KeyTerm> {
+        Arc::new(KeyTerm {
+            cipher: TermCipher::of_term(number, key),
             installed,
             sealed: AtomicU64::new(0),
         })
@@ -135,14 +135,14 @@ impl Term {
     /// Seals a body and counts the call.
     ///
     /// # Errors
-    /// As [`Cipher::seal`].
-    pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    /// As [`TermCipher::seal`].
+    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.sealed.fetch_add(1, Ordering::Relaxed);
         self.cipher.seal(label, body)
     }
 
-    /// As [`Cipher::open`].
-    pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    /// As [`TermCipher::open`].
+    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.cipher.open(label, sealed)
     }
 
@@ -157,8 +157,8 @@ impl Term {
 pub(crate) struct Keyring {
     hash_key: KeyBytes,
     /// The terms before the newest, in ascending order.
-    older: Vec<Arc<Term>>,
-    newest: Arc<Term>,
+    older: Vec<Arc<KeyTerm>>,
+    newest: Arc<KeyTerm>,
 }
 
 impl Keyring {
@@ -168,7 +168,7 @@ impl Keyring {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no randomness.
     pub(crate) fn generate(installed: u64) -> Result<Keyring, StoreFault> {
-        let newest = Term::new(FIRST_TERM, installed, cipher::random_key()?);
+        let newest = KeyTerm::new(FIRST_TERM, installed, cipher::random_key()?);
         Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest })
     }
 
@@ -183,7 +183,7 @@ impl Keyring {
                 "the key was rotated 4294967295 times, which is as often as it can be".into(),
             )
         })?;
-        let newest = Term::new(number, installed, cipher::random_key()?);
+        let newest = KeyTerm::new(number, installed, cipher::random_key()?);
         Ok(Keyring {
             hash_key: self.hash_key.clone(),
             older: self.terms().map(Arc::clone).collect(),
@@ -192,12 +192,12 @@ impl Keyring {
     }
 
     /// Returns the term that seals new records.
-    pub(crate) fn newest(&self) -> &Arc<Term> {
+    pub(crate) fn newest(&self) -> &Arc<KeyTerm> {
         &self.newest
     }
 
     /// Returns the term with this number.
-    pub(crate) fn term(&self, number: u32) -> Option<&Arc<Term>> {
+    pub(crate) fn term(&self, number: u32) -> Option<&Arc<KeyTerm>> {
         if self.newest.cipher.term() == number {
             return Some(&self.newest);
         }
@@ -215,7 +215,7 @@ impl Keyring {
         self.terms().map(|term| *term.cipher.key()).chain([*self.hash_key]).collect()
     }
 
-    fn terms(&self) -> impl Iterator<Item = &Arc<Term>> {
+    fn terms(&self) -> impl Iterator<Item = &Arc<KeyTerm>> {
         self.older.iter().chain([&self.newest])
     }
 
@@ -239,7 +239,7 @@ impl Keyring {
         while let Some((number, after)) = rest.split_first_chunk() {
             let (installed, after) = after.split_first_chunk()?;
             let (key, after) = after.split_at_checked(KEY_BYTES)?;
-            older.push(Term::new(
+            older.push(KeyTerm::new(
                 u32::from_be_bytes(*number),
                 u64::from_be_bytes(*installed),
                 parse_key(key)?,
@@ -305,11 +305,12 @@ mod tests {
     #[test]
     fn a_rotation_keeps_what_earlier_terms_sealed_and_seals_under_a_new_key() {
         let first = Keyring::generate(1).unwrap();
-        let sealed = first.newest().seal(Label::of(&HERE, "record"), b"body").unwrap();
+        let sealed = first.newest().seal(AssociatedData::of(&HERE, "record"), b"body").unwrap();
         let second = first.with_new_term(2).unwrap();
-        let opened = second.term(1).unwrap().open(Label::of(&HERE, "record"), &sealed).unwrap();
+        let opened =
+            second.term(1).unwrap().open(AssociatedData::of(&HERE, "record"), &sealed).unwrap();
         assert_eq!(opened.as_slice(), b"body");
-        assert!(second.newest().open(Label::of(&HERE, "record"), &sealed).is_none());
+        assert!(second.newest().open(AssociatedData::of(&HERE, "record"), &sealed).is_none());
         assert_ne!(first.newest().cipher.key(), second.newest().cipher.key());
         assert_eq!(second.newest().status().sealed, 0);
         assert_eq!(second.term(1).unwrap().status().sealed, 1);
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn the_last_term_of_all_cannot_be_rotated() {
         let mut ring = Keyring::generate(1).unwrap();
-        ring.newest = Term::new(u32::MAX, 1, cipher::random_key().unwrap());
+        ring.newest = KeyTerm::new(u32::MAX, 1, cipher::random_key().unwrap());
         let refused = ring.with_new_term(2).err().unwrap();
         assert!(refused.to_string().contains("4294967295"), "{refused}");
     }

@@ -19,9 +19,9 @@
 //! - `cipher` → `shamir` → `keyring` → `seal`: encryption, and the shares of the unseal key;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: batches of statements,
 //!   the database, single rows and many rows;
-//! - `turns` → `revision` → `counted` → `work` → `stored` → `plan` → `committer`: the order of
+//! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the order of
 //!   contending requests, checks and limits, and the single task that writes to the `open_data`
-//!   (with `cache`, `folders`, `watched`, `alarm`, and the `time_mark` of the `clock`);
+//!   (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store.
 //!
@@ -35,7 +35,6 @@ mod cache;
 mod cipher;
 mod clock;
 mod committer;
-mod counted;
 mod data_directory;
 mod dev_seal;
 mod directory;
@@ -61,32 +60,33 @@ mod sqlite;
 mod statements;
 mod store;
 mod stored;
+mod stored_limit;
 #[cfg(test)]
 mod testing;
 mod time_mark;
-mod turns;
 mod unit;
-mod watched;
+mod watched_keys;
 mod work;
+mod write_queue;
 
-pub use alarm::Alarm;
-pub use body::Body;
+pub use alarm::WorkerAlarm;
+pub use body::RecordBody;
 pub use cipher::SealKey;
 pub use clock::{ClockBehind, ClockJump};
-pub use counted::StoredLimit;
 pub use data_directory::DataDirectory;
-pub use data_directory::Rekeyed;
+pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
-pub use due::{Due, DueLanes};
+pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
-pub use options::Options;
-pub use record::{Address, Index, Record, Space, Stamp};
-pub use scan::Scan;
-pub use seal::Hashes;
-pub use shamir::{Progress, SealConfig, Share, ShareCollector, split};
-pub use sqlite::Flushing;
+pub use options::StoreOptions;
+pub use record::{Address, IndexColumns, Record, Space, Stamp};
+pub use scan::PrefixScan;
+pub use seal::SecretHasher;
+pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
+pub use sqlite::FlushPolicy;
 pub use store::Store;
-pub use turns::Turn;
-pub use unit::{Finish, Unit};
-pub use watched::Watch;
+pub use stored_limit::StoredLimit;
+pub use unit::{Unit, UnitFinish};
+pub use watched_keys::KeyWatch;
+pub use write_queue::QueueTicket;

@@ -6,31 +6,31 @@ use tokio::sync::Mutex;
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::alarm::Alarm;
-use crate::cache::{Cache, Found};
-use crate::clock::Clock;
+use crate::alarm::WorkerAlarm;
+use crate::cache::{RecordCache, StampedRecord};
+use crate::clock::StoreClock;
 use crate::directory::HeldDirectory;
 use crate::fault::StoreFault;
-use crate::folders::Folders;
+use crate::folders::FolderNumbers;
 use crate::record::Address;
 use crate::rows;
 use crate::seal::Seal;
 use crate::sqlite::Database;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
-use crate::turns::Contended;
-use crate::watched::Watched;
-use crate::work::Reads;
+use crate::watched_keys::WatchedKeys;
+use crate::work::ReadSet;
+use crate::write_queue::ContendedKey;
 
 /// The database, the keys that open it, and the state in memory. A unit waiting for its commit has
 /// a handle, so that the directory stays locked until the outcome is known.
 pub(crate) struct OpenData {
     pub(crate) database: Database,
     pub(crate) seal: Seal,
-    pub(crate) cache: Cache,
-    pub(crate) folders: Folders,
-    pub(crate) watched: Arc<Watched>,
-    pub(crate) alarm: Alarm,
+    pub(crate) cache: RecordCache,
+    pub(crate) folders: FolderNumbers,
+    pub(crate) watched: Arc<WatchedKeys>,
+    pub(crate) alarm: WorkerAlarm,
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
     /// `None` once the store is closed.
@@ -47,15 +47,15 @@ impl OpenData {
         database: Database,
         seal: Seal,
         directory: HeldDirectory,
-        clock: &Arc<Clock>,
+        clock: &Arc<StoreClock>,
     ) -> Result<OpenData, StoreFault> {
         Ok(OpenData {
             database,
             seal,
-            cache: Cache::default(),
-            folders: Folders::new()?,
+            cache: RecordCache::default(),
+            folders: FolderNumbers::new()?,
             watched: Arc::default(),
-            alarm: Alarm::default(),
+            alarm: WorkerAlarm::default(),
             time: TimeMark::new(clock),
             stored: StoredBytes::default(),
             directory: Mutex::new(Some(directory)),
@@ -67,7 +67,7 @@ impl OpenData {
     /// # Errors
     /// [`StoreFault::Damaged`] if the record does not open, [`StoreFault::Unavailable`] if the
     /// database cannot be read.
-    pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
+    pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         let commits = match self.cache.find(address) {
             Ok(known) => return Ok(known),
             Err(commits) => commits,
@@ -79,7 +79,7 @@ impl OpenData {
         Ok(found)
     }
 
-    async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
+    async fn fetch(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         let find = async |connection: &mut SqliteConnection| rows::find(connection, address).await;
         let row = self.database.readers().read(find).await?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
@@ -91,8 +91,8 @@ impl OpenData {
     /// As [`Database::find_changed`].
     pub(crate) async fn find_changed(
         &self,
-        reads: &Reads,
-    ) -> Result<Option<Contended>, StoreFault> {
+        reads: &ReadSet,
+    ) -> Result<Option<ContendedKey>, StoreFault> {
         let changed = match reads.only_keys() {
             Some(keys) if self.cache.holds(keys) => None,
             _ => Box::pin(self.database.find_changed(reads)).await?,

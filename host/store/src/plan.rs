@@ -13,18 +13,18 @@ use crate::fault::StoreFault;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space, Stamp};
-use crate::revision::{AskedRevisions, Revisions};
+use crate::revision::{AskedRevisions, RevisionPlan};
 use crate::rows::{self, SealedRow};
-use crate::script::{Answers, Script};
+use crate::script::{BatchRows, StatementBatch};
 use crate::seal::Seal;
 use crate::sqlite::Database;
-use crate::statements::{self, Asked, Present};
-use crate::stored::{AskedStored, Stored, StoredBytes};
-use crate::turns::Contended;
-use crate::work::{Listing, Outcome, Reads, Work};
+use crate::statements::{self, AddressQuery, AddressState};
+use crate::stored::{AskedStored, StoredBytes, StoredTotals};
+use crate::work::{CommitOutcome, CommitRequest, ListedKeys, ReadSet};
+use crate::write_queue::ContendedKey;
 
 /// A group's write at one address.
-enum Written<'a> {
+enum PlannedWrite<'a> {
     Deleted,
     /// A row sealed by the unit's task.
     Sealed(&'a SealedRow),
@@ -32,17 +32,17 @@ enum Written<'a> {
     Revised(SealedRow),
 }
 
-impl Written<'_> {
+impl PlannedWrite<'_> {
     fn row(&self) -> Option<&SealedRow> {
         match self {
-            Written::Deleted => None,
-            Written::Sealed(row) => Some(row),
-            Written::Revised(row) => Some(row),
+            PlannedWrite::Deleted => None,
+            PlannedWrite::Sealed(row) => Some(row),
+            PlannedWrite::Revised(row) => Some(row),
         }
     }
 
-    fn present(&self) -> Option<Present> {
-        self.row().map(|row| Present::Stamped(row.stamp))
+    fn present(&self) -> Option<AddressState> {
+        self.row().map(|row| AddressState::Stamped(row.stamp))
     }
 }
 
@@ -55,28 +55,29 @@ pub(crate) struct AskedWork<'a> {
 
 /// The queries for remembered reads: stamps of records, and keys in ranges.
 struct AskedReads<'a> {
-    stamps: Asked<'a>,
+    stamps: AddressQuery<'a>,
     /// Each range with the index of the answer.
-    listings: Vec<(Listed<'a>, usize)>,
+    listings: Vec<(RequestedRange<'a>, usize)>,
 }
 
 /// A range and the requested number of keys.
-type Listed<'a> = (&'a KeyRange, u32);
+type RequestedRange<'a> = (&'a KeyRange, u32);
 
 /// The committed state of all remembered reads.
 #[derive(Default)]
-struct Committed<'a> {
-    stamps: BTreeMap<&'a Address, Present>,
-    listings: HashMap<Listed<'a>, Vec<String>>,
+struct CommittedState<'a> {
+    stamps: BTreeMap<&'a Address, AddressState>,
+    listings: HashMap<RequestedRange<'a>, Vec<String>>,
 }
 
 impl<'a> AskedReads<'a> {
     fn of(
-        script: &mut Script,
-        reads: impl Iterator<Item = &'a Reads> + Clone,
+        script: &mut StatementBatch,
+        reads: impl Iterator<Item = &'a ReadSet> + Clone,
     ) -> Result<Self, sqlx::Error> {
-        let stamps = Asked::stamps(script, reads.clone().flat_map(|reads| reads.keys().keys()))?;
-        let listed: HashSet<Listed<'a>> = reads
+        let stamps =
+            AddressQuery::stamps(script, reads.clone().flat_map(|reads| reads.keys().keys()))?;
+        let listed: HashSet<RequestedRange<'a>> = reads
             .flat_map(|reads| reads.listings().map(|(range, listing)| (range, listing.limit)))
             .collect();
         let mut listings = Vec::with_capacity(listed.len());
@@ -87,13 +88,13 @@ impl<'a> AskedReads<'a> {
         Ok(AskedReads { stamps, listings })
     }
 
-    fn committed(self, answers: &Answers) -> Result<Committed<'a>, sqlx::Error> {
-        let keys = |(listed, place): (Listed<'a>, usize)| {
+    fn committed(self, answers: &BatchRows) -> Result<CommittedState<'a>, sqlx::Error> {
+        let keys = |(listed, place): (RequestedRange<'a>, usize)| {
             let rows = answers.get(place).map(Vec::as_slice).unwrap_or_default();
             Ok((listed, rows::parse_keys(rows)?))
         };
         let listings: Result<_, sqlx::Error> = self.listings.into_iter().map(keys).collect();
-        Ok(Committed { stamps: self.stamps.present(answers)?, listings: listings? })
+        Ok(CommittedState { stamps: self.stamps.present(answers)?, listings: listings? })
     }
 }
 
@@ -102,10 +103,10 @@ impl<'a> AskedWork<'a> {
     /// that are not `known` to have room.
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn of(
-        script: &mut Script,
-        works: &'a [Work],
+        script: &mut StatementBatch,
+        works: &'a [CommitRequest],
         known: &StoredBytes,
     ) -> Result<Self, sqlx::Error> {
         let reads = AskedReads::of(script, works.iter().map(|work| &work.reads))?;
@@ -118,14 +119,14 @@ impl<'a> AskedWork<'a> {
 /// A plan for units that commit together: the units that may commit, and their combined writes.
 #[derive(Default)]
 pub(crate) struct CommitPlan<'a> {
-    committed: Committed<'a>,
-    revisions: Revisions<'a>,
+    committed: CommittedState<'a>,
+    revisions: RevisionPlan<'a>,
     /// The stored bytes of mounts that may reach their limit.
-    pub(crate) stored: Stored<'a>,
+    pub(crate) stored: StoredTotals<'a>,
     /// The writes of the units planned so far.
-    written: BTreeMap<&'a Address, Written<'a>>,
+    written: BTreeMap<&'a Address, PlannedWrite<'a>>,
     /// The result of each unit, in order, once the group is committed.
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<CommitOutcome>,
 }
 
 impl<'a> CommitPlan<'a> {
@@ -136,15 +137,15 @@ impl<'a> CommitPlan<'a> {
     /// The error of SQLite.
     pub(crate) fn make(
         data: &OpenData,
-        works: &'a [Work],
+        works: &'a [CommitRequest],
         asked: AskedWork<'a>,
-        answers: &Answers,
+        answers: &BatchRows,
     ) -> Result<Self, sqlx::Error> {
         let OpenData { seal, folders, .. } = data;
         let mut plan = CommitPlan {
             committed: asked.reads.committed(answers)?,
             stored: asked.stored.stored(answers)?,
-            revisions: Revisions::read(&asked.revisions, answers, seal)?,
+            revisions: RevisionPlan::read(&asked.revisions, answers, seal)?,
             ..CommitPlan::default()
         };
         for work in works {
@@ -180,10 +181,10 @@ impl<'a> CommitPlan<'a> {
     /// write.
     ///
     /// # Errors
-    /// As [`Script::bind`].
-    pub(crate) fn writes(&self) -> Result<Script, sqlx::Error> {
-        let mut script = Script::default();
-        let puts: Vec<&SealedRow> = self.written.values().filter_map(Written::row).collect();
+    /// As [`StatementBatch::bind`].
+    pub(crate) fn writes(&self) -> Result<StatementBatch, sqlx::Error> {
+        let mut script = StatementBatch::default();
+        let puts: Vec<&SealedRow> = self.written.values().filter_map(PlannedWrite::row).collect();
         let deleted = self.written.iter().filter(|(_, written)| written.row().is_none());
         let deletes: Vec<&Address> = deleted.map(|(address, _)| *address).collect();
         statements::put(&mut script, &puts)?;
@@ -202,17 +203,17 @@ impl<'a> CommitPlan<'a> {
         &self,
         connection: &mut SqliteConnection,
     ) -> Result<bool, sqlx::Error> {
-        let mut script = Script::default();
-        let asked = Asked::stamps(&mut script, self.written.keys().copied())?;
+        let mut script = StatementBatch::default();
+        let asked = AddressQuery::stamps(&mut script, self.written.keys().copied())?;
         let present = asked.present(&script.run(connection).await?)?;
-        let is_there = |(address, written): (&&Address, &Written<'_>)| {
+        let is_there = |(address, written): (&&Address, &PlannedWrite<'_>)| {
             present.get(*address).copied() == written.present()
         };
         Ok(!self.written.is_empty() && self.written.iter().all(is_there))
     }
 
     /// Adds the writes of a unit.
-    fn add(&mut self, seal: &Seal, work: &'a Work) -> Outcome {
+    fn add(&mut self, seal: &Seal, work: &'a CommitRequest) -> CommitOutcome {
         let writes = &work.writes;
         let revised = match &writes.revised {
             Some(revised) => Some((revised, self.revisions.number(seal, revised)?)),
@@ -221,33 +222,33 @@ impl<'a> CommitPlan<'a> {
         self.stored.admit(work)?;
         for row in &writes.puts {
             self.revisions.forget(&row.address);
-            self.written.insert(&row.address, Written::Sealed(row));
+            self.written.insert(&row.address, PlannedWrite::Sealed(row));
         }
         for address in &writes.deletes {
             self.revisions.forget(address);
-            self.written.insert(address, Written::Deleted);
+            self.written.insert(address, PlannedWrite::Deleted);
         }
         let Some((revised, numbered)) = revised else { return Ok(None) };
         self.revisions.remember(revised, &numbered);
         let rows = numbered.rows.into_iter();
-        self.written.extend(rows.map(|(address, row)| (address, Written::Revised(row))));
+        self.written.extend(rows.map(|(address, row)| (address, PlannedWrite::Revised(row))));
         Ok(Some(numbered.revision))
     }
 
     /// Returns a read that no longer holds after the units planned so far.
-    fn find_changed(&self, reads: &Reads) -> Option<Contended> {
+    fn find_changed(&self, reads: &ReadSet) -> Option<ContendedKey> {
         let is_changed = |(address, stamp): &(&Address, &Option<Stamp>)| {
-            self.present(address) != stamp.map(Present::Stamped)
+            self.present(address) != stamp.map(AddressState::Stamped)
         };
         if let Some((address, _)) = reads.keys().iter().find(is_changed) {
-            return Some(Contended::Record(address.clone()));
+            return Some(ContendedKey::Record(address.clone()));
         }
-        let is_changed = |(range, listing): &(&KeyRange, &Listing)| {
+        let is_changed = |(range, listing): &(&KeyRange, &ListedKeys)| {
             let committed = self.committed.listings.get(&(*range, listing.limit));
             committed != Some(&listing.keys) || self.changes(range, listing)
         };
         let changed = reads.listings().find(is_changed);
-        changed.map(|(range, _)| Contended::Listing(range.clone()))
+        changed.map(|(range, _)| ContendedKey::Listing(range.clone()))
     }
 
     /// Returns `true` if the units so far write data whose keys begin with `folder`.
@@ -256,7 +257,7 @@ impl<'a> CommitPlan<'a> {
         self.written.keys().any(|address| range.contains(address))
     }
 
-    fn present(&self, address: &Address) -> Option<Present> {
+    fn present(&self, address: &Address) -> Option<AddressState> {
         match self.written.get(address) {
             Some(written) => written.present(),
             None => self.committed.stamps.get(address).copied(),
@@ -264,7 +265,7 @@ impl<'a> CommitPlan<'a> {
     }
 
     /// Returns `true` if the units so far add a key to the listed page or remove a key from it.
-    fn changes(&self, range: &KeyRange, listing: &Listing) -> bool {
+    fn changes(&self, range: &KeyRange, listing: &ListedKeys) -> bool {
         let is_full = u32::try_from(listing.keys.len()).is_ok_and(|found| found >= listing.limit);
         let end = listing.keys.last().filter(|_| is_full);
         let mut within = self.written.iter().filter(|(address, _)| range.contains(address));
@@ -284,9 +285,9 @@ impl Database {
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn find_changed(
         &self,
-        reads: &Reads,
-    ) -> Result<Option<Contended>, StoreFault> {
-        let mut script = Script::default();
+        reads: &ReadSet,
+    ) -> Result<Option<ContendedKey>, StoreFault> {
+        let mut script = StatementBatch::default();
         let asked = AskedReads::of(&mut script, [reads].into_iter())?;
         let answers = self.snapshot(script).await?;
         let plan = CommitPlan { committed: asked.committed(&answers)?, ..CommitPlan::default() };

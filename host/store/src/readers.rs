@@ -17,16 +17,16 @@ use tokio::sync::Semaphore;
 const READERS: u32 = 4;
 
 /// Idle connections, and permits for the connections in use.
-pub(crate) struct Readers {
+pub(crate) struct ReaderPool {
     options: SqliteConnectOptions,
     idle: Mutex<Vec<SqliteConnection>>,
     places: Semaphore,
 }
 
-impl Readers {
+impl ReaderPool {
     /// Creates the pool without opening a connection.
-    pub(crate) fn new(options: SqliteConnectOptions) -> Readers {
-        Readers { options, idle: Mutex::default(), places: Semaphore::new(READERS as usize) }
+    pub(crate) fn new(options: SqliteConnectOptions) -> ReaderPool {
+        ReaderPool { options, idle: Mutex::default(), places: Semaphore::new(READERS as usize) }
     }
 
     /// Runs `work` as soon as a connection is free. Each statement sees the newest committed state.
@@ -73,15 +73,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::Scratch;
+    use crate::testing::ScratchDirectory;
 
-    async fn opened() -> (Scratch, Arc<crate::Store>) {
-        let scratch = Scratch::new();
+    async fn opened() -> (ScratchDirectory, Arc<crate::Store>) {
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         (scratch, store)
     }
 
-    async fn count(readers: &Readers) -> Result<i64, sqlx::Error> {
+    async fn count(readers: &ReaderPool) -> Result<i64, sqlx::Error> {
         let count = async |connection: &mut SqliteConnection| {
             sqlx::query_scalar("SELECT count(*) FROM meta").fetch_one(connection).await
         };

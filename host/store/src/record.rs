@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::body::Body;
+use crate::body::RecordBody;
 
 /// The kinds of record. All kinds share a single physical table. The kind is part of a record's
 /// address and covered by the record's seal, so that a row moved to another kind no longer opens
@@ -104,7 +104,7 @@ impl fmt::Display for Address {
 /// record's seal covers the columns: if a column is edited in the file, the record no longer opens.
 /// They hold no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
+pub struct IndexColumns {
     /// The due time, as store time in milliseconds since 1970; `None`: never. A time later than
     /// `i64::MAX` milliseconds is stored as `i64::MAX`.
     pub due: Option<u64>,
@@ -125,9 +125,9 @@ pub struct Stamp(pub(crate) [u8; 16]);
 #[derive(Clone)]
 pub struct Record {
     /// The bytes as put; wiped from memory when dropped.
-    pub body: Body,
+    pub body: RecordBody,
     /// The readable columns as put.
-    pub index: Index,
+    pub index: IndexColumns,
     /// The revision of the mount at which the record was created. A record created again after a
     /// deletion has a new revision. 0 if the mount has no revisions, and in records that a unit of
     /// work has buffered.
@@ -142,7 +142,7 @@ pub struct Record {
 impl Record {
     /// Creates a record that is not written yet.
     #[must_use]
-    pub fn unwritten(body: Body, index: Index) -> Record {
+    pub fn unwritten(body: RecordBody, index: IndexColumns) -> Record {
         Record { body, index, created: 0, modified: 0, stamp: None }
     }
 }

@@ -12,13 +12,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::body::Body;
+use crate::body::RecordBody;
 use crate::fault::StoreFault;
-use crate::record::{Address, Index, Record, Space};
+use crate::record::{Address, IndexColumns, Record, Space};
 use crate::rows::SealedRow;
-use crate::script::{Answers, Script};
+use crate::script::{BatchRows, StatementBatch};
 use crate::seal::Seal;
-use crate::statements::Asked;
+use crate::statements::AddressQuery;
 
 /// The changes of a unit to the data of a mount with revisions.
 pub(crate) struct RevisedWrites {
@@ -47,22 +47,22 @@ pub(crate) fn parse(counter: &Address, record: Option<&Record>) -> Result<u64, S
 
 /// The counters and the creation revisions of records during the planning of a group.
 #[derive(Default)]
-pub(crate) struct Revisions<'a> {
+pub(crate) struct RevisionPlan<'a> {
     counts: BTreeMap<&'a Address, Result<u64, StoreFault>>,
     /// The revision at which each record was created; `None` if there is no record or no number.
     created: BTreeMap<&'a Address, Result<Option<u64>, StoreFault>>,
 }
 
 /// The rows of a numbered unit: the counter, then the records put.
-pub(crate) struct Numbered<'a> {
+pub(crate) struct NumberedRows<'a> {
     pub(crate) revision: u64,
     pub(crate) rows: Vec<(&'a Address, SealedRow)>,
 }
 
 /// The queries for units that count revisions: their counters and the records they replace.
 pub(crate) struct AskedRevisions<'a> {
-    counters: Asked<'a>,
-    puts: Asked<'a>,
+    counters: AddressQuery<'a>,
+    puts: AddressQuery<'a>,
 }
 
 impl<'a> AskedRevisions<'a> {
@@ -70,28 +70,28 @@ impl<'a> AskedRevisions<'a> {
     /// none.
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn of(
-        script: &mut Script,
+        script: &mut StatementBatch,
         units: impl Iterator<Item = &'a RevisedWrites> + Clone,
     ) -> Result<Self, sqlx::Error> {
-        let counters = Asked::rows(script, units.clone().map(|unit| &unit.counter))?;
+        let counters = AddressQuery::rows(script, units.clone().map(|unit| &unit.counter))?;
         let puts = units.flat_map(|unit| &unit.puts).map(|(address, _)| address);
-        Ok(AskedRevisions { counters, puts: Asked::rows(script, puts)? })
+        Ok(AskedRevisions { counters, puts: AddressQuery::rows(script, puts)? })
     }
 }
 
-impl<'a> Revisions<'a> {
+impl<'a> RevisionPlan<'a> {
     /// Reads the answers.
     ///
     /// # Errors
     /// The error of SQLite. A row that does not open fails only the units changing the row.
     pub(crate) fn read(
         asked: &AskedRevisions<'a>,
-        answers: &Answers,
+        answers: &BatchRows,
         seal: &Seal,
     ) -> Result<Self, sqlx::Error> {
-        let mut revisions = Revisions::default();
+        let mut revisions = RevisionPlan::default();
         for (address, row) in asked.counters.sealed(answers)? {
             let opened = row.and_then(|row| row.open(seal));
             let count = opened.and_then(|record| parse(address, Some(&record)));
@@ -114,11 +114,11 @@ impl<'a> Revisions<'a> {
         &self,
         seal: &Seal,
         writes: &'a RevisedWrites,
-    ) -> Result<Numbered<'a>, StoreFault> {
+    ) -> Result<NumberedRows<'a>, StoreFault> {
         let before = self.counts.get(&writes.counter).cloned().unwrap_or(Ok(0))?;
         let revision = before.saturating_add(1);
-        let body = Body::new(revision.to_be_bytes().to_vec());
-        let count = Record::unwritten(body, Index::default());
+        let body = RecordBody::new(revision.to_be_bytes().to_vec());
+        let count = Record::unwritten(body, IndexColumns::default());
         let mut rows = vec![(&writes.counter, SealedRow::of(seal, &writes.counter, &count)?)];
         for (address, record) in &writes.puts {
             let created = self.created.get(address).cloned().unwrap_or(Ok(None))?;
@@ -126,11 +126,11 @@ impl<'a> Revisions<'a> {
             let record = Record { created, modified: revision, ..record.clone() };
             rows.push((address, SealedRow::of(seal, address, &record)?));
         }
-        Ok(Numbered { revision, rows })
+        Ok(NumberedRows { revision, rows })
     }
 
-    /// Remembers the result of [`Revisions::number`] for later units of the same group.
-    pub(crate) fn remember(&mut self, writes: &'a RevisedWrites, numbered: &Numbered<'a>) {
+    /// Remembers the result of [`RevisionPlan::number`] for later units of the same group.
+    pub(crate) fn remember(&mut self, writes: &'a RevisedWrites, numbered: &NumberedRows<'a>) {
         self.counts.insert(&writes.counter, Ok(numbered.revision));
         for (address, _) in &writes.puts {
             let created = self.created.entry(address).or_insert(Ok(None));

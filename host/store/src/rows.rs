@@ -12,11 +12,11 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::cipher::{self, Label};
+use crate::cipher::{self, AssociatedData};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
-use crate::record::{Address, Index, Record, Space, Stamp};
-use crate::script::Script;
+use crate::record::{Address, IndexColumns, Record, Space, Stamp};
+use crate::script::StatementBatch;
 use crate::seal::Seal;
 
 /// A sealed row.
@@ -68,7 +68,7 @@ impl SealedRow {
             return Err(StoreFault::Damaged(self.address));
         };
         let number = |column: Option<i64>| column.and_then(|number| u64::try_from(number).ok());
-        let index = Index { due: number(self.due), lane: self.lane, owner: self.owner };
+        let index = IndexColumns { due: number(self.due), lane: self.lane, owner: self.owner };
         let created = number(self.created).unwrap_or_default();
         Ok(Record {
             body: body.into(),
@@ -81,13 +81,13 @@ impl SealedRow {
 
     /// Returns the label: everything that the seal covers besides the body. The order is part of
     /// the stored format.
-    fn label(&self, seal: &Seal) -> Label {
+    fn label(&self, seal: &Seal) -> AssociatedData {
         let label = seal
             .label("record")
             .text(self.address.space.name())
             .text(&self.address.key)
             .field(&self.stamp.0);
-        let number = |label: Label, column: Option<i64>| match column {
+        let number = |label: AssociatedData, column: Option<i64>| match column {
             Some(number) => label.field(&number.to_be_bytes()),
             None => label.field(&[]),
         };
@@ -103,23 +103,23 @@ fn column(number: u64) -> i64 {
 
 /// The reason why a row could not be read: the database failed, or the row has a shape that was
 /// never written.
-pub(crate) enum Unread {
+pub(crate) enum RowFault {
     Sql(sqlx::Error),
     Damaged(Address),
 }
 
-impl From<Unread> for StoreFault {
-    fn from(unread: Unread) -> StoreFault {
+impl From<RowFault> for StoreFault {
+    fn from(unread: RowFault) -> StoreFault {
         match unread {
-            Unread::Sql(error) => StoreFault::from(error),
-            Unread::Damaged(address) => StoreFault::Damaged(address),
+            RowFault::Sql(error) => StoreFault::from(error),
+            RowFault::Damaged(address) => StoreFault::Damaged(address),
         }
     }
 }
 
-impl From<sqlx::Error> for Unread {
-    fn from(error: sqlx::Error) -> Unread {
-        Unread::Sql(error)
+impl From<sqlx::Error> for RowFault {
+    fn from(error: sqlx::Error) -> RowFault {
+        RowFault::Sql(error)
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) async fn insert(
 pub(crate) async fn find(
     connection: &mut SqliteConnection,
     address: &Address,
-) -> Result<Option<SealedRow>, Unread> {
+) -> Result<Option<SealedRow>, RowFault> {
     let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record \
                 WHERE space = ? AND key = ?";
     let found = sqlx::query(text)
@@ -162,9 +162,9 @@ pub(crate) async fn find(
 }
 
 /// Parses the row found at `address`.
-pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
+pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, RowFault> {
     let Some(stamp) = parse_stamp(row, "stamp")? else {
-        return Err(Unread::Damaged(address.clone()));
+        return Err(RowFault::Damaged(address.clone()));
     };
     Ok(SealedRow {
         address: address.clone(),
@@ -187,13 +187,13 @@ pub(crate) fn parse_stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>
 /// each row of an answer between threads, which takes longer than finding a key.
 ///
 /// # Errors
-/// As [`Script::bind`].
+/// As [`StatementBatch::bind`].
 pub(crate) fn ask_keys(
-    script: &mut Script,
+    script: &mut StatementBatch,
     range: &KeyRange,
     limit: u32,
 ) -> Result<(), sqlx::Error> {
-    let (within, bounds) = condition("key", range);
+    let (within, bounds) = range_condition("key", range);
     script.add(&format!(
         "SELECT json_group_array(key) FROM \
          (SELECT key FROM record WHERE {within} ORDER BY key LIMIT ?)"
@@ -223,7 +223,7 @@ pub(crate) async fn list(
     range: &KeyRange,
     limit: u32,
 ) -> Result<Vec<String>, sqlx::Error> {
-    let mut script = Script::default();
+    let mut script = StatementBatch::default();
     ask_keys(&mut script, range, limit)?;
     let answers = script.run(connection).await?;
     parse_keys(answers.first().map(Vec::as_slice).unwrap_or_default())
@@ -239,8 +239,8 @@ pub(crate) async fn visit(
     range: &KeyRange,
     limit: u32,
     mut take: impl FnMut(SealedRow) -> bool,
-) -> Result<(), Unread> {
-    let (within, bounds) = condition("key", range);
+) -> Result<(), RowFault> {
+    let (within, bounds) = range_condition("key", range);
     let text = format!(
         "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record \
          WHERE {within} ORDER BY key LIMIT ?"
@@ -285,7 +285,7 @@ pub(crate) async fn count(
     range: &KeyRange,
     at_most: u32,
 ) -> Result<u32, sqlx::Error> {
-    let (within, bounds) = condition("key", range);
+    let (within, bounds) = range_condition("key", range);
     count_where(connection, range.space, (&within, bounds), at_most).await
 }
 
@@ -295,7 +295,7 @@ pub(crate) async fn count_owned(
     owners: &KeyRange,
     at_most: u32,
 ) -> Result<u32, sqlx::Error> {
-    let (within, bounds) = condition("owner", owners);
+    let (within, bounds) = range_condition("owner", owners);
     // For the same index as [`OWNED`].
     let within = format!("{within} AND owner <> ''");
     count_where(connection, owners.space, (&within, bounds), at_most).await
@@ -315,7 +315,7 @@ async fn count_where(
 
 /// Returns the condition that `column` is in `range`, and the bounds to bind after the number of
 /// the space.
-fn condition<'a>(column: &str, range: &'a KeyRange) -> (String, Vec<&'a str>) {
+fn range_condition<'a>(column: &str, range: &'a KeyRange) -> (String, Vec<&'a str>) {
     let (mut text, mut bounds) = ("space = ?".to_owned(), Vec::new());
     match &range.start {
         Bound::Included(first) => {

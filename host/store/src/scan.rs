@@ -15,7 +15,7 @@ use crate::store::Store;
 const PAGE: u32 = 100;
 
 /// A scan over keys, created by [`Store::scan`]. The caller asks for pages until there are none.
-pub struct Scan {
+pub struct PrefixScan {
     store: Arc<Store>,
     space: Space,
     prefix: String,
@@ -39,8 +39,8 @@ pub struct OwnedScan {
 impl Store {
     /// Returns a scan over the keys of `space` that begin with `prefix`, in the order of their
     /// bytes.
-    pub fn scan(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> Scan {
-        Scan {
+    pub fn scan(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> PrefixScan {
+        PrefixScan {
             store: Arc::clone(self),
             space,
             prefix: prefix.into(),
@@ -64,11 +64,11 @@ impl Store {
     }
 }
 
-impl Scan {
+impl PrefixScan {
     /// Sets the maximum number of keys per page; 0 returns no pages.
     #[must_use]
-    pub fn by(self, limit: u32) -> Scan {
-        Scan { limit, ..self }
+    pub fn by(self, limit: u32) -> PrefixScan {
+        PrefixScan { limit, ..self }
     }
 
     /// Returns the next page, never empty; `None` at the end.
@@ -106,7 +106,7 @@ impl OwnedScan {
     /// Returns the next page, never empty; `None` at the end.
     ///
     /// # Errors
-    /// As [`Scan::page`].
+    /// As [`PrefixScan::page`].
     pub async fn page(&mut self) -> Result<Option<Vec<Address>>, StoreFault> {
         if self.is_over {
             return Ok(None);
@@ -134,14 +134,14 @@ fn addresses(space: Space, keys: impl IntoIterator<Item = String>) -> Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Index;
-    use crate::testing::{Scratch, data, put, put_indexed};
+    use crate::IndexColumns;
+    use crate::testing::{ScratchDirectory, data, put, put_indexed};
 
     fn keys(page: Vec<Address>) -> Vec<String> {
         page.into_iter().map(|address| address.key).collect()
     }
 
-    async fn pages(mut scan: Scan) -> Vec<Vec<String>> {
+    async fn pages(mut scan: PrefixScan) -> Vec<Vec<String>> {
         let mut pages = Vec::new();
         while let Some(page) = scan.page().await.unwrap() {
             pages.push(keys(page));
@@ -157,10 +157,10 @@ mod tests {
         pages
     }
 
-    async fn filled(scratch: &Scratch) -> Arc<Store> {
+    async fn filled(scratch: &ScratchDirectory) -> Arc<Store> {
         let store = scratch.open().await;
         for key in ["b/1", "a/1", "a/3", "a/2"] {
-            let index = Index { owner: "token".into(), ..Index::default() };
+            let index = IndexColumns { owner: "token".into(), ..IndexColumns::default() };
             put_indexed(&store, data(key), "x", index).await;
         }
         put(&store, data("a/0"), "of nobody").await;
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_walk_gives_every_key_of_its_prefix_once_and_in_order() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         for (limit, expected) in [
             (2, vec![vec!["a/0", "a/1"], vec!["a/2", "a/3"]]),
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_belongs_to_an_owner_is_given_once_in_the_order_in_which_it_came() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         let scan = |owner: &str| store.scan_owned(Space::Data, owner);
         assert_eq!(owned(scan("token").by(3)).await, [vec!["b/1", "a/1", "a/3"], vec!["a/2"]]);
@@ -199,7 +199,7 @@ mod tests {
             assert!(owned(nothing).await.is_empty());
         }
         // A record that leaves its owner is left out; a rewritten record keeps its place.
-        let index = Index { owner: "token".into(), ..Index::default() };
+        let index = IndexColumns { owner: "token".into(), ..IndexColumns::default() };
         put_indexed(&store, data("b/1"), "y", index).await;
         put(&store, data("a/1"), "on its own").await;
         assert_eq!(owned(scan("token")).await, [["b/1", "a/3", "a/2"]]);
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_scan_goes_on_where_it_is_sent_also_after_its_end() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         let mut scan = store.scan(Space::Data, "");
         assert_eq!(scan.page().await.unwrap().unwrap().len(), 5);

@@ -12,20 +12,20 @@ use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
 
 /// Length in bytes above which a statement has a turn of its own. All scripts then share the
 /// prepared form, which saves more than a turn costs.
-const LONG: usize = 1 << 10;
+const LONG_STATEMENT_BYTES: usize = 1 << 10;
 
 /// The rows found by each statement of a script, in order.
-pub(crate) type Answers = Vec<Vec<SqliteRow>>;
+pub(crate) type BatchRows = Vec<Vec<SqliteRow>>;
 
 /// Statements to run, with their bound values.
 #[derive(Default)]
-pub(crate) struct Script {
-    turns: Vec<Joined>,
+pub(crate) struct StatementBatch {
+    turns: Vec<JoinedStatements>,
     statements: usize,
 }
 
 /// The statements of a turn.
-struct Joined {
+struct JoinedStatements {
     text: String,
     bound: SqliteArguments,
     statements: usize,
@@ -33,12 +33,12 @@ struct Joined {
 }
 
 /// The error of a script, and the number of statements that succeeded before the error.
-pub(crate) struct Failed {
+pub(crate) struct BatchFailure {
     pub(crate) error: sqlx::Error,
     pub(crate) done: usize,
 }
 
-impl Script {
+impl StatementBatch {
     /// Returns the number of statements: the index of the next statement's answer.
     pub(crate) fn len(&self) -> usize {
         self.statements
@@ -47,14 +47,14 @@ impl Script {
     /// Adds a statement. Later values are bound in this statement. The caller must bind every
     /// placeholder: an unbound placeholder would take a value of the next statement.
     pub(crate) fn add(&mut self, text: &str) {
-        let is_long = text.len() > LONG;
+        let is_long = text.len() > LONG_STATEMENT_BYTES;
         match self.turns.last_mut() {
             Some(turn) if !is_long && !turn.is_long => {
                 turn.text.push_str("; ");
                 turn.text.push_str(text);
                 turn.statements += 1;
             }
-            _ => self.turns.push(Joined::of(text, is_long)),
+            _ => self.turns.push(JoinedStatements::of(text, is_long)),
         }
         self.statements += 1;
     }
@@ -66,7 +66,7 @@ impl Script {
                 turn.text.insert_str(0, &format!("{text}; "));
                 turn.statements += 1;
             }
-            _ => self.turns.insert(0, Joined::of(text, false)),
+            _ => self.turns.insert(0, JoinedStatements::of(text, false)),
         }
         self.statements += 1;
     }
@@ -87,27 +87,30 @@ impl Script {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) async fn run(self, connection: &mut SqliteConnection) -> Result<Answers, Failed> {
-        let mut answers = Answers::with_capacity(self.statements);
+    pub(crate) async fn run(
+        self,
+        connection: &mut SqliteConnection,
+    ) -> Result<BatchRows, BatchFailure> {
+        let mut answers = BatchRows::with_capacity(self.statements);
         for turn in self.turns {
             if let Err(error) = turn.run(connection, &mut answers).await {
-                return Err(Failed { error, done: answers.len() });
+                return Err(BatchFailure { error, done: answers.len() });
             }
         }
         Ok(answers)
     }
 }
 
-impl Joined {
+impl JoinedStatements {
     fn of(text: &str, is_long: bool) -> Self {
         let bound = SqliteArguments::default();
-        Joined { text: text.to_owned(), bound, statements: 1, is_long }
+        JoinedStatements { text: text.to_owned(), bound, statements: 1, is_long }
     }
 
     async fn run(
         self,
         connection: &mut SqliteConnection,
-        answers: &mut Answers,
+        answers: &mut BatchRows,
     ) -> Result<(), sqlx::Error> {
         let all = answers.len() + self.statements;
         let query = sqlx::query_with(AssertSqlSafe(self.text), self.bound);
@@ -124,8 +127,8 @@ impl Joined {
     }
 }
 
-impl From<Failed> for sqlx::Error {
-    fn from(failed: Failed) -> sqlx::Error {
+impl From<BatchFailure> for sqlx::Error {
+    fn from(failed: BatchFailure) -> sqlx::Error {
         failed.error
     }
 }
@@ -144,13 +147,13 @@ mod tests {
     async fn each_statement_has_its_own_values_and_its_own_rows() {
         let mut connection = connection().await;
         for _ in 0..2 {
-            let mut script = Script::default();
+            let mut script = StatementBatch::default();
             script.add("SELECT ? UNION ALL SELECT ?");
             script.bind(1).unwrap();
             script.bind(2).unwrap();
             script.add("SELECT ? WHERE FALSE");
             script.bind(3).unwrap();
-            script.add(&format!("SELECT ? + ? -- {}", "long ".repeat(LONG)));
+            script.add(&format!("SELECT ? + ? -- {}", "long ".repeat(LONG_STATEMENT_BYTES)));
             script.bind(4).unwrap();
             script.bind(None::<i64>).unwrap();
             script.add("SELECT ?");
@@ -170,7 +173,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_statement_without_an_answer_is_a_failure() {
-        let mut script = Script::default();
+        let mut script = StatementBatch::default();
         // The comment ends late, so there is no second statement.
         script.add("SELECT 1 --");
         script.add("SELECT 2");
@@ -182,7 +185,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_failure_ends_it_and_says_how_much_was_done() {
         let mut connection = connection().await;
-        let mut script = Script::default();
+        let mut script = StatementBatch::default();
         script.add("CREATE TABLE t (one INTEGER PRIMARY KEY)");
         script.add("INSERT INTO t VALUES (?)");
         script.bind(1).unwrap();

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bulkhead_wire::{hexadecimal, sync};
 use zeroize::Zeroizing;
 
-use crate::cipher::{self, ClusterId, KEY_BYTES, Label, SealKey};
+use crate::cipher::{self, AssociatedData, ClusterId, KEY_BYTES, SealKey};
 use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
 use crate::shamir::SealConfig;
@@ -22,17 +22,17 @@ use crate::shamir::SealConfig;
 const HASH_BYTES: usize = 32;
 
 /// A hasher of secret texts. A hash can be looked up but not turned back into the text.
-pub struct Hashes {
+pub struct SecretHasher {
     key: hmac::Key,
     /// Cached keys by purpose. Every request hashes a token, and deriving the key each time would
     /// cost twice as much as the hash. The number of keys is bounded by the service's purposes.
     purposes: RwLock<BTreeMap<String, hmac::Key>>,
 }
 
-impl Hashes {
+impl SecretHasher {
     /// Creates a hasher with this key.
-    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Hashes {
-        Hashes { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
+    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> SecretHasher {
+        SecretHasher { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
     }
 
     /// Returns HMAC-SHA256 of `text` under a key specific to this cluster and this `purpose`, as 64
@@ -42,7 +42,7 @@ impl Hashes {
         hexadecimal::text(&self.keyed_bytes(purpose, text))
     }
 
-    /// Returns the hash of [`Hashes::keyed_hash`] as bytes.
+    /// Returns the hash of [`SecretHasher::keyed_hash`] as bytes.
     pub fn keyed_bytes(&self, purpose: &str, text: &[u8]) -> [u8; HASH_BYTES] {
         let bytes = |tag: hmac::Tag| tag.as_ref().try_into().unwrap_or([0; HASH_BYTES]);
         if let Some(key) = sync::read(&self.purposes).get(purpose) {
@@ -61,19 +61,19 @@ pub(crate) struct Seal {
     cluster: ClusterId,
     root: RootKey,
     keyring: RwLock<Arc<Keyring>>,
-    hashes: Hashes,
+    hashes: SecretHasher,
 }
 
 impl Seal {
     /// Creates the seal of a cluster from the opened keys.
     pub(crate) fn new(cluster: ClusterId, root: RootKey, keyring: Keyring) -> Seal {
-        let hashes = Hashes::new(keyring.hash_key());
+        let hashes = SecretHasher::new(keyring.hash_key());
         Seal { cluster, root, keyring: RwLock::new(Arc::new(keyring)), hashes }
     }
 
     /// Starts a label with the kind and place of the sealed bytes.
-    pub(crate) fn label(&self, what: &str) -> Label {
-        Label::of(&self.cluster, what)
+    pub(crate) fn label(&self, what: &str) -> AssociatedData {
+        AssociatedData::of(&self.cluster, what)
     }
 
     /// Encrypts `body` under the newest term, bound to `label`.
@@ -81,12 +81,12 @@ impl Seal {
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
     /// allows (256 GiB).
-    pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.keyring().newest().seal(label, body)
     }
 
     /// Returns the body sealed under exactly this label, by any term; `None` for any other bytes.
-    pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
@@ -107,7 +107,7 @@ impl Seal {
     }
 
     /// Returns the hasher for keyed hashes.
-    pub(crate) fn hashes(&self) -> &Hashes {
+    pub(crate) fn hashes(&self) -> &SecretHasher {
         &self.hashes
     }
 
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_keyed_hash_depends_on_key_purpose_and_text_and_on_nothing_else() {
         let hash = |key, purpose, text: &str| {
-            Hashes::new(&[key; KEY_BYTES]).keyed_hash(purpose, text.as_bytes())
+            SecretHasher::new(&[key; KEY_BYTES]).keyed_hash(purpose, text.as_bytes())
         };
         let first = hash(1, "token", "bhs.abc");
         assert_eq!(first.len(), 64);

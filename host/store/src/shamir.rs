@@ -79,21 +79,21 @@ impl SealConfig {
 
 /// A share of a key, or the key itself if there is a single share. Wiped from memory when dropped.
 #[derive(Clone)]
-pub struct Share(Zeroizing<Vec<u8>>);
+pub struct KeyShare(Zeroizing<Vec<u8>>);
 
-impl fmt::Debug for Share {
+impl fmt::Debug for KeyShare {
     /// Writes the type's name and nothing of the content.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Share")
     }
 }
 
-impl Share {
+impl KeyShare {
     /// Reads a share from hexadecimal or standard base64.
     ///
     /// # Errors
     /// The problem with the text, without repeating the text.
-    pub fn parse(text: &str) -> Result<Share, String> {
+    pub fn parse(text: &str) -> Result<KeyShare, String> {
         let bytes =
             if text.len() == BASE64_CHARACTERS { of_base64(text) } else { of_hexadecimal(text) };
         let bytes = bytes
@@ -105,7 +105,7 @@ impl Share {
                     text.len()
                 )
             })?;
-        Ok(Share(bytes))
+        Ok(KeyShare(bytes))
     }
 
     /// Returns the share in lower-case hexadecimal.
@@ -124,7 +124,7 @@ impl Share {
     }
 
     /// Compares two shares in constant time.
-    pub fn is_same(&self, other: &Share) -> bool {
+    pub fn is_same(&self, other: &KeyShare) -> bool {
         constant_time::verify_slices_are_equal(&self.0, &other.0).is_ok()
     }
 
@@ -143,8 +143,8 @@ impl SealKey {
     }
 
     /// Returns the key as a single share.
-    pub fn share(&self) -> Share {
-        Share(Zeroizing::new(self.bytes().to_vec()))
+    pub fn share(&self) -> KeyShare {
+        KeyShare(Zeroizing::new(self.bytes().to_vec()))
     }
 }
 
@@ -170,21 +170,21 @@ fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 /// # Errors
 /// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses;
 /// [`StoreFault::Unavailable`] if the system gives no randomness.
-pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault> {
+pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<KeyShare>, StoreFault> {
     let config = config.validate()?;
     if config.threshold == 1 {
         return Ok(vec![key.share()]);
     }
     let threshold = usize::from(config.threshold);
     let numbers = 1..=config.shares;
-    let mut shares: Vec<Share> = numbers
+    let mut shares: Vec<KeyShare> = numbers
         .clone()
-        .map(|_| Share(Zeroizing::new(Vec::with_capacity(NUMBERED_BYTES))))
+        .map(|_| KeyShare(Zeroizing::new(Vec::with_capacity(NUMBERED_BYTES))))
         .collect();
-    let mut randomness = Randomness::default();
+    let mut randomness = FallibleRandom::default();
     for byte in key.bytes() {
-        let mut polynomial = Points::none();
-        let filled = Polynomial::<Point>::fill(
+        let mut polynomial = BytePoints::none();
+        let filled = Polynomial::<SharePoint>::fill(
             &mut polynomial.0,
             &element(*byte),
             &mut randomness,
@@ -195,7 +195,7 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
         })?;
         for (share, number) in shares.iter_mut().zip(numbers.clone()) {
             let mut value = element(0);
-            Polynomial::<Point>::evaluate_in_place(
+            Polynomial::<SharePoint>::evaluate_in_place(
                 &polynomial.0,
                 &element(number),
                 threshold,
@@ -207,23 +207,23 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
     for (share, number) in shares.iter_mut().zip(numbers) {
         share.0.push(number);
     }
-    if randomness.failed { Err(cipher::no_randomness()) } else { Ok(shares) }
+    if randomness.failed { Err(cipher::missing_randomness()) } else { Ok(shares) }
 }
 
 /// The progress of an attempt to combine shares.
-pub enum Progress {
+pub enum ShareProgress {
     /// This number of different shares is present, and more are needed.
     More(u8),
     /// The combined key, which need not be the right key. The collector is empty again.
     Enough(SealKey),
 }
 
-impl Progress {
+impl ShareProgress {
     /// Returns the key if there were enough shares.
     pub fn into_key(self) -> Option<SealKey> {
         match self {
-            Progress::More(_) => None,
-            Progress::Enough(key) => Some(key),
+            ShareProgress::More(_) => None,
+            ShareProgress::Enough(key) => Some(key),
         }
     }
 }
@@ -231,7 +231,7 @@ impl Progress {
 /// A collector of shares, never more than the threshold. Dropping the collector wipes the shares.
 pub struct ShareCollector {
     config: SealConfig,
-    shares: Vec<Share>,
+    shares: Vec<KeyShare>,
 }
 
 impl ShareCollector {
@@ -250,32 +250,32 @@ impl ShareCollector {
     /// # Errors
     /// The reason why the share does not fit this configuration or contradicts another share.
     /// Shares collected before stay.
-    pub fn add(&mut self, share: Share) -> Result<Progress, String> {
+    pub fn add(&mut self, share: KeyShare) -> Result<ShareProgress, String> {
         if self.config.threshold == 1 {
-            return self.whole_key(&share).map(Progress::Enough);
+            return self.whole_key(&share).map(ShareProgress::Enough);
         }
         if self.is_new(&share)? {
             self.shares.push(share);
         }
         if self.count() < self.config.threshold {
-            return Ok(Progress::More(self.count()));
+            return Ok(ShareProgress::More(self.count()));
         }
-        combine(&mem::take(&mut self.shares)).map(Progress::Enough)
+        combine(&mem::take(&mut self.shares)).map(ShareProgress::Enough)
     }
 
     /// Compares `share` with the present share of the same number; `None` if there is no such
     /// share.
-    fn rival(&self, share: &Share) -> Option<bool> {
-        let same_number = |known: &&Share| known.number() == share.number();
+    fn compare_same_number(&self, share: &KeyShare) -> Option<bool> {
+        let same_number = |known: &&KeyShare| known.number() == share.number();
         self.shares.iter().find(same_number).map(|known| known.is_same(share))
     }
 
-    fn whole_key(&self, share: &Share) -> Result<SealKey, String> {
+    fn whole_key(&self, share: &KeyShare) -> Result<SealKey, String> {
         let key = share.0.as_slice().try_into().map_err(|_| self.wrong_length(share))?;
         Ok(SealKey::from_bytes(key))
     }
 
-    fn is_new(&self, share: &Share) -> Result<bool, String> {
+    fn is_new(&self, share: &KeyShare) -> Result<bool, String> {
         let (_, number) = share.values_and_number().ok_or_else(|| self.wrong_length(share))?;
         if !(1..=self.config.shares).contains(&number) {
             return Err(format!(
@@ -284,7 +284,7 @@ impl ShareCollector {
                 self.config.shares
             ));
         }
-        match self.rival(share) {
+        match self.compare_same_number(share) {
             None => Ok(true),
             Some(true) => Ok(false),
             Some(false) => Err(format!(
@@ -294,7 +294,7 @@ impl ShareCollector {
         }
     }
 
-    fn wrong_length(&self, share: &Share) -> String {
+    fn wrong_length(&self, share: &KeyShare) -> String {
         format!(
             "this share has {} bytes, and those of {} shares with a threshold of {} have {}; \
              give one of this server",
@@ -307,14 +307,14 @@ impl ShareCollector {
 }
 
 /// Interpolates the key at 0 from these shares, which have different numbers.
-fn combine(shares: &[Share]) -> Result<SealKey, String> {
+fn combine(shares: &[KeyShare]) -> Result<SealKey, String> {
     let mut key = cipher::KeyBytes::default();
     for (position, byte) in key.iter_mut().enumerate() {
-        let mut points = Points::none();
+        let mut points = BytePoints::none();
         for (point, (values, number)) in
-            points.0.iter_mut().zip(shares.iter().filter_map(Share::values_and_number))
+            points.0.iter_mut().zip(shares.iter().filter_map(KeyShare::values_and_number))
         {
-            *point = Point {
+            *point = SharePoint {
                 identifier: element(number),
                 value: element(*values.get(position).unwrap_or(&0)),
             };
@@ -329,23 +329,23 @@ fn combine(shares: &[Share]) -> Result<SealKey, String> {
     Ok(SealKey::from_bytes(*key))
 }
 
-type Element = IdentifierGf256;
-type Point = DefaultShare<Element, Element>;
+type FieldElement = IdentifierGf256;
+type SharePoint = DefaultShare<FieldElement, FieldElement>;
 
-fn element(byte: u8) -> Element {
+fn element(byte: u8) -> FieldElement {
     IdentifierGf256(Gf256(byte))
 }
 
 /// The coefficients, or the points, of a single byte of a key. Wiped when dropped.
-struct Points([Point; MOST_SHARES]);
+struct BytePoints([SharePoint; MOST_SHARES]);
 
-impl Points {
-    fn none() -> Points {
-        Points([Point { identifier: element(0), value: element(0) }; MOST_SHARES])
+impl BytePoints {
+    fn none() -> BytePoints {
+        BytePoints([SharePoint { identifier: element(0), value: element(0) }; MOST_SHARES])
     }
 }
 
-impl Drop for Points {
+impl Drop for BytePoints {
     fn drop(&mut self) {
         for point in &mut self.0 {
             point.identifier.0.0.zeroize();
@@ -357,11 +357,11 @@ impl Drop for Points {
 /// The operating system's generator behind an infallible interface. The caller checks `failed`
 /// before using the result.
 #[derive(Default)]
-struct Randomness {
+struct FallibleRandom {
     failed: bool,
 }
 
-impl TryRng for Randomness {
+impl TryRng for FallibleRandom {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -382,4 +382,4 @@ impl TryRng for Randomness {
     }
 }
 
-impl TryCryptoRng for Randomness {}
+impl TryCryptoRng for FallibleRandom {}

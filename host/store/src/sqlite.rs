@@ -4,9 +4,9 @@
 //! checks and writes of a commit see the same state. Readers see the newest committed state; a
 //! reader's transaction sees a single snapshot.
 
-mod broken;
 #[cfg(test)]
 mod tests;
+mod write_failure;
 
 use std::mem;
 use std::panic::AssertUnwindSafe;
@@ -24,10 +24,10 @@ use tokio::sync::Mutex;
 
 use crate::failpoint;
 use crate::fault::StoreFault;
-use crate::readers::{Readers, discard};
-use crate::script::{Answers, Script};
-pub(crate) use broken::{Broken, is_no_database};
-use broken::{Cut, injected};
+use crate::readers::{ReaderPool, discard};
+use crate::script::{BatchRows, StatementBatch};
+use write_failure::{TransactionError, injected};
+pub(crate) use write_failure::{WriteFailure, is_no_database};
 
 /// Maximum number of prepared statements per connection. Statements for up to a few dozen rows each
 /// have a prepared form; the statements of a commit come in few sizes.
@@ -39,18 +39,18 @@ const PAGES_IN_LOG: &str = "4000";
 const LOG_BYTES_KEPT: &str = "67108864";
 /// Statement that removes up to 256 empty pages from the file. Other commits wait for a few
 /// milliseconds.
-const GIVE_BACK: &str = "PRAGMA incremental_vacuum(256)";
+const VACUUM_STATEMENT: &str = "PRAGMA incremental_vacuum(256)";
 /// Page cache of the writing connection, in the pragma's negative kibibytes (8 MiB): holds the
 /// inner index pages of a million records, so that a write under a random key reads hardly
 /// anything.
 const WRITERS_CACHE: &str = "-8192";
 /// Maximum time that a statement waits for a lock of another connection. No connection of this
 /// process holds a lock that long.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The moment at which a commit is flushed to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Flushing {
+pub enum FlushPolicy {
     /// Before the commit is acknowledged.
     #[default]
     EveryCommit,
@@ -63,8 +63,8 @@ pub enum Flushing {
 pub(crate) struct Database {
     writing: SqliteConnectOptions,
     reading: SqliteConnectOptions,
-    readers: Readers,
-    writer: Mutex<Writer>,
+    readers: ReaderPool,
+    writer: Mutex<WriterState>,
     /// The reason why nothing more is written, after an I/O error.
     stopped: OnceLock<String>,
     flushes: AtomicU64,
@@ -72,8 +72,8 @@ pub(crate) struct Database {
 
 /// The only writing connection. The holder of the lock takes the connection out and returns the
 /// connection only without an open transaction. A commit that dies half-way therefore leaves
-/// [`Writer::Lost`], never half a transaction.
-enum Writer {
+/// [`WriterState::Lost`], never half a transaction.
+enum WriterState {
     Ready(SqliteConnection),
     /// The next commit opens a new connection.
     Lost,
@@ -84,16 +84,16 @@ enum Writer {
 }
 
 /// The end of a writing transaction.
-pub(crate) enum Ending {
+pub(crate) enum TransactionEnd {
     /// Runs these statements and commits.
-    Commit(Script),
+    Commit(StatementBatch),
     /// Rolls back, because a read no longer holds.
     GiveUp,
 }
 
 /// The result of an attempt to write, unless the database failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum TransactionOutcome {
     /// Committed and flushed.
     Committed,
     /// Given up and rolled back, because a read no longer holds.
@@ -106,11 +106,11 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if SQLite cannot open the file.
-    pub(crate) async fn open(path: &Path, flushing: Flushing) -> Result<Database, StoreFault> {
+    pub(crate) async fn open(path: &Path, flushing: FlushPolicy) -> Result<Database, StoreFault> {
         let (writing, reading) = (writing(path, flushing), reading(path));
         let writer = writing.connect().await.map_err(StoreFault::from)?;
-        let readers = Readers::new(reading.clone());
-        let writer = Mutex::new(Writer::Ready(writer));
+        let readers = ReaderPool::new(reading.clone());
+        let writer = Mutex::new(WriterState::Ready(writer));
         Ok(Database {
             writing,
             reading,
@@ -128,7 +128,7 @@ impl Database {
     }
 
     /// Returns the connections for single reads. Each read sees the newest committed state.
-    pub(crate) fn readers(&self) -> &Readers {
+    pub(crate) fn readers(&self) -> &ReaderPool {
         &self.readers
     }
 
@@ -136,13 +136,16 @@ impl Database {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) async fn snapshot(&self, mut questions: Script) -> Result<Answers, sqlx::Error> {
+    pub(crate) async fn snapshot(
+        &self,
+        mut questions: StatementBatch,
+    ) -> Result<BatchRows, sqlx::Error> {
         questions.add_first("BEGIN DEFERRED");
         questions.add("ROLLBACK");
         let ask = async |connection: &mut SqliteConnection| {
             questions.run(connection).await.map_err(sqlx::Error::from)
         };
-        self.readers.read(ask).await.map(without_first)
+        self.readers.read(ask).await.map(skip_first_answer)
     }
 
     /// Reads the committed state over a new connection, so that an earlier error on a shared
@@ -167,17 +170,17 @@ impl Database {
     /// which case nothing is acknowledged.
     pub(crate) async fn write<W>(&self, work: W) -> Result<(), StoreFault>
     where
-        W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
+        W: AsyncFnOnce(&mut SqliteConnection) -> Result<TransactionOutcome, sqlx::Error>,
     {
         let work = async |connection: &mut SqliteConnection, _| {
             Ok(match work(connection).await? {
-                Attempt::Committed => Ending::Commit(Script::default()),
-                Attempt::Conflict => Ending::GiveUp,
+                TransactionOutcome::Committed => TransactionEnd::Commit(StatementBatch::default()),
+                TransactionOutcome::Conflict => TransactionEnd::GiveUp,
             })
         };
-        match self.in_turn(Script::default(), work).await? {
-            Attempt::Committed => Ok(()),
-            Attempt::Conflict => Err(StoreFault::Conflict),
+        match self.run_write(StatementBatch::default(), work).await? {
+            TransactionOutcome::Committed => Ok(()),
+            TransactionOutcome::Conflict => Err(StoreFault::Conflict),
         }
     }
 
@@ -185,22 +188,27 @@ impl Database {
     /// serializable transaction.
     ///
     /// # Errors
-    /// [`Broken`]. After an I/O error nothing more is written until the store is opened again.
+    /// [`WriteFailure`]. After an I/O error nothing more is written until the store is opened
+    /// again.
     pub(crate) async fn transact(
         &self,
-        questions: Script,
-        plan: impl FnOnce(Answers) -> Result<Ending, sqlx::Error>,
-    ) -> Result<Attempt, Broken> {
-        self.in_turn(questions, async |_: &mut SqliteConnection, answers| plan(answers)).await
+        questions: StatementBatch,
+        plan: impl FnOnce(BatchRows) -> Result<TransactionEnd, sqlx::Error>,
+    ) -> Result<TransactionOutcome, WriteFailure> {
+        self.run_write(questions, async |_: &mut SqliteConnection, answers| plan(answers)).await
     }
 
     /// Runs **every write of the store**, one after another. In a transaction of its own, `first`
     /// runs, then `work` receives the answers and decides how the transaction ends. After any
     /// error, and if the future is dropped half-way, the connection and the transaction are
     /// dropped.
-    async fn in_turn<W>(&self, first: Script, work: W) -> Result<Attempt, Broken>
+    async fn run_write<W>(
+        &self,
+        first: StatementBatch,
+        work: W,
+    ) -> Result<TransactionOutcome, WriteFailure>
     where
-        W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
+        W: AsyncFnOnce(&mut SqliteConnection, BatchRows) -> Result<TransactionEnd, sqlx::Error>,
     {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
@@ -209,18 +217,18 @@ impl Database {
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         let broken = match outcome {
             Ok(Ok(attempt)) => {
-                *writer = Writer::Ready(connection);
+                *writer = WriterState::Ready(connection);
                 self.count_commit(attempt);
                 return Ok(attempt);
             }
             Ok(Err(cut)) => {
                 if let Some(reason) = cut.stops() {
                     self.stopped.get_or_init(|| reason.clone());
-                    *writer = Writer::Stopped(reason);
+                    *writer = WriterState::Stopped(reason);
                 }
                 cut.broken()
             }
-            Err(_) => Broken::Unknown("a fault of Bulkhead itself".into()),
+            Err(_) => WriteFailure::Unknown("a fault of Bulkhead itself".into()),
         };
         discard(connection).await;
         Err(broken)
@@ -233,10 +241,10 @@ impl Database {
     pub(crate) async fn give_back_pages(&self) -> Result<u64, StoreFault> {
         let mut left = 0_i64;
         let work = async |connection: &mut SqliteConnection| {
-            sqlx::raw_sql(GIVE_BACK).execute(&mut *connection).await?;
+            sqlx::raw_sql(VACUUM_STATEMENT).execute(&mut *connection).await?;
             let count = sqlx::query_scalar("PRAGMA freelist_count");
             left = count.fetch_one(connection).await?;
-            Ok(Attempt::Committed)
+            Ok(TransactionOutcome::Committed)
         };
         self.write(work).await?;
         Ok(u64::try_from(left).unwrap_or_default())
@@ -247,7 +255,7 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the file cannot be written.
-    pub(crate) async fn empty_log(&self) -> Result<(), StoreFault> {
+    pub(crate) async fn checkpoint_log(&self) -> Result<(), StoreFault> {
         let mut connection = self.writing.connect().await?;
         let moved = sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
         discard(connection).await;
@@ -256,8 +264,8 @@ impl Database {
 
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
     /// known to be stored.
-    pub(crate) fn count_commit(&self, attempt: Attempt) {
-        if attempt == Attempt::Committed {
+    pub(crate) fn count_commit(&self, attempt: TransactionOutcome) {
+        if attempt == TransactionOutcome::Committed {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -271,25 +279,25 @@ impl Database {
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         let mut writer = self.writer.lock().await;
-        if let Writer::Ready(connection) = mem::replace(&mut *writer, Writer::Closed) {
+        if let WriterState::Ready(connection) = mem::replace(&mut *writer, WriterState::Closed) {
             discard(connection).await;
         }
     }
 
-    async fn take(&self, writer: &mut Writer) -> Result<SqliteConnection, Broken> {
-        match mem::replace(writer, Writer::Lost) {
-            Writer::Ready(connection) => Ok(connection),
-            Writer::Lost => {
-                self.writing.connect().await.map_err(|error| Broken::Undone(error.into()))
+    async fn take(&self, writer: &mut WriterState) -> Result<SqliteConnection, WriteFailure> {
+        match mem::replace(writer, WriterState::Lost) {
+            WriterState::Ready(connection) => Ok(connection),
+            WriterState::Lost => {
+                self.writing.connect().await.map_err(|error| WriteFailure::Undone(error.into()))
             }
-            Writer::Stopped(reason) => {
-                let broken = Broken::stopped(&reason);
-                *writer = Writer::Stopped(reason);
+            WriterState::Stopped(reason) => {
+                let broken = WriteFailure::stopped(&reason);
+                *writer = WriterState::Stopped(reason);
                 Err(broken)
             }
-            Writer::Closed => {
-                *writer = Writer::Closed;
-                Err(Broken::closed())
+            WriterState::Closed => {
+                *writer = WriterState::Closed;
+                Err(WriteFailure::closed())
             }
         }
     }
@@ -297,58 +305,68 @@ impl Database {
 
 async fn in_transaction<W>(
     connection: &mut SqliteConnection,
-    mut first: Script,
+    mut first: StatementBatch,
     work: W,
-) -> Result<Attempt, Cut>
+) -> Result<TransactionOutcome, TransactionError>
 where
-    W: AsyncFnOnce(&mut SqliteConnection, Answers) -> Result<Ending, sqlx::Error>,
+    W: AsyncFnOnce(&mut SqliteConnection, BatchRows) -> Result<TransactionEnd, sqlx::Error>,
 {
-    failpoint::reach("commit.begin").map_err(injected).map_err(Cut::before)?;
+    failpoint::reach("commit.begin").map_err(injected).map_err(TransactionError::before)?;
     first.add_first("BEGIN IMMEDIATE");
-    let answers = first.run(connection).await.map_err(|failed| Cut::before(failed.error))?;
-    let ending = work(&mut *connection, without_first(answers)).await.map_err(Cut::before)?;
+    let answers =
+        first.run(connection).await.map_err(|failed| TransactionError::before(failed.error))?;
+    let ending = work(&mut *connection, skip_first_answer(answers))
+        .await
+        .map_err(TransactionError::before)?;
     match ending {
-        Ending::Commit(writes) => {
-            failpoint::reach("commit.planned").map_err(injected).map_err(Cut::before)?;
+        TransactionEnd::Commit(writes) => {
+            failpoint::reach("commit.planned")
+                .map_err(injected)
+                .map_err(TransactionError::before)?;
             commit(connection, writes).await?;
-            failpoint::reach("commit.flushed").map_err(injected).map_err(Cut::committing)?;
-            Ok(Attempt::Committed)
+            failpoint::reach("commit.flushed")
+                .map_err(injected)
+                .map_err(TransactionError::committing)?;
+            Ok(TransactionOutcome::Committed)
         }
-        Ending::GiveUp => {
-            sqlx::query("ROLLBACK").execute(connection).await.map_err(Cut::before)?;
-            Ok(Attempt::Conflict)
+        TransactionEnd::GiveUp => {
+            sqlx::query("ROLLBACK").execute(connection).await.map_err(TransactionError::before)?;
+            Ok(TransactionOutcome::Conflict)
         }
     }
 }
 
 /// Runs `writes` and commits.
-async fn commit(connection: &mut SqliteConnection, mut writes: Script) -> Result<(), Cut> {
+async fn commit(
+    connection: &mut SqliteConnection,
+    mut writes: StatementBatch,
+) -> Result<(), TransactionError> {
     let before = writes.len();
     writes.add("COMMIT");
     match writes.run(connection).await {
         Ok(_) => Ok(()),
-        Err(failed) if failed.done < before => Err(Cut::before(failed.error)),
-        Err(failed) => Err(Cut::committing(failed.error)),
+        Err(failed) if failed.done < before => Err(TransactionError::before(failed.error)),
+        Err(failed) => Err(TransactionError::committing(failed.error)),
     }
 }
 
 /// Removes the answer of the statement that was added first.
-fn without_first(mut answers: Answers) -> Answers {
+fn skip_first_answer(mut answers: BatchRows) -> BatchRows {
     answers.drain(..answers.len().min(1));
     answers
 }
 
 /// Returns the options for opening the file read-only, before anything is written.
 pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
-    common(path).read_only(true)
+    common_options(path).read_only(true)
 }
 
-fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
+fn writing(path: &Path, flushing: FlushPolicy) -> SqliteConnectOptions {
     let synchronous = match flushing {
-        Flushing::EveryCommit => SqliteSynchronous::Full,
-        Flushing::Never => SqliteSynchronous::Off,
+        FlushPolicy::EveryCommit => SqliteSynchronous::Full,
+        FlushPolicy::Never => SqliteSynchronous::Off,
     };
-    common(path)
+    common_options(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
         .pragma("cache_size", WRITERS_CACHE)
@@ -362,10 +380,10 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
 /// trusted, and cells are checked before use. The statement journal stays in memory: SQLite would
 /// write a large journal to a file in another folder, and the commit would fail if the folder is
 /// full.
-fn common(path: &Path) -> SqliteConnectOptions {
+fn common_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
-        .busy_timeout(LOCK_WAIT)
+        .busy_timeout(LOCK_TIMEOUT)
         .statement_cache_capacity(CACHED_STATEMENTS)
         .pragma("trusted_schema", "OFF")
         .pragma("cell_size_check", "ON")
@@ -385,7 +403,7 @@ pub(crate) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
     if !Path::new(&journal).exists() {
         return Ok(());
     }
-    let mut connection = common(path).connect().await?;
+    let mut connection = common_options(path).connect().await?;
     sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut connection).await?;
     connection.close().await
 }

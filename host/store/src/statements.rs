@@ -12,15 +12,15 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::fault::StoreFault;
 use crate::record::{Address, Stamp};
-use crate::rows::{self, SealedRow, Unread};
-use crate::script::{Answers, Script};
+use crate::rows::{self, RowFault, SealedRow};
+use crate::script::{BatchRows, StatementBatch};
 
 /// Maximum rows per statement. With 9 values per row, far below SQLite's limit of 32,766 values.
 const MOST_ROWS: usize = 128;
 
 /// The state of an address, reduced to the part needed for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Present {
+pub(crate) enum AddressState {
     /// A row with this stamp.
     Stamped(Stamp),
     /// A row whose stamp has a shape that was never written.
@@ -28,52 +28,52 @@ pub(crate) enum Present {
 }
 
 /// A query about addresses, as part of a script.
-pub(crate) struct Asked<'a> {
+pub(crate) struct AddressQuery<'a> {
     addresses: Vec<&'a Address>,
     /// The index of the first answer.
     first: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AddressQuery<'a> {
     /// Asks for the stamp at each of `addresses`.
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn stamps(
-        script: &mut Script,
+        script: &mut StatementBatch,
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
-        Asked::columns(script, addresses, "place, stamp")
+        AddressQuery::columns(script, addresses, "place, stamp")
     }
 
     /// Asks for the rows at `addresses`.
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn rows(
-        script: &mut Script,
+        script: &mut StatementBatch,
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
         let columns = "place, stamp, due, lane, owner, created, modified, sealed";
-        Asked::columns(script, addresses, columns)
+        AddressQuery::columns(script, addresses, columns)
     }
 
-    /// Asks for the bytes for which the rows at `addresses` count (`crate::counted`).
+    /// Asks for the bytes for which the rows at `addresses` count (`crate::stored_limit`).
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn sizes(
-        script: &mut Script,
+        script: &mut StatementBatch,
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
         let columns = "place, 2 * octet_length(record.key) + 2 * octet_length(lane) \
                        + 2 * octet_length(owner) + length(sealed) + 64 AS number";
-        Asked::columns(script, addresses, columns)
+        AddressQuery::columns(script, addresses, columns)
     }
 
     /// Asks for these columns; `place` is the index of the address within the statement.
     fn columns(
-        script: &mut Script,
+        script: &mut StatementBatch,
         addresses: impl Iterator<Item = &'a Address>,
         columns: &str,
     ) -> Result<Self, sqlx::Error> {
@@ -81,10 +81,10 @@ impl<'a> Asked<'a> {
         let once: BTreeSet<&Address> = addresses.collect();
         let addresses: Vec<&Address> = once.into_iter().collect();
         for asked in addresses.chunks(MOST_ROWS) {
-            script.add(&asked_text(asked.len(), columns));
+            script.add(&address_join(asked.len(), columns));
             bind_addresses(script, asked)?;
         }
-        Ok(Asked { addresses, first })
+        Ok(AddressQuery { addresses, first })
     }
 
     /// Returns the state of each present address, without absent addresses.
@@ -93,11 +93,11 @@ impl<'a> Asked<'a> {
     /// The error of SQLite.
     pub(crate) fn present(
         &self,
-        answers: &Answers,
-    ) -> Result<BTreeMap<&'a Address, Present>, sqlx::Error> {
+        answers: &BatchRows,
+    ) -> Result<BTreeMap<&'a Address, AddressState>, sqlx::Error> {
         let present = |(address, row): (_, &SqliteRow)| {
             let stamp = rows::parse_stamp(row, "stamp")?;
-            Ok((address, stamp.map_or(Present::Unreadable, Present::Stamped)))
+            Ok((address, stamp.map_or(AddressState::Unreadable, AddressState::Stamped)))
         };
         self.found(answers)?.into_iter().map(present).collect()
     }
@@ -109,23 +109,25 @@ impl<'a> Asked<'a> {
     /// The error of SQLite.
     pub(crate) fn sealed(
         &self,
-        answers: &Answers,
+        answers: &BatchRows,
     ) -> Result<BTreeMap<&'a Address, Result<SealedRow, StoreFault>>, sqlx::Error> {
         let sealed = |(address, row): (&'a Address, &SqliteRow)| match rows::parse(address, row) {
             Ok(row) => Ok((address, Ok(row))),
-            Err(Unread::Damaged(address_of)) => Ok((address, Err(StoreFault::Damaged(address_of)))),
-            Err(Unread::Sql(error)) => Err(error),
+            Err(RowFault::Damaged(address_of)) => {
+                Ok((address, Err(StoreFault::Damaged(address_of))))
+            }
+            Err(RowFault::Sql(error)) => Err(error),
         };
         self.found(answers)?.into_iter().map(sealed).collect()
     }
 
-    /// Returns the numbers that [`Asked::sizes`] asked for, without absent addresses.
+    /// Returns the numbers that [`AddressQuery::sizes`] asked for, without absent addresses.
     ///
     /// # Errors
     /// The error of SQLite.
     pub(crate) fn numbers(
         &self,
-        answers: &Answers,
+        answers: &BatchRows,
     ) -> Result<BTreeMap<&'a Address, u64>, sqlx::Error> {
         let number = |(address, row): (_, &SqliteRow)| {
             let number: i64 = row.try_get("number")?;
@@ -137,7 +139,7 @@ impl<'a> Asked<'a> {
     /// Returns each row found, with the address.
     fn found<'r>(
         &self,
-        answers: &'r Answers,
+        answers: &'r BatchRows,
     ) -> Result<Vec<(&'a Address, &'r SqliteRow)>, sqlx::Error> {
         let mut found = Vec::new();
         for (asked, rows) in self.addresses.chunks(MOST_ROWS).zip(answers.iter().skip(self.first)) {
@@ -151,29 +153,29 @@ impl<'a> Asked<'a> {
 }
 
 /// Binds the addresses, and NULL in the unused places.
-fn bind_addresses(script: &mut Script, addresses: &[&Address]) -> Result<(), sqlx::Error> {
+fn bind_addresses(script: &mut StatementBatch, addresses: &[&Address]) -> Result<(), sqlx::Error> {
     for address in addresses {
         script.bind(address.space.number())?;
         script.bind(&address.key)?;
     }
-    bind_nothing(script, 2 * room(addresses.len()))
+    bind_nulls(script, 2 * unused_places(addresses.len()))
 }
 
 /// Binds NULL in the next `places` placeholders.
-fn bind_nothing(script: &mut Script, places: usize) -> Result<(), sqlx::Error> {
+fn bind_nulls(script: &mut StatementBatch, places: usize) -> Result<(), sqlx::Error> {
     (0..places).try_for_each(|_| script.bind(None::<i64>))
 }
 
 /// Returns the number of unused row places in a statement for `rows` rows.
-fn room(rows: usize) -> usize {
+fn unused_places(rows: usize) -> usize {
     rows.next_power_of_two() - rows
 }
 
 /// Inserts the rows, replacing existing rows.
 ///
 /// # Errors
-/// As [`Script::bind`].
-pub(crate) fn put(script: &mut Script, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
+/// As [`StatementBatch::bind`].
+pub(crate) fn put(script: &mut StatementBatch, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
     for rows in rows.chunks(MOST_ROWS) {
         script.add(&put_text(rows.len()));
         for row in rows {
@@ -187,7 +189,7 @@ pub(crate) fn put(script: &mut Script, rows: &[&SealedRow]) -> Result<(), sqlx::
             script.bind(row.modified)?;
             script.bind(row.sealed.as_slice())?;
         }
-        bind_nothing(script, 9 * room(rows.len()))?;
+        bind_nulls(script, 9 * unused_places(rows.len()))?;
     }
     Ok(())
 }
@@ -195,8 +197,11 @@ pub(crate) fn put(script: &mut Script, rows: &[&SealedRow]) -> Result<(), sqlx::
 /// Deletes the rows at `addresses`.
 ///
 /// # Errors
-/// As [`Script::bind`].
-pub(crate) fn delete(script: &mut Script, addresses: &[&Address]) -> Result<(), sqlx::Error> {
+/// As [`StatementBatch::bind`].
+pub(crate) fn delete(
+    script: &mut StatementBatch,
+    addresses: &[&Address],
+) -> Result<(), sqlx::Error> {
     for addresses in addresses.chunks(MOST_ROWS) {
         script.add(&delete_text(addresses.len()));
         bind_addresses(script, addresses)?;
@@ -206,9 +211,9 @@ pub(crate) fn delete(script: &mut Script, addresses: &[&Address]) -> Result<(), 
 
 /// Returns a join that begins with the asked keys: `(space, key) IN (VALUES …)` would scan the
 /// whole table.
-fn asked_text(rows: usize, columns: &str) -> String {
+fn address_join(rows: usize, columns: &str) -> String {
     let mut text = String::from("WITH asked (place, space, key) AS (VALUES ");
-    for place in 0..rows + room(rows) {
+    for place in 0..rows + unused_places(rows) {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}({place}, ?, ?)", separator(place));
     }
@@ -222,7 +227,7 @@ fn put_text(rows: usize) -> String {
     let mut text = String::from(
         "WITH given (space, key, stamp, due, lane, owner, created, modified, sealed) AS (VALUES ",
     );
-    for place in 0..rows + room(rows) {
+    for place in 0..rows + unused_places(rows) {
         text.push_str(separator(place));
         text.push_str("(?, ?, ?, ?, ?, ?, ?, ?, ?)");
     }
@@ -234,7 +239,7 @@ fn put_text(rows: usize) -> String {
 }
 
 fn delete_text(rows: usize) -> String {
-    format!("DELETE FROM record WHERE rowid IN ({})", asked_text(rows, "record.rowid"))
+    format!("DELETE FROM record WHERE rowid IN ({})", address_join(rows, "record.rowid"))
 }
 
 fn separator(place: usize) -> &'static str {
@@ -244,13 +249,13 @@ fn separator(place: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scratch, plan};
+    use crate::testing::{ScratchDirectory, plan};
 
     #[tokio::test]
     async fn checking_and_deleting_never_walk_the_table() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
-        for text in [asked_text(3, "stamp"), delete_text(3)] {
+        for text in [address_join(3, "stamp"), delete_text(3)] {
             let plan = plan(&store, &text).await;
             assert!(plan.contains("(space=? AND key=?)"), "{plan}");
             assert!(!plan.contains("SCAN record"), "{plan}");
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn any_number_of_rows_needs_few_forms() {
         for text in
-            [(|rows| asked_text(rows, "stamp")) as fn(usize) -> String, put_text, delete_text]
+            [(|rows| address_join(rows, "stamp")) as fn(usize) -> String, put_text, delete_text]
         {
             let forms: BTreeSet<String> = (1..=MOST_ROWS).map(text).collect();
             assert_eq!(forms.len(), 8);

@@ -13,13 +13,13 @@ use zeroize::Zeroizing;
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::alarm::Alarm;
+use crate::alarm::WorkerAlarm;
 #[cfg(test)]
-use crate::cache::Cache;
-use crate::cache::Found;
-use crate::clock::{Clock, ClockBehind, ClockJump};
+use crate::cache::RecordCache;
+use crate::cache::StampedRecord;
+use crate::clock::{ClockBehind, ClockJump, StoreClock};
 use crate::committer::Committer;
-use crate::due::{Due, DueLanes};
+use crate::due::{DueLanes, DueRecord};
 use crate::fault::StoreFault;
 use crate::identity;
 use crate::open_data::OpenData;
@@ -27,12 +27,12 @@ use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::revision;
 use crate::rows;
-use crate::script::{Answers, Script};
-use crate::seal::{Hashes, Seal};
-use crate::sqlite::{Database, Ending};
-use crate::turns::{Contended, DUE_TURN_TIME, TURN_TIME, Turn, Turns};
-use crate::watched::Watch;
-use crate::work::{Outcome, Reads, Work};
+use crate::script::{BatchRows, StatementBatch};
+use crate::seal::{Seal, SecretHasher};
+use crate::sqlite::{Database, TransactionEnd};
+use crate::watched_keys::KeyWatch;
+use crate::work::{CommitOutcome, CommitRequest, ReadSet};
+use crate::write_queue::{ContendedKey, DUE_TURN_TIME, QueueTicket, TURN_TIME, WriteQueue};
 
 /// An open store.
 ///
@@ -41,8 +41,8 @@ use crate::work::{Outcome, Reads, Work};
 pub struct Store {
     data: Arc<OpenData>,
     committer: Committer,
-    turns: Arc<Turns>,
-    clock: Arc<Clock>,
+    turns: Arc<WriteQueue>,
+    clock: Arc<StoreClock>,
     /// Lock held from the creation of a new term until the term is in use, so that two rotations
     /// never create the same term.
     rotating: Mutex<()>,
@@ -50,7 +50,7 @@ pub struct Store {
 
 impl Store {
     /// Creates the store of `data`. `clock` is the clock of the data directory.
-    pub(crate) fn new(data: OpenData, clock: Arc<Clock>) -> Arc<Store> {
+    pub(crate) fn new(data: OpenData, clock: Arc<StoreClock>) -> Arc<Store> {
         Arc::new(Store {
             data: Arc::new(data),
             committer: Committer::start(),
@@ -99,10 +99,13 @@ impl Store {
     pub async fn mark_time(&self, age: Duration) -> Result<(), StoreFault> {
         let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let Some(time) = self.data.time.due_after(age) else { return Ok(()) };
-        let mut writes = Script::default();
+        let mut writes = StatementBatch::default();
         identity::put_time(&mut writes, time)?;
-        let plan = |_: Answers| Ok(Ending::Commit(writes));
-        self.database().transact(Script::default(), plan).await.map_err(StoreFault::from)?;
+        let plan = |_: BatchRows| Ok(TransactionEnd::Commit(writes));
+        self.database()
+            .transact(StatementBatch::default(), plan)
+            .await
+            .map_err(StoreFault::from)?;
         self.data.time.note(time);
         Ok(())
     }
@@ -133,7 +136,7 @@ impl Store {
         lane: (Space, &str),
         until: u64,
         limit: u32,
-    ) -> Result<Vec<Due>, StoreFault> {
+    ) -> Result<Vec<DueRecord>, StoreFault> {
         self.database().due_in_lane(lane, until, limit).await.map_err(StoreFault::from)
     }
 
@@ -158,30 +161,30 @@ impl Store {
 
     /// Returns a turn for a request that retries after conflicts. The request passes the turn to
     /// its units: [`Unit::in_turn`](crate::Unit::in_turn).
-    pub fn turn(&self) -> Turn {
-        Turn::new(&self.turns, TURN_TIME)
+    pub fn queue_ticket(&self) -> QueueTicket {
+        QueueTicket::new(&self.turns, TURN_TIME)
     }
 
     /// Returns a turn for due work, for which no caller waits.
-    pub fn turn_of_due_work(&self) -> Turn {
-        Turn::new(&self.turns, DUE_TURN_TIME)
+    pub fn due_work_ticket(&self) -> QueueTicket {
+        QueueTicket::new(&self.turns, DUE_TURN_TIME)
     }
 
     /// Watches records of [`Space::Data`] by their full keys. The watch reports each commit from
     /// now on that puts or deletes a watched record.
-    pub fn watch(&self, keys: Vec<String>) -> Watch {
+    pub fn watch(&self, keys: Vec<String>) -> KeyWatch {
         self.data.watched.watch(keys)
     }
 
     /// Returns a number that changes with each commit that puts or deletes data of `mount`. If the
     /// number before a read equals the number after the start of a watch, the watch misses no
     /// change.
-    pub fn changes_of(&self, mount: &str) -> u64 {
+    pub fn change_count(&self, mount: &str) -> u64 {
         self.data.folder(&format!("{mount}/"))
     }
 
     /// Returns the alarm that wakes the worker for due records.
-    pub fn alarm(&self) -> &Alarm {
+    pub fn alarm(&self) -> &WorkerAlarm {
         &self.data.alarm
     }
 
@@ -255,7 +258,7 @@ impl Store {
             }
             left = now;
         }
-        self.database().empty_log().await
+        self.database().checkpoint_log().await
     }
 
     /// Returns a name for a secret text. The name can be looked up but not turned back into the
@@ -266,7 +269,7 @@ impl Store {
     }
 
     /// Returns the hasher behind [`Store::keyed_hash`], for a caller that computes several names.
-    pub fn hashes(&self) -> &Hashes {
+    pub fn hashes(&self) -> &SecretHasher {
         self.seal().hashes()
     }
 
@@ -323,7 +326,7 @@ impl Store {
     }
 
     #[cfg(test)]
-    pub(crate) fn cache(&self) -> &Cache {
+    pub(crate) fn cache(&self) -> &RecordCache {
         &self.data.cache
     }
 
@@ -332,7 +335,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`OpenData::read`].
-    pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
+    pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         self.data.read(address).await
     }
 
@@ -373,14 +376,14 @@ impl Store {
     /// As [`OpenData::find_changed`].
     pub(crate) async fn find_changed(
         &self,
-        reads: &Reads,
-    ) -> Result<Option<Contended>, StoreFault> {
+        reads: &ReadSet,
+    ) -> Result<Option<ContendedKey>, StoreFault> {
         self.data.find_changed(reads).await
     }
 
     /// Commits a unit. From the first poll on, the committer owns the unit and completes the commit
     /// even if the caller goes away.
-    pub(crate) async fn commit(self: Arc<Self>, work: Work) -> Outcome {
+    pub(crate) async fn commit(self: Arc<Self>, work: CommitRequest) -> CommitOutcome {
         self.committer.commit(Arc::clone(&self.data), work).await
     }
 }

@@ -16,12 +16,12 @@ use std::sync::Mutex;
 use bulkhead_wire::sync;
 use sqlx::Row as _;
 
-use crate::counted::mount_of;
 use crate::fault::StoreFault;
 use crate::record::Address;
-use crate::script::{Answers, Script};
-use crate::statements::Asked;
-use crate::work::Work;
+use crate::script::{BatchRows, StatementBatch};
+use crate::statements::AddressQuery;
+use crate::stored_limit::mount_of;
+use crate::work::CommitRequest;
 
 /// Maximum number of mounts with an upper bound in memory. Beyond the maximum, all bounds are read
 /// again.
@@ -42,9 +42,13 @@ impl StoredBytes {
 
     /// Updates the bounds after a commit: sets a bound to the count if the count was read, and
     /// otherwise adds the bytes put.
-    pub(crate) fn note<'a>(&self, stored: &Stored<'_>, committed: impl Iterator<Item = &'a Work>) {
+    pub(crate) fn note<'a>(
+        &self,
+        stored: &StoredTotals<'_>,
+        committed: impl Iterator<Item = &'a CommitRequest>,
+    ) {
         let mut at_most = sync::lock(&self.at_most);
-        for (address, size) in committed.flat_map(Work::sizes) {
+        for (address, size) in committed.flat_map(CommitRequest::sizes) {
             if let Some(bytes) = mount_of(address).and_then(|mount| at_most.get_mut(mount)) {
                 *bytes = bytes.saturating_add(size);
             }
@@ -65,7 +69,7 @@ impl StoredBytes {
 pub(crate) struct AskedStored<'a> {
     /// Each mount with the index of the count among the answers.
     totals: Vec<(&'a str, usize)>,
-    sizes: Asked<'a>,
+    sizes: AddressQuery<'a>,
 }
 
 impl<'a> AskedStored<'a> {
@@ -73,42 +77,42 @@ impl<'a> AskedStored<'a> {
     /// of the rows that the units replace. Other mounts need no query.
     ///
     /// # Errors
-    /// As [`Script::bind`].
+    /// As [`StatementBatch::bind`].
     pub(crate) fn of(
-        script: &mut Script,
-        works: &'a [Work],
+        script: &mut StatementBatch,
+        works: &'a [CommitRequest],
         known: &StoredBytes,
     ) -> Result<Self, sqlx::Error> {
-        let short = short_mounts(works, known);
+        let short = mounts_near_limit(works, known);
         let mut totals = Vec::with_capacity(short.len());
         for mount in &short {
             totals.push((*mount, script.len()));
             script.add("SELECT bytes FROM stored WHERE mount = ?");
             script.bind(*mount)?;
         }
-        let written = works.iter().flat_map(Work::addresses);
+        let written = works.iter().flat_map(CommitRequest::addresses);
         let counted =
             written.filter(|address| mount_of(address).is_some_and(|it| short.contains(it)));
-        Ok(AskedStored { totals, sizes: Asked::sizes(script, counted)? })
+        Ok(AskedStored { totals, sizes: AddressQuery::sizes(script, counted)? })
     }
 
     /// Returns the counts and sizes from the answers.
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) fn stored(&self, answers: &Answers) -> Result<Stored<'a>, sqlx::Error> {
+    pub(crate) fn stored(&self, answers: &BatchRows) -> Result<StoredTotals<'a>, sqlx::Error> {
         let mut totals = BTreeMap::new();
         for (mount, place) in &self.totals {
             let row = answers.get(*place).and_then(|rows| rows.first());
             let bytes: i64 = row.map_or(Ok(0), |row| row.try_get("bytes"))?;
             totals.insert(*mount, u64::try_from(bytes).unwrap_or_default());
         }
-        Ok(Stored { totals, sizes: self.sizes.numbers(answers)? })
+        Ok(StoredTotals { totals, sizes: self.sizes.numbers(answers)? })
     }
 }
 
 /// Returns the mounts without certain room for everything that these units put.
-fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str> {
+fn mounts_near_limit<'a>(works: &'a [CommitRequest], known: &StoredBytes) -> BTreeSet<&'a str> {
     let mut puts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for work in works {
         let Some(limit) = &work.limit else { continue };
@@ -127,17 +131,17 @@ fn short_mounts<'a>(works: &'a [Work], known: &StoredBytes) -> BTreeSet<&'a str>
 
 /// The counts of the queried mounts, after the units so far.
 #[derive(Default)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredTotals<'a> {
     totals: BTreeMap<&'a str, u64>,
     sizes: BTreeMap<&'a Address, u64>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredTotals<'a> {
     /// Adds the writes of a unit to the counts.
     ///
     /// # Errors
     /// [`StoreFault::OverLimit`] if the mount would store more than before and more than its limit.
-    pub(crate) fn admit(&mut self, work: &'a Work) -> Result<(), StoreFault> {
+    pub(crate) fn admit(&mut self, work: &'a CommitRequest) -> Result<(), StoreFault> {
         let mut after = self.totals.clone();
         for (address, size) in work.sizes() {
             if let Some(bytes) = mount_of(address).and_then(|mount| after.get_mut(mount)) {

@@ -8,18 +8,20 @@ use std::{env, fs};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::sqlite::Attempt;
-use crate::{Address, DataDirectory, Index, Options, SealKey, Space, Store, StoreFault, cipher};
+use crate::sqlite::TransactionOutcome;
+use crate::{
+    Address, DataDirectory, IndexColumns, SealKey, Space, Store, StoreFault, StoreOptions, cipher,
+};
 
 /// A directory below the system's temporary directory, removed when dropped.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct ScratchDirectory(PathBuf);
 
-impl Scratch {
-    pub(crate) fn new() -> Scratch {
+impl ScratchDirectory {
+    pub(crate) fn new() -> ScratchDirectory {
         let name = u64::from_be_bytes(cipher::random().unwrap());
         let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
         fs::create_dir(&path).unwrap();
-        Scratch(path)
+        ScratchDirectory(path)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -31,8 +33,8 @@ impl Scratch {
         DataDirectory::hold(self.options()).await.unwrap()
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options::at(&self.0)
+    pub(crate) fn options(&self) -> StoreOptions {
+        StoreOptions::at(&self.0)
     }
 
     /// Opens the store of this directory with a key of 32 times `byte`.
@@ -53,8 +55,8 @@ impl Scratch {
 
     /// Copies the directory as a crash at this moment would leave it: shared memory is lost. If
     /// other tasks write, the caller must prevent a checkpoint of the log meanwhile.
-    pub(crate) fn crashed(&self) -> Scratch {
-        let copy = Scratch::new();
+    pub(crate) fn crashed(&self) -> ScratchDirectory {
+        let copy = ScratchDirectory::new();
         for name in ["bulkhead.db", "bulkhead.db-wal"] {
             fs::copy(self.0.join(name), copy.0.join(name)).unwrap();
         }
@@ -62,7 +64,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).unwrap();
     }
@@ -74,10 +76,15 @@ pub(crate) fn data(key: &str) -> Address {
 
 /// Commits a record without index columns.
 pub(crate) async fn put(store: &Arc<Store>, address: Address, body: &str) {
-    put_indexed(store, address, body, Index::default()).await;
+    put_indexed(store, address, body, IndexColumns::default()).await;
 }
 
-pub(crate) async fn put_indexed(store: &Arc<Store>, address: Address, body: &str, index: Index) {
+pub(crate) async fn put_indexed(
+    store: &Arc<Store>,
+    address: Address,
+    body: &str,
+    index: IndexColumns,
+) {
     let mut unit = store.begin();
     unit.put(address, body.as_bytes().to_vec(), index);
     unit.commit().await.unwrap();
@@ -93,7 +100,7 @@ pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;
-        Ok(Attempt::Committed)
+        Ok(TransactionOutcome::Committed)
     };
     store.database().write(work).await.unwrap();
 }

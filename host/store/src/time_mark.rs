@@ -9,27 +9,27 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Clock;
+use crate::clock::StoreClock;
 
 /// Milliseconds after which a commit writes the mark again.
-const FRESH: u64 = 1_000;
+const MARK_INTERVAL_MS: u64 = 1_000;
 
 /// The store time of the data at the last write of the mark.
 pub(crate) struct TimeMark {
-    clock: Arc<Clock>,
+    clock: Arc<StoreClock>,
     /// Milliseconds since 1970; 0 before the first write.
     written: AtomicU64,
 }
 
 impl TimeMark {
     /// Creates the mark of this clock's time. The first commit writes the mark.
-    pub(crate) fn new(clock: &Arc<Clock>) -> TimeMark {
+    pub(crate) fn new(clock: &Arc<StoreClock>) -> TimeMark {
         TimeMark { clock: Arc::clone(clock), written: AtomicU64::new(0) }
     }
 
     /// Returns the time that a commit has to write; `None` while the mark is fresh.
     pub(crate) fn due(&self) -> Option<u64> {
-        self.due_after(FRESH)
+        self.due_after(MARK_INTERVAL_MS)
     }
 
     /// Returns the time to write if the mark is `age` milliseconds old or older.

@@ -11,31 +11,31 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-pub use finish::Finish;
+pub use finish::UnitFinish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use crate::body::Body;
-use crate::counted::StoredLimit;
+use crate::body::RecordBody;
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
-use crate::record::{Address, Index, Record, Space};
+use crate::record::{Address, IndexColumns, Record, Space};
 use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
-use crate::seal::Hashes;
+use crate::seal::SecretHasher;
 use crate::store::Store;
-use crate::turns::{Contended, TurnState};
-use crate::work::{self, Outcome, Reads, Work, Writes};
+use crate::stored_limit::StoredLimit;
+use crate::work::{self, CommitOutcome, CommitRequest, ReadSet, WriteSet};
+use crate::write_queue::{ContendedKey, TicketState};
 
 /// Number of keys in one page of a scan for names.
 const PAGE: u32 = 1_000;
 
 /// Reads and writes of one part of a unit since the last checkpoint.
 #[derive(Default)]
-struct Part {
-    reads: Reads,
+struct UnitPart {
+    reads: ReadSet,
     /// Buffered writes: a record to put, or `None` to delete.
     buffer: BTreeMap<Address, Option<Record>>,
 }
@@ -43,9 +43,9 @@ struct Part {
 /// A unit of work. A unit that is dropped without a commit leaves only its checkpoints.
 pub struct Unit {
     store: Arc<Store>,
-    work: Part,
+    work: UnitPart,
     /// The part that [`Unit::finish`] adds; `None` before that call.
-    host: Option<Part>,
+    host: Option<UnitPart>,
     /// The mount whose revisions the unit counts.
     mount: Option<String>,
     wrote: bool,
@@ -56,13 +56,13 @@ pub struct Unit {
     spoiled: Option<StoreFault>,
     limit: Option<Arc<StoredLimit>>,
     /// The turn of the request, as long as the request can begin anew.
-    turn: Option<Arc<TurnState>>,
+    turn: Option<Arc<TicketState>>,
 }
 
 impl Unit {
     /// Stops yielding to other requests: the request changed something outside and cannot begin
     /// anew.
-    pub fn insist(&mut self) {
+    pub fn mark_effectful(&mut self) {
         self.turn = None;
     }
 
@@ -143,9 +143,9 @@ impl Unit {
 
     /// Buffers the record until the next checkpoint or the commit. A record that the unit did not
     /// read is overwritten.
-    pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
+    pub fn put(&mut self, address: Address, body: Vec<u8>, index: IndexColumns) {
         self.wrote = true;
-        let record = Record::unwritten(Body::new(body), index);
+        let record = Record::unwritten(RecordBody::new(body), index);
         self.current_part().buffer.insert(address, Some(record));
     }
 
@@ -173,7 +173,7 @@ impl Unit {
         if !self.work.buffer.is_empty() {
             self.checkpoints += 1;
         }
-        self.work = Part::default();
+        self.work = UnitPart::default();
         Ok(revision)
     }
 
@@ -192,10 +192,10 @@ impl Unit {
         self.end_segment().await
     }
 
-    /// Begins the last part of the unit, in which the host adds its own writes: see [`Finish`].
-    pub fn finish(mut self) -> Finish {
-        self.host = Some(Part::default());
-        Finish { unit: self, attempts: 0 }
+    /// Begins the last part of the unit, in which the host adds its own writes: see [`UnitFinish`].
+    pub fn finish(mut self) -> UnitFinish {
+        self.host = Some(UnitPart::default());
+        UnitFinish { unit: self, attempts: 0 }
     }
 
     /// Reports whether this unit put or deleted a record, before or after a checkpoint.
@@ -209,7 +209,7 @@ impl Unit {
     }
 
     /// Returns the keyed hashes for names that must not be readable in the database file.
-    pub fn hashes(&self) -> &Hashes {
+    pub fn hashes(&self) -> &SecretHasher {
         self.store.hashes()
     }
 
@@ -218,7 +218,7 @@ impl Unit {
     }
 
     /// Fails with the fault that spoiled the unit.
-    fn spoil_unless(&mut self, outcome: Result<(), StoreFault>) -> Result<(), StoreFault> {
+    fn spoil_on_fault(&mut self, outcome: Result<(), StoreFault>) -> Result<(), StoreFault> {
         if let Err(fault) = &outcome {
             self.spoiled = Some(fault.clone());
         }
@@ -226,16 +226,16 @@ impl Unit {
     }
 
     /// Spoils a unit that read a record in two states.
-    fn spoil_on_change(&mut self, remembered: Result<(), Contended>) -> Result<(), StoreFault> {
+    fn spoil_on_change(&mut self, remembered: Result<(), ContendedKey>) -> Result<(), StoreFault> {
         let Err(changed) = remembered else { return Ok(()) };
         self.report(changed);
-        self.spoil_unless(Err(StoreFault::Conflict))
+        self.spoil_on_fault(Err(StoreFault::Conflict))
     }
 
-    async fn end_segment(&mut self) -> Outcome {
+    async fn end_segment(&mut self) -> CommitOutcome {
         self.check_usable()?;
         let checked = self.check_size();
-        self.spoil_unless(checked)?;
+        self.spoil_on_fault(checked)?;
         let (writes, reads) = (self.seal_writes()?, self.take_reads()?);
         // Holds while the outcome is open, so that a unit cannot commit unchecked after its
         // checkpoint was dropped.
@@ -243,7 +243,7 @@ impl Unit {
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let (limit, turn) = (self.limit.clone(), self.turn.clone());
         let outcome = if !writes.is_empty() {
-            let work = Work { reads, writes, limit, turn };
+            let work = CommitRequest { reads, writes, limit, turn };
             Box::pin(Arc::clone(&self.store).commit(work)).await
         } else if reads.must_hold() {
             self.check(&reads).await.map(|()| None)
@@ -255,13 +255,13 @@ impl Unit {
     }
 
     /// Checks that all `reads` held at one moment.
-    async fn check(&self, reads: &Reads) -> Result<(), StoreFault> {
+    async fn check(&self, reads: &ReadSet) -> Result<(), StoreFault> {
         let Some(changed) = self.store.find_changed(reads).await? else { return Ok(()) };
         self.report(changed);
         Err(StoreFault::Conflict)
     }
 
-    fn report(&self, contended: Contended) {
+    fn report(&self, contended: ContendedKey) {
         if let Some(turn) = &self.turn {
             turn.report(contended);
         }
@@ -276,12 +276,12 @@ impl Unit {
     }
 
     /// The part that current reads and writes belong to.
-    fn current_part(&mut self) -> &mut Part {
+    fn current_part(&mut self) -> &mut UnitPart {
         self.host.as_mut().unwrap_or(&mut self.work)
     }
 
     /// Both parts, the later one last.
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn parts(&self) -> impl Iterator<Item = &UnitPart> {
         [Some(&self.work), self.host.as_ref()].into_iter().flatten()
     }
 
@@ -293,7 +293,7 @@ impl Unit {
 
     /// The reads of both parts. The segment ends here, unless there is a part of the host: the host
     /// may repeat its part, so that the reads of the work are kept.
-    fn take_reads(&mut self) -> Result<Reads, StoreFault> {
+    fn take_reads(&mut self) -> Result<ReadSet, StoreFault> {
         match &self.host {
             None => Ok(mem::take(&mut self.work.reads)),
             Some(host) => {
@@ -308,9 +308,9 @@ impl Unit {
 
     /// The buffered writes, sealed. The committer, for which all requests wait, seals only records
     /// with a revision.
-    fn seal_writes(&self) -> Result<Writes, StoreFault> {
+    fn seal_writes(&self) -> Result<WriteSet, StoreFault> {
         let latest: BTreeMap<_, _> = self.parts().flat_map(|part| &part.buffer).collect();
-        let mut writes = Writes { revised: self.begin_revision(), ..Writes::default() };
+        let mut writes = WriteSet { revised: self.begin_revision(), ..WriteSet::default() };
         for (address, record) in latest {
             match (record, &mut writes.revised) {
                 (Some(record), Some(revised)) if self.is_revised(address) => {

@@ -8,21 +8,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::cipher;
-use crate::counted::{self, StoredLimit};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record, Stamp};
 use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
-use crate::turns::{Contended, TurnState};
+use crate::stored_limit::{self, StoredLimit};
+use crate::write_queue::{ContendedKey, TicketState};
 
 /// Maximum number of records and listed keys read by a writing unit since the last checkpoint. The
 /// committer reads each again while other commits wait, about 2 µs each.
-const MOST_CHECKED: usize = 24_576;
+const MAX_CHECKED_READS: usize = 24_576;
 /// Maximum number of records put and deleted in a single commit, about 10 µs each.
-const MOST_WRITTEN: usize = 2_048;
+const MAX_WRITTEN_RECORDS: usize = 2_048;
 /// Maximum bytes of bodies in a single commit, about 5 ms per MiB.
-const MOST_WRITTEN_BYTES: usize = 3 << 20;
+const MAX_WRITTEN_BYTES: usize = 3 << 20;
 
 /// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,
 /// for other commits to wait for.
@@ -30,22 +30,22 @@ const MOST_WRITTEN_BYTES: usize = 3 << 20;
 /// # Errors
 /// [`StoreFault::TooLarge`].
 pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result<(), StoreFault> {
-    if bytes > MOST_WRITTEN_BYTES {
+    if bytes > MAX_WRITTEN_BYTES {
         return Err(StoreFault::TooLarge(format!(
-            "the request wrote {bytes} bytes at once; a commit has at most {MOST_WRITTEN_BYTES}: \
+            "the request wrote {bytes} bytes at once; a commit has at most {MAX_WRITTEN_BYTES}: \
              split the request, or checkpoint in between"
         )));
     }
-    if written > MOST_WRITTEN {
+    if written > MAX_WRITTEN_RECORDS {
         return Err(StoreFault::TooLarge(format!(
-            "the request wrote {written} records at once; a commit has at most {MOST_WRITTEN}: \
-             split the request, or checkpoint in between"
+            "the request wrote {written} records at once; a commit has at most \
+             {MAX_WRITTEN_RECORDS}: split the request, or checkpoint in between"
         )));
     }
-    if written > 0 && checked > MOST_CHECKED {
+    if written > 0 && checked > MAX_CHECKED_READS {
         return Err(StoreFault::TooLarge(format!(
             "the request read {checked} keys and then wrote; a commit relies on at most \
-             {MOST_CHECKED}: list less, or checkpoint before writing"
+             {MAX_CHECKED_READS}: list less, or checkpoint before writing"
         )));
     }
     Ok(())
@@ -53,22 +53,22 @@ pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result
 
 /// The reads of a unit of work since the last checkpoint.
 #[derive(Clone, Default)]
-pub(crate) struct Reads {
+pub(crate) struct ReadSet {
     keys: BTreeMap<Address, Option<Stamp>>,
-    listings: HashMap<KeyRange, Listing>,
+    listings: HashMap<KeyRange, ListedKeys>,
     /// The numbers of folders, by name.
     folders: BTreeMap<String, u64>,
 }
 
 /// The keys of a listed range. The commit checks that the range still gives the same keys.
 #[derive(Clone)]
-pub(crate) struct Listing {
+pub(crate) struct ListedKeys {
     /// The requested number of keys.
     pub(crate) limit: u32,
     pub(crate) keys: Vec<String>,
 }
 
-impl Listing {
+impl ListedKeys {
     /// Returns the first `limit` listed keys.
     fn first(&self, limit: u32) -> &[String] {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -76,7 +76,7 @@ impl Listing {
     }
 }
 
-impl Reads {
+impl ReadSet {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
@@ -85,10 +85,10 @@ impl Reads {
         &mut self,
         address: &Address,
         stamp: Option<Stamp>,
-    ) -> Result<(), Contended> {
+    ) -> Result<(), ContendedKey> {
         let before = self.keys.insert(address.clone(), stamp);
         if before.is_some_and(|before| before != stamp) {
-            return Err(Contended::Record(address.clone()));
+            return Err(ContendedKey::Record(address.clone()));
         }
         Ok(())
     }
@@ -103,8 +103,8 @@ impl Reads {
         range: KeyRange,
         limit: u32,
         keys: Vec<String>,
-    ) -> Result<(), Contended> {
-        let listing = Listing { limit, keys };
+    ) -> Result<(), ContendedKey> {
+        let listing = ListedKeys { limit, keys };
         match self.listings.entry(range) {
             Entry::Vacant(new) => {
                 new.insert(listing);
@@ -112,7 +112,7 @@ impl Reads {
             Entry::Occupied(mut known) => {
                 let both = known.get().limit.min(limit);
                 if known.get().first(both) != listing.first(both) {
-                    return Err(Contended::Listing(known.key().clone()));
+                    return Err(ContendedKey::Listing(known.key().clone()));
                 }
                 if known.get().limit < limit {
                     known.insert(listing);
@@ -126,10 +126,10 @@ impl Reads {
     ///
     /// # Errors
     /// The folder, if read before and changed since.
-    pub(crate) fn remember_folder(&mut self, name: &str, number: u64) -> Result<(), Contended> {
+    pub(crate) fn remember_folder(&mut self, name: &str, number: u64) -> Result<(), ContendedKey> {
         let before = self.folders.insert(name.to_owned(), number);
         if before.is_some_and(|before| before != number) {
-            return Err(Contended::of_folder(name));
+            return Err(ContendedKey::folder_contents(name));
         }
         Ok(())
     }
@@ -140,16 +140,16 @@ impl Reads {
     }
 
     /// Returns the first folder whose number has changed.
-    pub(crate) fn changed_folder(&self, has: impl Fn(&str, u64) -> bool) -> Option<Contended> {
+    pub(crate) fn changed_folder(&self, has: impl Fn(&str, u64) -> bool) -> Option<ContendedKey> {
         let changed = self.folders.iter().find(|(name, number)| !has(name, **number));
-        changed.map(|(name, _)| Contended::of_folder(name))
+        changed.map(|(name, _)| ContendedKey::folder_contents(name))
     }
 
     /// Merges these reads with `others`.
     ///
     /// # Errors
     /// A record, range or folder that changed between the two reads.
-    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Contended> {
+    pub(crate) fn and(mut self, others: &ReadSet) -> Result<ReadSet, ContendedKey> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
         let mut folders = others.folders.iter();
         folders.try_for_each(|(name, number)| self.remember_folder(name, *number))?;
@@ -179,7 +179,7 @@ impl Reads {
     }
 
     /// Returns the remembered ranges.
-    pub(crate) fn listings(&self) -> impl Iterator<Item = (&KeyRange, &Listing)> {
+    pub(crate) fn listings(&self) -> impl Iterator<Item = (&KeyRange, &ListedKeys)> {
         self.listings.iter()
     }
 
@@ -191,7 +191,7 @@ impl Reads {
 
 /// The writes that a unit of work submits.
 #[derive(Default)]
-pub(crate) struct Writes {
+pub(crate) struct WriteSet {
     /// Rows sealed by the submitting task.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
@@ -203,7 +203,7 @@ pub(crate) struct Writes {
     pub(crate) revised: Option<RevisedWrites>,
 }
 
-impl Writes {
+impl WriteSet {
     /// Returns `true` if there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
         self.puts.is_empty() && self.deletes.is_empty() && self.revised.is_none()
@@ -217,16 +217,16 @@ impl Writes {
 }
 
 /// A unit of work, as submitted to the committer.
-pub(crate) struct Work {
-    pub(crate) reads: Reads,
-    pub(crate) writes: Writes,
+pub(crate) struct CommitRequest {
+    pub(crate) reads: ReadSet,
+    pub(crate) writes: WriteSet,
     /// The limit of the mount's stored bytes; `None`: no limit.
     pub(crate) limit: Option<Arc<StoredLimit>>,
     /// The turn of a request that retries after a conflict; `None` if the request does not retry.
-    pub(crate) turn: Option<Arc<TurnState>>,
+    pub(crate) turn: Option<Arc<TicketState>>,
 }
 
-impl Work {
+impl CommitRequest {
     /// Returns the number of rows that the committer checks and writes for the unit.
     pub(crate) fn rows(&self) -> usize {
         self.reads.checked() + self.writes.rows()
@@ -249,16 +249,16 @@ impl Work {
     /// Returns the written records that count for a mount, each with its bytes after the write.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Address, u64)> {
         let sealed = self.writes.puts.iter().map(|row| {
-            let size = counted::size(&row.address, &row.lane, &row.owner, row.sealed.len());
+            let size = stored_limit::size(&row.address, &row.lane, &row.owner, row.sealed.len());
             (&row.address, size)
         });
         let revised = self.revised_puts().map(|(address, record)| {
-            let (index, sealed) = (&record.index, record.body.len() + cipher::SEALED_MORE);
-            (address, counted::size(address, &index.lane, &index.owner, sealed))
+            let (index, sealed) = (&record.index, record.body.len() + cipher::SEAL_OVERHEAD_BYTES);
+            (address, stored_limit::size(address, &index.lane, &index.owner, sealed))
         });
         let deleted = self.writes.deletes.iter().map(|address| (address, 0));
         let all = sealed.chain(revised).chain(deleted);
-        all.filter(|(address, _)| counted::mount_of(address).is_some())
+        all.filter(|(address, _)| stored_limit::mount_of(address).is_some())
     }
 
     /// Returns the earliest due time of the records put, as store time.
@@ -269,12 +269,12 @@ impl Work {
     }
 
     /// Returns the conflict if the unit writes where another request has its turn.
-    pub(crate) fn give_way(&self) -> Option<Contended> {
-        self.turn.as_ref().and_then(|turn| turn.give_way(self.addresses()))
+    pub(crate) fn give_way(&self) -> Option<ContendedKey> {
+        self.turn.as_ref().and_then(|turn| turn.yield_to_others(self.addresses()))
     }
 
     /// Reports the conflict to the unit's request.
-    pub(crate) fn report(&self, contended: Contended) {
+    pub(crate) fn report(&self, contended: ContendedKey) {
         if let Some(turn) = &self.turn {
             turn.report(contended);
         }
@@ -287,7 +287,7 @@ impl Work {
 
 /// The result of a unit's commit: the new revision, if the unit counts revisions, or the fault.
 /// With a fault, nothing of the unit was written, unless the fault calls the outcome unknown.
-pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
+pub(crate) type CommitOutcome = Result<Option<u64>, StoreFault>;
 
 #[cfg(test)]
 mod tests {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_listed_again_and_again_is_remembered_once() {
-        let mut reads = Reads::default();
+        let mut reads = ReadSet::default();
         for _ in 0..25_000 {
             reads.remember_range(range(), 9, keys(0..9)).unwrap();
         }
@@ -329,10 +329,10 @@ mod tests {
     fn a_range_that_changed_between_two_listings_is_a_conflict() {
         for (limit, changed) in [(9, keys(1..10)), (20, keys(1..10)), (4, keys(1..5)), (9, vec![])]
         {
-            let mut reads = Reads::default();
+            let mut reads = ReadSet::default();
             reads.remember_range(range(), 9, keys(0..9)).unwrap();
             let outcome = reads.remember_range(range(), limit, changed);
-            assert_eq!(outcome, Err(Contended::Listing(range())), "limit {limit}");
+            assert_eq!(outcome, Err(ContendedKey::Listing(range())), "limit {limit}");
         }
     }
 }

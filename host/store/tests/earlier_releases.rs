@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what tests share fails by panicking, too")]
 
 use bulkhead_store::{
-    Address, DataDirectory, Index, Options, Progress, Record, SealConfig, SealKey, Share,
-    ShareCollector, Space, Store, split,
+    Address, DataDirectory, IndexColumns, KeyShare, Record, SealConfig, SealKey, ShareCollector,
+    ShareProgress, Space, Store, StoreOptions, split,
 };
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -36,7 +36,7 @@ impl Directory {
     }
 
     async fn hold(&self) -> Arc<DataDirectory> {
-        DataDirectory::hold(Options::at(&self.0)).await.unwrap()
+        DataDirectory::hold(StoreOptions::at(&self.0)).await.unwrap()
     }
 }
 
@@ -52,8 +52,8 @@ fn key() -> SealKey {
     let shares = split(&SealKey::from_bytes([7; 32]), config).unwrap();
     let mut collector = ShareCollector::new(config);
     for share in shares.iter().skip(2) {
-        let share = Share::parse(&share.hex()).unwrap();
-        if let Progress::Enough(key) = collector.add(share).unwrap() {
+        let share = KeyShare::parse(&share.hex()).unwrap();
+        if let ShareProgress::Enough(key) = collector.add(share).unwrap() {
             return key;
         }
     }
@@ -77,7 +77,10 @@ async fn a_directory_of_the_first_release_opens_with_all_its_records() {
     let sealed = store.open_text("batch token", SEALED_TEXT.trim()).unwrap();
     assert_eq!(sealed.as_slice(), b"a sealed text");
     let policy = read(&store, Space::Core, "policy/orders").await;
-    assert_eq!((&*policy.body, policy.index), (&b"body of policy/orders"[..], Index::default()));
+    assert_eq!(
+        (&*policy.body, policy.index),
+        (&b"body of policy/orders"[..], IndexColumns::default())
+    );
     let due = Some(1_767_225_600_000);
     for (space, key, lane, owner) in [
         (Space::Lease, "m/creds/a", "m/orders", "9f2c"),
@@ -87,7 +90,7 @@ async fn a_directory_of_the_first_release_opens_with_all_its_records() {
     ] {
         let record = read(&store, space, key).await;
         assert_eq!(&*record.body, format!("body of {key}").as_bytes());
-        let index = Index { due, lane: lane.to_owned(), owner: owner.to_owned() };
+        let index = IndexColumns { due, lane: lane.to_owned(), owner: owner.to_owned() };
         assert_eq!(record.index, index, "{key}");
     }
 

@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what tests share fails by panicking, too")]
 
-use bulkhead_store::{Address, Flushing, Index, Options, SealKey, Space, Store, StoreFault, Unit};
+use bulkhead_store::{
+    Address, FlushPolicy, IndexColumns, SealKey, Space, Store, StoreFault, StoreOptions, Unit,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ impl Bed {
     async fn open(name: &str) -> Bed {
         let directory =
             std::env::temp_dir().join(format!("bulkhead-races-{name}-{}", std::process::id()));
-        let options = Options { flushing: Flushing::Never, ..Options::at(&directory) };
+        let options = StoreOptions { flushing: FlushPolicy::Never, ..StoreOptions::at(&directory) };
         Bed { store: Store::open(options, SealKey::generate().unwrap()).await.unwrap(), directory }
     }
 
@@ -61,7 +63,7 @@ impl Drop for Bed {
 }
 
 fn write(unit: &mut Unit, key: &str, body: &str) {
-    unit.put(Address::new(Space::Data, key), body.as_bytes().to_vec(), Index::default());
+    unit.put(Address::new(Space::Data, key), body.as_bytes().to_vec(), IndexColumns::default());
 }
 
 async fn read(unit: &mut Unit, key: &str) -> Result<Option<String>, StoreFault> {

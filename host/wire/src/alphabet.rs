@@ -8,14 +8,14 @@ use crate::failure::Failure;
 use std::collections::BTreeSet;
 
 /// Source of random bytes, one per call.
-pub type Bytes<'a> = &'a mut dyn FnMut() -> Result<u8, Failure>;
+pub type RandomBytes<'a> = &'a mut dyn FnMut() -> Result<u8, Failure>;
 
 /// Maximum number of characters: a single byte chooses a character.
 pub const MOST_CHARACTERS: usize = 256;
 
 /// Maximum number of bytes discarded in a row. Fewer than half of all bytes are discarded, so this
 /// many mean a broken generator.
-const THROWN_AWAY: u32 = 128;
+const MAX_DISCARDED_BYTES: u32 = 128;
 
 /// 1 to [`MOST_CHARACTERS`] different printable characters, in the order of their code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Alphabet {
     }
 
     /// Returns the characters of a non-empty constant.
-    pub(crate) fn known(text: &str) -> Self {
+    pub(crate) fn from_constant(text: &str) -> Self {
         let characters: BTreeSet<char> = text.chars().collect();
         Self(characters.into_iter().collect())
     }
@@ -69,7 +69,7 @@ impl Alphabet {
 
     /// Returns whether the alphabet contains `character`.
     #[must_use]
-    pub fn has(&self, character: char) -> bool {
+    pub fn contains_character(&self, character: char) -> bool {
         self.0.binary_search(&character).is_ok()
     }
 
@@ -77,11 +77,11 @@ impl Alphabet {
     ///
     /// # Errors
     /// Internal if the random bytes fail.
-    pub fn draw(&self, bytes: Bytes<'_>) -> Result<char, Failure> {
+    pub fn draw(&self, bytes: RandomBytes<'_>) -> Result<char, Failure> {
         let most = self.0.len();
         // Bytes from here on would favour the first characters.
         let unbiased = 256 - 256 % most;
-        for _ in 0..THROWN_AWAY {
+        for _ in 0..MAX_DISCARDED_BYTES {
             let byte = usize::from(bytes()?);
             if let Some(character) = (byte < unbiased).then(|| self.0.get(byte % most)).flatten() {
                 return Ok(*character);
@@ -94,7 +94,7 @@ impl Alphabet {
     ///
     /// # Errors
     /// As [`draw`](Self::draw).
-    pub fn password(&self, length: usize, bytes: Bytes<'_>) -> Result<String, Failure> {
+    pub fn password(&self, length: usize, bytes: RandomBytes<'_>) -> Result<String, Failure> {
         // A character takes at most 4 bytes, so the text never reallocates and leaves a copy
         // behind.
         let mut text = String::with_capacity(length.saturating_mul(4));

@@ -1,12 +1,12 @@
 //! Versions of a component's API, between which a mount chooses by an option.
 
-use crate::description::Description;
+use crate::description::ComponentDescription;
 use std::collections::BTreeSet;
 
 /// Name of the mount option that chooses the version.
 pub const OPTION: &str = "version";
 
-impl Description {
+impl ComponentDescription {
     /// Returns the versions of the API between which a mount chooses; none if the API has one
     /// version only.
     #[must_use]

@@ -18,9 +18,9 @@ pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
     let coerced = match kind {
         FieldKind::Any => Some(value.clone()),
         FieldKind::Name => {
-            written(value).filter(|text| text.is_empty() || is_name(text)).map(Value::from)
+            scalar_text(value).filter(|text| text.is_empty() || is_name(text)).map(Value::from)
         }
-        FieldKind::String => written(value).map(Value::from),
+        FieldKind::String => scalar_text(value).map(Value::from),
         FieldKind::Bool => boolean(value).map(Value::from),
         FieldKind::Int => integer(value).map(Value::from),
         FieldKind::Duration => duration::seconds(value).ok().map(Value::from),
@@ -28,11 +28,11 @@ pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
         FieldKind::TextList => return text_list(value),
         FieldKind::Map => return text_map(value),
     };
-    coerced.ok_or_else(|| shown(value))
+    coerced.ok_or_else(|| describe_value(value))
 }
 
 /// Returns the forms accepted by a kind, to follow "… is not".
-pub(crate) fn forms(kind: FieldKind) -> &'static str {
+pub(crate) fn accepted_forms(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Any => "a value",
         FieldKind::Name => {
@@ -52,7 +52,7 @@ pub(crate) fn forms(kind: FieldKind) -> &'static str {
 
 /// Returns a text, number or boolean as text. Refuses a number that lost digits in parsing, because
 /// as a password the result would be a different password.
-fn written(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) if !number.is_f64() || is_exact(number) => Some(number.to_string()),
@@ -77,7 +77,7 @@ fn boolean(value: &Value) -> Option<bool> {
 
 fn integer(value: &Value) -> Option<i64> {
     match value {
-        Value::Number(number) => number.as_i64().or_else(|| whole(number)),
+        Value::Number(number) => number.as_i64().or_else(|| whole_number(number)),
         Value::String(text) if text.trim().is_empty() => Some(0),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
@@ -86,7 +86,7 @@ fn integer(value: &Value) -> Option<i64> {
 
 /// Returns a float without a fraction as an integer, within the range of exact floats.
 #[allow(clippy::cast_possible_truncation, reason = "the range is checked first")]
-fn whole(number: &Number) -> Option<i64> {
+fn whole_number(number: &Number) -> Option<i64> {
     number
         .as_f64()
         .filter(|float| float.fract() == 0.0 && is_exact(number))
@@ -107,11 +107,11 @@ fn comma_list(value: &Value) -> Result<Value, String> {
 
 fn text_list(value: &Value) -> Result<Value, String> {
     let Value::Array(list) = value else {
-        return written(value).map(|one| trim_all([one])).ok_or_else(|| shown(value));
+        return scalar_text(value).map(|one| trim_all([one])).ok_or_else(|| describe_value(value));
     };
-    let texts = list
-        .iter()
-        .map(|item| written(item).ok_or_else(|| format!("a list with {} inside", type_of(item))));
+    let texts = list.iter().map(|item| {
+        scalar_text(item).ok_or_else(|| format!("a list with {} inside", type_of(item)))
+    });
     texts.collect::<Result<Vec<String>, String>>().map(trim_all)
 }
 
@@ -125,7 +125,7 @@ fn text_map(value: &Value) -> Result<Value, String> {
     match value {
         Value::Object(object) => {
             for (key, item) in object.iter().filter(|(_, item)| !item.is_null()) {
-                let text = written(item)
+                let text = scalar_text(item)
                     .ok_or_else(|| format!("an object with {} inside", type_of(item)))?;
                 map.insert(key.clone(), text.into());
             }
@@ -143,7 +143,7 @@ fn add_pair(map: &mut Map<String, Value>, item: &Value) -> Result<(), String> {
         .and_then(|text| text.split_once('='))
         .map(|(key, text)| (key.trim(), text.trim()));
     let Some((key, text)) = pair.filter(|(key, _)| !key.is_empty()) else {
-        return Err(shown(item));
+        return Err(describe_value(item));
     };
     match map.insert(key.to_owned(), text.into()) {
         Some(_) => Err(format!("a list that gives {} twice", quoted(key))),
@@ -152,7 +152,7 @@ fn add_pair(map: &mut Map<String, Value>, item: &Value) -> Result<(), String> {
 }
 
 /// Returns the value for a message: scalars by value, lists and objects by type.
-fn shown(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
         Value::Number(_) | Value::Bool(_) => value.to_string(),

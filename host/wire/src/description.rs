@@ -17,7 +17,7 @@ pub use database::DatabaseDescription;
 /// A mountable component's description (`engine.describe`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Description {
+pub struct ComponentDescription {
     /// `secrets-engine` or `auth-method`.
     pub kind: String,
     /// Canonical name; also the type to mount the component by: `database`.
@@ -69,7 +69,7 @@ pub struct RawAccess {
 /// Stored with uploaded plugins, so a start need not run any component. The `stored!` macro is not
 /// used because unknown keys must be refused: ignoring a mark of a later release would be unsafe.
 /// If a stored description has an unknown key, the host asks the component again.
-impl Stored for Description {
+impl Stored for ComponentDescription {
     const KIND: &'static str = "engine-description";
 }
 
@@ -262,7 +262,7 @@ impl Route {
 impl Route {
     /// Returns whether the row is served without a token.
     #[must_use]
-    pub fn asks_for_no_token(&self) -> bool {
+    pub fn needs_no_token(&self) -> bool {
         self.unauthenticated || self.login
     }
 }
@@ -367,7 +367,7 @@ mod tests {
     fn descriptions_of_earlier_releases_are_read() {
         let engines = include_str!("../fixtures/records/engine-description.jsonl");
         let plugins = include_str!("../fixtures/records/database-description.jsonl");
-        assert_eq!(check_read::<Description>(engines), Ok(()));
+        assert_eq!(check_read::<ComponentDescription>(engines), Ok(()));
         assert_eq!(check_read::<DatabaseDescription>(plugins), Ok(()));
     }
 }

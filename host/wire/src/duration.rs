@@ -7,13 +7,13 @@ use crate::failure::quoted;
 use serde_json::Value;
 
 /// Maximum duration, in seconds: about 292 years.
-pub const LONGEST: u64 = 9_223_372_036;
+pub const MAX_DURATION_SECONDS: u64 = 9_223_372_036;
 
 /// The accepted forms, as the end of a message.
 pub(crate) const FORMS: &str = "a duration: give whole seconds, such as 3600, \
      or a text such as \"45s\", \"1h30m\" or \"2d\"; at most 292 years";
 
-const NANOS: u128 = 1_000_000_000;
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 /// Parses `text` to seconds: `""` is 0, digits alone are seconds, otherwise a sequence of numbers
 /// with units (`ns us ms s m h d`): `1h30m`, `1.5h`, `2d`. Fractions of a second are dropped.
@@ -27,8 +27,10 @@ pub fn seconds(value: &Value) -> Result<u64, String> {
     let got = match value {
         Value::String(text) => return parse(text),
         Value::Number(number) => {
-            if let Some(seconds) =
-                number.as_u64().or_else(|| whole(number.as_f64()?)).filter(|s| *s <= LONGEST)
+            if let Some(seconds) = number
+                .as_u64()
+                .or_else(|| whole(number.as_f64()?))
+                .filter(|s| *s <= MAX_DURATION_SECONDS)
             {
                 return Ok(seconds);
             }
@@ -65,21 +67,21 @@ fn read(text: &str) -> Option<u64> {
         return if text.is_empty() {
             Some(0)
         } else {
-            text.parse().ok().filter(|seconds| *seconds <= LONGEST)
+            text.parse().ok().filter(|seconds| *seconds <= MAX_DURATION_SECONDS)
         };
     }
     let mut nanos: u128 = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        let (part, after) = leading(rest)?;
+        let (part, after) = leading_quantity(rest)?;
         nanos = nanos.checked_add(part)?;
         rest = after;
     }
-    u64::try_from(nanos / NANOS).ok().filter(|seconds| *seconds <= LONGEST)
+    u64::try_from(nanos / NANOS_PER_SECOND).ok().filter(|seconds| *seconds <= MAX_DURATION_SECONDS)
 }
 
 /// Returns the first number with its unit, in nanoseconds, and the rest of the text.
-fn leading(text: &str) -> Option<(u128, &str)> {
+fn leading_quantity(text: &str) -> Option<(u128, &str)> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), digits);
     if whole.is_empty() && fraction.is_empty() {
@@ -89,7 +91,7 @@ fn leading(text: &str) -> Option<(u128, &str)> {
         rest.split_at(rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len()));
     let unit = nanos_of(unit)?;
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    Some((whole.checked_mul(unit)?.checked_add(part_of(unit, fraction))?, rest))
+    Some((whole.checked_mul(unit)?.checked_add(fraction_nanos(unit, fraction))?, rest))
 }
 
 fn digits(text: &str) -> (&str, &str) {
@@ -101,17 +103,17 @@ fn nanos_of(unit: &str) -> Option<u128> {
         "ns" => 1,
         "us" | "µs" | "μs" => 1000,
         "ms" => 1_000_000,
-        "s" => NANOS,
-        "m" => 60 * NANOS,
-        "h" => 3600 * NANOS,
-        "d" => 86_400 * NANOS,
+        "s" => NANOS_PER_SECOND,
+        "m" => 60 * NANOS_PER_SECOND,
+        "h" => 3600 * NANOS_PER_SECOND,
+        "d" => 86_400 * NANOS_PER_SECOND,
         _ => return None,
     })
 }
 
 /// Returns `0.<fraction>` of `unit`. For every unit, digits after the eighteenth are below a
 /// nanosecond.
-fn part_of(unit: u128, fraction: &str) -> u128 {
+fn fraction_nanos(unit: u128, fraction: &str) -> u128 {
     let (sum, scale) = fraction.bytes().take(18).fold((0_u128, 1_u128), |(sum, scale), digit| {
         (sum * 10 + u128::from(digit.saturating_sub(b'0')), scale * 10)
     });
@@ -151,8 +153,8 @@ mod tests {
             ("999999us1ns", 0),
             ("1999ms", 1),
             ("500ms500ms", 1),
-            ("9223372036", LONGEST),
-            ("9223372036s", LONGEST),
+            ("9223372036", MAX_DURATION_SECONDS),
+            ("9223372036s", MAX_DURATION_SECONDS),
             ("0.000000000000000000000000000000000000001d", 0),
         ];
         for (text, seconds) in expected {
@@ -205,7 +207,7 @@ mod tests {
         {
             assert_eq!(show(seconds), text);
         }
-        for seconds in [0, 1, 59, 60, 3599, 3600, 86_399, 86_400, 86_460, LONGEST] {
+        for seconds in [0, 1, 59, 60, 3599, 3600, 86_399, 86_400, 86_460, MAX_DURATION_SECONDS] {
             assert_eq!(parse(&show(seconds)), Ok(seconds));
         }
     }

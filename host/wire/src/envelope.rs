@@ -29,7 +29,7 @@ pub struct Envelope {
     #[serde(serialize_with = "null_when_empty")]
     pub warnings: Vec<String>,
     /// A login or a new token.
-    pub auth: Option<Auth>,
+    pub auth: Option<AuthBlock>,
     /// Type of the mount that answered, as it was enabled.
     pub mount_type: String,
 }
@@ -43,7 +43,7 @@ impl Envelope {
         let text = |value: Option<Value>| Some(value?.as_str()?.to_owned());
         let auth = match take("auth")? {
             Value::Null => None,
-            auth => Some(Auth::read(&auth)?),
+            auth => Some(AuthBlock::read(&auth)?),
         };
         let data = match take("data")? {
             Value::Object(data) => Some(data),
@@ -63,7 +63,7 @@ impl Envelope {
     }
 }
 
-impl Auth {
+impl AuthBlock {
     fn read(value: &Value) -> Option<Self> {
         let members = value.as_object()?;
         let text = |name: &str| Some(members.get(name)?.as_str()?.to_owned());
@@ -97,7 +97,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 
 /// A new token for the client. `mfa_requirement: null` is written besides the fields here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Auth {
+pub struct AuthBlock {
     /// The token.
     pub client_token: Secret,
     /// Identifier of the token, useless for authentication.
@@ -124,7 +124,7 @@ pub struct Auth {
     pub num_uses: u64,
 }
 
-impl Serialize for Auth {
+impl Serialize for AuthBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Auth", 13)?;
         object.serialize_field("client_token", self.client_token.expose())?;
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn auth() -> Auth {
-        Auth {
+    fn auth() -> AuthBlock {
+        AuthBlock {
             client_token: Secret::new("bhs.0123"),
             accessor: "acc".to_owned(),
             policies: vec!["default".to_owned()],
@@ -215,7 +215,7 @@ mod tests {
         let envelope = Envelope {
             data: json!({ "ttl": 300 }).as_object().cloned(),
             warnings: vec!["w".to_owned()],
-            auth: Some(Auth {
+            auth: Some(AuthBlock {
                 metadata: Some(BTreeMap::from([("role".to_owned(), "a".to_owned())])),
                 ..auth()
             }),
@@ -237,7 +237,7 @@ mod tests {
             lease_duration: 60,
             data: json!({ "a": [1, null] }).as_object().cloned(),
             warnings: vec!["w".to_owned()],
-            auth: Some(Auth { metadata: Some(metadata), ..auth() }),
+            auth: Some(AuthBlock { metadata: Some(metadata), ..auth() }),
             mount_type: "database".to_owned(),
             ..Envelope::default()
         };

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// The kind of a refusal or fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The caller's mistake, or a refusal of an upstream: 400.
     InvalidRequest,
     /// 403; the message always contains `permission denied`.
@@ -43,7 +43,7 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl FailureKind {
     /// The HTTP status.
     #[must_use]
     pub fn status(self) -> u16 {
@@ -110,7 +110,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Decides the status, and whether the operation is retried.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// The mistake, the value, and the remedy. Empty for an object that does not exist (404,
     /// `errors: []`).
     pub message: String,
@@ -123,25 +123,25 @@ pub struct Failure {
 
 /// A message for the caller, with its recordable part: all of a text literal, nothing of a
 /// formatted text.
-pub struct Message {
+pub struct FailureMessage {
     said: String,
     recorded: String,
 }
 
-impl From<&'static str> for Message {
+impl From<&'static str> for FailureMessage {
     fn from(text: &'static str) -> Self {
         Self { said: text.to_owned(), recorded: text.to_owned() }
     }
 }
 
-impl From<String> for Message {
+impl From<String> for FailureMessage {
     fn from(said: String) -> Self {
         Self { said, recorded: String::new() }
     }
 }
 
 /// Treated as a formatted text, even if borrowed.
-impl From<Cow<'_, str>> for Message {
+impl From<Cow<'_, str>> for FailureMessage {
     fn from(said: Cow<'_, str>) -> Self {
         Self::from(said.into_owned())
     }
@@ -149,8 +149,8 @@ impl From<Cow<'_, str>> for Message {
 
 impl Failure {
     /// Returns a failure of `kind`.
-    pub fn new(kind: Kind, message: impl Into<Message>) -> Self {
-        let Message { said, recorded } = message.into();
+    pub fn new(kind: FailureKind, message: impl Into<FailureMessage>) -> Self {
+        let FailureMessage { said, recorded } = message.into();
         Self { kind, message: said, retry_after: None, recorded }
     }
 
@@ -168,31 +168,31 @@ impl Failure {
     }
 
     /// Returns 400.
-    pub fn invalid(message: impl Into<Message>) -> Self {
-        Self::new(Kind::InvalidRequest, message)
+    pub fn invalid(message: impl Into<FailureMessage>) -> Self {
+        Self::new(FailureKind::InvalidRequest, message)
     }
 
     /// Returns 403. The message begins with the text matched by clients.
-    pub fn denied(why: impl Into<Message>) -> Self {
-        let Message { said, recorded } = why.into();
+    pub fn denied(why: impl Into<FailureMessage>) -> Self {
+        let FailureMessage { said, recorded } = why.into();
         let denied = "permission denied";
         let told = match recorded.is_empty() {
             true => denied.to_owned(),
             false => format!("{denied}: {recorded}"),
         };
         let message = format!("{denied}: {said}");
-        Self { kind: Kind::PermissionDenied, message, retry_after: None, recorded: told }
+        Self { kind: FailureKind::PermissionDenied, message, retry_after: None, recorded: told }
     }
 
     /// Returns 404 for an object that does not exist: an empty list of errors, as clients expect.
     #[must_use]
     pub fn absent() -> Self {
-        Self::new(Kind::NotFound, "")
+        Self::new(FailureKind::NotFound, "")
     }
 
     /// Returns 500. The message must name the failed operation, never any values.
-    pub fn internal(message: impl Into<Message>) -> Self {
-        Self::new(Kind::Internal, message)
+    pub fn internal(message: impl Into<FailureMessage>) -> Self {
+        Self::new(FailureKind::Internal, message)
     }
 }
 
@@ -223,25 +223,25 @@ mod tests {
     #[test]
     fn every_kind_is_found_again_by_its_code() {
         let kinds = [
-            Kind::InvalidRequest,
-            Kind::PermissionDenied,
-            Kind::NotFound,
-            Kind::UnsupportedOperation,
-            Kind::PreconditionFailed,
-            Kind::TooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-            Kind::HeadersTooLarge,
-            Kind::Unreachable,
-            Kind::TimedOut,
-            Kind::Unavailable,
-            Kind::Conflict,
-            Kind::Internal,
+            FailureKind::InvalidRequest,
+            FailureKind::PermissionDenied,
+            FailureKind::NotFound,
+            FailureKind::UnsupportedOperation,
+            FailureKind::PreconditionFailed,
+            FailureKind::TooLarge,
+            FailureKind::UnsupportedMediaType,
+            FailureKind::RateLimited,
+            FailureKind::HeadersTooLarge,
+            FailureKind::Unreachable,
+            FailureKind::TimedOut,
+            FailureKind::Unavailable,
+            FailureKind::Conflict,
+            FailureKind::Internal,
         ];
         for kind in kinds {
-            assert_eq!(Kind::of_code(kind.code()), kind);
+            assert_eq!(FailureKind::of_code(kind.code()), kind);
         }
-        assert_eq!(Kind::of_code("Not-Found"), Kind::Internal);
+        assert_eq!(FailureKind::of_code("Not-Found"), FailureKind::Internal);
     }
 
     #[test]

@@ -7,16 +7,16 @@
 #[cfg(test)]
 mod tests;
 
-use crate::coercion::{coerce, forms, type_of};
+use crate::coercion::{accepted_forms, coerce, type_of};
 use crate::description::{Field, FieldKind, Route, Verb};
-use crate::failure::{Failure, Kind, quoted};
+use crate::failure::{Failure, FailureKind, quoted};
 use crate::name::is_name;
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// The fields under their canonical names, coerced to their kinds.
 #[derive(Clone, Default, PartialEq)]
-pub struct Folded {
+pub struct FoldedFields {
     /// Known fields and captures. On routes with open fields, also the other fields, unchanged.
     pub values: Map<String, Value>,
     /// Names unknown to the route, sorted; empty on routes with open fields.
@@ -27,12 +27,12 @@ pub struct Folded {
     pub unsaid: Vec<String>,
 }
 
-impl Folded {
+impl FoldedFields {
     /// Drops fields given as an empty text when a write updates an existing object (decision A6).
     /// Tools and forms send unknown settings as an empty text, and an empty text must not lift a
     /// limit. `0` and `false` are kept, and so is the empty text of a text, list or map, because an
     /// empty text is a valid value there.
-    pub fn drop_unsaid(&mut self, route: &Route, creating: bool) {
+    pub fn drop_blank(&mut self, route: &Route, creating: bool) {
         if !creating && route.existence.is_some() {
             self.unsaid.drain(..).for_each(|name| drop(self.values.remove(&name)));
         }
@@ -40,7 +40,7 @@ impl Folded {
 }
 
 /// Shows names, never values.
-impl fmt::Debug for Folded {
+impl fmt::Debug for FoldedFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Folded")
             .field("values", &self.values.keys().collect::<Vec<_>>())
@@ -58,12 +58,12 @@ impl fmt::Debug for Folded {
 /// # Errors
 /// 400 for a value not accepted by its kind, or for two different values under two names of one
 /// field; 404 for a capture that should be a name and is not.
-pub fn fold(
+pub fn fold_names(
     route: &Route,
     input: &Map<String, Value>,
     captures: &[(String, String)],
-) -> Result<Folded, Failure> {
-    let mut folded = Folded::default();
+) -> Result<FoldedFields, Failure> {
+    let mut folded = FoldedFields::default();
     if route.verbatim {
         captures.iter().try_for_each(|(name, text)| read_capture(route, name, text).map(drop))?;
         folded.values.clone_from(input);
@@ -73,7 +73,7 @@ pub fn fold(
     for (field, spellings) in named {
         if captures.iter().all(|(name, _)| *name != field.name) {
             folded.values.insert(field.name.clone(), single_value(field, &spellings)?);
-            if is_unsaid(field.kind, &spellings) {
+            if is_blank(field.kind, &spellings) {
                 folded.unsaid.push(field.name.clone());
             }
         }
@@ -104,7 +104,7 @@ pub fn fold(
 ///
 /// # Errors
 /// 400 with the name of the field or fields; 500 for a default unfit for its kind.
-pub fn complete(
+pub fn apply_defaults(
     route: &Route,
     values: &mut Map<String, Value>,
     creating: bool,
@@ -114,7 +114,7 @@ pub fn complete(
         return Ok(());
     }
     let is_due = |field: &&Field| {
-        !values.contains_key(&field.name) && !has_rival(route, values, &field.name)
+        !values.contains_key(&field.name) && !has_exclusive_conflict(route, values, &field.name)
     };
     let due: Vec<&Field> = route.fields.iter().filter(is_due).collect();
     for field in due {
@@ -171,7 +171,7 @@ fn secrets_of_pairs<'a>(field: &Field, pairs: &'a Value) -> Vec<&'a str> {
     collect_texts(pairs, &mut texts);
     let secret = |text: &'a str| match text.split_once('=') {
         Some((name, value)) => {
-            let is_of = |inside: &&Field| answers_to(inside, name.trim());
+            let is_of = |inside: &&Field| has_name(inside, name.trim());
             field.members.iter().find(is_of).is_some_and(holds_secrets).then_some(value)
         }
         None => Some(text),
@@ -184,37 +184,39 @@ fn holds_secrets(field: &Field) -> bool {
     field.secret || field.members.iter().any(holds_secrets)
 }
 
-type Spelling<'a> = (&'a String, &'a Value);
+type SpelledValue<'a> = (&'a String, &'a Value);
 
 /// Splits the input into the route's fields, each with all spellings given, and the unknown names.
 fn assign<'a>(
     route: &'a Route,
     input: &'a Map<String, Value>,
-) -> (Vec<(&'a Field, Vec<Spelling<'a>>)>, Vec<Spelling<'a>>) {
+) -> (Vec<(&'a Field, Vec<SpelledValue<'a>>)>, Vec<SpelledValue<'a>>) {
     let is_patch = route.verb == Verb::Patch;
     let given = || input.iter().filter(|(_, value)| is_patch || !value.is_null());
     let named = route.fields.iter().filter_map(|field| {
-        let spellings: Vec<Spelling<'_>> =
-            given().filter(|(name, _)| answers_to(field, name)).collect();
+        let spellings: Vec<SpelledValue<'_>> =
+            given().filter(|(name, _)| has_name(field, name)).collect();
         (!spellings.is_empty()).then_some((field, spellings))
     });
     let unknown =
-        given().filter(|(name, _)| !route.fields.iter().any(|field| answers_to(field, name)));
+        given().filter(|(name, _)| !route.fields.iter().any(|field| has_name(field, name)));
     (named.collect(), unknown.collect())
 }
 
-fn answers_to(field: &Field, name: &str) -> bool {
+fn has_name(field: &Field, name: &str) -> bool {
     field.name == name || field.aliases.iter().any(|alias| alias == name)
 }
 
 /// Returns the value shared by all spellings of a field, or a refusal if spellings differ.
-fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
+fn single_value(field: &Field, spellings: &[SpelledValue<'_>]) -> Result<Value, Failure> {
     let mut first: Option<(&String, Value)> = None;
     for (name, value) in spellings {
         let coerced = match value {
             // `null` removes a member in a merge patch (RFC 7396).
             Value::Null => Value::Null,
-            value => coerce(field.kind, value).map_err(|got| refuse(field, name, value, got))?,
+            value => {
+                coerce(field.kind, value).map_err(|got| refusal_of(field, name, value, got))?
+            }
         };
         match &first {
             Some((other, agreed)) if *agreed != coerced => {
@@ -234,7 +236,7 @@ fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Fail
 
 /// Returns whether a flag, number or duration was given only as an empty text, under all of its
 /// names.
-fn is_unsaid(kind: FieldKind, spellings: &[Spelling<'_>]) -> bool {
+fn is_blank(kind: FieldKind, spellings: &[SpelledValue<'_>]) -> bool {
     let is_empty = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
     matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Duration)
         && spellings.iter().all(|(_, value)| is_empty(value))
@@ -242,9 +244,9 @@ fn is_unsaid(kind: FieldKind, spellings: &[Spelling<'_>]) -> bool {
 
 /// Returns the refusal of a value. `got` may show the value, so only the type is told for a field
 /// that is secret or contains a secret setting.
-fn refuse(field: &Field, name: &str, value: &Value, got: String) -> Failure {
+fn refusal_of(field: &Field, name: &str, value: &Value, got: String) -> Failure {
     let got = if holds_secrets(field) { type_of(value).to_owned() } else { got };
-    Failure::invalid(format!("{name}: {got} is not {}", forms(field.kind)))
+    Failure::invalid(format!("{name}: {got} is not {}", accepted_forms(field.kind)))
 }
 
 fn read_capture(route: &Route, name: &str, text: &str) -> Result<Value, Failure> {
@@ -255,11 +257,12 @@ fn read_capture(route: &Route, name: &str, text: &str) -> Result<Value, Failure>
         )));
     };
     if field.kind == FieldKind::Name && !is_name(text) {
-        let message = format!("no such path: {} is not {}", quoted(text), forms(FieldKind::Name));
-        return Err(Failure::new(Kind::NotFound, message));
+        let message =
+            format!("no such path: {} is not {}", quoted(text), accepted_forms(FieldKind::Name));
+        return Err(Failure::new(FailureKind::NotFound, message));
     }
     let value = Value::from(text);
-    coerce(field.kind, &value).map_err(|got| refuse(field, name, &value, got))
+    coerce(field.kind, &value).map_err(|got| refusal_of(field, name, &value, got))
 }
 
 /// Returns whether the body contradicts the path. The body's value is not validated, because the
@@ -268,13 +271,13 @@ fn contradicts(route: &Route, name: &str, value: &Value, input: &Map<String, Val
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return false;
     };
-    let mut given = input.iter().filter(|(key, given)| !given.is_null() && answers_to(field, key));
+    let mut given = input.iter().filter(|(key, given)| !given.is_null() && has_name(field, key));
     given.any(|(_, given)| coerce(field.kind, given).as_ref() != Ok(value))
 }
 
 fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Failure> {
     for group in &route.exclusive {
-        let mut given = group.iter().filter(|name| values.get(*name).is_some_and(is_used));
+        let mut given = group.iter().filter(|name| values.get(*name).is_some_and(counts_as_given));
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
             return Err(Failure::invalid(format!(
                 "{first} and {second} exclude each other: give one of them"
@@ -286,9 +289,9 @@ fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Fai
 
 /// Returns whether another field of the same exclusive group is in use; a default must not be set
 /// then.
-fn has_rival(route: &Route, values: &Map<String, Value>, name: &str) -> bool {
+fn has_exclusive_conflict(route: &Route, values: &Map<String, Value>, name: &str) -> bool {
     let groups = route.exclusive.iter().filter(|group| group.iter().any(|member| member == name));
-    groups.flatten().any(|member| member != name && values.get(member).is_some_and(is_used))
+    groups.flatten().any(|member| member != name && values.get(member).is_some_and(counts_as_given))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -304,7 +307,7 @@ fn is_empty(value: &Value) -> bool {
 /// Returns whether a value counts for an exclusive group. `0` and `false` do not count: numbers,
 /// durations and booleans read an empty text as `0` or `false`, and clients send both to switch a
 /// field off.
-fn is_used(value: &Value) -> bool {
+fn counts_as_given(value: &Value) -> bool {
     let off = value.as_bool() == Some(false) || value.as_f64() == Some(0.0);
     !off && !is_empty(value)
 }

@@ -24,27 +24,27 @@ pub const MAX_NODES: usize = 100_000;
 
 /// The items of a text or block, in the order written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Body {
+pub struct HclBody {
     /// Keys may repeat: `path "a" {}` and `path "b" {}` are two items with the key `path`.
-    pub items: Vec<Item>,
+    pub items: Vec<HclItem>,
 }
 
 /// `key = value`, `key { … }` or `key "label" { … }`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct HclItem {
     /// Key as written, without quotes.
     pub key: String,
     /// Texts between key and block; always empty for `key = value`.
     pub labels: Vec<String>,
     /// The value of the key.
-    pub value: Node,
+    pub value: HclValue,
     /// Line of the key, counted from 1.
     pub line: usize,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub enum HclValue {
     /// Quoted text or a heredoc.
     Text(String),
     /// A finite number; whole numbers stay integers.
@@ -52,12 +52,12 @@ pub enum Node {
     /// `true` or `false`.
     Bool(bool),
     /// `[a, b]`.
-    List(Vec<Node>),
+    List(Vec<HclValue>),
     /// `key { … }` and `key = { … }` are the same.
-    Block(Body),
+    Block(HclBody),
 }
 
-impl Node {
+impl HclValue {
     /// Returns the kind for messages: `a list`. Never the value itself.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -100,7 +100,7 @@ impl std::error::Error for SyntaxError {}
 /// # Errors
 /// The first place that does not parse, or the limit exceeded by the text ([`MAX_TEXT`],
 /// [`MAX_DEPTH`], [`MAX_NODES`]).
-pub fn parse(text: &str) -> Result<Body, SyntaxError> {
+pub fn parse(text: &str) -> Result<HclBody, SyntaxError> {
     if text.len() > MAX_TEXT {
         let message = format!("the text has {} bytes; at most {MAX_TEXT} are read", text.len());
         return Err(SyntaxError { line: 1, column: 1, message });

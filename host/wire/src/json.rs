@@ -27,10 +27,10 @@ const VALUE_SIZE: u64 = 160;
 const OBJECT_SIZE: u64 = 736;
 
 /// Maximum length of a key repeated in an error, in characters.
-const KEY_SHOWN: usize = 64;
+const MAX_SHOWN_KEY: usize = 64;
 
 /// Returns whether a body is empty. Go clients send `null` if they have no fields.
-fn is_nothing(bytes: &[u8]) -> bool {
+fn is_empty_body(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii(), b"" | b"null")
 }
 
@@ -42,7 +42,7 @@ fn is_nothing(bytes: &[u8]) -> bool {
 /// secret), not an object, a key given twice in any object, more than [`VALUES_MAX`] values, or
 /// nesting deeper than 128.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    if is_nothing(bytes) {
+    if is_empty_body(bytes) {
         return Ok(Map::new());
     }
     match parse(bytes).map_err(|error| format!("failed to parse JSON input: {error}"))? {
@@ -62,13 +62,13 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 /// # Errors
 /// As [`object`], with at most [`MEMBERS_MAX`] values; skipped members only have to be JSON.
 pub fn members(bytes: &[u8], names: &[String]) -> Result<Map<String, Value>, String> {
-    if is_nothing(bytes) {
+    if is_empty_body(bytes) {
         return Ok(Map::new());
     }
     let (left, most) = (Cell::new(MEMBERS_MAX), MEMBERS_MAX);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let read =
-        deserializer.deserialize_map(Members { names, strict: Strict { left: &left, most } });
+    let read = deserializer
+        .deserialize_map(MemberFilter { names, strict: StrictSeed { left: &left, most } });
     let read = read.and_then(|read| deserializer.end().map(|()| read));
     read.map_err(|error| format!("failed to parse JSON input: {error}"))
 }
@@ -108,7 +108,7 @@ pub fn value(bytes: &[u8]) -> Result<Value, String> {
 fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let (left, most) = (Cell::new(VALUES_MAX), VALUES_MAX);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict { left: &left, most }.deserialize(&mut deserializer)?;
+    let value = StrictSeed { left: &left, most }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -126,13 +126,13 @@ fn kind_of(value: &Value) -> &'static str {
 
 /// Builds a [`Value`] like `serde_json`, but refuses duplicate keys and too many values.
 #[derive(Clone, Copy)]
-struct Strict<'a> {
+struct StrictSeed<'a> {
     left: &'a Cell<u32>,
     /// Number of values allowed at the start.
     most: u32,
 }
 
-impl Strict<'_> {
+impl StrictSeed<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1);
         let most = self.most;
@@ -141,7 +141,7 @@ impl Strict<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
+impl<'de> DeserializeSeed<'de> for StrictSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -150,7 +150,7 @@ impl<'de> DeserializeSeed<'de> for Strict<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Strict<'_> {
+impl<'de> Visitor<'de> for StrictSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,7 +197,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(given_twice(&key));
+                return Err(duplicate_key(&key));
             }
             let value = entries.next_value_seed(self)?;
             object.insert(key, value);
@@ -206,18 +206,18 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-fn given_twice<E: Error>(key: &str) -> E {
-    let shown: String = key.chars().take(KEY_SHOWN).collect();
+fn duplicate_key<E: Error>(key: &str) -> E {
+    let shown: String = key.chars().take(MAX_SHOWN_KEY).collect();
     E::custom(format!("key {shown:?} is given twice; send it once"))
 }
 
 /// Builds an object from some members, and skips all other members.
-struct Members<'a> {
+struct MemberFilter<'a> {
     names: &'a [String],
-    strict: Strict<'a>,
+    strict: StrictSeed<'a>,
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for MemberFilter<'_> {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,7 +232,7 @@ impl<'de> Visitor<'de> for Members<'_> {
                 continue;
             }
             if object.contains_key(&key) {
-                return Err(given_twice(&key));
+                return Err(duplicate_key(&key));
             }
             let value = entries.next_value_seed(self.strict)?;
             object.insert(key, value);

@@ -114,18 +114,18 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn long(bytes: usize) -> String {
+    fn too_long(bytes: usize) -> String {
         "x".repeat(bytes)
     }
 
     #[test]
     fn names_are_neither_empty_nor_long_and_can_be_printed() {
-        assert!(check_alias(&long(512)).is_ok());
-        for name in [long(513), String::new(), " ".to_owned(), "a\nb".to_owned()] {
+        assert!(check_alias(&too_long(512)).is_ok());
+        for name in [too_long(513), String::new(), " ".to_owned(), "a\nb".to_owned()] {
             assert!(check_alias(&name).is_err(), "{name:?}");
             assert!(check_groups(std::slice::from_ref(&name)).is_err(), "{name:?}");
         }
-        assert!(check_display_name("").is_ok() && check_display_name(&long(257)).is_err());
+        assert!(check_display_name("").is_ok() && check_display_name(&too_long(257)).is_err());
         assert!(check_display_name("a\u{7}").is_err());
     }
 
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(refused, "with 600 group aliases; there may be 512");
         assert!(check_policies(256).is_ok() && check_policies(257).is_err());
         assert!(check_networks(128).is_ok() && check_networks(129).is_err());
-        assert!(check_internal(&long(64 << 10)).is_ok());
-        assert!(check_internal(&long((64 << 10) + 1)).is_err());
+        assert!(check_internal(&too_long(64 << 10)).is_ok());
+        assert!(check_internal(&too_long((64 << 10) + 1)).is_err());
     }
 
     #[test]
@@ -146,7 +146,9 @@ mod tests {
         let check = |pairs: &BTreeMap<String, String>| check_metadata("of the token", pairs.iter());
         let pairs = |count: usize| (0..count).map(|one| (one.to_string(), String::new())).collect();
         assert!(check(&pairs(64)).is_ok() && check(&pairs(65)).is_err());
-        for (name, value) in [("", ""), (long(129).as_str(), ""), ("a", long(1_025).as_str())] {
+        for (name, value) in
+            [("", ""), (too_long(129).as_str(), ""), ("a", too_long(1_025).as_str())]
+        {
             assert!(check(&BTreeMap::from([(name.to_owned(), value.to_owned())])).is_err());
         }
     }

@@ -17,7 +17,7 @@ const ABOUT_BYTES: usize = 256;
 /// Suffixes of names with a fixed meaning for series.
 const RESERVED: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
 /// Labels written by the server, or with a meaning in a text format.
-const SERVERS_OWN: [&str; 4] = ["mount", "le", "quantile", "job"];
+const RESERVED_LABELS: [&str; 4] = ["mount", "le", "quantile", "job"];
 
 /// A metric with a single series, or with a series for each value of its label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl Metric {
             return Err("a label and its values come together".to_owned());
         }
         if !self.label.is_empty()
-            && (!is_name(&self.label) || SERVERS_OWN.contains(&self.label.as_str()))
+            && (!is_name(&self.label) || RESERVED_LABELS.contains(&self.label.as_str()))
         {
             return Err(format!("{} cannot be a label", quoted(&self.label)));
         }

@@ -121,7 +121,7 @@ impl MountPath {
     ///
     /// # Errors
     /// As [`MountPath::new`] and [`MountPath::below_auth`].
-    pub fn of_either(text: &str) -> Result<Self, String> {
+    pub fn parse_full(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('/').unwrap_or(text);
         text.strip_prefix(AUTH).map_or_else(|| Self::new(text), Self::below_auth)
     }
@@ -200,7 +200,7 @@ impl TryFrom<String> for MountPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::of_either(&text)
+        Self::parse_full(&text)
     }
 }
 
@@ -344,10 +344,10 @@ mod tests {
             ("auth/x/y", "auth/x/y/"),
             ("authors", "authors/"),
         ] {
-            assert_eq!(MountPath::of_either(text).unwrap().as_str(), path);
+            assert_eq!(MountPath::parse_full(text).unwrap().as_str(), path);
         }
         for text in ["auth", "auth/", "auth/token", "sys", "", "//auth/x"] {
-            assert!(MountPath::of_either(text).is_err(), "{text:?}");
+            assert!(MountPath::parse_full(text).is_err(), "{text:?}");
         }
         assert_eq!(MountPath::new("database").unwrap().listed(), "database/");
         assert_eq!((MountPath::system().listed(), MountPath::token().listed()), ("sys/", "token/"));

@@ -16,7 +16,7 @@
 
 mod grammar;
 
-use crate::alphabet::{Alphabet, Bytes};
+use crate::alphabet::{Alphabet, RandomBytes};
 use crate::failure::Failure;
 
 /// Minimum length of a password, in characters.
@@ -31,10 +31,10 @@ pub const MAX_RULES: usize = 32;
 /// Number of passwords drawn to try a policy.
 const TRIALS: u32 = 8;
 /// Maximum number of characters drawn for all trials together: some milliseconds of work.
-const DRAWN_IN_TRIAL: u32 = 256 << 10;
+const MAX_TRIAL_CHARACTERS: u32 = 256 << 10;
 /// Maximum number of characters drawn for one password: 128 times the average of any accepted
 /// policy, so a draw fails with a probability of about e^-128.
-const DRAWN: u32 = 4 << 20;
+const MAX_DRAWN_CHARACTERS: u32 = 4 << 20;
 
 /// The length and required characters of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub struct PasswordPolicy {
     length: usize,
     /// The characters of all rules.
     alphabet: Alphabet,
-    rules: Vec<Rule>,
+    rules: Vec<CharacterRule>,
 }
 
 /// A minimum number of characters from an alphabet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct CharacterRule {
     alphabet: Alphabet,
     at_least: usize,
 }
@@ -60,9 +60,9 @@ impl PasswordPolicy {
     /// Invalid request with the line and the remedy: for invalid text or an unknown key, a length
     /// outside [`MIN_LENGTH`] to [`MAX_LENGTH`], no rule, more required characters than the length,
     /// or rules satisfied by so few texts that drawing a password takes too long.
-    pub fn accept(text: &str, bytes: Bytes<'_>) -> Result<Self, Failure> {
+    pub fn accept(text: &str, bytes: RandomBytes<'_>) -> Result<Self, Failure> {
         let policy = Self::parse(text)?;
-        policy.prove(bytes)?;
+        policy.try_policy(bytes)?;
         Ok(policy)
     }
 
@@ -74,7 +74,7 @@ impl PasswordPolicy {
         grammar::parse(text)
     }
 
-    fn of(length: usize, rules: Vec<Rule>) -> Result<Self, String> {
+    fn of(length: usize, rules: Vec<CharacterRule>) -> Result<Self, String> {
         if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
             return Err(format!(
                 "length is {length}; passwords have {MIN_LENGTH} to {MAX_LENGTH} characters"
@@ -92,8 +92,8 @@ impl PasswordPolicy {
         Ok(Self { length, alphabet, rules })
     }
 
-    fn prove(&self, bytes: Bytes<'_>) -> Result<(), Failure> {
-        let mut left = DRAWN_IN_TRIAL;
+    fn try_policy(&self, bytes: RandomBytes<'_>) -> Result<(), Failure> {
+        let mut left = MAX_TRIAL_CHARACTERS;
         for _ in 0..TRIALS {
             if self.draw(&mut left, bytes)?.is_none() {
                 return Err(Failure::invalid(format!(
@@ -112,14 +112,14 @@ impl PasswordPolicy {
     /// # Errors
     /// Internal if the random bytes fail, or are so far from random that no candidate satisfies the
     /// policy.
-    pub fn generate(&self, bytes: Bytes<'_>) -> Result<String, Failure> {
-        let mut left = DRAWN;
+    pub fn generate(&self, bytes: RandomBytes<'_>) -> Result<String, Failure> {
+        let mut left = MAX_DRAWN_CHARACTERS;
         let password = self.draw(&mut left, bytes)?;
         password.ok_or_else(|| Failure::internal("no password that satisfies the policy was drawn"))
     }
 
     /// Draws a password, or returns `None` if that takes more than `left` characters.
-    fn draw(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
+    fn draw(&self, left: &mut u32, bytes: RandomBytes<'_>) -> Result<Option<String>, Failure> {
         while *left > 0 {
             let candidate = self.candidate(left, bytes)?;
             if candidate.is_some() {
@@ -130,7 +130,7 @@ impl PasswordPolicy {
     }
 
     /// Draws characters until they are a password or can no longer become a password.
-    fn candidate(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
+    fn candidate(&self, left: &mut u32, bytes: RandomBytes<'_>) -> Result<Option<String>, Failure> {
         let mut text = String::with_capacity(self.length.saturating_mul(4));
         let mut missing: Vec<usize> = self.rules.iter().map(|rule| rule.at_least).collect();
         for places in (0..self.length).rev() {
@@ -138,7 +138,7 @@ impl PasswordPolicy {
             *left = left.saturating_sub(1);
             text.push(character);
             for (missing, rule) in missing.iter_mut().zip(&self.rules) {
-                if *missing > 0 && rule.alphabet.has(character) {
+                if *missing > 0 && rule.alphabet.contains_character(character) {
                     *missing -= 1;
                 }
                 if *missing > places {
@@ -152,7 +152,9 @@ impl PasswordPolicy {
     /// Returns whether the policy could have produced `password`.
     #[must_use]
     pub fn is_satisfied_by(&self, password: &str) -> bool {
-        let of = |alphabet: &Alphabet| password.chars().filter(|one| alphabet.has(*one)).count();
+        let of = |alphabet: &Alphabet| {
+            password.chars().filter(|one| alphabet.contains_character(*one)).count()
+        };
         password.chars().count() == self.length
             && of(&self.alphabet) == self.length
             && self.rules.iter().all(|rule| of(&rule.alphabet) >= rule.at_least)
@@ -164,9 +166,9 @@ impl PasswordPolicy {
 impl Default for PasswordPolicy {
     fn default() -> Self {
         let kinds = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", "-"];
-        let rule = |kind| Rule { alphabet: Alphabet::known(kind), at_least: 1 };
+        let rule = |kind| CharacterRule { alphabet: Alphabet::from_constant(kind), at_least: 1 };
         let rules = kinds.into_iter().map(rule).collect();
-        Self { length: 20, alphabet: Alphabet::known(&kinds.concat()), rules }
+        Self { length: 20, alphabet: Alphabet::from_constant(&kinds.concat()), rules }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A base path; requests below are plain HTTP for a single mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawPlace {
+pub struct RawBasePath {
     /// The mount.
     pub mount: MountPath,
     /// Path of the mount's root in the URL, with a slash at both ends: `/` on a listener of the
@@ -24,7 +24,7 @@ pub struct RawRequest {
     /// UUID, also in the logs.
     pub id: String,
     /// The base path matched.
-    pub place: RawPlace,
+    pub place: RawBasePath,
     /// Method as sent.
     pub method: String,
     /// Path behind the base as sent, with escapes, empty segments and dot segments.
@@ -68,11 +68,12 @@ impl RawResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Kind;
+    use crate::failure::FailureKind;
 
     #[test]
     fn a_failure_is_one_text_with_the_time_to_wait() {
-        let failure = Failure { retry_after: Some(1_500), ..Failure::new(Kind::RateLimited, "no") };
+        let failure =
+            Failure { retry_after: Some(1_500), ..Failure::new(FailureKind::RateLimited, "no") };
         let told = RawResponse::failed(&failure);
         assert_eq!((told.status, told.body.as_slice()), (429, "no".as_bytes()));
         assert!(told.headers.contains(&("Retry-After".to_owned(), "2".to_owned())));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The head of a request, available before the body.
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     /// As [`Request::verb`].
     pub verb: Verb,
     /// As [`Request::path`].

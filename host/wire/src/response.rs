@@ -11,7 +11,7 @@ use std::sync::Arc;
 const JSON: &str = "application/json";
 
 /// Initial buffer of an ordinary answer, in bytes, so that the buffer rarely has to grow.
-const USUAL: usize = 1 << 10;
+const INITIAL_BUFFER_BYTES: usize = 1 << 10;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,14 +19,14 @@ pub struct Response {
     /// HTTP status.
     pub status: u16,
     /// The body.
-    pub body: Body,
+    pub body: ResponseBody,
     /// Milliseconds until the client should retry.
     pub retry_after: Option<u64>,
 }
 
 /// The body of an answer.
 #[derive(Clone, PartialEq)]
-pub enum Body {
+pub enum ResponseBody {
     /// No bytes.
     Empty,
     /// The ordinary answer.
@@ -61,7 +61,7 @@ pub enum Body {
         /// The envelope that leaves.
         envelope: Box<Envelope>,
         /// The wrapped answer, for the audit alone.
-        hidden: Box<Body>,
+        hidden: Box<ResponseBody>,
     },
     /// The answer of an earlier request, unchanged.
     Unwrapped {
@@ -75,7 +75,7 @@ pub enum Body {
 }
 
 /// The bytes of an answer.
-pub enum Content {
+pub enum ResponseBytes {
     /// Bytes owned by this answer.
     Own(Vec<u8>),
     /// Bytes shared with other answers.
@@ -90,7 +90,7 @@ impl Response {
         let errors = Some(failure.message.clone()).filter(|message| !message.is_empty());
         Self {
             status: failure.kind.status(),
-            body: Body::Errors(errors.into_iter().collect()),
+            body: ResponseBody::Errors(errors.into_iter().collect()),
             retry_after: failure.retry_after,
         }
     }
@@ -98,7 +98,7 @@ impl Response {
     /// Returns 204.
     #[must_use]
     pub fn no_content() -> Self {
-        Self { status: 204, body: Body::Empty, retry_after: None }
+        Self { status: 204, body: ResponseBody::Empty, retry_after: None }
     }
 
     /// Returns 200 with `data` in an envelope, without a lease.
@@ -106,32 +106,34 @@ impl Response {
     pub fn data(request_id: impl Into<String>, data: Map<String, Value>) -> Self {
         let envelope =
             Envelope { request_id: request_id.into(), data: Some(data), ..Envelope::default() };
-        Self { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
+        Self { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None }
     }
 
     /// Returns JSON without an envelope.
     #[must_use]
     pub fn bare(status: u16, value: Value) -> Self {
-        Self { status, body: Body::Bare(value), retry_after: None }
+        Self { status, body: ResponseBody::Bare(value), retry_after: None }
     }
 
     /// Returns how long the answer may be cached, in seconds; `None`: not at all.
     #[must_use]
     pub fn max_age(&self) -> Option<u64> {
         match self.body {
-            Body::Published { max_age, .. } => Some(max_age),
+            ResponseBody::Published { max_age, .. } => Some(max_age),
             _ => None,
         }
     }
 
     /// Returns status, content type and bytes, for the listener.
     #[must_use]
-    pub fn into_content(self) -> (u16, String, Content) {
+    pub fn into_content(self) -> (u16, String, ResponseBytes) {
         match self.body {
-            Body::Document(bytes) => (self.status, JSON.to_owned(), Content::Shared(bytes)),
+            ResponseBody::Document(bytes) => {
+                (self.status, JSON.to_owned(), ResponseBytes::Shared(bytes))
+            }
             _ => {
                 let (status, content_type, bytes) = self.into_bytes();
-                (status, content_type, Content::Own(bytes))
+                (status, content_type, ResponseBytes::Own(bytes))
             }
         }
     }
@@ -140,27 +142,28 @@ impl Response {
     #[must_use]
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
-            Body::Empty => (JSON.to_owned(), Vec::new()),
-            Body::Envelope(envelope) | Body::Wrapped { envelope, .. } => match written(&envelope) {
-                Ok(bytes) => (JSON.to_owned(), bytes),
-                Err(_) => return unwritten(),
-            },
-            Body::Listed(envelope, listing) => match listed(&envelope, &listing) {
+            ResponseBody::Empty => (JSON.to_owned(), Vec::new()),
+            ResponseBody::Envelope(envelope) | ResponseBody::Wrapped { envelope, .. } => {
+                match write_envelope(&envelope) {
+                    Ok(bytes) => (JSON.to_owned(), bytes),
+                    Err(_) => return write_failure(),
+                }
+            }
+            ResponseBody::Listed(envelope, listing) => match write_listing(&envelope, &listing) {
                 Some(bytes) => (JSON.to_owned(), bytes),
-                None => return unwritten(),
+                None => return write_failure(),
             },
-            Body::Copied(envelope) => match copied(&envelope) {
+            ResponseBody::Copied(envelope) => match write_copied(&envelope) {
                 Ok(bytes) => (JSON.to_owned(), bytes),
-                Err(_) => return unwritten(),
+                Err(_) => return write_failure(),
             },
-            Body::Bare(value) | Body::Published { document: value, .. } => {
+            ResponseBody::Bare(value) | ResponseBody::Published { document: value, .. } => {
                 (JSON.to_owned(), value.to_string().into_bytes())
             }
-            Body::Document(bytes) => (JSON.to_owned(), Arc::unwrap_or_clone(bytes)),
-            Body::Raw { content_type, bytes } | Body::Unwrapped { content_type, bytes } => {
-                (content_type, bytes)
-            }
-            Body::Errors(list) => (JSON.to_owned(), errors(&list)),
+            ResponseBody::Document(bytes) => (JSON.to_owned(), Arc::unwrap_or_clone(bytes)),
+            ResponseBody::Raw { content_type, bytes }
+            | ResponseBody::Unwrapped { content_type, bytes } => (content_type, bytes),
+            ResponseBody::Errors(list) => (JSON.to_owned(), errors(&list)),
         };
         (self.status, content_type, bytes)
     }
@@ -168,12 +171,12 @@ impl Response {
 
 /// Returns 500. An envelope has only text keys, so a failure to write the envelope is a bug of the
 /// server and must not look like success.
-fn unwritten() -> (u16, String, Vec<u8>) {
+fn write_failure() -> (u16, String, Vec<u8>) {
     (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]))
 }
 
-fn written(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(USUAL);
+fn write_envelope(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(INITIAL_BUFFER_BYTES);
     serde_json::to_writer(&mut bytes, envelope)?;
     Ok(bytes)
 }
@@ -181,10 +184,10 @@ fn written(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
 /// Writes the envelope with the listing in place of `data`, which is `None`. The first match is
 /// always the envelope's own key: no text before can contain these bytes, because quotes in texts
 /// are escaped.
-fn listed(envelope: &Envelope, listing: &Listing) -> Option<Vec<u8>> {
+fn write_listing(envelope: &Envelope, listing: &Listing) -> Option<Vec<u8>> {
     let text = serde_json::to_string(envelope).ok()?;
     let (before, behind) = text.split_once("\"data\":null")?;
-    let mut bytes = Vec::with_capacity(text.len() + listing.bytes() + USUAL);
+    let mut bytes = Vec::with_capacity(text.len() + listing.bytes() + INITIAL_BUFFER_BYTES);
     bytes.extend_from_slice(before.as_bytes());
     bytes.extend_from_slice(b"\"data\":");
     listing.write(&mut bytes);
@@ -192,7 +195,7 @@ fn listed(envelope: &Envelope, listing: &Listing) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn copied(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
+fn write_copied(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
     let mut all = envelope.data.clone().unwrap_or_default();
     if let Value::Object(members) = serde_json::to_value(envelope)? {
         all.extend(members);
@@ -205,7 +208,7 @@ fn errors(list: &[String]) -> Vec<u8> {
 }
 
 /// Shows the kind and size of a body, never its content.
-impl fmt::Debug for Body {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("Empty"),
@@ -277,8 +280,11 @@ mod tests {
     fn copied_data_stand_beside_the_envelope_whose_own_keys_win() {
         let data = json!({ "team/": { "type": "kv" }, "auth": "not this" }).as_object().cloned();
         let envelope = Envelope { request_id: "5e1c".to_owned(), data, ..Envelope::default() };
-        let response =
-            Response { status: 200, body: Body::Copied(Box::new(envelope)), retry_after: None };
+        let response = Response {
+            status: 200,
+            body: ResponseBody::Copied(Box::new(envelope)),
+            retry_after: None,
+        };
         let body: Value = serde_json::from_str(&text(response).2).unwrap();
         assert_eq!((&body["team/"], &body["auth"]), (&json!({ "type": "kv" }), &Value::Null));
         assert_eq!(
@@ -303,13 +309,13 @@ mod tests {
             room: None,
         };
         let answered = |body| text(Response { status: 200, body, retry_after: None });
-        let listed = answered(Body::Listed(Box::new(envelope), listing));
-        assert_eq!(listed, answered(Body::Envelope(Box::new(whole))));
+        let listed = answered(ResponseBody::Listed(Box::new(envelope), listing));
+        assert_eq!(listed, answered(ResponseBody::Envelope(Box::new(whole))));
     }
 
     #[test]
     fn what_is_published_says_how_long_it_may_be_kept_and_nothing_else_may() {
-        let body = Body::Published { document: json!({ "keys": [] }), max_age: 3_600 };
+        let body = ResponseBody::Published { document: json!({ "keys": [] }), max_age: 3_600 };
         let published = Response { status: 200, body, retry_after: None };
         assert_eq!(published.max_age(), Some(3_600));
         assert_eq!(text(published), answer(200, r#"{"keys":[]}"#));
@@ -319,16 +325,20 @@ mod tests {
     #[test]
     fn a_document_is_shared_by_its_answers() {
         let document = Arc::new(b"{}".to_vec());
-        let response =
-            || Response { status: 200, body: Body::Document(document.clone()), retry_after: None };
+        let response = || Response {
+            status: 200,
+            body: ResponseBody::Document(document.clone()),
+            retry_after: None,
+        };
         let (_, _, content) = response().into_content();
-        assert!(matches!(content, Content::Shared(bytes) if Arc::ptr_eq(&bytes, &document)));
+        assert!(matches!(content, ResponseBytes::Shared(bytes) if Arc::ptr_eq(&bytes, &document)));
         assert_eq!(text(response()), answer(200, "{}"));
     }
 
     #[test]
     fn raw_bytes_keep_their_type() {
-        let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
+        let body =
+            ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
         let response = Response { status: 202, body, retry_after: None };
         assert_eq!(response.into_bytes(), (202, "text/plain".to_owned(), b"hi".to_vec()));
     }
@@ -337,8 +347,8 @@ mod tests {
     fn of_a_wrapped_answer_only_the_wrapping_token_leaves() {
         let wrap_info = Some(json!({ "token": "bhs.1" }));
         let envelope = Box::new(Envelope { wrap_info, ..Envelope::default() });
-        let hidden = Box::new(Body::Bare(json!({ "password": "hunter2" })));
-        let body = Body::Wrapped { envelope, hidden };
+        let hidden = Box::new(ResponseBody::Bare(json!({ "password": "hunter2" })));
+        let body = ResponseBody::Wrapped { envelope, hidden };
         let (status, _, bytes) = text(Response { status: 200, body, retry_after: None });
         assert!(status == 200 && bytes.contains("bhs.1") && !bytes.contains("hunter2"), "{bytes}");
     }
@@ -347,19 +357,25 @@ mod tests {
     fn a_logged_response_shows_no_body() {
         let secret = || json!({ "password": "hunter2" });
         let bodies = [
-            Body::Envelope(Box::new(Envelope {
+            ResponseBody::Envelope(Box::new(Envelope {
                 data: secret().as_object().cloned(),
                 ..Envelope::default()
             })),
-            Body::Copied(Box::new(Envelope {
+            ResponseBody::Copied(Box::new(Envelope {
                 data: secret().as_object().cloned(),
                 ..Envelope::default()
             })),
-            Body::Bare(secret()),
-            Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
-            Body::Unwrapped { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
-            Body::Wrapped { envelope: Box::default(), hidden: Box::new(Body::Bare(secret())) },
-            Body::Errors(vec!["hunter2".to_owned()]),
+            ResponseBody::Bare(secret()),
+            ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
+            ResponseBody::Unwrapped {
+                content_type: "text/plain".to_owned(),
+                bytes: b"hunter2".to_vec(),
+            },
+            ResponseBody::Wrapped {
+                envelope: Box::default(),
+                hidden: Box::new(ResponseBody::Bare(secret())),
+            },
+            ResponseBody::Errors(vec!["hunter2".to_owned()]),
         ];
         for body in bodies {
             let shown = format!("{:?}", Response { status: 200, body, retry_after: None });

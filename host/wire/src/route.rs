@@ -9,15 +9,15 @@ mod check;
 mod tests;
 
 use crate::description::{Route, Verb};
-use check::{cannot_open, check};
+use check::{check, forbidden_verb};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A checked route table. A look-up takes time proportional to the length of the path, not to the
 /// number of rows.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct RouteTable {
     routes: Vec<Route>,
-    root: Node,
+    root: PathNode,
     /// Names and aliases of all fields marked secret by any row, settings inside objects included.
     secrets: BTreeSet<String>,
     /// Names of the captures of all rows, if any row is verbatim: every other name may be a
@@ -27,7 +27,7 @@ pub struct Table {
 
 /// The result of a look-up by path and verb.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Match<'a> {
+pub enum RouteMatch<'a> {
     /// A row.
     Row {
         /// Index of the row in the table.
@@ -45,16 +45,16 @@ pub enum Match<'a> {
 
 /// A node of the path tree. Captures have no name here, because each row names its own captures.
 #[derive(Clone, Debug, Default)]
-struct Node {
-    literals: BTreeMap<String, Node>,
-    capture: Option<Box<Node>>,
+struct PathNode {
+    literals: BTreeMap<String, PathNode>,
+    capture: Option<Box<PathNode>>,
     /// The node of a capture of all remaining segments. At most a single literal follows below, the
     /// last segment of such a path.
-    rest: Option<Box<Node>>,
+    rest: Option<Box<PathNode>>,
     rows: BTreeMap<Verb, usize>,
 }
 
-impl Table {
+impl RouteTable {
     /// Checks `routes` and builds the table.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Table {
     pub fn new(routes: Vec<Route>) -> Result<Self, String> {
         let is_open_delete = |route: &&Route| route.unauthenticated && route.verb == Verb::Delete;
         match routes.iter().find(is_open_delete) {
-            Some(route) => Err(format!("{}: {}", title(route), cannot_open("unauthenticated"))),
+            Some(route) => Err(format!("{}: {}", title(route), forbidden_verb("unauthenticated"))),
             None => Self::of_host(routes),
         }
     }
@@ -74,9 +74,9 @@ impl Table {
     /// token.
     ///
     /// # Errors
-    /// As [`Table::new`].
+    /// As [`RouteTable::new`].
     pub fn of_host(routes: Vec<Route>) -> Result<Self, String> {
-        let mut root = Node::default();
+        let mut root = PathNode::default();
         for (index, route) in routes.iter().enumerate() {
             check(route)
                 .and_then(|()| root.add(route, index))
@@ -98,23 +98,23 @@ impl Table {
     /// Returns the row for `verb` on `path`, which has no slash at either end; `""` is the mount's
     /// root. A literal segment wins over a capture, even if the literal's row lacks the verb.
     #[must_use]
-    pub fn find(&self, verb: Verb, path: &str) -> Match<'_> {
-        let Some(node) = self.root.seek(Some(path).filter(|path| !path.is_empty())) else {
-            return Match::NoPath;
+    pub fn find(&self, verb: Verb, path: &str) -> RouteMatch<'_> {
+        let Some(node) = self.root.find_node(Some(path).filter(|path| !path.is_empty())) else {
+            return RouteMatch::NoPath;
         };
         let Some(&index) = node.rows.get(&verb) else {
-            return Match::NoVerb;
+            return RouteMatch::NoVerb;
         };
         let Some(route) = self.routes.get(index) else {
-            return Match::NoPath;
+            return RouteMatch::NoPath;
         };
-        Match::Row { index, route, captures: capture(&route.path, path) }
+        RouteMatch::Row { index, route, captures: capture(&route.path, path) }
     }
 
     /// Returns whether any row has this path, for any verb.
     #[must_use]
-    pub fn knows(&self, path: &str) -> bool {
-        let node = self.root.seek(Some(path).filter(|path| !path.is_empty()));
+    pub fn has_path(&self, path: &str) -> bool {
+        let node = self.root.find_node(Some(path).filter(|path| !path.is_empty()));
         node.is_some_and(|node| !node.rows.is_empty())
     }
 
@@ -127,7 +127,7 @@ impl Table {
         self.secrets.contains(name) || self.known_if_verbatim.as_ref().is_some_and(is_open)
     }
 
-    /// Returns the rows in the order given to [`Table::new`].
+    /// Returns the rows in the order given to [`RouteTable::new`].
     #[must_use]
     pub fn routes(&self) -> &[Route] {
         &self.routes
@@ -136,9 +136,9 @@ impl Table {
 
 /// Returns `pattern` with each `{x}` segment replaced by its capture. The text of a capture is not
 /// expanded again, so braces inside have no effect. A segment without a capture stays unchanged;
-/// [`Table::new`] refuses rows with such a segment.
+/// [`RouteTable::new`] refuses rows with such a segment.
 #[must_use]
-pub fn fill(pattern: &str, captures: &[(String, String)]) -> String {
+pub fn fill_pattern(pattern: &str, captures: &[(String, String)]) -> String {
     let segment = |part| {
         let name = capture_of(part);
         captures
@@ -149,7 +149,7 @@ pub fn fill(pattern: &str, captures: &[(String, String)]) -> String {
     pattern.split('/').map(segment).collect::<Vec<&str>>().join("/")
 }
 
-impl Node {
+impl PathNode {
     fn add(&mut self, route: &Route, index: usize) -> Result<(), String> {
         let mut node = self;
         for part in segments(&route.path) {
@@ -169,14 +169,14 @@ impl Node {
 
     /// Returns the node for `path`. Each node is reached on a single way, so backtracking visits at
     /// most every node of the table.
-    fn seek(&self, path: Option<&str>) -> Option<&Self> {
+    fn find_node(&self, path: Option<&str>) -> Option<&Self> {
         let Some(path) = path else {
             return Some(self).filter(|node| !node.rows.is_empty());
         };
         let (head, rest) =
             path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
-        let literal = self.literals.get(head).and_then(|node| node.seek(rest));
-        let capture = || self.capture.as_ref().filter(|_| !head.is_empty())?.seek(rest);
+        let literal = self.literals.get(head).and_then(|node| node.find_node(rest));
+        let capture = || self.capture.as_ref().filter(|_| !head.is_empty())?.find_node(rest);
         let all = || self.rest.as_ref().filter(|_| !path.is_empty())?.end(path);
         literal.or_else(capture).or_else(all)
     }

@@ -47,7 +47,7 @@ pub trait Stored: Serialize + DeserializeOwned {
     /// # Errors
     /// Internal if JSON cannot represent the record.
     fn to_bytes(&self) -> Result<Vec<u8>, Failure> {
-        let mut bytes = Vec::with_capacity(ORDINARY_BYTES);
+        let mut bytes = Vec::with_capacity(INITIAL_BUFFER_BYTES);
         if Self::VERSION > 1 {
             bytes.extend_from_slice(format!("v{} ", Self::VERSION).as_bytes());
         }
@@ -60,17 +60,17 @@ pub trait Stored: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// The reason the bytes are unreadable, without any of their content, which can be secret.
-    fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let (version, json) = parts(bytes).ok_or(Unreadable::Garbled)?;
+    fn from_bytes(bytes: &[u8]) -> Result<Self, UnreadableRecord> {
+        let (version, json) = split_version(bytes).ok_or(UnreadableRecord::Garbled)?;
         if version == Self::VERSION {
-            return serde_json::from_slice(json).map_err(|_| Unreadable::Garbled);
+            return serde_json::from_slice(json).map_err(|_| UnreadableRecord::Garbled);
         }
         if version > Self::VERSION {
-            return Err(Unreadable::Newer { version, known: Self::VERSION });
+            return Err(UnreadableRecord::Newer { version, known: Self::VERSION });
         }
-        let record = serde_json::from_slice(json).map_err(|_| Unreadable::Garbled)?;
-        let record = (Self::UPGRADE)(version, record).ok_or(Unreadable::Garbled)?;
-        serde_json::from_value(record).map_err(|_| Unreadable::Garbled)
+        let record = serde_json::from_slice(json).map_err(|_| UnreadableRecord::Garbled)?;
+        let record = (Self::UPGRADE)(version, record).ok_or(UnreadableRecord::Garbled)?;
+        serde_json::from_value(record).map_err(|_| UnreadableRecord::Garbled)
     }
 
     /// Reads some fields of a record. If the record has the present version, all other fields are
@@ -78,24 +78,24 @@ pub trait Stored: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes).
-    fn part_from_bytes<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, Unreadable> {
-        match parts(bytes) {
+    fn part_from_bytes<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, UnreadableRecord> {
+        match split_version(bytes) {
             Some((version, json)) if version == Self::VERSION => {
-                serde_json::from_slice(json).map_err(|_| Unreadable::Garbled)
+                serde_json::from_slice(json).map_err(|_| UnreadableRecord::Garbled)
             }
             _ => {
                 let whole = serde_json::to_value(Self::from_bytes(bytes)?);
-                whole.and_then(serde_json::from_value).map_err(|_| Unreadable::Garbled)
+                whole.and_then(serde_json::from_value).map_err(|_| UnreadableRecord::Garbled)
             }
         }
     }
 }
 
 /// Initial buffer of a record, in bytes; `serde_json` uses the same size.
-const ORDINARY_BYTES: usize = 128;
+const INITIAL_BUFFER_BYTES: usize = 128;
 
 /// Splits a record into its version and its JSON.
-fn parts(bytes: &[u8]) -> Option<(u32, &[u8])> {
+fn split_version(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let Some(rest) = bytes.strip_prefix(b"v") else { return Some((1, bytes)) };
     let end = rest.iter().position(|byte| *byte == b' ')?;
     let (number, json) = rest.split_at_checked(end)?;
@@ -104,7 +104,7 @@ fn parts(bytes: &[u8]) -> Option<(u32, &[u8])> {
 
 /// The reason bytes are not a record of their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum UnreadableRecord {
     /// The bytes have another shape.
     Garbled,
     /// The record was written by a later release.
@@ -116,7 +116,7 @@ pub enum Unreadable {
     },
 }
 
-impl Unreadable {
+impl UnreadableRecord {
     /// Returns the failure to read the record `what`: `the record of a lease does not parse`.
     pub fn of(self, what: impl fmt::Display) -> Failure {
         Failure::internal(format!("{what} {self}"))
@@ -124,7 +124,7 @@ impl Unreadable {
 }
 
 /// A predicate, to follow the name of the record.
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableRecord {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Garbled => out.write_str("does not parse"),
@@ -137,7 +137,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadableRecord {}
 
 /// Makes a type a stored type: `stored!(LeaseRecord, "lease", reads_stored_leases);`.
 ///

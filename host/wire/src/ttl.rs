@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 /// The limits of a lease or token, in seconds; 0 means not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TtlBounds {
     /// The role's `default_ttl` or `ttl`.
     pub role_ttl: u64,
     /// The role's `max_ttl`.
@@ -25,29 +25,29 @@ pub struct Bounds {
 
 /// A granted lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedTtl {
     /// Seconds from now; never 0.
     pub ttl: u64,
     /// States that less was granted than wanted, and why.
     pub warning: Option<String>,
 }
 
-impl Granted {
+impl GrantedTtl {
     /// Caps the lifetime at `most` seconds, with a warning if that shortens it. `whose` names the
     /// cap.
     #[must_use]
     pub fn at_most(self, most: u64, whose: &'static str) -> Self {
-        if self.ttl <= most { self } else { within(self.ttl, most, (most, whose)) }
+        if self.ttl <= most { self } else { limit_ttl(self.ttl, most, (most, whose)) }
     }
 }
 
 /// A maximum in seconds, and the name of its source.
-type Cap = (u64, &'static str);
+type NamedMaximum = (u64, &'static str);
 
-impl Bounds {
+impl TtlBounds {
     /// Returns the lifetime before any maximum: the period of a periodic token, else the first
     /// value set.
-    fn wanted(&self, increment: u64) -> Option<u64> {
+    fn requested_ttl(&self, increment: u64) -> Option<u64> {
         if self.period > 0 {
             return Some(self.period);
         }
@@ -55,7 +55,7 @@ impl Bounds {
     }
 
     /// Returns the smallest maximum over all renewals, or `None` if no such maximum is set.
-    fn total(&self) -> Option<Cap> {
+    fn smallest_maximum(&self) -> Option<NamedMaximum> {
         let explicit = (self.explicit_max, "the token's explicit_max_ttl");
         let others =
             [(self.role_max, "the role's max_ttl"), (self.mount_max, "the mount's maximum")];
@@ -64,7 +64,7 @@ impl Bounds {
     }
 
     /// Returns the maximum for every single grant of a periodic token.
-    fn each(&self) -> Option<Cap> {
+    fn each(&self) -> Option<NamedMaximum> {
         (self.period > 0 && self.mount_max > 0).then_some((self.mount_max, "the mount's maximum"))
     }
 }
@@ -77,12 +77,17 @@ impl Bounds {
 ///
 /// # Errors
 /// 400 if the maximum is used up; 500 if no limit defines a lifetime.
-pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<Granted, Failure> {
-    let mut granted = bounds.wanted(increment).map(|ttl| Granted { ttl, warning: None });
+pub fn grant(
+    bounds: &TtlBounds,
+    increment: u64,
+    issued: u64,
+    now: u64,
+) -> Result<GrantedTtl, Failure> {
+    let mut granted = bounds.requested_ttl(increment).map(|ttl| GrantedTtl { ttl, warning: None });
     if let (Some(wanted), Some((max, whose))) = (&granted, bounds.each()) {
-        granted = Some(within(wanted.ttl, max, (max, whose)));
+        granted = Some(limit_ttl(wanted.ttl, max, (max, whose)));
     }
-    let Some((max, whose)) = bounds.total() else {
+    let Some((max, whose)) = bounds.smallest_maximum() else {
         return granted.ok_or_else(|| {
             Failure::internal(
                 "neither the role nor the mount says how long a lease lives; tune the mount's ttl",
@@ -98,17 +103,17 @@ pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<G
     }
     match granted {
         Some(granted) if granted.ttl <= left => Ok(granted),
-        Some(granted) => Ok(within(granted.ttl, left, (max, whose))),
-        None => Ok(Granted { ttl: left, warning: None }),
+        Some(granted) => Ok(limit_ttl(granted.ttl, left, (max, whose))),
+        None => Ok(GrantedTtl { ttl: left, warning: None }),
     }
 }
 
 /// Returns `wanted`, or the rest of a maximum with a warning.
-fn within(wanted: u64, left: u64, (max, whose): Cap) -> Granted {
+fn limit_ttl(wanted: u64, left: u64, (max, whose): NamedMaximum) -> GrantedTtl {
     if wanted <= left {
-        return Granted { ttl: wanted, warning: None };
+        return GrantedTtl { ttl: wanted, warning: None };
     }
-    Granted { ttl: left, warning: Some(explain_lowering(wanted, left, max, whose)) }
+    GrantedTtl { ttl: left, warning: Some(explain_lowering(wanted, left, max, whose)) }
 }
 
 fn explain_lowering(wanted: u64, left: u64, max: u64, whose: &str) -> String {
@@ -125,11 +130,11 @@ fn explain_lowering(wanted: u64, left: u64, max: u64, whose: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Kind;
+    use crate::failure::FailureKind;
 
     const HOUR: u64 = 3600;
     const DAY: u64 = 24 * HOUR;
-    const BOUNDS: Bounds = Bounds {
+    const BOUNDS: TtlBounds = TtlBounds {
         role_ttl: HOUR,
         role_max: DAY,
         explicit_max: 0,
@@ -138,7 +143,7 @@ mod tests {
         mount_max: 32 * DAY,
     };
 
-    fn ttl(bounds: Bounds, increment: u64, issued: u64, now: u64) -> u64 {
+    fn ttl(bounds: TtlBounds, increment: u64, issued: u64, now: u64) -> u64 {
         grant(&bounds, increment, issued, now).unwrap().ttl
     }
 
@@ -146,7 +151,7 @@ mod tests {
     fn the_callers_wish_comes_before_the_role_and_the_role_before_the_mount() {
         assert_eq!(ttl(BOUNDS, 60, 1000, 1000), 60);
         assert_eq!(ttl(BOUNDS, 0, 1000, 1000), HOUR);
-        assert_eq!(ttl(Bounds { role_ttl: 0, ..BOUNDS }, 0, 1000, 1000), 2 * HOUR);
+        assert_eq!(ttl(TtlBounds { role_ttl: 0, ..BOUNDS }, 0, 1000, 1000), 2 * HOUR);
     }
 
     #[test]
@@ -162,10 +167,13 @@ mod tests {
             granted.warning.unwrap(),
             "ttl 90d is longer than the role's max_ttl of 1d; 1d were granted"
         );
-        let granted = grant(&Bounds { role_max: 0, ..BOUNDS }, 90 * DAY, 1000, 1000).unwrap();
+        let granted = grant(&TtlBounds { role_max: 0, ..BOUNDS }, 90 * DAY, 1000, 1000).unwrap();
         assert_eq!(granted.ttl, 32 * DAY);
         assert!(granted.warning.unwrap().contains("the mount's maximum of 32d"));
-        assert_eq!(grant(&BOUNDS, DAY, 1000, 1000).unwrap(), Granted { ttl: DAY, warning: None });
+        assert_eq!(
+            grant(&BOUNDS, DAY, 1000, 1000).unwrap(),
+            GrantedTtl { ttl: DAY, warning: None }
+        );
     }
 
     #[test]
@@ -184,23 +192,23 @@ mod tests {
     fn a_used_up_maximum_is_refused_never_granted_as_zero() {
         for now in [1000 + DAY, 1001 + DAY, u64::MAX] {
             let failure = grant(&BOUNDS, HOUR, 1000, now).unwrap_err();
-            assert_eq!(failure.kind, Kind::InvalidRequest);
+            assert_eq!(failure.kind, FailureKind::InvalidRequest);
             assert!(failure.message.contains("past the max TTL"), "{}", failure.message);
         }
     }
 
     #[test]
     fn without_any_maximum_the_wish_stands_and_without_anything_it_is_our_fault() {
-        let silent = Bounds::default();
+        let silent = TtlBounds::default();
         assert_eq!(ttl(silent, u64::MAX, 0, u64::MAX), u64::MAX);
-        assert_eq!(grant(&silent, 0, 0, 0).unwrap_err().kind, Kind::Internal);
-        assert_eq!(ttl(Bounds { mount_max: DAY, ..silent }, 0, 0, 0), DAY);
+        assert_eq!(grant(&silent, 0, 0, 0).unwrap_err().kind, FailureKind::Internal);
+        assert_eq!(ttl(TtlBounds { mount_max: DAY, ..silent }, 0, 0, 0), DAY);
     }
 
     #[test]
     fn an_explicit_maximum_counts_like_the_others_and_is_named() {
         let granted =
-            grant(&Bounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
+            grant(&TtlBounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
         assert_eq!(granted.ttl, HOUR);
         let warning = granted.warning.unwrap();
         assert!(
@@ -208,18 +216,18 @@ mod tests {
             "{warning}"
         );
         assert_eq!(
-            ttl(Bounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0),
+            ttl(TtlBounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0),
             32 * DAY
         );
     }
 
     #[test]
     fn a_period_is_given_anew_at_each_renewal_whatever_is_asked_and_however_old_the_token_is() {
-        let periodic = Bounds { period: 3 * HOUR, ..BOUNDS };
+        let periodic = TtlBounds { period: 3 * HOUR, ..BOUNDS };
         for (increment, now) in [(0, 1000), (60, 1000), (90 * DAY, 1000), (0, 1000 + 400 * DAY)] {
             assert_eq!(
                 grant(&periodic, increment, 1000, now).unwrap(),
-                Granted { ttl: 3 * HOUR, warning: None }
+                GrantedTtl { ttl: 3 * HOUR, warning: None }
             );
         }
     }
@@ -227,7 +235,7 @@ mod tests {
     #[test]
     fn a_period_is_capped_by_the_mount_and_ended_by_the_explicit_maximum_only() {
         let granted =
-            grant(&Bounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
+            grant(&TtlBounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
         assert_eq!(granted.ttl, 32 * DAY);
         assert!(
             granted
@@ -236,15 +244,15 @@ mod tests {
                 .contains("40d is longer than the mount's maximum of 32d; 32d were granted")
         );
 
-        let bounds = Bounds { period: 40 * DAY, explicit_max: 33 * DAY, ..BOUNDS };
+        let bounds = TtlBounds { period: 40 * DAY, explicit_max: 33 * DAY, ..BOUNDS };
         let granted = grant(&bounds, 0, 1000, 1000 + 3 * DAY).unwrap();
         assert_eq!(granted.ttl, 30 * DAY);
         assert!(granted.warning.unwrap().contains("explicit_max_ttl of 33d"));
         assert_eq!(
             grant(&bounds, 0, 1000, 1000 + 33 * DAY).unwrap_err().kind,
-            Kind::InvalidRequest
+            FailureKind::InvalidRequest
         );
-        let endless = Bounds { period: u64::MAX, mount_max: 0, ..Bounds::default() };
+        let endless = TtlBounds { period: u64::MAX, mount_max: 0, ..TtlBounds::default() };
         assert_eq!(ttl(endless, 0, u64::MAX, 0), u64::MAX);
     }
 
@@ -261,7 +269,7 @@ mod tests {
 
     #[test]
     fn extreme_numbers_neither_overflow_nor_lengthen() {
-        let endless = Bounds { role_max: u64::MAX, mount_max: u64::MAX, ..BOUNDS };
+        let endless = TtlBounds { role_max: u64::MAX, mount_max: u64::MAX, ..BOUNDS };
         assert_eq!(ttl(endless, u64::MAX, u64::MAX - 10, u64::MAX - 5), 5);
         assert_eq!(
             ttl(BOUNDS, 90 * DAY, 1_000_000, 10),

@@ -6,11 +6,11 @@ use bulkhead_sdk::{Failure, Login};
 use serde_json::{Value, json};
 
 /// A mount with the role `web`.
-pub(crate) struct Stage {
+pub(crate) struct TestMount {
     pub(crate) bed: AuthBed<Approle>,
 }
 
-impl Stage {
+impl TestMount {
     pub(crate) fn new(role: &Value) -> Self {
         let mut bed = AuthBed::new().unwrap();
         bed.caller.remote_address = "10.1.2.3".to_owned();

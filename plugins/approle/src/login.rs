@@ -7,7 +7,7 @@
 
 use crate::networks;
 use crate::role::Role;
-use crate::secret_id::{Place, SecretId};
+use crate::secret_id::{SecretId, SecretIdKey};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, HeldLogin, Host, Login, TokenParams, stored};
@@ -66,8 +66,8 @@ fn prove<'a>(
     host: &dyn Host,
     call: &Call,
     role: &'a Role,
-) -> Result<(Place<'a>, SecretId), Failure> {
-    let place = Place::of(host, role, call.text("secret_id"))?.ok_or_else(refused)?;
+) -> Result<(SecretIdKey<'a>, SecretId), Failure> {
+    let place = SecretIdKey::of(host, role, call.text("secret_id"))?.ok_or_else(refused)?;
     let secret_id = place.live(host)?.ok_or_else(refused)?;
     Ok((place, secret_id))
 }
@@ -99,7 +99,7 @@ fn token(role: &Role, kept: &LoginRole) -> TokenParams {
 }
 
 fn login(alias: &str, token: &TokenParams, kept: &LoginRole) -> Result<Login, Failure> {
-    Login::of(alias, token).named("").with("role_name", &kept.name).keeping(kept)
+    Login::of(alias, token).named("").with("role_name", &kept.name).with_internal(kept)
 }
 
 fn refused() -> Failure {

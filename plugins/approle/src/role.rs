@@ -5,7 +5,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::wire::login as bounds;
-use bulkhead_sdk::{Call, Failure, Host, Kind, TokenParams, stored};
+use bulkhead_sdk::{Call, Failure, FailureKind, Host, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ impl Role {
         let name = name_in_path(call)?;
         let unknown = || {
             let message = format!("there is no role {}; create the role first", quoted(name));
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         };
         Ok((name, Self::find(host, name)?.ok_or_else(unknown)?))
     }

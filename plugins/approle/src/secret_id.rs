@@ -44,12 +44,12 @@ pub(crate) struct SecretId {
 stored!(SecretId, "secret-id", reads_stored_secret_ids);
 
 /// The place of a secret id: the id of its role, and the hash of the secret.
-pub(crate) struct Place<'a> {
+pub(crate) struct SecretIdKey<'a> {
     pub(crate) role: &'a str,
     pub(crate) hash: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SecretIdKey<'a> {
     /// Returns the place of a secret id of the role. `None` if the mount never had a secret id.
     pub(crate) fn of(
         host: &dyn Host,

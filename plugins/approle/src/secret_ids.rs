@@ -4,19 +4,19 @@
 //! request names its role, and finds only secret ids and accessors of this role.
 
 use crate::role::{Role, name_in_path};
-use crate::secret_id::{self, Place, SecretId};
+use crate::secret_id::{self, SecretId, SecretIdKey};
 use crate::{metadata, networks, uuid};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
 /// Minimum length of a chosen secret id, and minimum length without a warning.
-const SHORTEST: usize = 12;
-const SHORT: usize = 20;
+const MIN_SECRET_ID_CHARS: usize = 12;
+const WARN_SECRET_ID_CHARS: usize = 20;
 /// Maximum length of a chosen secret id, in bytes.
-const LONGEST: usize = 4_096;
+const MAX_SECRET_ID_BYTES: usize = 4_096;
 /// Maximum number of keys in a page of storage.
 const PAGE: u32 = 1_000;
 
@@ -47,16 +47,19 @@ pub(crate) fn generate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
 pub(crate) fn add_custom(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (_, role) = Role::named(host, call)?;
     let secret_id = call.text("secret_id");
-    if !(SHORTEST..=LONGEST).contains(&secret_id.len()) {
+    if !(MIN_SECRET_ID_CHARS..=MAX_SECRET_ID_BYTES).contains(&secret_id.len()) {
         return Err(Failure::invalid(format!(
-            "secret_id has {} bytes; choose {SHORT} or more random characters, at least \
-             {SHORTEST} and at most {LONGEST}",
+            "secret_id has {} bytes; choose {WARN_SECRET_ID_CHARS} or more random characters, at \
+             least {MIN_SECRET_ID_CHARS} and at most {MAX_SECRET_ID_BYTES}",
             secret_id.len()
         )));
     }
     let answer = add(host, call, &role, secret_id)?;
-    let warning = (secret_id.len() < SHORT).then(|| {
-        format!("a secret id of less than {SHORT} characters may be guessed; choose a longer one")
+    let warning = (secret_id.len() < WARN_SECRET_ID_CHARS).then(|| {
+        format!(
+            "a secret id of less than {WARN_SECRET_ID_CHARS} characters may be guessed; choose a \
+             longer one"
+        )
     });
     Ok(answer.warn(warning))
 }
@@ -67,7 +70,7 @@ fn add(host: &dyn Host, call: &Call, role: &Role, secret_id: &str) -> Result<Ans
             "bind_secret_id is not set on the role: its logins need no secret id",
         ));
     }
-    let place = Place::of_new(host, role, secret_id)?;
+    let place = SecretIdKey::of_new(host, role, secret_id)?;
     place.make_free(host)?;
     let (added, warning) = properties(host, call, role)?;
     place.add(host, &added)?;
@@ -152,7 +155,7 @@ pub(crate) fn list(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Shows the properties of a secret id; nothing if the role has no such secret id.
 pub(crate) fn look_up(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (_, role) = Role::named(host, call)?;
-    let place = Place::of(host, &role, call.text("secret_id"))?;
+    let place = SecretIdKey::of(host, &role, call.text("secret_id"))?;
     let found = place.map(|place| place.live(host)).transpose()?.flatten();
     found.map_or_else(|| Ok(Answer::nothing()), |found| Answer::data(&found.shown()))
 }
@@ -160,7 +163,7 @@ pub(crate) fn look_up(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Removes a secret id. Succeeds if the role has no such secret id.
 pub(crate) fn destroy(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (_, role) = Role::named(host, call)?;
-    if let Some(place) = Place::of(host, &role, call.text("secret_id"))?
+    if let Some(place) = SecretIdKey::of(host, &role, call.text("secret_id"))?
         && let Some(found) = place.live(host)?
     {
         place.remove(host, &found)?;
@@ -187,8 +190,8 @@ fn by_accessor<'a>(
     host: &dyn Host,
     call: &Call,
     role: &'a Role,
-) -> Result<(Place<'a>, SecretId), Failure> {
-    if let Some(place) = Place::of_accessor(host, role, call.text("secret_id_accessor"))?
+) -> Result<(SecretIdKey<'a>, SecretId), Failure> {
+    if let Some(place) = SecretIdKey::of_accessor(host, role, call.text("secret_id_accessor"))?
         && let Some(found) = place.live(host)?
     {
         return Ok((place, found));
@@ -196,7 +199,7 @@ fn by_accessor<'a>(
     let role = quoted(name_in_path(call)?);
     let message =
         format!("role {role} has no secret id with this secret_id_accessor; list secret-id");
-    Err(Failure::new(Kind::NotFound, message))
+    Err(Failure::new(FailureKind::NotFound, message))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) const TOKEN_PERIOD: &[Field] = &[
 ];
 
 /// A setting with a path of its own.
-struct Setting {
+struct RoleSetting {
     /// Last segment of the path.
     segment: &'static str,
     /// Name in the settings of a role.
@@ -42,12 +42,12 @@ struct Setting {
     old: Option<&'static str>,
 }
 
-const fn setting(segment: &'static str, name: &'static str) -> Setting {
-    Setting { segment, name, old: None }
+const fn setting(segment: &'static str, name: &'static str) -> RoleSetting {
+    RoleSetting { segment, name, old: None }
 }
 
-const SETTINGS: &[Setting] = &[
-    Setting { old: Some("policies"), ..setting("policies", "token_policies") },
+const SETTINGS: &[RoleSetting] = &[
+    RoleSetting { old: Some("policies"), ..setting("policies", "token_policies") },
     setting("bind-secret-id", "bind_secret_id"),
     setting("bound-cidr-list", "secret_id_bound_cidrs"),
     setting("secret-id-bound-cidrs", "secret_id_bound_cidrs"),
@@ -57,12 +57,12 @@ const SETTINGS: &[Setting] = &[
     setting("token-num-uses", "token_num_uses"),
     setting("token-ttl", "token_ttl"),
     setting("token-max-ttl", "token_max_ttl"),
-    Setting { old: Some("period"), ..setting("token-period", "token_period") },
-    Setting { old: Some("period"), ..setting("period", "token_period") },
+    RoleSetting { old: Some("period"), ..setting("token-period", "token_period") },
+    RoleSetting { old: Some("period"), ..setting("period", "token_period") },
     setting("local-secret-ids", "local_secret_ids"),
 ];
 
-impl Setting {
+impl RoleSetting {
     /// Returns the setting of the called path.
     fn of(call: &Call) -> Result<&'static Self, Failure> {
         let segment = call.route.rsplit('/').next().unwrap_or_default();
@@ -73,7 +73,7 @@ impl Setting {
 
 /// Shows the setting.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let setting = Setting::of(call)?;
+    let setting = RoleSetting::of(call)?;
     let (_, role) = Role::named(host, call)?;
     let settings = role.shown();
     let mut shown = Map::new();
@@ -91,7 +91,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// Changes the setting.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let setting = Setting::of(call)?;
+    let setting = RoleSetting::of(call)?;
     // All fields of the row but the capture are names of the setting.
     if call.fields.keys().all(|name| name == "role_name") {
         return Err(Failure::invalid(format!("{} is required: give its value", setting.name)));
@@ -101,7 +101,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// Resets the setting to the default.
 pub(crate) fn reset(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let setting = Setting::of(call)?;
+    let setting = RoleSetting::of(call)?;
     let mut call = call.clone();
     call.fields.insert(setting.name.to_owned(), Role::default_of(setting.name));
     store(host, &call)

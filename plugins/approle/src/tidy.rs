@@ -3,7 +3,7 @@
 //! Prevents a removal of valid secret ids by a race: a record is removed only by the unit of work
 //! that read its end, and the commit checks the record again.
 
-use crate::secret_id::{END, LANE, Place, SecretId, accessor_key};
+use crate::secret_id::{END, LANE, SecretId, SecretIdKey, accessor_key};
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// Maximum number of records that one call removes or looks at.
@@ -49,7 +49,7 @@ fn schedule_now(host: &dyn Host, key: &str) -> Result<(), Failure> {
 /// Removes an expired secret id (`role/hash`).
 fn remove_expired(host: &dyn Host, of: &str) -> Result<(), Failure> {
     let Some((role, hash)) = of.split_once('/') else { return Ok(()) };
-    let place = Place { role, hash: hash.to_owned() };
+    let place = SecretIdKey { role, hash: hash.to_owned() };
     let found: Option<SecretId> = host.storage().get(&place.key())?;
     match found.filter(|found| found.has_expired(host.clock().now())) {
         Some(expired) => place.remove(host, &expired),
@@ -65,7 +65,7 @@ fn remove_page(host: &dyn Host, role: &str) -> Result<(), Failure> {
             host.storage().delete(&format!("{prefix}{name}"))?;
             removed += 1;
             if prefix.starts_with("secret/") {
-                host.clock().cancel(&Place { role, hash: name }.timer())?;
+                host.clock().cancel(&SecretIdKey { role, hash: name }.timer())?;
             }
         }
     }
@@ -89,7 +89,7 @@ fn look_at_accessors(host: &dyn Host, after: &str) -> Result<(), Failure> {
         let Some((role, accessor)) = of.split_once('/') else { continue };
         let key = accessor_key(role, accessor);
         let Some(hash) = host.storage().get_plain::<String>(&key)? else { continue };
-        let place = Place { role, hash };
+        let place = SecretIdKey { role, hash };
         if host.storage().get_bytes(&place.key())?.is_none() {
             host.storage().delete(&key)?;
         }

@@ -5,11 +5,11 @@
 //! [`ArmId`].
 
 use crate::arm_id::ArmId;
-use crate::cloud::Cloud;
+use crate::cloud::NationalCloud;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::access_token::Access;
+use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
+use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, nonsense};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -27,15 +27,15 @@ const PAGES: u32 = 20;
 const LINK_BYTES: usize = 4_096;
 
 /// The resource manager of a cloud, with the mount's access.
-pub(crate) struct Arm<'a> {
+pub(crate) struct ResourceManager<'a> {
     provider: Provider<'a>,
-    cloud: &'static Cloud,
-    access: Access<'a>,
+    cloud: &'static NationalCloud,
+    access: ProviderAccess<'a>,
 }
 
 /// The part of a resource that logins need.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Resource {
+pub(crate) struct ArmResource {
     id: String,
     #[serde(default)]
     pub(crate) location: Option<String>,
@@ -44,20 +44,20 @@ pub(crate) struct Resource {
 
 /// A virtual machine.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Machine {
+pub(crate) struct VirtualMachine {
     #[serde(flatten)]
-    pub(crate) resource: Resource,
+    pub(crate) resource: ArmResource,
     properties: Option<MachineProperties>,
 }
 
 #[derive(Debug, Deserialize)]
 struct MachineProperties {
     #[serde(rename = "virtualMachineScaleSet")]
-    scale_set: Option<Reference>,
+    scale_set: Option<ResourceReference>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Reference {
+struct ResourceReference {
     id: String,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct GivenIdentity {
 
 /// A user-assigned identity as a resource of its own.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct UserAssignedIdentity {
     id: String,
     properties: Option<IdentityProperties>,
 }
@@ -95,8 +95,8 @@ struct IdentityProperties {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    value: Vec<Identity>,
+struct IdentityPage {
+    value: Vec<UserAssignedIdentity>,
     #[serde(rename = "nextLink")]
     next: Option<String>,
 }
@@ -116,36 +116,36 @@ struct ResourceType {
 }
 
 /// An answer that contains the id of its resource.
-trait Named {
+trait IdentifiedAnswer {
     fn id(&self) -> &str;
 }
 
-impl Named for Resource {
+impl IdentifiedAnswer for ArmResource {
     fn id(&self) -> &str {
         &self.id
     }
 }
 
-impl Named for Machine {
+impl IdentifiedAnswer for VirtualMachine {
     fn id(&self) -> &str {
         &self.resource.id
     }
 }
 
-impl Named for Identity {
+impl IdentifiedAnswer for UserAssignedIdentity {
     fn id(&self) -> &str {
         &self.id
     }
 }
 
-impl Machine {
+impl VirtualMachine {
     /// Returns the scale set that the machine belongs to.
     pub(crate) fn scale_set(&self) -> Option<ArmId> {
         ArmId::parse(&self.properties.as_ref()?.scale_set.as_ref()?.id)
     }
 }
 
-impl Identity {
+impl UserAssignedIdentity {
     /// Returns the identity's id as spelled by the manager.
     pub(crate) fn arm_id(&self) -> Option<ArmId> {
         ArmId::parse(&self.id)
@@ -162,29 +162,33 @@ impl Identity {
     }
 }
 
-impl<'a> Arm<'a> {
+impl<'a> ResourceManager<'a> {
     /// Creates a client for the manager of `cloud`.
-    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
+    pub(crate) fn new(
+        provider: Provider<'a>,
+        cloud: &'static NationalCloud,
+        access: ProviderAccess<'a>,
+    ) -> Self {
         Self { provider, cloud, access }
     }
 
     /// Fetches a virtual machine.
-    pub(crate) fn machine(&self, id: &ArmId) -> Result<Machine, Refusal> {
+    pub(crate) fn machine(&self, id: &ArmId) -> Result<VirtualMachine, ProviderRefusal> {
         self.get(id, COMPUTE)
     }
 
     /// Fetches a scale set.
-    pub(crate) fn scale_set(&self, id: &ArmId) -> Result<Resource, Refusal> {
+    pub(crate) fn scale_set(&self, id: &ArmId) -> Result<ArmResource, ProviderRefusal> {
         self.get(id, COMPUTE)
     }
 
     /// Fetches an identity.
-    pub(crate) fn identity(&self, id: &ArmId) -> Result<Identity, Refusal> {
+    pub(crate) fn identity(&self, id: &ArmId) -> Result<UserAssignedIdentity, ProviderRefusal> {
         self.get(id, IDENTITIES)
     }
 
     /// Fetches a resource of any type.
-    pub(crate) fn resource(&self, id: &ArmId) -> Result<Resource, Refusal> {
+    pub(crate) fn resource(&self, id: &ArmId) -> Result<ArmResource, ProviderRefusal> {
         self.get(id, &self.version(id)?)
     }
 
@@ -193,8 +197,8 @@ impl<'a> Arm<'a> {
         &self,
         subscription: &str,
         group: &str,
-        is_wanted: impl Fn(&Identity) -> bool,
-    ) -> Result<Option<Identity>, Refusal> {
+        is_wanted: impl Fn(&UserAssignedIdentity) -> bool,
+    ) -> Result<Option<UserAssignedIdentity>, ProviderRefusal> {
         let first = self.url(&[
             "subscriptions",
             subscription,
@@ -206,7 +210,7 @@ impl<'a> Arm<'a> {
         ])?;
         let mut next = first.query("api-version", IDENTITIES).text().to_owned();
         for _ in 0..PAGES {
-            let page: Page = self.ask(&next)?;
+            let page: IdentityPage = self.ask(&next)?;
             if let Some(found) = page.value.into_iter().find(&is_wanted) {
                 return Ok(Some(found));
             }
@@ -215,30 +219,34 @@ impl<'a> Arm<'a> {
                 _ => return Ok(None),
             }
         }
-        Err(Refusal::Nonsense(nonsense("a list of identities has more than 20 pages")))
+        Err(ProviderRefusal::Nonsense(nonsense("a list of identities has more than 20 pages")))
     }
 
     /// Accepts a link to the next page only if the link stays on the manager's own server.
-    fn own_link(&self, link: String) -> Result<String, Refusal> {
+    fn own_link(&self, link: String) -> Result<String, ProviderRefusal> {
         let path = link.strip_prefix(self.cloud.manager).unwrap_or_default();
         let is_own = path.starts_with("/subscriptions/") && link.len() <= LINK_BYTES;
         match is_own && link.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
             true => Ok(link),
-            false => Err(Refusal::Nonsense(nonsense("a list goes on at another server"))),
+            false => Err(ProviderRefusal::Nonsense(nonsense("a list goes on at another server"))),
         }
     }
 
-    fn get<T: DeserializeOwned + Named>(&self, id: &ArmId, version: &str) -> Result<T, Refusal> {
+    fn get<T: DeserializeOwned + IdentifiedAnswer>(
+        &self,
+        id: &ArmId,
+        version: &str,
+    ) -> Result<T, ProviderRefusal> {
         let url = self.url(&id.segments())?.query("api-version", version);
         let found: T = self.ask(url.text())?;
         match ArmId::parse(found.id()).as_ref() == Some(id) {
             true => Ok(found),
-            false => Err(Refusal::Nonsense(nonsense("it is about another resource"))),
+            false => Err(ProviderRefusal::Nonsense(nonsense("it is about another resource"))),
         }
     }
 
     /// Returns the API version for the type of `id`: the first version that is not a preview.
-    fn version(&self, id: &ArmId) -> Result<String, Refusal> {
+    fn version(&self, id: &ArmId) -> Result<String, ProviderRefusal> {
         let (wanted, namespace) = (id.type_below(), id.namespace());
         let key = format!(
             "api-version/{}/{}/{namespace}/{wanted}",
@@ -247,9 +255,9 @@ impl<'a> Arm<'a> {
         );
         let cache = self.provider.host().cache();
         let hashed = self.provider.host().crypto().digest("sha256", key.as_bytes());
-        let hashed = hashed.map_err(Refusal::Unasked)?;
+        let hashed = hashed.map_err(ProviderRefusal::Unasked)?;
         let key = format!("api-version/{}", bulkhead_sdk::wire::hexadecimal::text(&hashed));
-        if let Some(kept) = cache.get(&key).map_err(Refusal::Unasked)? {
+        if let Some(kept) = cache.get(&key).map_err(ProviderRefusal::Unasked)? {
             return Ok(String::from_utf8(kept).unwrap_or_else(|_| UNKNOWN_TYPE.to_owned()));
         }
         let url = self.url(&["subscriptions", id.subscription(), "providers", id.namespace()])?;
@@ -262,16 +270,16 @@ impl<'a> Arm<'a> {
         };
         let version = of_type.and_then(|of| of.versions.into_iter().find(is_version));
         let version = version.unwrap_or_else(|| UNKNOWN_TYPE.to_owned());
-        cache.put(&key, version.as_bytes(), VERSION_TTL).map_err(Refusal::Unasked)?;
+        cache.put(&key, version.as_bytes(), VERSION_TTL).map_err(ProviderRefusal::Unasked)?;
         Ok(version)
     }
 
-    fn ask<T: DeserializeOwned>(&self, url: &str) -> Result<T, Refusal> {
+    fn ask<T: DeserializeOwned>(&self, url: &str) -> Result<T, ProviderRefusal> {
         self.access.send(|token| self.provider.json(&Request::get(url).bearer(token)))
     }
 
-    fn url(&self, segments: &[&str]) -> Result<Url, Refusal> {
-        Url::of(self.cloud.manager).path(segments).map_err(Refusal::Unasked)
+    fn url(&self, segments: &[&str]) -> Result<ProviderUrl, ProviderRefusal> {
+        ProviderUrl::of(self.cloud.manager).path(segments).map_err(ProviderRefusal::Unasked)
     }
 
     /// Logs that a machine of a scale set could not be read. The documented permissions for scale
@@ -280,7 +288,7 @@ impl<'a> Arm<'a> {
         let host = self.provider.host();
         let id = id.to_string();
         host.log().write(
-            bulkhead_sdk::host::Level::Info,
+            bulkhead_sdk::host::LogLevel::Info,
             "scale-set-by-name",
             &[("machine", id.as_str())],
         );
@@ -288,6 +296,6 @@ impl<'a> Arm<'a> {
 }
 
 /// Turns a refusal about a resource into a failure for the caller.
-pub(crate) fn about(refusal: Refusal, id: &ArmId, what: &str) -> Failure {
+pub(crate) fn about(refusal: ProviderRefusal, id: &ArmId, what: &str) -> Failure {
     refusal.about(&format!("retrieve the {what} {:?}", id.name()))
 }

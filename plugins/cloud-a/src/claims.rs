@@ -8,12 +8,12 @@
 //! list of groups.
 
 use crate::arm_id::{ArmId, IDENTITY, is_guid};
-use crate::settings::Settings;
+use crate::settings::EffectiveSettings;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::issuer_keys::{self, Fetched};
-use bulkhead_sdk::jwt::{Claims, Expected, Fault, KeySet, Token};
-use bulkhead_sdk::provider::{Provider, Url, nonsense};
+use bulkhead_sdk::issuer_keys::{self, FetchedKeys};
+use bulkhead_sdk::jwt::{Claims, ExpectedClaims, JwtFault, KeySet, ParsedToken};
+use bulkhead_sdk::provider::{Provider, ProviderUrl, nonsense};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,10 @@ use serde_json::{Map, Value};
 /// Signature algorithm used by the provider.
 const ALGORITHM: &str = "RS256";
 /// Seconds for which the issuer's discovery document is cached.
-const DISCOVERY: u32 = 43_200;
+const DISCOVERY_TTL_SECS: u32 = 43_200;
 /// Time limit for fetching the keys, in milliseconds. It is shorter than the time that concurrent
 /// logins wait, so that they do not fetch the keys as well.
-const FETCH: u64 = 9_000;
+const KEY_FETCH_TIMEOUT_MS: u64 = 9_000;
 /// Maximum length of an id in a claim, in bytes.
 const LONGEST: usize = 256;
 
@@ -43,7 +43,7 @@ pub(crate) struct Principal {
 
 /// The proven contents of a token.
 #[derive(Clone, Debug)]
-pub(crate) struct Proven {
+pub(crate) struct ProvenClaims {
     pub(crate) principal: Principal,
     /// Claim `xms_az_rid`, unparsed.
     machine_claim: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct Proven {
 
 /// Resource ids in a token's signed claims.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct SignedResourceIds {
     /// Machine or other resource that received the token.
     pub(crate) resource: Option<ArmId>,
     /// User-assigned identity of that resource.
@@ -62,12 +62,12 @@ pub(crate) struct Ids {
 
 /// The needed part of the issuer's discovery document.
 #[derive(Serialize, Deserialize)]
-struct Discovery {
+struct DiscoveryDocument {
     issuer: String,
     jwks_uri: String,
 }
 
-impl Proven {
+impl ProvenClaims {
     /// Verifies the token at store time.
     ///
     /// # Errors
@@ -75,29 +75,30 @@ impl Proven {
     /// queried.
     pub(crate) fn of(
         host: &dyn Host,
-        settings: &Settings,
+        settings: &EffectiveSettings,
         jwt: &str,
         deadline: StoreTime,
     ) -> Result<Self, Failure> {
-        let token = Token::read(jwt, &[ALGORITHM])?;
-        let key_id = token.key_id().ok_or(Fault::UnknownKey)?.to_owned();
+        let token = ParsedToken::read(jwt, &[ALGORITHM])?;
+        let key_id = token.key_id().ok_or(JwtFault::UnknownKey)?.to_owned();
         let now = host.clock().now();
         // Unlike the issuer check, the check of times and audience needs no request.
-        let own = Expected { audience: &settings.resource, ..Expected::default() };
-        token.unproven().check(now, &own)?;
-        let provider = settings.provider(host, deadline.min(now.saturating_add(FETCH)));
-        let discovery = Discovery::of(&provider, settings)?;
-        let expected = Expected { issuer: &discovery.issuer, audience: &settings.resource };
+        let own = ExpectedClaims { audience: &settings.resource, ..ExpectedClaims::default() };
+        token.unverified_claims().check(now, &own)?;
+        let provider =
+            settings.provider(host, deadline.min(now.saturating_add(KEY_FETCH_TIMEOUT_MS)));
+        let discovery = DiscoveryDocument::of(&provider, settings)?;
+        let expected = ExpectedClaims { issuer: &discovery.issuer, audience: &settings.resource };
         // Checked before the key look-up, so that a foreign token costs its issuer no request.
-        token.unproven().check(now, &expected)?;
+        token.unverified_claims().check(now, &expected)?;
         let set = format!("{} {}", settings.config.writes, discovery.jwks_uri);
         let key = issuer_keys::find(host, &set, &key_id, || discovery.fetch_keys(&provider))?;
-        let claims = token.prove(host, &key.ok_or(Fault::UnknownKey)?)?;
+        let claims = token.prove(host, &key.ok_or(JwtFault::UnknownKey)?)?;
         claims.check(now, &expected)?;
         Self::read(&claims, settings)
     }
 
-    fn read(claims: &Claims, settings: &Settings) -> Result<Self, Failure> {
+    fn read(claims: &Claims, settings: &EffectiveSettings) -> Result<Self, Failure> {
         let all = claims.all();
         let is_other = |tenant: &String| {
             is_guid(&settings.tenant) && !tenant.eq_ignore_ascii_case(&settings.tenant)
@@ -123,7 +124,7 @@ impl Proven {
     ///
     /// # Errors
     /// Invalid request if a claim is not the id of a resource in a resource group.
-    pub(crate) fn ids(&self) -> Result<Ids, Failure> {
+    pub(crate) fn ids(&self) -> Result<SignedResourceIds, Failure> {
         let read = |name: &str, claim: &Option<String>| {
             let Some(claim) = claim else { return Ok(None) };
             ArmId::parse(claim).map(Some).ok_or_else(|| {
@@ -135,22 +136,22 @@ impl Proven {
         let managed = read("xms_mirid", &self.identity_claim)?;
         Ok(match managed {
             Some(identity) if identity.kind() == IDENTITY => {
-                Ids { resource: machine, identity: Some(identity) }
+                SignedResourceIds { resource: machine, identity: Some(identity) }
             }
-            managed => Ids { resource: machine.or(managed), identity: None },
+            managed => SignedResourceIds { resource: machine.or(managed), identity: None },
         })
     }
 }
 
-impl Discovery {
+impl DiscoveryDocument {
     /// Fetches the discovery document of the tenant's issuer. The document may name only the
     /// issuer's own tenant and server.
-    fn of(provider: &Provider<'_>, settings: &Settings) -> Result<Self, Failure> {
+    fn of(provider: &Provider<'_>, settings: &EffectiveSettings) -> Result<Self, Failure> {
         let authority = settings.cloud.authority;
         let (writes, tenant) = (settings.config.writes, settings.tenant.to_ascii_lowercase());
         let key = format!("issuer/{writes}/{authority}/{tenant}");
-        let made = provider.host().cache().get_or_make(&key, DISCOVERY, || {
-            let url = Url::of(authority).path(&[
+        let made = provider.host().cache().get_or_make(&key, DISCOVERY_TTL_SECS, || {
+            let url = ProviderUrl::of(authority).path(&[
                 settings.tenant.as_str(),
                 ".well-known",
                 "openid-configuration",
@@ -165,7 +166,7 @@ impl Discovery {
             .map_err(|_| Failure::internal("a kept description of an issuer does not parse"))
     }
 
-    fn check(&self, settings: &Settings) -> Result<(), Failure> {
+    fn check(&self, settings: &EffectiveSettings) -> Result<(), Failure> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/?=&".contains(&byte);
         let path = self.jwks_uri.strip_prefix(settings.cloud.authority);
         let is_own = path.is_some_and(|path| path.starts_with('/') && path.bytes().all(is_plain));
@@ -180,12 +181,12 @@ impl Discovery {
         }
     }
 
-    fn fetch_keys(&self, provider: &Provider<'_>) -> Result<Fetched, Failure> {
+    fn fetch_keys(&self, provider: &Provider<'_>) -> Result<FetchedKeys, Failure> {
         let answer = provider.ask(&Request::get(&self.jwks_uri));
         let answer = answer.map_err(|why| why.about("fetch the keys of the token's issuer"))?;
         let set = KeySet::read(&answer.body).map_err(|why| nonsense(&why.to_string()))?;
         let lifetime = issuer_keys::lifetime(&answer);
-        Ok(Fetched { keys: set.by_id(ALGORITHM), lifetime })
+        Ok(FetchedKeys { keys: set.by_id(ALGORITHM), lifetime })
     }
 }
 

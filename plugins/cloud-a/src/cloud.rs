@@ -6,7 +6,7 @@ use bulkhead_sdk::wire::failure::quoted;
 
 /// A national cloud. Its origins have no trailing slash.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Cloud {
+pub(crate) struct NationalCloud {
     /// The cloud's name in the API contract, then the provider's name (decision A1).
     names: [&'static str; 2],
     /// Origin of the service that signs and issues tokens.
@@ -20,29 +20,29 @@ pub(crate) struct Cloud {
 }
 
 /// All national clouds, default first. The German cloud is retired and listed for completeness.
-const CLOUDS: [Cloud; 4] = [
-    Cloud {
+const CLOUDS: [NationalCloud; 4] = [
+    NationalCloud {
         names: ["CloudAPublicCloud", "AzurePublicCloud"],
         authority: "https://login.microsoftonline.com",
         manager: "https://management.azure.com",
         manager_audience: "https://management.azure.com",
         graph: "https://graph.microsoft.com",
     },
-    Cloud {
+    NationalCloud {
         names: ["CloudAUSGovernmentCloud", "AzureUSGovernmentCloud"],
         authority: "https://login.microsoftonline.us",
         manager: "https://management.usgovcloudapi.net",
         manager_audience: "https://management.core.usgovcloudapi.net",
         graph: "https://graph.microsoft.us",
     },
-    Cloud {
+    NationalCloud {
         names: ["CloudAChinaCloud", "AzureChinaCloud"],
         authority: "https://login.chinacloudapi.cn",
         manager: "https://management.chinacloudapi.cn",
         manager_audience: "https://management.core.chinacloudapi.cn",
         graph: "https://microsoftgraph.chinacloudapi.cn",
     },
-    Cloud {
+    NationalCloud {
         names: ["CloudAGermanCloud", "AzureGermanCloud"],
         authority: "https://login.microsoftonline.de",
         manager: "https://management.microsoftazure.de",
@@ -80,7 +80,7 @@ pub(crate) const ASKS: &[&str] = &[
     "ambient:env/AZURE_CLIENT_SECRET",
 ];
 
-impl Cloud {
+impl NationalCloud {
     /// Returns the cloud with this name, ignoring case; an empty name means the public cloud.
     ///
     /// # Errors
@@ -111,10 +111,16 @@ mod tests {
             ("cloudachinacloud", "AzureChinaCloud"),
             ("CloudAGermanCloud", "azuregermancloud"),
         ] {
-            assert_eq!(Cloud::named(contract).unwrap(), Cloud::named(provider).unwrap());
+            assert_eq!(
+                NationalCloud::named(contract).unwrap(),
+                NationalCloud::named(provider).unwrap()
+            );
         }
-        assert_eq!(Cloud::named("").unwrap(), Cloud::named("AzurePublicCloud").unwrap());
-        let why = Cloud::named("AzureMoonCloud").unwrap_err().message;
+        assert_eq!(
+            NationalCloud::named("").unwrap(),
+            NationalCloud::named("AzurePublicCloud").unwrap()
+        );
+        let why = NationalCloud::named("AzureMoonCloud").unwrap_err().message;
         assert!(why.contains("\"AzureMoonCloud\"") && why.contains("CloudAChinaCloud"), "{why}");
     }
 

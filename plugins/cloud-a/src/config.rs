@@ -1,12 +1,12 @@
 //! `config`: the trusted tenant, and the credential for requests to the cloud.
 
-use crate::cloud::Cloud;
+use crate::cloud::NationalCloud;
 use crate::configuration::{Config, DUE, KEY, rfc3339};
-use crate::delay::Delay;
+use crate::delay::RetryDelay;
 use crate::root_records;
-use crate::settings::Settings;
-use bulkhead_sdk::destination::{self, Held, Place};
-use bulkhead_sdk::rotation::Bounds;
+use crate::settings::EffectiveSettings;
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
+use bulkhead_sdk::rotation::RotationBounds;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
@@ -44,10 +44,10 @@ impl Config {
         {
             // An empty text means that the duration is not given (decision A6).
             if !call.text(field).is_empty() {
-                *delay = Delay::read(field, call.text(field))?;
+                *delay = RetryDelay::read(field, call.text(field))?;
             }
         }
-        if self.rotation.merge(call, Bounds::CONFIG)? {
+        if self.rotation.merge(call, RotationBounds::CONFIG)? {
             self.times = self.rotation.changed_at(&self.times, host.clock().now())?;
         }
         if self.is_another_credential_than(&before) {
@@ -77,7 +77,7 @@ impl Config {
                  other one as an empty text in the same request",
             ));
         }
-        let settings = Settings::of(host, self.clone())?;
+        let settings = EffectiveSettings::of(host, self.clone())?;
         if is_federated {
             // A federation that cannot work is reported now instead of at the first login.
             host.identity().token(&self.identity_token_audience, self.identity_token_ttl)?;
@@ -127,9 +127,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     config.merge(host, call)?;
     config.check(host)?;
     config.writes = config.writes.saturating_add(1);
-    let cloud = |config: &Config| Cloud::named(&config.environment).ok();
-    let places = [Place::of("environment", cloud(&config) != cloud(&before))];
-    destination::check(call, &places, &[Held::of("client_secret", &before.client_secret)])?;
+    let cloud = |config: &Config| NationalCloud::named(&config.environment).ok();
+    let places = [DestinationField::of("environment", cloud(&config) != cloud(&before))];
+    destination::check(
+        call,
+        &places,
+        &[CredentialField::of("client_secret", &before.client_secret)],
+    )?;
     config.store(host)?;
     Ok(Answer::nothing().warn(config.rotation.lost_window(&before.rotation)))
 }

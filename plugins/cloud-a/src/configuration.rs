@@ -1,8 +1,8 @@
 //! The stored configuration, and the timer of its next rotation.
 
-use crate::delay::Delay;
+use crate::delay::RetryDelay;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::rotation::{self, Times};
+use bulkhead_sdk::rotation::{self, RotationTimes};
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -31,12 +31,12 @@ pub(crate) struct Config {
     /// Seconds.
     pub(crate) root_password_ttl: u64,
     pub(crate) max_retries: i64,
-    pub(crate) retry_delay: Delay,
-    pub(crate) max_retry_delay: Delay,
+    pub(crate) retry_delay: RetryDelay,
+    pub(crate) max_retry_delay: RetryDelay,
     #[serde(flatten)]
-    pub(crate) rotation: rotation::Settings,
+    pub(crate) rotation: rotation::RotationSettings,
     #[serde(flatten)]
-    pub(crate) times: Times,
+    pub(crate) times: RotationTimes,
     /// The provider's id of a secret made by a rotation; empty for any other secret.
     pub(crate) secret_key_id: String,
     /// End of a secret made by a rotation.
@@ -63,10 +63,10 @@ impl Default for Config {
             identity_token_ttl: 3_600,
             root_password_ttl: ROOT_PASSWORD_TTL,
             max_retries: 3,
-            retry_delay: Delay(4_000),
-            max_retry_delay: Delay(60_000),
-            rotation: rotation::Settings::default(),
-            times: Times::default(),
+            retry_delay: RetryDelay(4_000),
+            max_retry_delay: RetryDelay(60_000),
+            rotation: rotation::RotationSettings::default(),
+            times: RotationTimes::default(),
             secret_key_id: String::new(),
             secret_expires: None,
             generation: 0,

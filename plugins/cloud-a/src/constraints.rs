@@ -2,13 +2,13 @@
 //! renewals.
 
 use crate::claims::Principal;
-use crate::place::{Kind, Place};
+use crate::place::{ProvenResource, ResourceKind};
 use crate::role::{Role, is_open};
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::wire::failure::quoted;
 
-type Found = Result<((), String), Failure>;
+type ConstraintResult = Result<((), String), Failure>;
 
 /// Constraints on the place, in the order of the checks.
 pub(crate) const OF_PLACE: [&str; 4] =
@@ -21,10 +21,10 @@ pub(crate) const OF_PLACE: [&str; 4] =
 pub(crate) fn hold_principal(
     role: &Role,
     principal: &Principal,
-    constraints: &mut Constraints,
+    constraints: &mut LoginConstraints,
 ) -> Result<(), Failure> {
     if !role.binds_principal() && !role.binds_place() {
-        constraints.hold::<()>(
+        constraints.record::<()>(
             "bound_service_principal_ids",
             Err(Failure::invalid(
                 "expected specific bound_group_ids or bound_service_principal_ids; both cannot be \
@@ -34,10 +34,10 @@ pub(crate) fn hold_principal(
     }
     let principals = &role.bound_service_principal_ids;
     if !principals.is_empty() {
-        constraints.hold("bound_service_principal_ids", is_bound(principals, principal))?;
+        constraints.record("bound_service_principal_ids", is_bound(principals, principal))?;
     }
     if !role.bound_group_ids.is_empty() {
-        constraints.hold("bound_group_ids", is_in_group(&role.bound_group_ids, principal))?;
+        constraints.record("bound_group_ids", is_in_group(&role.bound_group_ids, principal))?;
     }
     Ok(())
 }
@@ -48,8 +48,8 @@ pub(crate) fn hold_principal(
 /// For a login, the first constraint that fails.
 pub(crate) fn hold_place(
     role: &Role,
-    place: &Place,
-    constraints: &mut Constraints,
+    place: &ProvenResource,
+    constraints: &mut LoginConstraints,
 ) -> Result<(), Failure> {
     let found = [
         (&role.bound_scale_sets, scale_set(&role.bound_scale_sets, place)),
@@ -65,7 +65,7 @@ pub(crate) fn hold_place(
     ];
     for (name, (bound, found)) in OF_PLACE.into_iter().zip(found) {
         if !bound.is_empty() {
-            constraints.hold(name, found)?;
+            constraints.record(name, found)?;
         }
     }
     Ok(())
@@ -82,7 +82,7 @@ pub(crate) fn of_place(role: &Role) -> Vec<&'static str> {
     OF_PLACE.into_iter().zip(bound).filter(|(_, list)| !list.is_empty()).map(|it| it.0).collect()
 }
 
-fn is_bound(bound: &[String], principal: &Principal) -> Found {
+fn is_bound(bound: &[String], principal: &Principal) -> ConstraintResult {
     let oid = &principal.oid;
     if is_open(bound) {
         return Ok(((), "any service principal is let in".to_owned()));
@@ -93,7 +93,7 @@ fn is_bound(bound: &[String], principal: &Principal) -> Found {
     }
 }
 
-fn is_in_group(bound: &[String], principal: &Principal) -> Found {
+fn is_in_group(bound: &[String], principal: &Principal) -> ConstraintResult {
     if is_open(bound) {
         return Ok(((), "any group is let in".to_owned()));
     }
@@ -112,17 +112,17 @@ fn is_in_group(bound: &[String], principal: &Principal) -> Found {
     }
 }
 
-fn one_of(bound: &[String], found: &str, what: &str) -> Found {
+fn one_of(bound: &[String], found: &str, what: &str) -> ConstraintResult {
     match contains(bound, found) {
         true => Ok(((), format!("{what} {} is bound", quoted(found)))),
         false => Err(Failure::invalid(format!("{what} not authorized: {}", quoted(found)))),
     }
 }
 
-fn scale_set(bound: &[String], place: &Place) -> Found {
+fn scale_set(bound: &[String], place: &ProvenResource) -> ConstraintResult {
     match (&place.scale_set, place.kind) {
         (Some(found), _) => one_of(bound, found, "scale set"),
-        (None, Kind::Machine) => {
+        (None, ResourceKind::Machine) => {
             Err(Failure::invalid("bound scale set defined but this vm isn't in a scale set"))
         }
         (None, _) => Err(Failure::invalid("scale set requires the vmss_name field to be set")),
@@ -130,7 +130,7 @@ fn scale_set(bound: &[String], place: &Place) -> Found {
 }
 
 /// Checks the location; `West US 2` and `westus2` are the same location.
-fn location(bound: &[String], place: &Place) -> Found {
+fn location(bound: &[String], place: &ProvenResource) -> ConstraintResult {
     let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
     let Some(found) = place.location.as_deref().filter(|found| !found.is_empty()) else {
         return Err(Failure::invalid("location is empty: none is known of an identity alone"));

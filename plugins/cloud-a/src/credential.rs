@@ -1,11 +1,11 @@
 //! The mount's credential for the cloud: a client secret, else a federated identity, else the
 //! machine's own identity.
 
-use crate::settings::Settings;
+use crate::settings::EffectiveSettings;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::access_token::{Access, AccessToken};
+use bulkhead_sdk::access_token::{AccessToken, ProviderAccess};
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, Refusal, Url};
+use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl};
 
 /// Type of a client assertion that is a JWT.
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -16,16 +16,16 @@ const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 /// The refusal of the provider or the host; invalid request if `client_id` is missing.
 pub(crate) fn access<'a>(
     provider: Provider<'a>,
-    settings: &'a Settings,
+    settings: &'a EffectiveSettings,
     audience: &'a str,
-) -> Result<Access<'a>, Failure> {
+) -> Result<ProviderAccess<'a>, Failure> {
     let host = provider.host();
     let federated = &settings.config.identity_token_audience;
     let client_secret = settings.client_secret(host)?;
     if client_secret.is_empty() && federated.is_empty() {
         // The host caches this token until shortly before its expiry.
         let token = host.ambient().cloud_token("azure", &format!("{audience}/"))?.token;
-        return Ok(Access::by(host, token));
+        return Ok(ProviderAccess::with_token(host, token));
     }
     if settings.client_id.is_empty() {
         return Err(Failure::invalid("client_id is required to ask the cloud about a login"));
@@ -40,7 +40,7 @@ pub(crate) fn access<'a>(
         federated.as_str(),
     ]
     .join("\n");
-    Access::kept(host, &credential, audience, move || {
+    ProviderAccess::kept(host, &credential, audience, move || {
         let asked = match client_secret.as_str() {
             "" => by_federation(&provider, settings, audience)?,
             secret => by_secret(&provider, settings, secret, audience),
@@ -52,19 +52,19 @@ pub(crate) fn access<'a>(
 /// Requests an access token with a client secret. The token is not cached.
 pub(crate) fn by_secret(
     provider: &Provider<'_>,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     secret: &str,
     audience: &str,
-) -> Result<AccessToken, Refusal> {
+) -> Result<AccessToken, ProviderRefusal> {
     ask(provider, settings, audience, &[("client_secret", secret)], secret)
 }
 
 /// Requests an access token with a Bulkhead identity token, which names this mount.
 fn by_federation(
     provider: &Provider<'_>,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     audience: &str,
-) -> Result<Result<AccessToken, Refusal>, Failure> {
+) -> Result<Result<AccessToken, ProviderRefusal>, Failure> {
     let config = &settings.config;
     let own = provider.host().identity();
     let own = own.token(&config.identity_token_audience, config.identity_token_ttl)?.token;
@@ -74,11 +74,11 @@ fn by_federation(
 
 fn ask(
     provider: &Provider<'_>,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     audience: &str,
     proof: &[(&str, &str)],
     secret: &str,
-) -> Result<AccessToken, Refusal> {
+) -> Result<AccessToken, ProviderRefusal> {
     let scope = format!("{audience}/.default");
     let mut form = vec![
         ("grant_type", "client_credentials"),
@@ -86,8 +86,12 @@ fn ask(
         ("scope", scope.as_str()),
     ];
     form.extend_from_slice(proof);
-    let url =
-        Url::of(settings.cloud.authority).path(&[&settings.tenant, "oauth2", "v2.0", "token"]);
-    let url = url.map_err(Refusal::Unasked)?;
-    provider.json(&Request::asking(url.text()).secret(secret).form(&form))
+    let url = ProviderUrl::of(settings.cloud.authority).path(&[
+        &settings.tenant,
+        "oauth2",
+        "v2.0",
+        "token",
+    ]);
+    let url = url.map_err(ProviderRefusal::Unasked)?;
+    provider.json(&Request::safe_post(url.text()).secret(secret).form(&form))
 }

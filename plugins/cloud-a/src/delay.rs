@@ -23,9 +23,9 @@ const LONGEST: f64 = 86_400_000.0;
 /// means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Delay(pub(crate) i64);
+pub(crate) struct RetryDelay(pub(crate) i64);
 
-impl Delay {
+impl RetryDelay {
     /// Parses seconds, or numbers with units: `4`, `4s`, `500ms`, `1m30s`, `-1`.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ mod tests {
             ("-1", -1_000, "-1s"),
             ("24h", 86_400_000, "86400s"),
         ] {
-            let read = Delay::read("retry_delay", text).unwrap();
-            assert_eq!(read, Delay(milliseconds), "{text}");
+            let read = RetryDelay::read("retry_delay", text).unwrap();
+            assert_eq!(read, RetryDelay(milliseconds), "{text}");
             assert_eq!(read.show(false), json!(shown));
             assert_eq!(read.show(true), json!(milliseconds * 1_000_000));
         }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_is_no_delay_is_refused() {
         for text in ["", "-", "x", "4x", "s", "4s4", "1e300", "inf", "NaN", "-inf", "2d", "--1"] {
-            let why = Delay::read("retry_delay", text).unwrap_err().message;
+            let why = RetryDelay::read("retry_delay", text).unwrap_err().message;
             assert!(why.starts_with("retry_delay: "), "{text}: {why}");
         }
     }

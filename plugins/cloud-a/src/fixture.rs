@@ -29,7 +29,7 @@ pub(crate) const TOKEN: &str = "POST https://login.microsoftonline.com/\
                                 11111111-2222-3333-4444-555555555555/oauth2/v2.0/token";
 
 /// The test bed.
-pub(crate) type Bed = AuthBed<CloudA>;
+pub(crate) type CloudBed = AuthBed<CloudA>;
 
 /// Returns a key of the issuer by number. These keys sign for these tests only.
 pub(crate) fn key(number: usize) -> GeneratedKey {
@@ -60,14 +60,14 @@ pub(crate) fn answer(status: u16, body: &Value) -> Response {
 }
 
 /// Returns the method on an empty test bed.
-pub(crate) fn empty() -> Bed {
-    let mut bed = Bed::new().unwrap();
+pub(crate) fn empty() -> CloudBed {
+    let mut bed = CloudBed::new().unwrap();
     bed.mount.accessor = "auth_cloud-a_1".to_owned();
     bed
 }
 
 /// Returns a bed with a configuration, an issuer with the key `k1`, and a cloud that issues tokens.
-pub(crate) fn ready() -> Bed {
+pub(crate) fn ready() -> CloudBed {
     let bed = empty();
     let config = json!({
         "tenant_id": TENANT, "resource": RESOURCE, "client_id": CLIENT, "client_secret": SECRET,
@@ -85,7 +85,7 @@ pub(crate) fn ready() -> Bed {
 }
 
 /// Returns [`ready`] with the role `dev`.
-pub(crate) fn with_role(role: &Value) -> Bed {
+pub(crate) fn with_role(role: &Value) -> CloudBed {
     let bed = ready();
     bed.write("role/dev", role).unwrap();
     bed
@@ -140,12 +140,12 @@ pub(crate) fn token(over: &Value) -> String {
 }
 
 /// Logs in to the role `dev` with these claims and fields.
-pub(crate) fn login(bed: &Bed, over: &Value, fields: &Value) -> Result<Login, Failure> {
+pub(crate) fn login(bed: &CloudBed, over: &Value, fields: &Value) -> Result<Login, Failure> {
     login_with(bed, &token(over), fields)
 }
 
 /// Logs in as [`login`] does, with a complete token.
-pub(crate) fn login_with(bed: &Bed, jwt: &str, fields: &Value) -> Result<Login, Failure> {
+pub(crate) fn login_with(bed: &CloudBed, jwt: &str, fields: &Value) -> Result<Login, Failure> {
     let mut body = json!({"role": "dev", "jwt": jwt});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     bed.login("login", &body)
@@ -155,7 +155,7 @@ pub(crate) fn login_with(bed: &Bed, jwt: &str, fields: &Value) -> Result<Login, 
 #[track_caller]
 pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
     let why = login.err().expect("it is refused");
-    assert_eq!(why.kind, bulkhead_sdk::Kind::InvalidRequest, "{}", why.message);
+    assert_eq!(why.kind, bulkhead_sdk::FailureKind::InvalidRequest, "{}", why.message);
     why.message
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn asked(id: &str, version: &str) -> String {
 }
 
 /// Arranges a machine outside any scale set, with a system-assigned and a user-assigned identity.
-pub(crate) fn arrange_machine(bed: &Bed, name: &str, over: &Value) {
+pub(crate) fn arrange_machine(bed: &CloudBed, name: &str, over: &Value) {
     let id = machine(name);
     let mut body = json!({
         "id": id.replace("resourceGroups", "resourcegroups"), "name": name, "location": "westus2",
@@ -183,7 +183,7 @@ pub(crate) fn arrange_machine(bed: &Bed, name: &str, over: &Value) {
 }
 
 /// Arranges a scale set with a system-assigned identity.
-pub(crate) fn arrange_scale_set(bed: &Bed, name: &str, over: &Value) {
+pub(crate) fn arrange_scale_set(bed: &CloudBed, name: &str, over: &Value) {
     let id = scale_set(name);
     let mut body = json!({
         "id": id, "name": name, "location": "westus2", "identity": {"principalId": OWN},
@@ -193,7 +193,7 @@ pub(crate) fn arrange_scale_set(bed: &Bed, name: &str, over: &Value) {
 }
 
 /// Arranges an identity with this principal and application.
-pub(crate) fn arrange_identity(bed: &Bed, name: &str, principal: &str, app: &str) {
+pub(crate) fn arrange_identity(bed: &CloudBed, name: &str, principal: &str, app: &str) {
     let id = identity(name);
     let body = json!({
         "id": id, "name": name, "location": "westus2",

@@ -1,18 +1,18 @@
 //! Client of the directory API, which manages the mount's application and its passwords.
 
-use crate::cloud::Cloud;
-use bulkhead_sdk::access_token::Access;
+use crate::cloud::NationalCloud;
+use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, Refusal, Url, nonsense};
+use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, nonsense};
 use bulkhead_sdk::{Failure, Host};
 use serde::Deserialize;
 use serde_json::json;
 
 /// The directory of a cloud, with the mount's access.
-pub(crate) struct Graph<'a> {
+pub(crate) struct GraphClient<'a> {
     provider: Provider<'a>,
-    cloud: &'static Cloud,
-    access: Access<'a>,
+    cloud: &'static NationalCloud,
+    access: ProviderAccess<'a>,
 }
 
 /// The part of an application that rotations need.
@@ -22,12 +22,12 @@ pub(crate) struct Application {
     #[serde(rename = "appId")]
     app_id: String,
     #[serde(rename = "passwordCredentials", default)]
-    pub(crate) passwords: Vec<Password>,
+    pub(crate) passwords: Vec<PasswordCredential>,
 }
 
 /// A password of an application, without its secret.
 #[derive(Clone, Deserialize)]
-pub(crate) struct Password {
+pub(crate) struct PasswordCredential {
     #[serde(rename = "keyId")]
     pub(crate) key_id: String,
     #[serde(rename = "displayName")]
@@ -38,7 +38,7 @@ pub(crate) struct Password {
 
 /// A new password. No `Debug`, because it contains a secret.
 #[derive(Deserialize)]
-pub(crate) struct Added {
+pub(crate) struct AddedPassword {
     #[serde(rename = "keyId")]
     pub(crate) key_id: String,
     #[serde(rename = "secretText")]
@@ -46,18 +46,18 @@ pub(crate) struct Added {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct ApplicationList {
     value: Vec<Application>,
 }
 
 impl Application {
     /// Returns the password that belongs to `secret` if there is no doubt: the password with the id
     /// `key_id`, the only password with a matching hint, or the only password.
-    pub(crate) fn password_of(&self, secret: &str, key_id: &str) -> Option<&Password> {
+    pub(crate) fn password_of(&self, secret: &str, key_id: &str) -> Option<&PasswordCredential> {
         if let Some(known) = self.passwords.iter().find(|one| one.key_id == key_id) {
             return Some(known);
         }
-        let may_be = |one: &&Password| match one.hint.as_deref() {
+        let may_be = |one: &&PasswordCredential| match one.hint.as_deref() {
             Some(hint) if !hint.is_empty() => secret.starts_with(hint),
             _ => true,
         };
@@ -69,9 +69,13 @@ impl Application {
     }
 }
 
-impl<'a> Graph<'a> {
+impl<'a> GraphClient<'a> {
     /// Creates a client for the directory of `cloud`.
-    pub(crate) fn new(provider: Provider<'a>, cloud: &'static Cloud, access: Access<'a>) -> Self {
+    pub(crate) fn new(
+        provider: Provider<'a>,
+        cloud: &'static NationalCloud,
+        access: ProviderAccess<'a>,
+    ) -> Self {
         Self { provider, cloud, access }
     }
 
@@ -81,11 +85,11 @@ impl<'a> Graph<'a> {
     /// Invalid request if no application, or more than 1, matches; the provider's refusal.
     pub(crate) fn application(&self, client_id: &str) -> Result<Application, Failure> {
         let filter = format!("appId eq '{client_id}'");
-        let url = Url::of(self.cloud.graph).path(&["v1.0", "applications"])?;
+        let url = ProviderUrl::of(self.cloud.graph).path(&["v1.0", "applications"])?;
         let url = url.query("$filter", &filter);
         let request = Request::get(url.text());
         let asked = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
-        let found: Found = asked.map_err(|why| why.about("find the application"))?;
+        let found: ApplicationList = asked.map_err(|why| why.about("find the application"))?;
         let mut found = found.value.into_iter();
         match (found.next(), found.next()) {
             (Some(sole), None) if sole.app_id.eq_ignore_ascii_case(client_id) => Ok(sole),
@@ -101,13 +105,14 @@ impl<'a> Graph<'a> {
         application: &Application,
         name: &str,
         end: &str,
-    ) -> Result<Added, Refusal> {
+    ) -> Result<AddedPassword, ProviderRefusal> {
         let body = json!({"passwordCredential": {"displayName": name, "endDateTime": end}});
-        let request = self.post(application, "addPassword", &body).map_err(Refusal::Unasked)?;
+        let request =
+            self.post(application, "addPassword", &body).map_err(ProviderRefusal::Unasked)?;
         let sent = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
-        let added: Added = sent?;
+        let added: AddedPassword = sent?;
         match added.secret.is_empty() || added.key_id.is_empty() {
-            true => Err(Refusal::Nonsense(nonsense("a new password without its secret"))),
+            true => Err(ProviderRefusal::Nonsense(nonsense("a new password without its secret"))),
             false => Ok(added),
         }
     }
@@ -128,7 +133,7 @@ impl<'a> Graph<'a> {
         act: &'static str,
         body: &serde_json::Value,
     ) -> Result<Request, Failure> {
-        let url = Url::of(self.cloud.graph);
+        let url = ProviderUrl::of(self.cloud.graph);
         let url = url.path(&["v1.0", "applications", &application.id, act])?;
         Request::post(url.text()).json(body)
     }

@@ -70,12 +70,12 @@ impl AuthMethod for CloudA {
         write("role/{name}/explain", explain::write)
             .about("Tells which constraints of a role a login meets, and makes no token.")
             .fields(&[ROLE, login::FIELDS])
-            .deadline(login::DEADLINE),
+            .deadline(login::LOGIN_TIMEOUT_SECS),
         write("login", login::write)
             .about("Lets in who shows a token that meets the constraints of a role.")
             .fields(&[login::ROLE, login::FIELDS])
             .login()
-            .deadline(login::DEADLINE),
+            .deadline(login::LOGIN_TIMEOUT_SECS),
     ];
 
     fn renew_login(

@@ -4,21 +4,21 @@
 //! facts and no stated value), and an outbound request to a target of the caller's choice (requests
 //! contain only ids that were parsed part by part).
 
-use crate::arm::Arm;
-use crate::claims::{Principal, Proven};
-use crate::place::{Kind, Place, Search};
+use crate::arm::ResourceManager;
+use crate::claims::{Principal, ProvenClaims};
+use crate::place::{ProvenResource, ResourceKind, ResourceSearch};
 use crate::role::Role;
-use crate::settings::Settings;
-use crate::stated::Stated;
+use crate::settings::EffectiveSettings;
+use crate::stated::StatedResource;
 use crate::{constraints, credential};
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Login, stored};
 use serde::{Deserialize, Serialize};
 
 /// Time limit of a login, including all retries, in seconds.
-pub(crate) const DEADLINE: u64 = 30;
+pub(crate) const LOGIN_TIMEOUT_SECS: u64 = 30;
 
 /// The field that names the role.
 pub(crate) const ROLE: &[Field] = &[Field::text("role", "the role to log in by").required()];
@@ -36,18 +36,18 @@ pub(crate) const FIELDS: &[Field] = &[
 /// The proofs of a login, stored so that a renewal can check them again without the provider
 /// (decision A11).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredLogin {
     pub(crate) role: String,
     /// The role's id; empty in a login of an earlier release.
     #[serde(default)]
     pub(crate) role_id: String,
     pub(crate) principal: Principal,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ProvenResource>,
     /// Set if the provider was asked about the place because the role bound the place.
     pub(crate) is_located: bool,
 }
 
-stored!(Kept, "login", reads_stored_logins);
+stored!(StoredLogin, "login", reads_stored_logins);
 
 /// Checks the call's token and statements against the role. Returns `None` if an explanation found
 /// a constraint that fails and on which later checks depend.
@@ -58,29 +58,29 @@ pub(crate) fn admit(
     host: &dyn Host,
     call: &Call,
     (name, role): (&str, &Role),
-    constraints: &mut Constraints,
-) -> Result<Option<Kept>, Failure> {
-    let stated = Stated::read(call)?;
-    constraints.hold("token_bound_cidrs", role.token.admit_address(call))?;
-    let settings = Settings::stored(host)?;
-    let proven = Proven::of(host, &settings, call.text("jwt"), call.deadline);
+    constraints: &mut LoginConstraints,
+) -> Result<Option<StoredLogin>, Failure> {
+    let stated = StatedResource::read(call)?;
+    constraints.record("token_bound_cidrs", role.token.admit_address(call))?;
+    let settings = EffectiveSettings::stored(host)?;
+    let proven = ProvenClaims::of(host, &settings, call.text("jwt"), call.deadline);
     let proven = proven.map(|proven| {
         let why = format!("it is of {} and for this service", proven.principal.oid);
         (proven, why)
     });
-    let Some(proven) = constraints.hold("jwt", proven)? else {
-        constraints.leave_out(&left_out(role), "jwt");
+    let Some(proven) = constraints.record("jwt", proven)? else {
+        constraints.record_unchecked(&left_out(role), "jwt");
         return Ok(None);
     };
     constraints::hold_principal(role, &proven.principal, constraints)?;
     let place = match role.binds_place() {
         true => find_place(host, call, &settings, role, (&stated, &proven), constraints)?,
         // Signed but not confirmed by the provider; used for metadata only.
-        false => proven.ids().ok().and_then(|ids| ids.resource).as_ref().map(Place::of),
+        false => proven.ids().ok().and_then(|ids| ids.resource).as_ref().map(ProvenResource::of),
     };
     let principal = proven.principal;
     let (name, role_id, is_located) = (name.to_owned(), role.id.clone(), role.binds_place());
-    Ok(Some(Kept { role: name, role_id, principal, place, is_located }))
+    Ok(Some(StoredLogin { role: name, role_id, principal, place, is_located }))
 }
 
 /// Returns the constraints that cannot be checked without a valid token.
@@ -97,34 +97,34 @@ fn left_out(role: &Role) -> Vec<&'static str> {
 fn find_place(
     host: &dyn Host,
     call: &Call,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     role: &Role,
-    (stated, proven): (&Stated, &Proven),
-    constraints: &mut Constraints,
-) -> Result<Option<Place>, Failure> {
+    (stated, proven): (&StatedResource, &ProvenClaims),
+    constraints: &mut LoginConstraints,
+) -> Result<Option<ProvenResource>, Failure> {
     let search = || {
         // Contradictory statements are refused before any request.
         stated.wanted(&proven.ids()?)?;
         let provider = settings.provider(host, call.deadline);
         let access = credential::access(provider, settings, settings.cloud.manager_audience)?;
-        let arm = Arm::new(provider, settings.cloud, access);
-        Search { arm: &arm, role, stated, proven }.run()
+        let arm = ResourceManager::new(provider, settings.cloud, access);
+        ResourceSearch { arm: &arm, role, stated, proven }.run()
     };
-    match constraints.hold("resource", search())? {
+    match constraints.record("resource", search())? {
         Some(place) => {
             constraints::hold_place(role, &place, constraints)?;
             Ok(Some(place))
         }
         None => {
-            constraints.leave_out(&constraints::of_place(role), "resource");
+            constraints.record_unchecked(&constraints::of_place(role), "resource");
             Ok(None)
         }
     }
 }
 
 /// Builds the login: its alias is the object id, and its metadata contains only proven facts.
-pub(crate) fn login_of(kept: &Kept, role: &Role) -> Result<Login, Failure> {
-    let Kept { principal, place, .. } = kept;
+pub(crate) fn login_of(kept: &StoredLogin, role: &Role) -> Result<Login, Failure> {
+    let StoredLogin { principal, place, .. } = kept;
     let mut login = Login::of(&principal.oid, &role.token);
     if let Some(app_id) = &principal.app_id {
         login = login.with("app_id", app_id);
@@ -136,19 +136,19 @@ pub(crate) fn login_of(kept: &Kept, role: &Role) -> Result<Login, Failure> {
     if !principal.has_more_groups {
         login = login.in_groups(principal.groups.iter().cloned());
     }
-    login.keeping(kept)
+    login.with_internal(kept)
 }
 
 /// Returns the metadata that describes a place.
-fn described(place: &Place) -> Vec<(&'static str, String)> {
+fn described(place: &ProvenResource) -> Vec<(&'static str, String)> {
     let mut told = vec![
         ("subscription_id", place.subscription.clone()),
         ("resource_group_name", place.group.clone()),
     ];
     told.push(match place.kind {
-        Kind::Machine => ("vm_name", place.name.clone()),
-        Kind::ScaleSet => ("vmss_name", place.name.clone()),
-        Kind::Identity | Kind::Other => ("resource_id", place.id.clone()),
+        ResourceKind::Machine => ("vm_name", place.name.clone()),
+        ResourceKind::ScaleSet => ("vmss_name", place.name.clone()),
+        ResourceKind::Identity | ResourceKind::Other => ("resource_id", place.id.clone()),
     });
     told
 }
@@ -162,7 +162,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         true => Role::find(host, name)?.ok_or_else(unknown)?,
         false => return Err(unknown()),
     };
-    let admitted = admit(host, call, (name, &role), &mut Constraints::stopping())?;
+    let admitted = admit(host, call, (name, &role), &mut LoginConstraints::for_login())?;
     let kept =
         admitted.ok_or_else(|| Failure::internal("a login was neither let in nor refused"))?;
     Ok(Answer::login(login_of(&kept, &role)?))

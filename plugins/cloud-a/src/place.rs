@@ -6,11 +6,11 @@
 //! bound machine logs in as the bound machine; an application id stands in for the principal
 //! (application and principal must belong to the same identity).
 
-use crate::arm::{Arm, ResourceIdentity, about};
+use crate::arm::{ResourceIdentity, ResourceManager, about};
 use crate::arm_id::{ArmId, IDENTITY, MACHINE, SCALE_SET};
-use crate::claims::{Ids, Principal, Proven};
+use crate::claims::{Principal, ProvenClaims, SignedResourceIds};
 use crate::role::Role;
-use crate::stated::Stated;
+use crate::stated::StatedResource;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,9 @@ const MOST_GROUPS: usize = 32;
 
 /// A proven place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct ProvenResource {
     /// Kind of the resource at this place.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ResourceKind,
     pub(crate) subscription: String,
     pub(crate) group: String,
     /// The resource's own name.
@@ -40,7 +40,7 @@ pub(crate) struct Place {
 /// Kind of a proven resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum ResourceKind {
     Machine,
     ScaleSet,
     /// An identity alone; the location of its machine is unknown.
@@ -48,14 +48,14 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Place {
+impl ProvenResource {
     /// Returns the place for a proven resource id.
     pub(crate) fn of(id: &ArmId) -> Self {
         let kind = match id.kind().as_str() {
-            MACHINE => Kind::Machine,
-            SCALE_SET => Kind::ScaleSet,
-            IDENTITY => Kind::Identity,
-            _ => Kind::Other,
+            MACHINE => ResourceKind::Machine,
+            SCALE_SET => ResourceKind::ScaleSet,
+            IDENTITY => ResourceKind::Identity,
+            _ => ResourceKind::Other,
         };
         Self {
             kind,
@@ -64,25 +64,25 @@ impl Place {
             name: id.name().to_owned(),
             id: id.to_string(),
             location: None,
-            scale_set: (kind == Kind::ScaleSet).then(|| id.name().to_owned()),
+            scale_set: (kind == ResourceKind::ScaleSet).then(|| id.name().to_owned()),
         }
     }
 }
 
 /// Search for the place of a login.
-pub(crate) struct Search<'a> {
-    pub(crate) arm: &'a Arm<'a>,
+pub(crate) struct ResourceSearch<'a> {
+    pub(crate) arm: &'a ResourceManager<'a>,
     pub(crate) role: &'a Role,
-    pub(crate) stated: &'a Stated,
-    pub(crate) proven: &'a Proven,
+    pub(crate) stated: &'a StatedResource,
+    pub(crate) proven: &'a ProvenClaims,
 }
 
-impl Search<'_> {
+impl ResourceSearch<'_> {
     /// Returns the place, and a text that explains the proof.
     ///
     /// # Errors
     /// Invalid request if the place cannot be proven; the provider's refusal.
-    pub(crate) fn run(&self) -> Result<(Place, String), Failure> {
+    pub(crate) fn run(&self) -> Result<(ProvenResource, String), Failure> {
         let ids = self.proven.ids()?;
         let place = match self.stated.wanted(&ids)? {
             Some(wanted) => self.at_resource(&wanted, &ids)?,
@@ -98,7 +98,11 @@ impl Search<'_> {
 
     /// Returns the place of the wanted resource after matching that resource against the signed
     /// claims.
-    fn at_resource(&self, wanted: &ArmId, ids: &Ids) -> Result<Place, Failure> {
+    fn at_resource(
+        &self,
+        wanted: &ArmId,
+        ids: &SignedResourceIds,
+    ) -> Result<ProvenResource, Failure> {
         let signed = self.match_claims(wanted, ids)?;
         let place = match wanted.kind().as_str() {
             MACHINE => self.at_machine(wanted, signed)?,
@@ -116,7 +120,11 @@ impl Search<'_> {
     }
 
     /// Compares the token's claims with the wanted resource.
-    fn match_claims(&self, wanted: &ArmId, ids: &Ids) -> Result<Signed, Failure> {
+    fn match_claims(
+        &self,
+        wanted: &ArmId,
+        ids: &SignedResourceIds,
+    ) -> Result<TokenBinding, Failure> {
         let mismatch = || {
             let field = self.stated.field();
             Failure::invalid(format!(
@@ -125,40 +133,44 @@ impl Search<'_> {
         };
         if wanted.kind() == IDENTITY {
             return match &ids.identity {
-                Some(identity) if identity == wanted => Ok(Signed::Yes),
+                Some(identity) if identity == wanted => Ok(TokenBinding::Yes),
                 Some(_) => Err(mismatch()),
                 None if ids.resource.is_some() => Err(mismatch()),
-                None => Ok(Signed::No),
+                None => Ok(TokenBinding::No),
             };
         }
-        let Some(found) = &ids.resource else { return Ok(Signed::No) };
+        let Some(found) = &ids.resource else { return Ok(TokenBinding::No) };
         let is_instance = wanted.kind() == SCALE_SET
             && (found.parent().as_ref() == Some(wanted) || is_named_after(found, wanted));
         match found == wanted || is_instance {
-            true => Ok(Signed::Yes),
+            true => Ok(TokenBinding::Yes),
             false => Err(mismatch()),
         }
     }
 
-    fn at_machine(&self, id: &ArmId, signed: Signed) -> Result<Place, Failure> {
+    fn at_machine(&self, id: &ArmId, signed: TokenBinding) -> Result<ProvenResource, Failure> {
         let what = "virtual machine";
         let machine = self.arm.machine(id).map_err(|why| about(why, id, what))?;
         self.check_principal(machine.resource.identity.as_ref(), signed, what)?;
         let scale_set = machine.scale_set().map(|set| set.name().to_owned());
-        Ok(Place { location: machine.resource.location, scale_set, ..Place::of(id) })
+        Ok(ProvenResource {
+            location: machine.resource.location,
+            scale_set,
+            ..ProvenResource::of(id)
+        })
     }
 
-    fn at_scale_set(&self, id: &ArmId, signed: Signed) -> Result<Place, Failure> {
+    fn at_scale_set(&self, id: &ArmId, signed: TokenBinding) -> Result<ProvenResource, Failure> {
         let what = "virtual machine scale set";
         let found = self.arm.scale_set(id).map_err(|why| about(why, id, what))?;
         self.check_principal(found.identity.as_ref(), signed, what)?;
-        Ok(Place { location: found.location, ..Place::of(id) })
+        Ok(ProvenResource { location: found.location, ..ProvenResource::of(id) })
     }
 
-    fn at_other(&self, id: &ArmId, signed: Signed) -> Result<Place, Failure> {
+    fn at_other(&self, id: &ArmId, signed: TokenBinding) -> Result<ProvenResource, Failure> {
         let found = self.arm.resource(id).map_err(|why| about(why, id, "resource"))?;
         self.check_principal(found.identity.as_ref(), signed, "resource")?;
-        Ok(Place { location: found.location, ..Place::of(id) })
+        Ok(ProvenResource { location: found.location, ..ProvenResource::of(id) })
     }
 
     /// Checks that a machine named after a flexible scale set belongs to that scale set.
@@ -186,7 +198,7 @@ impl Search<'_> {
     fn check_principal(
         &self,
         identity: Option<&ResourceIdentity>,
-        signed: Signed,
+        signed: TokenBinding,
         what: &str,
     ) -> Result<(), Failure> {
         let Some(identity) = identity else {
@@ -196,7 +208,7 @@ impl Search<'_> {
             return Ok(());
         }
         let given = identity.given.iter().flatten().take(MOST_IDENTITIES);
-        for (id, known) in given.filter(|_| signed == Signed::Yes) {
+        for (id, known) in given.filter(|_| signed == TokenBinding::Yes) {
             match known.as_ref().and_then(|known| known.principal_id.as_deref()) {
                 Some(principal) if self.is_own(Some(principal)) => return Ok(()),
                 Some(_) => {}
@@ -226,7 +238,7 @@ impl Search<'_> {
 
     /// Returns the place of an identity that logs in without a machine, such as a cluster's
     /// identity.
-    fn at_identity(&self, ids: &Ids) -> Result<Place, Failure> {
+    fn at_identity(&self, ids: &SignedResourceIds) -> Result<ProvenResource, Failure> {
         if let Some(id) = &ids.identity {
             return self.at_known_identity(id);
         }
@@ -235,7 +247,7 @@ impl Search<'_> {
         };
         let app_id = self.app_id()?;
         for group in self.groups_to_search() {
-            let is_wanted = |found: &crate::arm::Identity| {
+            let is_wanted = |found: &crate::arm::UserAssignedIdentity| {
                 self.is_own(found.principal_id())
                     && found.client_id().is_some_and(|id| id.eq_ignore_ascii_case(app_id))
             };
@@ -247,19 +259,19 @@ impl Search<'_> {
                     && id.subscription().eq_ignore_ascii_case(subscription)
             };
             if let Some(id) = found.and_then(|found| found.arm_id()).filter(is_there) {
-                return Ok(Place::of(&id));
+                return Ok(ProvenResource::of(&id));
             }
         }
         Err(unmatched())
     }
 
     /// Returns the place of an identity whose id is known.
-    fn at_known_identity(&self, id: &ArmId) -> Result<Place, Failure> {
+    fn at_known_identity(&self, id: &ArmId) -> Result<ProvenResource, Failure> {
         let app_id = self.app_id()?;
         let found = self.arm.identity(id).map_err(|why| about(why, id, "identity"))?;
         let is_app = found.client_id().is_some_and(|id| id.eq_ignore_ascii_case(app_id));
         match is_app && self.is_own(found.principal_id()) {
-            true => Ok(Place::of(id)),
+            true => Ok(ProvenResource::of(id)),
             false => Err(unmatched()),
         }
     }
@@ -285,7 +297,7 @@ impl Search<'_> {
 
 /// Tells if the token was signed for the resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Signed {
+enum TokenBinding {
     Yes,
     /// The token names no resource.
     No,

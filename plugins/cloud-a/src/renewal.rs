@@ -5,9 +5,9 @@
 //! the proofs made at login; a constraint on a fact that was not proven at login fails.
 
 use crate::constraints;
-use crate::login::{Kept, login_of};
+use crate::login::{StoredLogin, login_of};
 use crate::role::Role;
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 
@@ -16,7 +16,7 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 /// # Errors
 /// Invalid request if the role is gone or no longer admits the login.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
-    let kept: Kept = held.internal()?;
+    let kept: StoredLogin = held.internal()?;
     let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
     let role = role.ok_or_else(|| {
         let role = quoted(&kept.role);
@@ -25,7 +25,7 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
     if kept.principal.oid != held.alias {
         return Err(Failure::invalid("the login is of another identity; log in again"));
     }
-    let mut constraints = Constraints::stopping();
+    let mut constraints = LoginConstraints::for_login();
     constraints::hold_principal(&role, &kept.principal, &mut constraints)?;
     if role.binds_place() {
         let place = kept.place.as_ref().filter(|_| kept.is_located);

@@ -12,15 +12,15 @@ pub(crate) const RETIRED: &str = "root-retired";
 
 /// A password about to be created, identified at the provider by its name.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Candidate {
+pub(crate) struct PasswordCandidate {
     pub(crate) name: String,
 }
 
-stored!(Candidate, "root-candidate", reads_stored_root_candidates);
+stored!(PasswordCandidate, "root-candidate", reads_stored_root_candidates);
 
 /// A new secret that does not work yet. No `Debug`, because it contains a secret.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Pending {
+pub(crate) struct PendingSecret {
     pub(crate) secret: String,
     pub(crate) key_id: String,
     pub(crate) made: StoreTime,
@@ -31,11 +31,11 @@ pub(crate) struct Pending {
     pub(crate) replaces: Option<String>,
 }
 
-stored!(Pending, "root-pending", reads_stored_pending_secrets);
+stored!(PendingSecret, "root-pending", reads_stored_pending_secrets);
 
 /// Passwords of the application that are to be removed.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Retired {
+pub(crate) struct RetiredPasswords {
     pub(crate) key_ids: BTreeSet<String>,
     /// Names of passwords that may have been created although the answer was lost.
     pub(crate) names: BTreeSet<String>,
@@ -47,9 +47,9 @@ pub(crate) struct Retired {
     pub(crate) added: BTreeMap<String, StoreTime>,
 }
 
-stored!(Retired, "root-retired", reads_stored_retired_secrets);
+stored!(RetiredPasswords, "root-retired", reads_stored_retired_secrets);
 
-impl Pending {
+impl PendingSecret {
     /// Returns the pending secret, if any.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(PENDING)
@@ -68,7 +68,7 @@ impl Pending {
     }
 }
 
-impl Retired {
+impl RetiredPasswords {
     /// Returns the retired passwords, if any.
     pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
         host.storage().get(RETIRED)
@@ -114,10 +114,10 @@ impl Retired {
 /// Deletes all records because the configuration is removed. Returns a warning that lists the
 /// passwords left at the provider.
 pub(crate) fn forget(host: &dyn Host) -> Result<Option<String>, Failure> {
-    let pending = Pending::find(host)?.map(|pending| pending.key_id);
-    let retired = Retired::find(host)?.map(|retired| retired.key_ids).unwrap_or_default();
-    Pending::remove(host)?;
-    Retired::remove(host)?;
+    let pending = PendingSecret::find(host)?.map(|pending| pending.key_id);
+    let retired = RetiredPasswords::find(host)?.map(|retired| retired.key_ids).unwrap_or_default();
+    PendingSecret::remove(host)?;
+    RetiredPasswords::remove(host)?;
     let left: Vec<String> = pending.into_iter().chain(retired).collect();
     Ok((!left.is_empty()).then(|| {
         let left = left.join(", ");

@@ -9,26 +9,26 @@
 use crate::arm_id::is_guid;
 use crate::configuration::{Config, DUE, rfc3339};
 use crate::credential;
-use crate::graph::{Added, Application, Graph};
-use crate::root_records::{Candidate, PENDING, Pending, RETIRED, Retired};
-use crate::settings::Settings;
+use crate::graph::{AddedPassword, Application, GraphClient};
+use crate::root_records::{PENDING, PasswordCandidate, PendingSecret, RETIRED, RetiredPasswords};
+use crate::settings::EffectiveSettings;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::intent::{self, Ended, Intent};
-use bulkhead_sdk::provider::Refusal;
-use bulkhead_sdk::rotation::Decision;
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{self, Intent, IntentEndReason};
+use bulkhead_sdk::provider::ProviderRefusal;
+use bulkhead_sdk::rotation::RotationDecision;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 
 /// Key of the intent.
-const ROOT: &str = "root";
+const INTENT_KEY: &str = "root";
 /// Milliseconds before the first attempt to use a new secret, and between attempts.
-const PROPAGATION: u64 = 60_000;
+const PROPAGATION_DELAY_MS: u64 = 60_000;
 /// Milliseconds after which a new secret that still does not work is given up.
-const PATIENCE: u64 = 3_600_000;
+const ACTIVATION_TIMEOUT_MS: u64 = 3_600_000;
 /// Milliseconds during which a password may still appear although its creation got no answer.
-const LOST: u64 = 600_000;
+const LATE_CREATION_MS: u64 = 600_000;
 
 /// Creates a new secret that replaces the current secret once the new secret works. Returns
 /// warnings for the operator.
@@ -40,7 +40,7 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     let config = Config::find(host)?;
     let config = config.ok_or_else(|| Failure::invalid("config is nil: write config first"))?;
     refuse_second(host)?;
-    let settings = Settings::of(host, config)?;
+    let settings = EffectiveSettings::of(host, config)?;
     let client_secret = settings.client_secret(host)?;
     check_rotatable(&settings, &client_secret)?;
     let graph = graph(host, &settings, deadline)?;
@@ -49,7 +49,7 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     let replaced = application.password_of(&client_secret, key_id);
     let replaced = replaced.map(|password| password.key_id.clone());
     let pending = make(&graph, &application, &settings, replaced.clone())?;
-    log(host, Level::Info, "root-secret-made", &pending);
+    log(host, LogLevel::Info, "root-secret-made", &pending);
     Ok(warnings(&application, replaced.as_deref()))
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
 /// The failure of the step; the timer then fires again.
 pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), Failure> {
     match (intent::key_of(key), key) {
-        (Some(ROOT), _) => recover(host),
+        (Some(INTENT_KEY), _) => recover(host),
         (None, DUE) => due(host, context.deadline),
         (None, PENDING) => promote(host, context.deadline),
         (None, RETIRED) => retire(host, context.deadline),
@@ -68,7 +68,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), 
 }
 
 fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
-    match intent::is_open(host, ROOT)? || Pending::find(host)?.is_some() {
+    match intent::is_open(host, INTENT_KEY)? || PendingSecret::find(host)?.is_some() {
         true => Err(Failure::invalid(
             "a root rotation is already in progress; it is finished when its secret works",
         )),
@@ -76,7 +76,7 @@ fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
     }
 }
 
-fn check_rotatable(settings: &Settings, client_secret: &str) -> Result<(), Failure> {
+fn check_rotatable(settings: &EffectiveSettings, client_secret: &str) -> Result<(), Failure> {
     if client_secret.is_empty() {
         return Err(Failure::invalid(
             "there is no client_secret to rotate: the cloud is asked by a federated identity or \
@@ -91,19 +91,19 @@ fn check_rotatable(settings: &Settings, client_secret: &str) -> Result<(), Failu
 
 fn graph<'a>(
     host: &'a dyn Host,
-    settings: &'a Settings,
+    settings: &'a EffectiveSettings,
     deadline: StoreTime,
-) -> Result<Graph<'a>, Failure> {
+) -> Result<GraphClient<'a>, Failure> {
     let provider = settings.provider(host, deadline);
     let access = credential::access(provider, settings, settings.cloud.graph)?;
-    Ok(Graph::new(provider, settings.cloud, access))
+    Ok(GraphClient::new(provider, settings.cloud, access))
 }
 
 /// Creates a password after storing its name, and stores the password as pending.
 fn make(
-    graph: &Graph<'_>,
+    graph: &GraphClient<'_>,
     application: &Application,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     replaces: Option<String>,
 ) -> Result<String, Failure> {
     let host = graph.host();
@@ -111,12 +111,12 @@ fn make(
     let expires = now.saturating_add(settings.config.root_password_ttl.saturating_mul(1_000));
     let end = rfc3339(expires).ok_or_else(|| Failure::invalid("root_password_ttl is too long"))?;
     let name = format!("bulkhead-{}", hexadecimal::text(&host.random().bytes(16)));
-    let intent = Intent::begin(host, ROOT, ROOT, Candidate { name })?;
+    let intent = Intent::begin(host, INTENT_KEY, INTENT_KEY, PasswordCandidate { name })?;
     let mut is_certain = false;
     let made = intent.make(
         |candidate| {
             graph.add(application, &candidate.name, &end).map_err(|refusal| {
-                is_certain = matches!(refusal, Refusal::Said { .. });
+                is_certain = matches!(refusal, ProviderRefusal::Said { .. });
                 refusal.about("add a password to the application")
             })
         },
@@ -126,8 +126,8 @@ fn make(
     let proven = match made {
         Ok(proven) => proven,
         Err(why) if is_certain => {
-            if let Some(intent) = Intent::<Candidate>::recover(host, ROOT)? {
-                intent.give_up(host, Ended::Unchanged)?;
+            if let Some(intent) = Intent::<PasswordCandidate>::recover(host, INTENT_KEY)? {
+                intent.give_up(host, IntentEndReason::Unchanged)?;
                 host.storage().checkpoint()?;
             }
             return Err(why);
@@ -135,10 +135,10 @@ fn make(
         Err(why) => return Err(why),
     };
     let generation = settings.config.generation;
-    proven.confirm(host, |_, Added { key_id, secret }| {
+    proven.confirm(host, |_, AddedPassword { key_id, secret }| {
         let shown = key_id.clone();
-        let pending = Pending { secret, key_id, made: now, expires, generation, replaces };
-        pending.store(host, now.saturating_add(PROPAGATION))?;
+        let pending = PendingSecret { secret, key_id, made: now, expires, generation, replaces };
+        pending.store(host, now.saturating_add(PROPAGATION_DELAY_MS))?;
         Ok(shown)
     })
 }
@@ -161,21 +161,23 @@ fn warnings(application: &Application, replaced: Option<&str>) -> Vec<String> {
 /// Cleans up after a call that died while it created a secret: schedules the removal of any
 /// password with the stored name.
 fn recover(host: &dyn Host) -> Result<(), Failure> {
-    let Some(intent) = Intent::<Candidate>::recover(host, ROOT)? else { return Ok(()) };
+    let Some(intent) = Intent::<PasswordCandidate>::recover(host, INTENT_KEY)? else {
+        return Ok(());
+    };
     let Some(config) = Config::find(host)? else {
-        return intent.give_up(host, Ended::Unwanted);
+        return intent.give_up(host, IntentEndReason::Unwanted);
     };
     let names: Vec<String> = intent.candidates().map(|it| it.name.clone()).collect();
-    Retired::add(host, [], names)?;
+    RetiredPasswords::add(host, [], names)?;
     again(host, &config)?;
-    intent.give_up(host, Ended::Unchanged)
+    intent.give_up(host, IntentEndReason::Unchanged)
 }
 
 /// Postpones a rotation that is due by 1 minute.
 fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     match config.times.due {
         Some(due) => {
-            let soon = host.clock().now().saturating_add(PROPAGATION);
+            let soon = host.clock().now().saturating_add(PROPAGATION_DELAY_MS);
             host.clock().schedule(DUE, due.max(soon), DUE)
         }
         None => Ok(()),
@@ -186,43 +188,45 @@ fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(mut config) = Config::find(host)? else { return Ok(()) };
     // An unfinished rotation sets this timer again when the rotation ends.
-    if intent::is_open(host, ROOT)? || Pending::find(host)?.is_some() {
+    if intent::is_open(host, INTENT_KEY)? || PendingSecret::find(host)?.is_some() {
         return Ok(());
     }
     let now = host.clock().now();
     match config.rotation.decide(&config.times, now)? {
-        Decision::Off => Ok(()),
-        Decision::Wait(_) => config.store(host),
-        Decision::Missed(next) => {
-            host.log().write(Level::Warn, "root-rotation-missed", &[]);
+        RotationDecision::Off => Ok(()),
+        RotationDecision::Wait(_) => config.store(host),
+        RotationDecision::Missed(next) => {
+            host.log().write(LogLevel::Warn, "root-rotation-missed", &[]);
             config.times.due = next;
             config.store(host)
         }
-        Decision::Rotate => rotate(host, deadline)
+        RotationDecision::Rotate => rotate(host, deadline)
             .map(drop)
-            .inspect_err(|_| host.log().write(Level::Warn, "root-rotation-failed", &[])),
+            .inspect_err(|_| host.log().write(LogLevel::Warn, "root-rotation-failed", &[])),
     }
 }
 
 /// Puts the pending secret in force if the provider accepts the secret by now.
 fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
-    let Some(pending) = Pending::find(host)? else { return Ok(()) };
-    let Some(config) = Config::find(host)? else { return Pending::remove(host) };
+    let Some(pending) = PendingSecret::find(host)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else { return PendingSecret::remove(host) };
     let now = host.clock().now();
     if config.generation != pending.generation {
         // The operator has written another credential in the meantime; keep that credential.
         return abandon(host, &config, &pending);
     }
-    let settings = Settings::of(host, config)?;
+    let settings = EffectiveSettings::of(host, config)?;
     let provider = settings.provider(host, deadline);
     let tried = credential::by_secret(&provider, &settings, &pending.secret, settings.cloud.graph);
     match tried {
         Ok(_) => put_in_force(host, settings.config, &pending),
-        Err(refusal) if is_not_yet(&refusal) && now < pending.made.saturating_add(PATIENCE) => {
-            pending.store(host, now.saturating_add(PROPAGATION))
+        Err(refusal)
+            if is_not_yet(&refusal) && now < pending.made.saturating_add(ACTIVATION_TIMEOUT_MS) =>
+        {
+            pending.store(host, now.saturating_add(PROPAGATION_DELAY_MS))
         }
         Err(refusal) if is_not_yet(&refusal) => {
-            log(host, Level::Error, "root-secret-refused", &pending.key_id);
+            log(host, LogLevel::Error, "root-secret-refused", &pending.key_id);
             abandon(host, &settings.config, &pending)
         }
         Err(refusal) => Err(refusal.about("try the new client secret")),
@@ -230,37 +234,41 @@ fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
 }
 
 /// Tells if the refusal may mean that the secret has not yet reached all of the provider's servers.
-fn is_not_yet(refusal: &Refusal) -> bool {
+fn is_not_yet(refusal: &ProviderRefusal) -> bool {
     refusal.is(400) || refusal.is(401)
 }
 
 /// Keeps the current credential and schedules the removal of the pending secret.
-fn abandon(host: &dyn Host, config: &Config, pending: &Pending) -> Result<(), Failure> {
-    Pending::remove(host)?;
-    Retired::add(host, [pending.key_id.clone()], [])?;
+fn abandon(host: &dyn Host, config: &Config, pending: &PendingSecret) -> Result<(), Failure> {
+    PendingSecret::remove(host)?;
+    RetiredPasswords::add(host, [pending.key_id.clone()], [])?;
     again(host, config)
 }
 
-fn put_in_force(host: &dyn Host, mut config: Config, pending: &Pending) -> Result<(), Failure> {
+fn put_in_force(
+    host: &dyn Host,
+    mut config: Config,
+    pending: &PendingSecret,
+) -> Result<(), Failure> {
     config.client_secret.clone_from(&pending.secret);
     config.secret_key_id.clone_from(&pending.key_id);
     config.secret_expires = Some(pending.expires);
     config.generation = config.generation.saturating_add(1);
     config.times = config.rotation.rotated_at(host.clock().now())?;
     config.store(host)?;
-    Pending::remove(host)?;
+    PendingSecret::remove(host)?;
     if let Some(old) = &pending.replaces {
-        Retired::add(host, [old.clone()], [])?;
+        RetiredPasswords::add(host, [old.clone()], [])?;
     }
-    log(host, Level::Info, "root-rotated", &pending.key_id);
+    log(host, LogLevel::Info, "root-rotated", &pending.key_id);
     Ok(())
 }
 
 /// Removes the retired passwords.
 fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
-    let Some(mut retired) = Retired::find(host)? else { return Ok(()) };
-    let Some(config) = Config::find(host)? else { return Retired::remove(host) };
-    let settings = Settings::of(host, config)?;
+    let Some(mut retired) = RetiredPasswords::find(host)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else { return RetiredPasswords::remove(host) };
+    let settings = EffectiveSettings::of(host, config)?;
     let graph = graph(host, &settings, deadline)?;
     let application = graph.application(&settings.client_id)?;
     let mut refused = None;
@@ -271,7 +279,7 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
         }
         // A password that cannot be removed does not delay the removal of the others.
         match graph.remove(&application, &password.key_id) {
-            Ok(()) => log(host, Level::Info, "root-secret-removed", &password.key_id),
+            Ok(()) => log(host, LogLevel::Info, "root-secret-removed", &password.key_id),
             Err(why) => refused = Some(why),
         }
     }
@@ -280,15 +288,15 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     }
     retired.key_ids.clear();
     let now = host.clock().now();
-    retired.forget_added(now.saturating_sub(LOST));
+    retired.forget_added(now.saturating_sub(LATE_CREATION_MS));
     match retired.names.is_empty() {
-        true => Retired::remove(host),
+        true => RetiredPasswords::remove(host),
         // A password whose creation got no answer may appear in the list later.
-        false => retired.store(host, now.saturating_add(PROPAGATION)),
+        false => retired.store(host, now.saturating_add(PROPAGATION_DELAY_MS)),
     }
 }
 
-fn log(host: &dyn Host, level: Level, event: &str, key_id: &str) {
+fn log(host: &dyn Host, level: LogLevel, event: &str, key_id: &str) {
     host.log().write(level, event, &[("key_id", key_id)]);
 }
 

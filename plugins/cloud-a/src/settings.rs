@@ -3,12 +3,12 @@
 //! names.
 
 use crate::arm_id::is_guid;
-use crate::cloud::Cloud;
+use crate::cloud::NationalCloud;
 use crate::configuration::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::provider::{Provider, Retries};
+use bulkhead_sdk::provider::{Provider, RetryPolicy};
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 
 /// Tenant names that do not name a single tenant. They would admit the tokens of every tenant.
 const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
@@ -16,16 +16,16 @@ const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
 const MOST_RETRIES: i64 = 100;
 
 /// The effective settings. No `Debug`, because the configuration contains a secret.
-pub(crate) struct Settings {
+pub(crate) struct EffectiveSettings {
     pub(crate) config: Config,
-    pub(crate) cloud: &'static Cloud,
+    pub(crate) cloud: &'static NationalCloud,
     pub(crate) tenant: String,
     /// Required audience of tokens.
     pub(crate) resource: String,
     pub(crate) client_id: String,
 }
 
-impl Settings {
+impl EffectiveSettings {
     /// Returns the settings of the mount.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Settings {
         }
         let cloud = chosen(host, &config.environment, ["CLOUDA_ENVIRONMENT", "AZURE_ENVIRONMENT"])?;
         let client_id = chosen(host, &config.client_id, ["CLOUDA_CLIENT_ID", "AZURE_CLIENT_ID"])?;
-        let cloud = Cloud::named(&cloud)?;
+        let cloud = NationalCloud::named(&cloud)?;
         Ok(Self { config, cloud, tenant, resource, client_id })
     }
 
@@ -72,10 +72,10 @@ impl Settings {
         Provider::new(host, self.retries(), deadline)
     }
 
-    fn retries(&self) -> Retries {
+    fn retries(&self) -> RetryPolicy {
         let Config { max_retries, retry_delay, max_retry_delay, .. } = &self.config;
         let whole = |number: i64| u64::try_from(number).unwrap_or_default();
-        Retries {
+        RetryPolicy {
             most: u32::try_from((*max_retries).clamp(0, MOST_RETRIES)).unwrap_or_default(),
             delay: whole(retry_delay.0),
             longest: u64::try_from(max_retry_delay.0).unwrap_or(u64::MAX),
@@ -93,7 +93,7 @@ fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Fai
         match host.ambient().environment(name) {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => {}
-            Err(why) if why.kind == Kind::PermissionDenied => {}
+            Err(why) if why.kind == FailureKind::PermissionDenied => {}
             Err(why) => return Err(why),
         }
     }

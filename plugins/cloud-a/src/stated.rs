@@ -2,7 +2,7 @@
 //! nothing.
 
 use crate::arm_id::{ArmId, is_guid};
-use crate::claims::Ids;
+use crate::claims::SignedResourceIds;
 use bulkhead_sdk::{Call, Failure};
 
 /// Maximum length in characters of a resource group's name, and of a machine's or scale set's name.
@@ -11,7 +11,7 @@ const NAME: usize = 80;
 
 /// The caller's statements, none of them proven.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stated {
+pub(crate) struct StatedResource {
     pub(crate) subscription: Option<String>,
     pub(crate) group: Option<String>,
     machine: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Stated {
     resource: Option<ArmId>,
 }
 
-impl Stated {
+impl StatedResource {
     /// Reads the fields of the call. An empty text counts as absent.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Stated {
     ///
     /// # Errors
     /// Invalid request if parts of an id are missing or contradict each other.
-    pub(crate) fn wanted(&self, ids: &Ids) -> Result<Option<ArmId>, Failure> {
+    pub(crate) fn wanted(&self, ids: &SignedResourceIds) -> Result<Option<ArmId>, Failure> {
         if let Some(resource) = &self.resource {
             return self.check_around(resource).map(|()| Some(resource.clone()));
         }

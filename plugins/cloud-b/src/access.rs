@@ -3,12 +3,12 @@
 //!
 //! Proofs of identity go only to the provider's own endpoints, which no configuration can change.
 
-use crate::credentials::Credentials;
+use crate::credentials::ServiceAccountKey;
 use crate::endpoints;
 use crate::settings::Config;
-use bulkhead_sdk::access_token::{Access, AccessToken};
+use bulkhead_sdk::access_token::{AccessToken, ProviderAccess};
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, Url, nonsense};
+use bulkhead_sdk::provider::{Provider, ProviderUrl, nonsense};
 use bulkhead_sdk::{Failure, Host, jwt};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,9 +21,9 @@ const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const EXCHANGE: &str = "https://sts.googleapis.com/v1/token";
 const IMPERSONATION: &str = "https://iamcredentials.googleapis.com";
 /// Lifetime of signed assertions, in seconds.
-const ASSERTION: u64 = 3_600;
+const ASSERTION_TTL_SECS: u64 = 3_600;
 /// Lifetime in seconds of the impersonated account's tokens, unless `identity_token_ttl` is set.
-const USUAL: u64 = 3_600;
+const DEFAULT_TOKEN_TTL_SECS: u64 = 3_600;
 
 /// Returns the method's access.
 ///
@@ -33,12 +33,12 @@ const USUAL: u64 = 3_600;
 pub(crate) fn of_method<'a>(
     provider: Provider<'a>,
     config: &'a Config,
-) -> Result<Access<'a>, Failure> {
+) -> Result<ProviderAccess<'a>, Failure> {
     let host = provider.host();
     let generation = config.generation;
     if let Some(key) = &config.credentials {
         let credential = format!("key/{generation}/{}", key.private_key_id);
-        return Access::kept(host, &credential, SCOPE, move || by_key(&provider, key));
+        return ProviderAccess::kept(host, &credential, SCOPE, move || by_key(&provider, key));
     }
     if let Some(service) = endpoints::foreign(&config.custom_endpoint) {
         return Err(Failure::invalid(format!(
@@ -48,17 +48,22 @@ pub(crate) fn of_method<'a>(
     }
     if !config.identity_token_audience.is_empty() {
         let credential = format!("federation/{generation}");
-        return Access::kept(host, &credential, SCOPE, move || by_federation(&provider, config));
+        return ProviderAccess::kept(host, &credential, SCOPE, move || {
+            by_federation(&provider, config)
+        });
     }
     // The host caches this token.
-    Ok(Access::by(host, host.ambient().cloud_token("google", SCOPE)?.token))
+    Ok(ProviderAccess::with_token(host, host.ambient().cloud_token("google", SCOPE)?.token))
 }
 
 /// Requests an access token of the key's account.
 ///
 /// # Errors
 /// The provider's refusal, also if the provider does not yet know the key, or no longer knows it.
-pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<AccessToken, Failure> {
+pub(crate) fn by_key(
+    provider: &Provider<'_>,
+    key: &ServiceAccountKey,
+) -> Result<AccessToken, Failure> {
     let host = provider.host();
     let now = host.clock().now() / 1_000;
     let claims = json!({
@@ -66,7 +71,7 @@ pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<Acces
         "scope": SCOPE,
         "aud": TOKENS,
         "iat": now,
-        "exp": now.saturating_add(ASSERTION),
+        "exp": now.saturating_add(ASSERTION_TTL_SECS),
     });
     let claims = claims.as_object().cloned().unwrap_or_else(Map::new);
     let signed = jwt::sign(host, "RS256", Some(&key.private_key_id), &claims, &key.private_key)?;
@@ -74,7 +79,7 @@ pub(crate) fn by_key(provider: &Provider<'_>, key: &Credentials) -> Result<Acces
         ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
         ("assertion", signed.as_str()),
     ];
-    let request = Request::asking(TOKENS).secret(&signed).form(&form);
+    let request = Request::safe_post(TOKENS).secret(&signed).form(&form);
     provider.json(&request).map_err(|why| why.about("get an access token by credentials"))
 }
 
@@ -91,31 +96,36 @@ fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken
         ("subject_token", own.as_str()),
         ("scope", SCOPE),
     ];
-    let request = Request::asking(EXCHANGE).secret(&own).form(&form);
+    let request = Request::safe_post(EXCHANGE).secret(&own).form(&form);
     let exchanged: AccessToken = provider
         .json(&request)
         .map_err(|why| why.about("exchange the identity token for an access token"))?;
     let email = &config.service_account_email;
-    let url = Url::of(IMPERSONATION).path(&["v1", "projects", "-", "serviceAccounts", email])?;
-    let ttl = if config.identity_token_ttl == 0 { USUAL } else { config.identity_token_ttl };
-    let request = Request::asking(url.verb("generateAccessToken").text())
+    let url =
+        ProviderUrl::of(IMPERSONATION).path(&["v1", "projects", "-", "serviceAccounts", email])?;
+    let ttl = if config.identity_token_ttl == 0 {
+        DEFAULT_TOKEN_TTL_SECS
+    } else {
+        config.identity_token_ttl
+    };
+    let request = Request::safe_post(url.verb("generateAccessToken").text())
         .bearer(&exchanged.token)
         .json(&json!({ "lifetime": format!("{ttl}s"), "scope": [SCOPE] }))?;
     let answered: Value = provider
         .json(&request)
         .map_err(|why| why.about("get an access token of service_account_email"))?;
-    Impersonated::deserialize(&answered).map_err(|_| shapeless())?.token(host)
+    ImpersonatedToken::deserialize(&answered).map_err(|_| shapeless())?.token(host)
 }
 
 /// Answer to an impersonation request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Impersonated {
+struct ImpersonatedToken {
     access_token: String,
     expire_time: String,
 }
 
-impl Impersonated {
+impl ImpersonatedToken {
     fn token(self, host: &dyn Host) -> Result<AccessToken, Failure> {
         let end = OffsetDateTime::parse(&self.expire_time, &Rfc3339).map_err(|_| shapeless())?;
         let end = u64::try_from(end.unix_timestamp()).map_err(|_| shapeless())?;

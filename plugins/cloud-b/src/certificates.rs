@@ -4,12 +4,12 @@
 //! Prevents a token whose subject redirects the key look-up. A subject that is not an account's
 //! address or number never reaches a URL.
 
-use crate::cloud::Cloud;
-use crate::endpoints::Service;
+use crate::cloud::CloudClient;
+use crate::endpoints::CloudService;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::{Request, Response};
-use bulkhead_sdk::issuer_keys::{Fetched, find, lifetime};
-use bulkhead_sdk::provider::{Refusal, Url, nonsense};
+use bulkhead_sdk::issuer_keys::{FetchedKeys, find, lifetime};
+use bulkhead_sdk::provider::{ProviderRefusal, ProviderUrl, nonsense};
 use bulkhead_sdk::wire::json;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// The failure to fetch the certificates.
-pub(crate) fn of_provider(cloud: &Cloud<'_>, id: &str) -> Result<Option<String>, Failure> {
-    let url = cloud.url(Service::Api, &["oauth2", "v1", "certs"])?;
-    kept(cloud, &url, id)
+pub(crate) fn of_provider(cloud: &CloudClient<'_>, id: &str) -> Result<Option<String>, Failure> {
+    let url = cloud.url(CloudService::Api, &["oauth2", "v1", "certs"])?;
+    find_certificate(cloud, &url, id)
 }
 
 /// Returns the service account's certificate with this key id. The caller must have checked the
@@ -29,32 +29,36 @@ pub(crate) fn of_provider(cloud: &Cloud<'_>, id: &str) -> Result<Option<String>,
 /// # Errors
 /// The failure to fetch the certificates.
 pub(crate) fn of_account(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     account: &str,
     id: &str,
 ) -> Result<Option<String>, Failure> {
     let path = ["service_accounts", "v1", "metadata", "x509", account];
-    let url = cloud.url(Service::Api, &path)?;
-    kept(cloud, &url, id)
+    let url = cloud.url(CloudService::Api, &path)?;
+    find_certificate(cloud, &url, id)
 }
 
 /// Returns a certificate from a set that is cached until its expiry or the next write of the
 /// configuration.
-fn kept(cloud: &Cloud<'_>, url: &Url, id: &str) -> Result<Option<String>, Failure> {
+fn find_certificate(
+    cloud: &CloudClient<'_>,
+    url: &ProviderUrl,
+    id: &str,
+) -> Result<Option<String>, Failure> {
     let set = format!("{} {}", cloud.config.generation, url.text());
     find(cloud.host(), &set, id, || fetch(cloud, url))
 }
 
-fn fetch(cloud: &Cloud<'_>, url: &Url) -> Result<Fetched, Failure> {
+fn fetch(cloud: &CloudClient<'_>, url: &ProviderUrl) -> Result<FetchedKeys, Failure> {
     match cloud.provider.ask(&Request::get(url.text())) {
-        Ok(answer) => Ok(Fetched { keys: certificates(&answer)?, lifetime: lifetime(&answer) }),
+        Ok(answer) => Ok(FetchedKeys { keys: certificates(&answer)?, lifetime: lifetime(&answer) }),
         // The empty set is cached, so that a missing account is not requested at each login.
-        Err(refusal) if refusal.is(404) => Ok(Fetched::default()),
+        Err(refusal) if refusal.is(404) => Ok(FetchedKeys::default()),
         Err(refusal) => Err(unfetched(refusal)),
     }
 }
 
-fn unfetched(refusal: Refusal) -> Failure {
+fn unfetched(refusal: ProviderRefusal) -> Failure {
     refusal.about("get the keys that tokens are signed by")
 }
 

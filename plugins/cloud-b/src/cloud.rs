@@ -2,26 +2,26 @@
 //! time limit of a call.
 
 use crate::access;
-use crate::endpoints::Service;
+use crate::endpoints::CloudService;
 use crate::settings::Config;
-use bulkhead_sdk::access_token::Access;
+use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, Refusal, Retries, Url};
+use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, RetryPolicy};
 use bulkhead_sdk::{Failure, Host};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// 2 more attempts with short delays, because a caller waits.
-const RETRIES: Retries = Retries { most: 2, delay: 500, longest: 2_000 };
+const RETRIES: RetryPolicy = RetryPolicy { most: 2, delay: 500, longest: 2_000 };
 
 /// Client for the provider with a mount's configuration.
-pub(crate) struct Cloud<'a> {
+pub(crate) struct CloudClient<'a> {
     pub(crate) provider: Provider<'a>,
     pub(crate) config: &'a Config,
 }
 
-impl<'a> Cloud<'a> {
+impl<'a> CloudClient<'a> {
     /// Creates a client that makes requests until `deadline`.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config, deadline: StoreTime) -> Self {
         Self { provider: Provider::new(host, RETRIES, deadline), config }
@@ -36,13 +36,17 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// The failure to get access.
-    pub(crate) fn access(&self) -> Result<Access<'a>, Failure> {
+    pub(crate) fn access(&self) -> Result<ProviderAccess<'a>, Failure> {
         access::of_method(self.provider, self.config)
     }
 
     /// Builds the URL of a service from segments, which are percent-encoded.
-    pub(crate) fn url(&self, service: Service, segments: &[&str]) -> Result<Url, Failure> {
-        Url::of(&self.config.base(service)?).path(segments)
+    pub(crate) fn url(
+        &self,
+        service: CloudService,
+        segments: &[&str],
+    ) -> Result<ProviderUrl, Failure> {
+        ProviderUrl::of(&self.config.base(service)?).path(segments)
     }
 
     /// Sends a GET request.
@@ -51,8 +55,8 @@ impl<'a> Cloud<'a> {
     /// The failure to get access. A refusal of the provider is the inner result.
     pub(crate) fn get<T: DeserializeOwned>(
         &self,
-        url: &Url,
-    ) -> Result<Result<T, Refusal>, Failure> {
+        url: &ProviderUrl,
+    ) -> Result<Result<T, ProviderRefusal>, Failure> {
         let request = Request::get(url.text());
         let access = self.access()?;
         Ok(access.send(|token| self.provider.json(&request.clone().bearer(token))))
@@ -64,10 +68,10 @@ impl<'a> Cloud<'a> {
     /// As [`get`](Self::get).
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
-        url: &Url,
+        url: &ProviderUrl,
         body: &Value,
-    ) -> Result<Result<T, Refusal>, Failure> {
-        let request = Request::asking(url.text()).json(body)?;
+    ) -> Result<Result<T, ProviderRefusal>, Failure> {
+        let request = Request::safe_post(url.text()).json(body)?;
         let access = self.access()?;
         Ok(access.send(|token| self.provider.json(&request.clone().bearer(token))))
     }

@@ -3,13 +3,13 @@
 //! A write sends no request to the provider. The configuration can be changed but not removed.
 
 use crate::account::is_email;
-use crate::credentials::Credentials;
+use crate::credentials::ServiceAccountKey;
 use crate::endpoints;
 use crate::metadata::{self, OF_ACCOUNTS, OF_INSTANCES};
 use crate::root_keys;
 use crate::settings::{Config, ROLE_ID};
-use bulkhead_sdk::destination::{self, Held, Place};
-use bulkhead_sdk::rotation::Bounds;
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
+use bulkhead_sdk::rotation::RotationBounds;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
@@ -49,7 +49,7 @@ impl Config {
         let mut given = BTreeMap::new();
         call.merge("custom_endpoint", &mut given)?;
         endpoints::merge(&given, &mut self.custom_endpoint)?;
-        Ok(self.rotation.merge(call, Bounds::CONFIG)? || is_new_key)
+        Ok(self.rotation.merge(call, RotationBounds::CONFIG)? || is_new_key)
     }
 
     /// Merges the credentials. A new key restarts the time until its rotation.
@@ -63,7 +63,7 @@ impl Config {
         }
         let given = match text.is_empty() {
             true => None,
-            false => Some(Credentials::read(host, text)?),
+            false => Some(ServiceAccountKey::read(host, text)?),
         };
         let is_new = given != self.credentials;
         if is_new {
@@ -177,8 +177,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let is_rescheduled = config.merge(host, call)?;
     config.check()?;
     let key = before.credentials.as_ref().map(|key| key.private_key_id.as_str());
-    let places = [Place::of("custom_endpoint", config.custom_endpoint != before.custom_endpoint)];
-    destination::check(call, &places, &[Held::of("credentials", key.unwrap_or_default())])?;
+    let places =
+        [DestinationField::of("custom_endpoint", config.custom_endpoint != before.custom_endpoint)];
+    destination::check(
+        call,
+        &places,
+        &[CredentialField::of("credentials", key.unwrap_or_default())],
+    )?;
     config.check_identity(host, call)?;
     if is_rescheduled {
         config.times = config.rotation.changed_at(&config.times, host.clock().now())?;

@@ -15,7 +15,7 @@ const LEAST_BITS: u32 = 2_048;
 /// A service account's key. No `Debug`, because it is a secret.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Credentials {
+pub(crate) struct ServiceAccountKey {
     pub(crate) client_email: String,
     pub(crate) client_id: String,
     pub(crate) private_key_id: String,
@@ -24,7 +24,7 @@ pub(crate) struct Credentials {
     pub(crate) project_id: String,
 }
 
-impl Credentials {
+impl ServiceAccountKey {
     /// Parses the text of a key file.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const LONGEST: usize = 512;
 
 /// A service with a configurable endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
+pub(crate) enum CloudService {
     /// The API with the keys that verify logins.
     Api,
     Iam,
@@ -24,7 +24,7 @@ pub(crate) enum Service {
     Compute,
 }
 
-impl Service {
+impl CloudService {
     const ALL: [Self; 4] = [Self::Api, Self::Iam, Self::Crm, Self::Compute];
 
     fn word(self) -> &'static str {
@@ -75,7 +75,8 @@ pub(crate) fn merge(
     into: &mut BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     for (word, text) in given {
-        let Some(service) = Service::ALL.into_iter().find(|service| service.word() == word) else {
+        let Some(service) = CloudService::ALL.into_iter().find(|service| service.word() == word)
+        else {
             let word = quoted(word);
             return Err(Failure::invalid(format!(
                 "invalid custom endpoint type {word}. Available types are: 'api', 'iam', 'crm', \
@@ -109,7 +110,7 @@ pub(crate) fn foreign(custom: &BTreeMap<String, String>) -> Option<&str> {
 
 /// Parses an endpoint `scheme://host:port/path`; only the host is required. Without a path, the
 /// service keeps its default path.
-fn read(service: Service, text: &str) -> Result<String, Failure> {
+fn read(service: CloudService, text: &str) -> Result<String, Failure> {
     let unfit = |why: &str| {
         let (word, text) = (service.word(), quoted(text));
         Failure::invalid(format!("custom_endpoint {word}: {text} {why}"))

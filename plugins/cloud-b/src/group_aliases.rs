@@ -1,8 +1,8 @@
 //! External groups of a login if its role asks for groups: a group for the project, for each folder
 //! above the project, and for the organization.
 
-use crate::cloud::Cloud;
-use crate::endpoints::Service;
+use crate::cloud::CloudClient;
+use crate::endpoints::CloudService;
 use crate::role::Role;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::provider::nonsense;
@@ -14,13 +14,13 @@ use serde_json::json;
 const MOST: usize = 32;
 
 #[derive(Deserialize)]
-struct Ancestry {
-    ancestor: Vec<Ancestor>,
+struct ProjectAncestry {
+    ancestor: Vec<ProjectAncestor>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Ancestor {
+struct ProjectAncestor {
     resource_id: ResourceId,
 }
 
@@ -36,7 +36,7 @@ struct ResourceId {
 /// # Errors
 /// As [`of_project`].
 pub(crate) fn of_login(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     role: &Role,
     project: &str,
 ) -> Result<Vec<String>, Failure> {
@@ -47,10 +47,10 @@ pub(crate) fn of_login(
 ///
 /// # Errors
 /// The failure to fetch the ancestry; unreachable if the answer is about another project.
-fn of_project(cloud: &Cloud<'_>, project: &str) -> Result<Vec<String>, Failure> {
-    let url = cloud.url(Service::Crm, &["v1", "projects", project])?.verb("getAncestry");
+fn of_project(cloud: &CloudClient<'_>, project: &str) -> Result<Vec<String>, Failure> {
+    let url = cloud.url(CloudService::Crm, &["v1", "projects", project])?.verb("getAncestry");
     let shown = quoted(project);
-    let ancestry: Ancestry = cloud
+    let ancestry: ProjectAncestry = cloud
         .ask(&url, &json!({}))?
         .map_err(|why| why.about(&format!("find what project {shown} belongs to")))?;
     let ids = ancestry.ancestor.into_iter().map(|ancestor| ancestor.resource_id);

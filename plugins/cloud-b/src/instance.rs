@@ -3,14 +3,14 @@
 //! Prevents two attacks: a token of a deleted instance whose name another instance now has (number
 //! and creation time are compared), and a token of an account that is not attached to the instance.
 
-use crate::cloud::Cloud;
-use crate::endpoints::Service;
+use crate::cloud::CloudClient;
+use crate::endpoints::CloudService;
 use crate::instance_groups;
 use crate::instance_identity::{InstanceIdentity, place_of};
 use crate::role::Role;
 use crate::service_account::ServiceAccount;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::provider::nonsense;
 use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
@@ -32,12 +32,12 @@ pub(crate) struct Instance {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default)]
-    service_accounts: Vec<Attached>,
+    service_accounts: Vec<AttachedAccount>,
 }
 
 /// An account attached to an instance.
 #[derive(Clone, Debug, Deserialize)]
-struct Attached {
+struct AttachedAccount {
     email: String,
 }
 
@@ -47,7 +47,10 @@ impl Instance {
     /// # Errors
     /// Invalid request if there is no such instance or another instance has the name; unreachable
     /// if the provider or its answer is faulty.
-    pub(crate) fn find(cloud: &Cloud<'_>, wanted: &InstanceIdentity) -> Result<Self, Failure> {
+    pub(crate) fn find(
+        cloud: &CloudClient<'_>,
+        wanted: &InstanceIdentity,
+    ) -> Result<Self, Failure> {
         let InstanceIdentity { project_id: project, zone, instance_name: name, .. } = wanted;
         let about = format!(
             "find instance (project {}, zone: {}, instance: {})",
@@ -56,7 +59,7 @@ impl Instance {
             quoted(name)
         );
         let path = ["projects", project, "zones", zone, "instances", name];
-        let url = cloud.url(Service::Compute, &path)?;
+        let url = cloud.url(CloudService::Compute, &path)?;
         let found: Self = cloud.get(&url)?.map_err(|why| why.about(&about))?;
         found.check(wanted).map_err(|why| Failure {
             message: format!("error when attempting to {about}: {}", why.message),
@@ -125,20 +128,20 @@ pub(crate) fn in_project(
 /// # Errors
 /// For a login, the first constraint that fails or cannot be checked.
 pub(crate) fn admit(
-    constraints: &mut Constraints,
-    cloud: &Cloud<'_>,
+    constraints: &mut LoginConstraints,
+    cloud: &CloudClient<'_>,
     role: &Role,
     identity: &InstanceIdentity,
     instance: &Instance,
 ) -> Result<(), Failure> {
-    constraints.hold("bound_labels", labelled(role, instance))?;
+    constraints.record("bound_labels", labelled(role, instance))?;
     if role.bound_zones.is_empty() {
-        constraints.hold("bound_regions", in_region(role, identity))?;
+        constraints.record("bound_regions", in_region(role, identity))?;
     } else {
-        constraints.hold("bound_zones", in_zone(role, identity))?;
+        constraints.record("bound_zones", in_zone(role, identity))?;
     }
     let group = instance_groups::member(cloud, role, identity, &instance.self_link);
-    constraints.hold("bound_instance_groups", group)?;
+    constraints.record("bound_instance_groups", group)?;
     Ok(())
 }
 

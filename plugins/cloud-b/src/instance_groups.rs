@@ -3,12 +3,12 @@
 //! Prevents two attacks: a group with the bound name in another region (each group is queried only
 //! at the instance's own location), and a provider that returns an endless list of pages.
 
-use crate::cloud::Cloud;
-use crate::endpoints::Service;
+use crate::cloud::CloudClient;
+use crate::endpoints::CloudService;
 use crate::instance_identity::{InstanceIdentity, place_of};
 use crate::role::Role;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::provider::{Url, nonsense};
+use bulkhead_sdk::provider::{ProviderUrl, nonsense};
 use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,15 +19,15 @@ const PAGES: usize = 10;
 /// A page of a group's members.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
+struct MemberPage {
     #[serde(default)]
-    items: Vec<Member>,
+    items: Vec<GroupMember>,
     #[serde(default)]
     next_page_token: String,
 }
 
 #[derive(Deserialize)]
-struct Member {
+struct GroupMember {
     /// A link.
     instance: String,
 }
@@ -39,7 +39,7 @@ struct Member {
 /// # Errors
 /// Invalid request if no bound group contains the instance; the failure to query the groups.
 pub(crate) fn member(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     role: &Role,
     instance: &InstanceIdentity,
     link: &str,
@@ -76,7 +76,7 @@ fn locations<'a>(
 }
 
 fn holds(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     instance: &InstanceIdentity,
     (kind, location): (&str, &str),
     group: &str,
@@ -85,7 +85,7 @@ fn holds(
     let project = instance.project_id.as_str();
     let path = ["projects", project, kind, location, "instanceGroups", group, "listInstances"];
     let filter = format!("instance eq {link}");
-    let listing = cloud.url(Service::Compute, &path)?.query("filter", &filter);
+    let listing = cloud.url(CloudService::Compute, &path)?.query("filter", &filter);
     let mut page_token = String::new();
     for _ in 0..PAGES {
         let Some(page) = page(cloud, &listing, &page_token, group)? else { return Ok(false) };
@@ -104,11 +104,11 @@ fn holds(
 
 /// Returns a page of a group's members, `None` if there is no such group.
 fn page(
-    cloud: &Cloud<'_>,
-    listing: &Url,
+    cloud: &CloudClient<'_>,
+    listing: &ProviderUrl,
     token: &str,
     group: &str,
-) -> Result<Option<Page>, Failure> {
+) -> Result<Option<MemberPage>, Failure> {
     let url = match token {
         "" => listing.clone(),
         token => listing.clone().query("pageToken", token),

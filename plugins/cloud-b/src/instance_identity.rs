@@ -1,7 +1,7 @@
 //! Claims of an identity token about the instance that requested the token. Only provider-signed
 //! tokens are trusted about instances.
 
-use crate::proof::{Proof, Signer};
+use crate::proof::{ProvenToken, TokenSigner};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::jwt::Claims;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Maximum length of a name, in bytes.
 const LONGEST: usize = 128;
 /// Tolerated difference between the clocks of the provider and this server, in seconds.
-const CLOCKS: i64 = 60;
+const CLOCK_TOLERANCE_SECS: i64 = 60;
 
 /// An instance as named by the claims `google.compute_engine`. Part of stored records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,10 @@ impl InstanceIdentity {
     ///
     /// # Errors
     /// As [`claimed`](Self::claimed), and for a token that the provider did not sign.
-    pub(crate) fn of(proof: &Proof, now: StoreTime) -> Result<Self, Failure> {
+    pub(crate) fn of(proof: &ProvenToken, now: StoreTime) -> Result<Self, Failure> {
         match proof.signer {
-            Signer::Provider => Self::claimed(&proof.claims, now),
-            Signer::Account => Err(missing()),
+            TokenSigner::Provider => Self::claimed(&proof.claims, now),
+            TokenSigner::Account => Err(missing()),
         }
     }
 
@@ -53,7 +53,8 @@ impl InstanceIdentity {
         if !read.is_sound() {
             return Err(unfit());
         }
-        let latest = i64::try_from(now / 1_000).unwrap_or(i64::MAX).saturating_add(CLOCKS);
+        let latest =
+            i64::try_from(now / 1_000).unwrap_or(i64::MAX).saturating_add(CLOCK_TOLERANCE_SECS);
         match read.instance_creation_timestamp > latest {
             true => Err(Failure::invalid(
                 "the GCE metadata of the JWT says that the instance was made in the future: \

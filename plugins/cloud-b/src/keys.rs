@@ -1,15 +1,15 @@
 //! Keys of a service account at the provider: listing, creation and removal.
 
-use crate::cloud::Cloud;
-use crate::credentials::Credentials;
-use crate::endpoints::Service;
+use crate::cloud::CloudClient;
+use crate::credentials::ServiceAccountKey;
+use crate::endpoints::CloudService;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::access_token::Access;
+use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Refusal, nonsense};
+use bulkhead_sdk::provider::{ProviderRefusal, nonsense};
 use serde::Deserialize;
 use serde_json::json;
 use time::OffsetDateTime;
@@ -18,7 +18,7 @@ use time::format_description::well_known::Rfc3339;
 /// A key in a list of keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Listed {
+pub(crate) struct ListedKey {
     /// `projects/p/serviceAccounts/e/keys/id`.
     name: String,
     #[serde(default)]
@@ -26,19 +26,19 @@ pub(crate) struct Listed {
 }
 
 #[derive(Deserialize)]
-struct List {
+struct KeyList {
     #[serde(default)]
-    keys: Vec<Listed>,
+    keys: Vec<ListedKey>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Made {
+struct CreatedKey {
     /// The key file, in base64.
     private_key_data: String,
 }
 
-impl Listed {
+impl ListedKey {
     /// Returns the key id in tokens signed with this key.
     pub(crate) fn id(&self) -> &str {
         self.name.rsplit_once('/').map_or("", |(_, id)| id)
@@ -53,21 +53,21 @@ impl Listed {
 
 /// Lists the user-managed keys of an account; the provider's own keys are left out.
 pub(crate) fn list(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     account: &str,
-) -> Result<Result<Vec<Listed>, Refusal>, Failure> {
+) -> Result<Result<Vec<ListedKey>, ProviderRefusal>, Failure> {
     let path = ["v1", "projects", "-", "serviceAccounts", account, "keys"];
-    let url = cloud.url(Service::Iam, &path)?.query("keyTypes", "USER_MANAGED");
-    Ok(cloud.get::<List>(&url)?.map(|list| list.keys))
+    let url = cloud.url(CloudService::Iam, &path)?.query("keyTypes", "USER_MANAGED");
+    Ok(cloud.get::<KeyList>(&url)?.map(|list| list.keys))
 }
 
 /// Creates another key of an account. This is an effect, and the only answer that contains the key.
 pub(crate) fn make(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     account: &str,
-) -> Result<Result<Credentials, Refusal>, Failure> {
+) -> Result<Result<ServiceAccountKey, ProviderRefusal>, Failure> {
     let path = ["v1", "projects", "-", "serviceAccounts", account, "keys"];
-    let url = cloud.url(Service::Iam, &path)?;
+    let url = cloud.url(CloudService::Iam, &path)?;
     let wanted = json!({
         "keyAlgorithm": "KEY_ALG_RSA_2048",
         "privateKeyType": "TYPE_GOOGLE_CREDENTIALS_FILE",
@@ -75,14 +75,14 @@ pub(crate) fn make(
     let request = Request::post(url.text()).json(&wanted)?;
     let access = cloud.access()?;
     let asked = access.send(|token| cloud.provider.json(&request.clone().bearer(token)));
-    let made: Made = match asked {
+    let made: CreatedKey = match asked {
         Ok(made) => made,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let file = BASE64_STANDARD.decode(&made.private_key_data).ok();
     let file = file.and_then(|file| String::from_utf8(file).ok());
     let file = file.ok_or_else(|| nonsense("failed to decode credentials of the new key"))?;
-    let key = Credentials::read(cloud.host(), &file)
+    let key = ServiceAccountKey::read(cloud.host(), &file)
         .map_err(|_| nonsense("api returned invalid credentials"))?;
     match key.client_email == account {
         true => Ok(Ok(key)),
@@ -92,13 +92,13 @@ pub(crate) fn make(
 
 /// Removes a key of an account. A missing key counts as removed.
 pub(crate) fn remove(
-    cloud: &Cloud<'_>,
-    access: &Access<'_>,
+    cloud: &CloudClient<'_>,
+    access: &ProviderAccess<'_>,
     account: &str,
     id: &str,
-) -> Result<Result<(), Refusal>, Failure> {
+) -> Result<Result<(), ProviderRefusal>, Failure> {
     let path = ["v1", "projects", "-", "serviceAccounts", account, "keys", id];
-    let request = Request::new("DELETE", cloud.url(Service::Iam, &path)?.text());
+    let request = Request::new("DELETE", cloud.url(CloudService::Iam, &path)?.text());
     match access.send(|token| cloud.provider.ask(&request.clone().bearer(token))) {
         Ok(_) => Ok(Ok(())),
         Err(refusal) if refusal.is(404) => Ok(Ok(())),

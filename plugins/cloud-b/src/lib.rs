@@ -6,6 +6,7 @@
 
 mod access;
 mod account;
+mod admitted_caller;
 mod certificates;
 mod cloud;
 mod config;
@@ -14,7 +15,6 @@ mod endpoints;
 #[cfg(test)]
 mod fixture;
 mod group_aliases;
-mod held;
 mod instance;
 mod instance_groups;
 mod instance_identity;

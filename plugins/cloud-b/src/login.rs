@@ -3,16 +3,16 @@
 //! The order: first checks without requests (the caller's address and the token's unproven claims),
 //! then the proof, and only then requests to the provider under the method's identity.
 
-use crate::cloud::Cloud;
+use crate::admitted_caller::AdmittedCaller;
+use crate::cloud::CloudClient;
 use crate::group_aliases;
-use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
-use crate::proof::{Proof, Signer, Unproven, seconds_left};
+use crate::proof::{ProvenToken, TokenSigner, UnprovenToken, seconds_left};
 use crate::role::{Role, canonical, name_in_path};
 use crate::service_account::{self, ServiceAccount};
 use crate::settings::{Config, ROLE_ID};
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::jwt::Claims;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -27,7 +27,7 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 /// The verified data of a login.
-pub(crate) struct Verified {
+pub(crate) struct VerifiedLogin {
     /// Display name.
     name: String,
     alias: String,
@@ -36,12 +36,12 @@ pub(crate) struct Verified {
     known: BTreeMap<&'static str, String>,
     /// Names of the metadata to show.
     shown: Vec<String>,
-    held: Held,
+    held: AdmittedCaller,
 }
 
 /// A login or its explanation.
-struct Attempt<'a> {
-    cloud: &'a Cloud<'a>,
+struct LoginCheck<'a> {
+    cloud: &'a CloudClient<'a>,
     call: &'a Call,
     name: &'a str,
     role: &'a Role,
@@ -57,10 +57,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = is_name(&name).then(|| Role::find(host, &name)).transpose()?.flatten();
     let role = role.ok_or_else(unknown)?;
     let config = Config::find(host)?;
-    let cloud = Cloud::new(host, &config, call.deadline);
-    let attempt = Attempt { cloud: &cloud, call, name: &name, role: &role };
+    let cloud = CloudClient::new(host, &config, call.deadline);
+    let attempt = LoginCheck { cloud: &cloud, call, name: &name, role: &role };
     let token = attempt.check_unproven()?;
-    let verified = attempt.verify(Ok(token), &mut Constraints::stopping())?;
+    let verified = attempt.verify(Ok(token), &mut LoginConstraints::for_login())?;
     let verified = verified
         .ok_or_else(|| Failure::internal("a login that was not refused has no identity"))?;
     Ok(Answer::login(verified.login(&cloud, &role)?))
@@ -72,17 +72,17 @@ pub(crate) fn explain(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
     let role = Role::named(host, name)?;
     let config = Config::find(host)?;
-    let cloud = Cloud::new(host, &config, call.deadline);
-    let mut constraints = Constraints::listing();
-    let attempt = Attempt { cloud: &cloud, call, name, role: &role };
+    let cloud = CloudClient::new(host, &config, call.deadline);
+    let mut constraints = LoginConstraints::for_explanation();
+    let attempt = LoginCheck { cloud: &cloud, call, name, role: &role };
     attempt.verify(attempt.read(), &mut constraints)?;
     constraints.answer()
 }
 
-impl Attempt<'_> {
+impl LoginCheck<'_> {
     /// Refuses a login that no signature could save, before any request to the provider.
     /// [`verify`](Self::verify) repeats the same checks, with the same messages, on proven claims.
-    fn check_unproven(&self) -> Result<Unproven<'_>, Failure> {
+    fn check_unproven(&self) -> Result<UnprovenToken<'_>, Failure> {
         self.role.token.admit_address(self.call)?;
         let token = self.read()?;
         if self.role.is_of_accounts() {
@@ -96,29 +96,29 @@ impl Attempt<'_> {
         Ok(token)
     }
 
-    fn read(&self) -> Result<Unproven<'_>, Failure> {
+    fn read(&self) -> Result<UnprovenToken<'_>, Failure> {
         match self.call.text("jwt") {
             "" => Err(Failure::invalid("jwt argument is required")),
-            jwt => Unproven::read(self.cloud.host(), self.name, jwt),
+            jwt => UnprovenToken::read(self.cloud.host(), self.name, jwt),
         }
     }
 
     fn verify(
         &self,
-        token: Result<Unproven<'_>, Failure>,
-        constraints: &mut Constraints,
-    ) -> Result<Option<Verified>, Failure> {
+        token: Result<UnprovenToken<'_>, Failure>,
+        constraints: &mut LoginConstraints,
+    ) -> Result<Option<VerifiedLogin>, Failure> {
         let proof = token.and_then(|token| self.proof(token));
-        let Some(proof) = constraints.hold("jwt", proof)? else {
-            constraints.leave_out(self.resting_on_proof(), "jwt");
+        let Some(proof) = constraints.record("jwt", proof)? else {
+            constraints.record_unchecked(self.resting_on_proof(), "jwt");
             return Ok(None);
         };
         if self.role.is_of_accounts() {
-            constraints.hold("allow_gce_inference", self.inference(proof.signer))?;
+            constraints.record("allow_gce_inference", self.inference(proof.signer))?;
             let expiry = self.expiry(proof.signer, &proof.claims);
-            constraints.hold("max_jwt_exp", expiry)?;
+            constraints.record("max_jwt_exp", expiry)?;
         }
-        constraints.hold("token_bound_cidrs", self.role.token.admit_address(self.call))?;
+        constraints.record("token_bound_cidrs", self.role.token.admit_address(self.call))?;
         match self.role.is_of_accounts() {
             true => self.verify_account(constraints, &proof),
             false => self.verify_instance(constraints, &proof),
@@ -132,24 +132,24 @@ impl Attempt<'_> {
         }
     }
 
-    fn proof(&self, token: Unproven<'_>) -> Result<(Proof, String), Failure> {
+    fn proof(&self, token: UnprovenToken<'_>) -> Result<(ProvenToken, String), Failure> {
         let proof = token.prove(self.cloud, self.role)?;
         let why = match proof.signer {
-            Signer::Provider => "it is signed by the provider",
-            Signer::Account => "it is signed by a key of its service account",
+            TokenSigner::Provider => "it is signed by the provider",
+            TokenSigner::Account => "it is signed by a key of its service account",
         };
         Ok((proof, why.to_owned()))
     }
 
     /// Checks the signer. Every provider-signed token counts as a token of an instance (decision
     /// B1).
-    fn inference(&self, signer: Signer) -> Result<((), String), Failure> {
+    fn inference(&self, signer: TokenSigner) -> Result<((), String), Failure> {
         match signer {
-            Signer::Account => Ok(((), "the account signed the token itself".to_owned())),
-            Signer::Provider if self.role.allow_gce_inference => {
+            TokenSigner::Account => Ok(((), "the account signed the token itself".to_owned())),
+            TokenSigner::Provider if self.role.allow_gce_inference => {
                 Ok(((), "tokens that the provider signed are admitted".to_owned()))
             }
-            Signer::Provider => Err(Failure::invalid(format!(
+            TokenSigner::Provider => Err(Failure::invalid(format!(
                 "Got GCE token but IAM role {} does not allow GCE inference",
                 quoted(self.name)
             ))),
@@ -158,9 +158,9 @@ impl Attempt<'_> {
 
     /// Checks the expiry. Only an account that signs its own token can choose the expiry, so the
     /// limit does not apply to provider-signed tokens.
-    fn expiry(&self, signer: Signer, claims: &Claims) -> Result<((), String), Failure> {
+    fn expiry(&self, signer: TokenSigner, claims: &Claims) -> Result<((), String), Failure> {
         let (left, most) = (seconds_left(claims, self.cloud.host()), self.role.max_jwt_exp);
-        if signer == Signer::Provider || left <= most {
+        if signer == TokenSigner::Provider || left <= most {
             return Ok(((), format!("the token ends in {left} seconds")));
         }
         Err(Failure::invalid(format!(
@@ -169,7 +169,7 @@ impl Attempt<'_> {
         )))
     }
 
-    fn account(&self, proof: &Proof) -> Result<(ServiceAccount, String), Failure> {
+    fn account(&self, proof: &ProvenToken) -> Result<(ServiceAccount, String), Failure> {
         let account = ServiceAccount::find(self.cloud, &proof.subject)?;
         account.check_claims(proof)?;
         account.check_enabled()?;
@@ -179,51 +179,52 @@ impl Attempt<'_> {
 
     fn verify_account(
         &self,
-        constraints: &mut Constraints,
-        proof: &Proof,
-    ) -> Result<Option<Verified>, Failure> {
-        let Some(account) = constraints.hold("service_account", self.account(proof))? else {
-            constraints.leave_out(&["bound_projects", "bound_service_accounts"], "service_account");
+        constraints: &mut LoginConstraints,
+        proof: &ProvenToken,
+    ) -> Result<Option<VerifiedLogin>, Failure> {
+        let Some(account) = constraints.record("service_account", self.account(proof))? else {
+            constraints
+                .record_unchecked(&["bound_projects", "bound_service_accounts"], "service_account");
             return Ok(None);
         };
         service_account::admit(constraints, self.role, &account)?;
         let config = self.cloud.config;
         let own = config.iam_alias() != ROLE_ID;
         let alias = if own { account.unique_id.clone() } else { self.role.role_id.clone() };
-        Ok(Some(Verified {
+        Ok(Some(VerifiedLogin {
             name: account.email.clone(),
             alias,
             project: account.project_id.clone(),
-            known: self.known(&account, &account.project_id),
+            known: self.describe_account(&account, &account.project_id),
             shown: config.iam_metadata(),
-            held: self.held(&account, proof, None),
+            held: self.describe_caller(&account, proof, None),
         }))
     }
 
     fn verify_instance(
         &self,
-        constraints: &mut Constraints,
-        proof: &Proof,
-    ) -> Result<Option<Verified>, Failure> {
+        constraints: &mut LoginConstraints,
+        proof: &ProvenToken,
+    ) -> Result<Option<VerifiedLogin>, Failure> {
         let now = self.cloud.host().clock().now();
         let identity =
             InstanceIdentity::of(proof, now).map(|found| (found, "it is told".to_owned()));
-        let Some(identity) = constraints.hold("gce_metadata", identity)? else {
-            constraints.leave_out(self.resting_on_proof(), "gce_metadata");
+        let Some(identity) = constraints.record("gce_metadata", identity)? else {
+            constraints.record_unchecked(self.resting_on_proof(), "gce_metadata");
             return Ok(None);
         };
-        constraints.hold("bound_projects", instance::in_project(self.role, &identity))?;
+        constraints.record("bound_projects", instance::in_project(self.role, &identity))?;
         let found = Instance::find(self.cloud, &identity)
             .map(|found| (found, "it is there, and the one that the token says".to_owned()));
-        let instance = constraints.hold("instance", found)?;
+        let instance = constraints.record("instance", found)?;
         if let Some(instance) = &instance {
             instance::admit(constraints, self.cloud, self.role, &identity, instance)?;
         }
-        let account = constraints.hold("service_account", self.account(proof))?;
+        let account = constraints.record("service_account", self.account(proof))?;
         let (Some(instance), Some(account)) = (instance, account) else { return Ok(None) };
         let runs = instance.check_account(&account).map(|()| ((), account.email.clone()));
-        constraints.hold("instance_account", runs)?;
-        constraints.hold("bound_service_accounts", bound(self.role, &account))?;
+        constraints.record("instance_account", runs)?;
+        constraints.record("bound_service_accounts", bound(self.role, &account))?;
         Ok(Some(self.verified_instance(identity, &account, proof)))
     }
 
@@ -231,10 +232,10 @@ impl Attempt<'_> {
         &self,
         identity: InstanceIdentity,
         account: &ServiceAccount,
-        proof: &Proof,
-    ) -> Verified {
+        proof: &ProvenToken,
+    ) -> VerifiedLogin {
         let config = self.cloud.config;
-        let mut known = self.known(account, &identity.project_id);
+        let mut known = self.describe_account(account, &identity.project_id);
         let made = identity.instance_creation_timestamp.to_string();
         known.insert("instance_creation_timestamp", made);
         known.insert("instance_id", identity.instance_id.clone());
@@ -245,17 +246,21 @@ impl Attempt<'_> {
             ROLE_ID => self.role.role_id.clone(),
             _ => format!("gce-{}", identity.instance_id),
         };
-        Verified {
+        VerifiedLogin {
             name: identity.instance_name.clone(),
             alias,
             project: identity.project_id.clone(),
             known,
             shown: config.gce_metadata(),
-            held: self.held(account, proof, Some(identity)),
+            held: self.describe_caller(account, proof, Some(identity)),
         }
     }
 
-    fn known(&self, account: &ServiceAccount, project: &str) -> BTreeMap<&'static str, String> {
+    fn describe_account(
+        &self,
+        account: &ServiceAccount,
+        project: &str,
+    ) -> BTreeMap<&'static str, String> {
         BTreeMap::from([
             ("role", self.name.to_owned()),
             ("project_id", project.to_owned()),
@@ -264,17 +269,17 @@ impl Attempt<'_> {
         ])
     }
 
-    fn held(
+    fn describe_caller(
         &self,
         account: &ServiceAccount,
-        proof: &Proof,
+        proof: &ProvenToken,
         instance: Option<InstanceIdentity>,
-    ) -> Held {
-        Held {
+    ) -> AdmittedCaller {
+        AdmittedCaller {
             role: self.name.to_owned(),
             role_id: self.role.role_id.clone(),
             account: account.unique_id.clone(),
-            is_inferred: proof.signer == Signer::Provider,
+            is_inferred: proof.signer == TokenSigner::Provider,
             instance,
         }
     }
@@ -292,14 +297,14 @@ pub(crate) fn bound(role: &Role, account: &ServiceAccount) -> Result<((), String
     )))
 }
 
-impl Verified {
-    fn login(self, cloud: &Cloud<'_>, role: &Role) -> Result<Login, Failure> {
+impl VerifiedLogin {
+    fn login(self, cloud: &CloudClient<'_>, role: &Role) -> Result<Login, Failure> {
         let groups = group_aliases::of_login(cloud, role, &self.project)?;
         let login = Login::of(self.alias, &role.token).named(self.name).in_groups(groups);
         let shown =
             self.known.into_iter().filter(|(name, _)| self.shown.iter().any(|it| it == name));
         let login = shown.fold(login, |login, (name, value)| login.with(name, value));
-        login.keeping(&self.held)
+        login.with_internal(&self.held)
     }
 }
 

@@ -6,9 +6,9 @@
 
 use crate::account::{is_email, is_unique_id};
 use crate::certificates;
-use crate::cloud::Cloud;
+use crate::cloud::CloudClient;
 use crate::role::Role;
-use bulkhead_sdk::jwt::{Claims, Expected, Fault, Token};
+use bulkhead_sdk::jwt::{Claims, ExpectedClaims, JwtFault, ParsedToken};
 use bulkhead_sdk::wire::duration;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
@@ -16,11 +16,11 @@ use bulkhead_sdk::{Failure, Host};
 /// Issuers in the provider's own tokens.
 const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
 /// Maximum remaining lifetime of any token, in seconds.
-const LONGEST: u64 = 3_660;
+const MAX_TOKEN_TTL_SECS: u64 = 3_660;
 
 /// Owner of the key that signed a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signer {
+pub(crate) enum TokenSigner {
     /// The provider: the token is an identity token.
     Provider,
     /// The service account that is the token's subject.
@@ -28,8 +28,8 @@ pub(crate) enum Signer {
 }
 
 /// A verified token.
-pub(crate) struct Proof {
-    pub(crate) signer: Signer,
+pub(crate) struct ProvenToken {
+    pub(crate) signer: TokenSigner,
     /// Address or number of the account.
     pub(crate) subject: String,
     pub(crate) claims: Claims,
@@ -37,37 +37,37 @@ pub(crate) struct Proof {
 
 /// An unverified login token. Its times and audience were checked, so that a token that cannot pass
 /// causes no request.
-pub(crate) struct Unproven<'a> {
-    token: Token<'a>,
+pub(crate) struct UnprovenToken<'a> {
+    token: ParsedToken<'a>,
     key_id: String,
     subject: String,
 }
 
-impl<'a> Unproven<'a> {
+impl<'a> UnprovenToken<'a> {
     /// Parses a token for the role with the canonical name `name`.
     ///
     /// # Errors
     /// Invalid request that names the fault and repeats no claim.
     pub(crate) fn read(host: &dyn Host, name: &str, jwt: &'a str) -> Result<Self, Failure> {
-        let token = Token::read(jwt, &["RS256"]).map_err(unread)?;
+        let token = ParsedToken::read(jwt, &["RS256"]).map_err(unread)?;
         let Some(key_id) = token.key_id().map(str::to_owned) else {
             return Err(Failure::invalid(
                 "unable to parse signed JWT: it has no kid, which names the key it is signed by",
             ));
         };
         // The subject goes into a URL, so it is checked before any key is known.
-        let subject = token.unproven().subject().unwrap_or_default().to_owned();
+        let subject = token.unverified_claims().subject().unwrap_or_default().to_owned();
         check_subject(&subject)?;
-        check_claims(token.unproven(), host, name)?;
+        check_claims(token.unverified_claims(), host, name)?;
         Ok(Self { token, key_id, subject })
     }
 
     /// Returns the signer implied by the issuer: provider-signed tokens name the provider as the
     /// issuer, and account-signed tokens never do.
-    pub(crate) fn signer(&self) -> Signer {
+    pub(crate) fn signer(&self) -> TokenSigner {
         match ISSUERS.contains(&self.claims().issuer().unwrap_or_default()) {
-            true => Signer::Provider,
-            false => Signer::Account,
+            true => TokenSigner::Provider,
+            false => TokenSigner::Account,
         }
     }
 
@@ -77,8 +77,8 @@ impl<'a> Unproven<'a> {
     /// Invalid request that does not repeat the issuer.
     pub(crate) fn check_of_provider(&self) -> Result<(), Failure> {
         match self.signer() {
-            Signer::Provider => Ok(()),
-            Signer::Account => Err(Failure::invalid(
+            TokenSigner::Provider => Ok(()),
+            TokenSigner::Account => Err(Failure::invalid(
                 "a role of instances admits tokens of the provider, and the token says that its \
                  issuer is none of https://accounts.google.com and accounts.google.com",
             )),
@@ -87,17 +87,21 @@ impl<'a> Unproven<'a> {
 
     /// Returns the claims, which are unproven.
     pub(crate) fn claims(&self) -> &Claims {
-        self.token.unproven()
+        self.token.unverified_claims()
     }
 
     /// Verifies the token with its signer's key.
     ///
     /// # Errors
     /// Invalid request that names the fault of the token; the failure to fetch the key.
-    pub(crate) fn prove(self, cloud: &Cloud<'_>, role: &Role) -> Result<Proof, Failure> {
+    pub(crate) fn prove(
+        self,
+        cloud: &CloudClient<'_>,
+        role: &Role,
+    ) -> Result<ProvenToken, Failure> {
         let (signer, certificate) = key_of(cloud, role, &self.subject, &self.key_id)?;
         let claims = self.token.prove(cloud.host(), &certificate).map_err(unread)?;
-        let proof = Proof { signer, subject: self.subject, claims };
+        let proof = ProvenToken { signer, subject: self.subject, claims };
         proof.check_issuer()?;
         Ok(proof)
     }
@@ -106,13 +110,13 @@ impl<'a> Unproven<'a> {
 /// Returns the token's key and its owner, looking among the provider's keys first. The owner
 /// decides the trusted claims.
 fn key_of(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     role: &Role,
     subject: &str,
     id: &str,
-) -> Result<(Signer, String), Failure> {
+) -> Result<(TokenSigner, String), Failure> {
     if let Some(found) = certificates::of_provider(cloud, id)? {
-        return Ok((Signer::Provider, found));
+        return Ok((TokenSigner::Provider, found));
     }
     // The messages omit key and subject, because nothing is proven yet.
     if !role.is_of_accounts() {
@@ -122,7 +126,7 @@ fn key_of(
         ));
     }
     if let Some(found) = certificates::of_account(cloud, subject, id)? {
-        return Ok((Signer::Account, found));
+        return Ok((TokenSigner::Account, found));
     }
     Err(Failure::invalid(
         "unable to get public key for signed JWT: the account that is its subject has no such key",
@@ -137,19 +141,21 @@ fn check_subject(subject: &str) -> Result<(), Failure> {
 }
 
 /// Puts the reader's message behind the wording that clients know.
-fn unread(fault: Fault) -> Failure {
+fn unread(fault: JwtFault) -> Failure {
     match fault {
-        Fault::Refused(why) => why,
-        Fault::Expired(_) => Failure::invalid("JWT is expired or does not have proper 'exp' claim"),
+        JwtFault::Refused(why) => why,
+        JwtFault::Expired(_) => {
+            Failure::invalid("JWT is expired or does not have proper 'exp' claim")
+        }
         other => Failure::invalid(format!("unable to parse signed JWT: {other}")),
     }
 }
 
 /// Checks the times, and the audience for the role `name`.
 fn check_claims(claims: &Claims, host: &dyn Host, name: &str) -> Result<(), Failure> {
-    claims.check(host.clock().now(), &Expected::default()).map_err(unread)?;
+    claims.check(host.clock().now(), &ExpectedClaims::default()).map_err(unread)?;
     let left = seconds_left(claims, host);
-    if left > LONGEST {
+    if left > MAX_TOKEN_TTL_SECS {
         let left = duration::show(left);
         return Err(Failure::invalid(format!("JWT must expire in 60 minutes, expires in {left}")));
     }
@@ -179,12 +185,12 @@ fn check_audience(claims: &Claims, name: &str) -> Result<(), Failure> {
     )))
 }
 
-impl Proof {
+impl ProvenToken {
     /// Checks that a provider-signed token names the provider as the issuer. The issuer of an
     /// account-signed token is checked once the account is known.
     fn check_issuer(&self) -> Result<(), Failure> {
         let issuer = self.claims.issuer().unwrap_or_default();
-        if self.signer == Signer::Account || ISSUERS.contains(&issuer) {
+        if self.signer == TokenSigner::Account || ISSUERS.contains(&issuer) {
             return Ok(());
         }
         let issuer = quoted(issuer);

@@ -2,16 +2,16 @@
 //! the project again. The token's metadata plays no part in the decision; the alias keeps the
 //! metadata.
 
-use crate::cloud::Cloud;
+use crate::admitted_caller::AdmittedCaller;
+use crate::cloud::CloudClient;
 use crate::group_aliases;
-use crate::held::Held;
 use crate::instance::{self, Instance};
 use crate::instance_identity::InstanceIdentity;
 use crate::login::bound;
 use crate::role::Role;
 use crate::service_account::{self, ServiceAccount};
 use crate::settings::Config;
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Context, Failure, HeldLogin, Host, Login};
 use std::collections::BTreeSet;
@@ -28,11 +28,11 @@ pub(crate) fn renew(
     context: &Context,
     login: &HeldLogin,
 ) -> Result<Login, Failure> {
-    let held: Held = login.internal()?;
+    let held: AdmittedCaller = login.internal()?;
     let role = role_of(host, &held)?;
     check_policies(&held, &role, login)?;
     let config = Config::find(host)?;
-    let cloud = Cloud::new(host, &config, context.deadline);
+    let cloud = CloudClient::new(host, &config, context.deadline);
     let account = ServiceAccount::find(&cloud, &held.account)?;
     account.check_enabled()?;
     match &held.instance {
@@ -44,11 +44,11 @@ pub(crate) fn renew(
     let groups = group_aliases::of_login(&cloud, &role, project)?;
     let known = login.metadata.iter();
     let renewed = Login::of(&login.alias, &role.token).in_groups(groups);
-    known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).keeping(&held)
+    known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).with_internal(&held)
 }
 
 /// Returns the login's role if the role still exists with the same type.
-fn role_of(host: &dyn Host, held: &Held) -> Result<Role, Failure> {
+fn role_of(host: &dyn Host, held: &AdmittedCaller) -> Result<Role, Failure> {
     let found = Role::find(host, &held.role)?;
     let is_same = |role: &Role| {
         role.role_id == held.role_id && role.is_of_accounts() == held.instance.is_none()
@@ -58,7 +58,7 @@ fn role_of(host: &dyn Host, held: &Held) -> Result<Role, Failure> {
         .ok_or_else(|| Failure::invalid(format!("role {} no longer exists", quoted(&held.role))))
 }
 
-fn check_policies(held: &Held, role: &Role, login: &HeldLogin) -> Result<(), Failure> {
+fn check_policies(held: &AdmittedCaller, role: &Role, login: &HeldLogin) -> Result<(), Failure> {
     let own = |policies: &[String]| -> BTreeSet<String> {
         policies.iter().filter(|name| *name != DEFAULT).cloned().collect()
     };
@@ -71,27 +71,31 @@ fn check_policies(held: &Held, role: &Role, login: &HeldLogin) -> Result<(), Fai
     }
 }
 
-fn admit_account(role: &Role, held: &Held, account: &ServiceAccount) -> Result<(), Failure> {
+fn admit_account(
+    role: &Role,
+    held: &AdmittedCaller,
+    account: &ServiceAccount,
+) -> Result<(), Failure> {
     if held.is_inferred && !role.allow_gce_inference {
         return Err(Failure::invalid("GCE inference is no longer allowed"));
     }
-    service_account::admit(&mut Constraints::stopping(), role, account)
+    service_account::admit(&mut LoginConstraints::for_login(), role, account)
 }
 
 fn admit_instance(
-    cloud: &Cloud<'_>,
+    cloud: &CloudClient<'_>,
     role: &Role,
     identity: &InstanceIdentity,
     account: &ServiceAccount,
 ) -> Result<(), Failure> {
     instance::in_project(role, identity)?;
     let instance = Instance::find(cloud, identity)?;
-    instance::admit(&mut Constraints::stopping(), cloud, role, identity, &instance)?;
+    instance::admit(&mut LoginConstraints::for_login(), cloud, role, identity, &instance)?;
     instance.check_account(account)?;
     bound(role, account).map(drop)
 }
 
-fn refused(why: Failure, held: &Held) -> Failure {
+fn refused(why: Failure, held: &AdmittedCaller) -> Failure {
     let role = &held.role;
     Failure { message: format!("could not renew token for role {role}: {}", why.message), ..why }
 }

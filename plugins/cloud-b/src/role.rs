@@ -3,7 +3,7 @@
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
-use bulkhead_sdk::{Call, Failure, Host, Kind, TokenParams, stored};
+use bulkhead_sdk::{Call, Failure, FailureKind, Host, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,8 @@ impl Role {
     /// # Errors
     /// Not found.
     pub(crate) fn named(host: &dyn Host, name: &str) -> Result<Self, Failure> {
-        let unknown = || Failure::new(Kind::NotFound, format!("role {} not found", quoted(name)));
+        let unknown =
+            || Failure::new(FailureKind::NotFound, format!("role {} not found", quoted(name)));
         Self::find(host, name)?.ok_or_else(unknown)
     }
 

@@ -7,15 +7,15 @@
 //! of earlier keys, or continues although earlier keys cannot be removed.
 
 use crate::access;
-use crate::cloud::Cloud;
-use crate::credentials::Credentials;
+use crate::cloud::CloudClient;
+use crate::credentials::ServiceAccountKey;
 use crate::keys;
 use crate::settings::Config;
-use bulkhead_sdk::access_token::Access;
+use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::rotation::Bounds;
-use bulkhead_sdk::{Context, Failure, Host, Kind, stored};
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::rotation::RotationBounds;
+use bulkhead_sdk::{Context, Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "root-keys";
@@ -24,41 +24,43 @@ pub(crate) const NEXT: &str = "root-keys";
 /// Timer that removes former keys.
 pub(crate) const FORMER: &str = "former-keys";
 /// Milliseconds between the creation of a key and the next attempt to use the key.
-const SOON: StoreTime = 5_000;
+const ACTIVATION_DELAY_MS: StoreTime = 5_000;
 /// Milliseconds for which a former key lives on, because the provider's servers learn of its
 /// successor at different times. Also the pause before another attempt at a removal.
-const GRACE: StoreTime = 60_000;
+const FORMER_KEY_GRACE_MS: StoreTime = 60_000;
 /// Maximum number of keys of an account at the provider.
-pub(crate) const MOST_KEYS: usize = 10;
+pub(crate) const MAX_KEYS: usize = 10;
 /// Maximum number of former keys that await removal: the key in use and a new key fill the account.
-const MOST_FORMER: usize = MOST_KEYS - 2;
+const MAX_FORMER_KEYS: usize = MAX_KEYS - 2;
 /// Maximum number of refused attempts to use or remove a key.
-const ATTEMPTS: u32 = 10;
+const MAX_ATTEMPTS: u32 = 10;
 
 // At the shortest period, each key is removed before later keys fill the account.
-const _: () = assert!(GRACE < Bounds::CONFIG.min_period * 1_000 * MOST_FORMER as u64);
+const _: () = assert!(
+    FORMER_KEY_GRACE_MS < RotationBounds::CONFIG.min_period * 1_000 * MAX_FORMER_KEYS as u64
+);
 
 /// Stored keys besides the key in use. No `Debug`, because it contains keys.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct RootKeys {
     /// The new key, and the id of the key that it replaces.
-    pub(crate) next: Option<Next>,
+    pub(crate) next: Option<PendingRootKey>,
     /// Keys to be removed, each at its own time.
-    former: Vec<Former>,
+    former: Vec<FormerRootKey>,
 }
 
 /// A new key that is not yet in use.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Next {
-    pub(crate) key: Credentials,
+pub(crate) struct PendingRootKey {
+    pub(crate) key: ServiceAccountKey,
     pub(crate) follows: String,
 }
 
 /// A key that is no longer in use.
 #[derive(Serialize, Deserialize)]
-struct Former {
+struct FormerRootKey {
     #[serde(flatten)]
-    key: Credentials,
+    key: ServiceAccountKey,
     /// Store time of its removal, which no rotation postpones. 0: an earlier release stored the
     /// key.
     #[serde(default)]
@@ -76,22 +78,26 @@ impl RootKeys {
     }
 
     /// Sets the new key and its timer.
-    pub(crate) fn set_next(&mut self, host: &dyn Host, next: Next) -> Result<(), Failure> {
+    pub(crate) fn set_next(
+        &mut self,
+        host: &dyn Host,
+        next: PendingRootKey,
+    ) -> Result<(), Failure> {
         self.next = Some(next);
-        host.clock().schedule(NEXT, host.clock().now().saturating_add(SOON), NEXT)
+        host.clock().schedule(NEXT, host.clock().now().saturating_add(ACTIVATION_DELAY_MS), NEXT)
     }
 
     /// Adds a former key; its grace period begins now.
-    fn retire(&mut self, host: &dyn Host, key: Credentials) {
-        let ends = host.clock().now().saturating_add(GRACE);
-        self.former.push(Former { key, ends, refusals: 0 });
+    fn retire(&mut self, host: &dyn Host, key: ServiceAccountKey) {
+        let ends = host.clock().now().saturating_add(FORMER_KEY_GRACE_MS);
+        self.former.push(FormerRootKey { key, ends, refusals: 0 });
     }
 
     /// Returns the store time at which the first former key of `account` ends if another rotation
     /// could fill the account; `None` if there is room.
     pub(crate) fn full_until(&self, account: &str) -> Option<StoreTime> {
         let own = || self.former.iter().filter(|former| former.key.client_email == account);
-        own().map(|former| former.ends).min().filter(|_| own().count() >= MOST_FORMER)
+        own().map(|former| former.ends).min().filter(|_| own().count() >= MAX_FORMER_KEYS)
     }
 
     /// Stores the keys and sets the timer of former keys to the earliest removal.
@@ -116,7 +122,7 @@ impl RootKeys {
 ///
 /// # Errors
 /// The failure to use the key.
-pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
+pub(crate) fn promote(cloud: &CloudClient<'_>) -> Result<bool, Failure> {
     let host = cloud.host();
     let mut keys = RootKeys::find(host)?;
     let Some(next) = keys.next.take() else { return Ok(false) };
@@ -126,13 +132,13 @@ pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
     let follows = current.filter(|current| current.private_key_id == next.follows);
     let Some(before) = follows else {
         // The operator has written another key in the meantime; keep that key.
-        log(host, Level::Warn, "root-key-unwanted", &next.key);
+        log(host, LogLevel::Warn, "root-key-unwanted", &next.key);
         keys.retire(host, next.key);
         keys.store(host)?;
         return Ok(false);
     };
     access::by_key(&cloud.provider, &next.key)?;
-    log(host, Level::Info, "root-rotated", &next.key);
+    log(host, LogLevel::Info, "root-rotated", &next.key);
     keys.retire(host, before);
     config.credentials = Some(next.key);
     config.times = config.rotation.rotated_at(host.clock().now())?;
@@ -147,15 +153,15 @@ pub(crate) fn promote(cloud: &Cloud<'_>) -> Result<bool, Failure> {
 /// The failure to use the key; the timer then fires again.
 pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Result<(), Failure> {
     let config = Config::find(host)?;
-    let cloud = &Cloud::new(host, &config, context.deadline);
+    let cloud = &CloudClient::new(host, &config, context.deadline);
     let mut keys = RootKeys::find(host)?;
     let Some(next) = &keys.next else {
         // An earlier release used this timer for former keys too.
         return keys.store(host);
     };
     match promote(cloud) {
-        Err(why) if attempt >= ATTEMPTS && why.kind == Kind::InvalidRequest => {
-            log(host, Level::Error, "root-key-refused", &next.key);
+        Err(why) if attempt >= MAX_ATTEMPTS && why.kind == FailureKind::InvalidRequest => {
+            log(host, LogLevel::Error, "root-key-refused", &next.key);
             if let Some(next) = keys.next.take() {
                 keys.retire(host, next.key);
             }
@@ -173,7 +179,7 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
 /// A failure of the store; the timer then fires again.
 pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let config = Config::find(host)?;
-    let cloud = &Cloud::new(host, &config, context.deadline);
+    let cloud = &CloudClient::new(host, &config, context.deadline);
     let mut keys = RootKeys::find(host)?;
     let now = host.clock().now();
     let mut kept = Vec::new();
@@ -188,24 +194,27 @@ pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Fail
 }
 
 /// Removes a key, or returns the key if its removal must be retried.
-fn end_or_keep(cloud: &Cloud<'_>, mut former: Former) -> Result<Option<Former>, Failure> {
+fn end_or_keep(
+    cloud: &CloudClient<'_>,
+    mut former: FormerRootKey,
+) -> Result<Option<FormerRootKey>, Failure> {
     let host = cloud.host();
     let Err(why) = end(cloud, &former.key) else {
-        log(host, Level::Info, "root-key-removed", &former.key);
+        log(host, LogLevel::Info, "root-key-removed", &former.key);
         return Ok(None);
     };
     match why.kind {
-        Kind::Conflict | Kind::Internal => return Err(why),
+        FailureKind::Conflict | FailureKind::Internal => return Err(why),
         // A definite refusal is counted. An unreachable provider is retried without limit.
-        Kind::InvalidRequest => former.refusals = former.refusals.saturating_add(1),
+        FailureKind::InvalidRequest => former.refusals = former.refusals.saturating_add(1),
         _ => {}
     }
-    if former.refusals >= ATTEMPTS {
-        log(host, Level::Error, "root-key-left", &former.key);
+    if former.refusals >= MAX_ATTEMPTS {
+        log(host, LogLevel::Error, "root-key-left", &former.key);
         return Ok(None);
     }
-    log(host, Level::Warn, "root-key-not-removed", &former.key);
-    former.ends = host.clock().now().saturating_add(GRACE);
+    log(host, LogLevel::Warn, "root-key-not-removed", &former.key);
+    former.ends = host.clock().now().saturating_add(FORMER_KEY_GRACE_MS);
     Ok(Some(former))
 }
 
@@ -218,12 +227,14 @@ fn postpone(host: &dyn Host) -> Result<(), Failure> {
 
 /// Removes a key, with the access of the key in use if both are of the same account, else with the
 /// access of the key itself.
-fn end(cloud: &Cloud<'_>, key: &Credentials) -> Result<(), Failure> {
+fn end(cloud: &CloudClient<'_>, key: &ServiceAccountKey) -> Result<(), Failure> {
     let account = &key.client_email;
     let current = cloud.config.credentials.as_ref();
     let access = match current.is_some_and(|current| current.client_email == *account) {
         true => cloud.access()?,
-        false => Access::by(cloud.host(), access::by_key(&cloud.provider, key)?.token),
+        false => {
+            ProviderAccess::with_token(cloud.host(), access::by_key(&cloud.provider, key)?.token)
+        }
     };
     let (account, id) = (&key.client_email, &key.private_key_id);
     let removed = keys::remove(cloud, &access, account, id)?;
@@ -246,7 +257,7 @@ pub(crate) fn forget_next(host: &dyn Host, config: &Config) -> Result<(), Failur
     }
 }
 
-fn log(host: &dyn Host, level: Level, event: &str, key: &Credentials) {
+fn log(host: &dyn Host, level: LogLevel, event: &str, key: &ServiceAccountKey) {
     let pairs = [("account", key.client_email.as_str()), ("key", key.private_key_id.as_str())];
     host.log().write(level, event, &pairs);
 }

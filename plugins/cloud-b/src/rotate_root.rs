@@ -5,17 +5,17 @@
 //! existing keys. Because a key is shown only once, the recovery after a dead call finds the key
 //! that appeared since and removes this key.
 
-use crate::cloud::Cloud;
-use crate::credentials::Credentials;
+use crate::cloud::CloudClient;
+use crate::credentials::ServiceAccountKey;
 use crate::keys;
-use crate::root_keys::{self, MOST_KEYS, Next, RootKeys};
+use crate::root_keys::{self, MAX_KEYS, PendingRootKey, RootKeys};
 use crate::settings::{Config, ROTATION};
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::intent::{self, Ended, Intent};
-use bulkhead_sdk::provider::Refusal;
-use bulkhead_sdk::rotation::Decision;
-use bulkhead_sdk::{Answer, Call, Context, Failure, Host, Kind};
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{self, Intent, IntentEndReason};
+use bulkhead_sdk::provider::ProviderRefusal;
+use bulkhead_sdk::rotation::RotationDecision;
+use bulkhead_sdk::{Answer, Call, Context, Failure, FailureKind, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -23,16 +23,16 @@ use serde_json::json;
 pub(crate) const KEY: &str = "root";
 /// Number of attempts to use a new key within the call that created it, and the pause between
 /// attempts in milliseconds.
-const TRIES: u32 = 5;
-const PAUSE: u64 = 2_000;
+const ACTIVATION_TRIES: u32 = 5;
+const ACTIVATION_PAUSE_MS: u64 = 2_000;
 /// Milliseconds by which a list of keys may lag, and by which two clocks may differ.
-const LAG: StoreTime = 30_000;
+const MAX_LISTING_LAG_MS: StoreTime = 30_000;
 /// Milliseconds after which a call has certainly created its key or failed.
-const CALL: StoreTime = 150_000;
+const CREATION_TIMEOUT_MS: StoreTime = 150_000;
 
 /// A key about to be created. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
-struct Change {
+struct KeyCreation {
     account: String,
     /// Id of the key in use.
     follows: String,
@@ -61,20 +61,20 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         let left = first.saturating_sub(host.clock().now()).div_ceil(1_000);
         return Err(Failure::invalid(format!(
             "the keys of earlier rotations wait for their end, and another one could use up the \
-             {MOST_KEYS} that an account may have; the first of them ends in {left} s, rotate then"
+             {MAX_KEYS} that an account may have; the first of them ends in {left} s, rotate then"
         )));
     }
-    let cloud = Cloud::new(host, &config, call.deadline);
+    let cloud = CloudClient::new(host, &config, call.deadline);
     let id = make(&cloud, current)?;
     use_soon(&cloud)?;
     Answer::data(&json!({ "private_key_id": id }))
 }
 
 /// Creates a key, stores the key and returns its id.
-fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
+fn make(cloud: &CloudClient<'_>, current: &ServiceAccountKey) -> Result<String, Failure> {
     let host = cloud.host();
     let account = &current.client_email;
-    let change = Change {
+    let change = KeyCreation {
         account: account.clone(),
         follows: current.private_key_id.clone(),
         before: names(cloud, account)?,
@@ -90,7 +90,7 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
             keys::make(cloud, account)?.map_err(|why| {
                 is_certain = why.is_certain();
                 match before.filter(|_| why.is(429)) {
-                    Some(keys) if keys >= MOST_KEYS => no_room(why, account, keys),
+                    Some(keys) if keys >= MAX_KEYS => no_room(why, account, keys),
                     _ => why.about("create new key"),
                 }
             })
@@ -105,7 +105,7 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
     let id = proven.confirm(host, |change, key| {
         let mut keys = RootKeys::find(host)?;
         let id = key.private_key_id.clone();
-        keys.set_next(host, Next { key, follows: change.follows.clone() })?;
+        keys.set_next(host, PendingRootKey { key, follows: change.follows.clone() })?;
         keys.store(host)?;
         Ok(id)
     })?;
@@ -116,16 +116,16 @@ fn make(cloud: &Cloud<'_>, current: &Credentials) -> Result<String, Failure> {
 
 /// Returns the refusal for an eleventh key. The provider answers with the status of a rate limit,
 /// although waiting does not help.
-fn no_room(why: Refusal, account: &str, keys: usize) -> Failure {
+fn no_room(why: ProviderRefusal, account: &str, keys: usize) -> Failure {
     let message = why.about("create new key").message;
     Failure::invalid(format!(
-        "{message}: service account {account} has {keys} keys, and may have {MOST_KEYS}; remove \
+        "{message}: service account {account} has {keys} keys, and may have {MAX_KEYS}; remove \
          one that nothing uses"
     ))
 }
 
 /// Returns the ids of the existing keys; `None` if the account may not list them.
-fn names(cloud: &Cloud<'_>, account: &str) -> Result<Option<Vec<String>>, Failure> {
+fn names(cloud: &CloudClient<'_>, account: &str) -> Result<Option<Vec<String>>, Failure> {
     match keys::list(cloud, account)? {
         Ok(listed) => Ok(Some(listed.iter().map(|key| key.id().to_owned()).collect())),
         Err(why) if why.is(403) => Ok(None),
@@ -135,14 +135,14 @@ fn names(cloud: &Cloud<'_>, account: &str) -> Result<Option<Vec<String>>, Failur
 
 /// Uses the new key once the provider knows the key. If this takes longer than a caller waits, the
 /// timer continues.
-fn use_soon(cloud: &Cloud<'_>) -> Result<(), Failure> {
-    for tried in 0..TRIES {
+fn use_soon(cloud: &CloudClient<'_>) -> Result<(), Failure> {
+    for tried in 0..ACTIVATION_TRIES {
         if tried > 0 {
-            cloud.host().clock().pause(PAUSE);
+            cloud.host().clock().pause(ACTIVATION_PAUSE_MS);
         }
         match root_keys::promote(cloud) {
             Ok(_) => return Ok(()),
-            Err(why) if why.kind == Kind::Internal || why.kind == Kind::Conflict => {
+            Err(why) if why.kind == FailureKind::Internal || why.kind == FailureKind::Conflict => {
                 return Err(why);
             }
             Err(_) => {}
@@ -154,8 +154,8 @@ fn use_soon(cloud: &Cloud<'_>) -> Result<(), Failure> {
 /// Drops the record of a change that certainly did not happen. If this fails, the guard stays and
 /// comes to the same result.
 fn withdraw(host: &dyn Host) {
-    let forgotten = Intent::<Change>::recover(host, KEY).and_then(|intent| {
-        intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
+    let forgotten = Intent::<KeyCreation>::recover(host, KEY).and_then(|intent| {
+        intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
         host.storage().checkpoint()
     });
     drop(forgotten);
@@ -166,28 +166,28 @@ fn withdraw(host: &dyn Host) {
 /// # Errors
 /// The failure to list or remove the key; the guard then retries.
 pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> {
-    let Some(intent) = Intent::<Change>::recover(host, KEY)? else { return Ok(()) };
+    let Some(intent) = Intent::<KeyCreation>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::find(host)?;
-    let cloud = Cloud::new(host, &config, context.deadline);
-    let is_of = |change: &Change| {
+    let cloud = CloudClient::new(host, &config, context.deadline);
+    let is_of = |change: &KeyCreation| {
         let current = config.credentials.as_ref();
         current.is_some_and(|current| current.client_email == change.account)
     };
     let Some(change) = intent.candidates().next().filter(|change| is_of(change)) else {
         log_left(host, "the configuration has no key of its account any more");
-        return intent.give_up(host, Ended::Unwanted);
+        return intent.give_up(host, IntentEndReason::Unwanted);
     };
-    if host.clock().now() < change.begun.saturating_add(LAG) {
+    if host.clock().now() < change.begun.saturating_add(MAX_LISTING_LAG_MS) {
         let why = "a list of keys may not show the newest yet; it is looked at soon";
-        return Err(Failure::new(Kind::Unavailable, why));
+        return Err(Failure::new(FailureKind::Unavailable, why));
     }
     remove_orphan(&cloud, change)?;
-    intent.give_up(host, Ended::Unchanged)
+    intent.give_up(host, IntentEndReason::Unchanged)
 }
 
 /// Removes the key that appeared during the call. If several keys appeared, none is removed,
 /// because the method cannot tell its own key (as decision A9).
-fn remove_orphan(cloud: &Cloud<'_>, change: &Change) -> Result<(), Failure> {
+fn remove_orphan(cloud: &CloudClient<'_>, change: &KeyCreation) -> Result<(), Failure> {
     let host = cloud.host();
     let Some(before) = &change.before else {
         log_left(host, "the account may not list its keys");
@@ -195,11 +195,12 @@ fn remove_orphan(cloud: &Cloud<'_>, change: &Change) -> Result<(), Failure> {
     };
     let listed = keys::list(cloud, &change.account)?
         .map_err(|why| why.about("list the keys of the service account"))?;
-    let begun = change.begun.saturating_sub(LAG)..change.begun.saturating_add(CALL + LAG);
+    let begun = change.begun.saturating_sub(MAX_LISTING_LAG_MS)
+        ..change.begun.saturating_add(CREATION_TIMEOUT_MS + MAX_LISTING_LAG_MS);
     let came: Vec<&str> = listed
         .iter()
         .filter(|key| key.made().is_some_and(|made| begun.contains(&made)))
-        .map(keys::Listed::id)
+        .map(keys::ListedKey::id)
         .filter(|id| before.iter().all(|known| known != id))
         .collect();
     match came.as_slice() {
@@ -216,7 +217,7 @@ fn remove_orphan(cloud: &Cloud<'_>, change: &Change) -> Result<(), Failure> {
 }
 
 fn log_left(host: &dyn Host, what: &str) {
-    host.log().write(Level::Warn, "root-key-may-be-left", &[("keys", what)]);
+    host.log().write(LogLevel::Warn, "root-key-may-be-left", &[("keys", what)]);
 }
 
 /// Runs the scheduled rotation.
@@ -233,22 +234,26 @@ pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let Some(current) = config.credentials.clone() else { return Ok(()) };
     let now = host.clock().now();
     match config.rotation.decide(&config.times, now)? {
-        Decision::Off => Ok(()),
-        Decision::Wait(_) => config.store(host),
-        Decision::Missed(next) => {
-            host.log().write(Level::Warn, "root-rotation-missed", &[]);
+        RotationDecision::Off => Ok(()),
+        RotationDecision::Wait(_) => config.store(host),
+        RotationDecision::Missed(next) => {
+            host.log().write(LogLevel::Warn, "root-rotation-missed", &[]);
             config.times.due = next;
             config.store(host)
         }
-        Decision::Rotate => {
+        RotationDecision::Rotate => {
             if let Some(first) = keys.full_until(&current.client_email) {
                 // This prevents a short rotation period from using up the account's keys.
-                host.log().write(Level::Warn, "root-rotation-waits", &[]);
-                return host.clock().schedule(ROTATION, first.max(now + PAUSE), ROTATION);
+                host.log().write(LogLevel::Warn, "root-rotation-waits", &[]);
+                return host.clock().schedule(
+                    ROTATION,
+                    first.max(now + ACTIVATION_PAUSE_MS),
+                    ROTATION,
+                );
             }
-            let cloud = Cloud::new(host, &config, context.deadline);
+            let cloud = CloudClient::new(host, &config, context.deadline);
             make(&cloud, &current)
-                .inspect_err(|_| host.log().write(Level::Warn, "root-rotation-failed", &[]))?;
+                .inspect_err(|_| host.log().write(LogLevel::Warn, "root-rotation-failed", &[]))?;
             use_soon(&cloud)
         }
     }

@@ -3,12 +3,12 @@
 //! Prevents two attacks: an answer about another account than the requested account, and a disabled
 //! account whose keys still sign.
 
-use crate::cloud::Cloud;
-use crate::endpoints::Service;
-use crate::proof::{Proof, Signer};
+use crate::cloud::CloudClient;
+use crate::endpoints::CloudService;
+use crate::proof::{ProvenToken, TokenSigner};
 use crate::role::Role;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::explain::Constraints;
+use bulkhead_sdk::explain::LoginConstraints;
 use bulkhead_sdk::provider::nonsense;
 use bulkhead_sdk::wire::failure::quoted;
 use serde::Deserialize;
@@ -30,8 +30,8 @@ impl ServiceAccount {
     /// # Errors
     /// Invalid request if there is no such account; unreachable if the provider or its answer is
     /// faulty.
-    pub(crate) fn find(cloud: &Cloud<'_>, id: &str) -> Result<Self, Failure> {
-        let url = cloud.url(Service::Iam, &["v1", "projects", "-", "serviceAccounts", id])?;
+    pub(crate) fn find(cloud: &CloudClient<'_>, id: &str) -> Result<Self, Failure> {
+        let url = cloud.url(CloudService::Iam, &["v1", "projects", "-", "serviceAccounts", id])?;
         let shown = quoted(id);
         let found: Self =
             cloud.get(&url)?.map_err(|why| why.about(&format!("find service account {shown}")))?;
@@ -51,9 +51,10 @@ impl ServiceAccount {
     }
 
     /// Refuses a token whose issuer is another account, or whose email is another address.
-    pub(crate) fn check_claims(&self, proof: &Proof) -> Result<(), Failure> {
-        let issuer = proof.claims.issuer().filter(|_| proof.signer == Signer::Account);
-        let email = proof.claims.all().get("email").filter(|_| proof.signer == Signer::Provider);
+    pub(crate) fn check_claims(&self, proof: &ProvenToken) -> Result<(), Failure> {
+        let issuer = proof.claims.issuer().filter(|_| proof.signer == TokenSigner::Account);
+        let email =
+            proof.claims.all().get("email").filter(|_| proof.signer == TokenSigner::Provider);
         let is_own = issuer.is_none_or(|issuer| self.is_called(issuer));
         if is_own && email.is_none_or(|email| email.as_str() == Some(self.email.as_str())) {
             return Ok(());
@@ -83,12 +84,12 @@ impl ServiceAccount {
 /// # Errors
 /// For a login, the first constraint that fails.
 pub(crate) fn admit(
-    constraints: &mut Constraints,
+    constraints: &mut LoginConstraints,
     role: &Role,
     account: &ServiceAccount,
 ) -> Result<(), Failure> {
-    constraints.hold("bound_projects", in_project(role, account))?;
-    constraints.hold("bound_service_accounts", bound(role, account))?;
+    constraints.record("bound_projects", in_project(role, account))?;
+    constraints.record("bound_service_accounts", bound(role, account))?;
     Ok(())
 }
 

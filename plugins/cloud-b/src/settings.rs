@@ -1,10 +1,10 @@
 //! Stored configuration: the method's identity at the provider, the provider's endpoints, and the
 //! metadata of logins.
 
-use crate::credentials::Credentials;
-use crate::endpoints::Service;
+use crate::credentials::ServiceAccountKey;
+use crate::endpoints::CloudService;
 use crate::metadata::{OF_ACCOUNTS, OF_INSTANCES, chosen};
-use bulkhead_sdk::rotation::{Settings, Times};
+use bulkhead_sdk::rotation::{RotationSettings, RotationTimes};
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) const ROLE_ID: &str = "role_id";
 #[serde(default)]
 pub(crate) struct Config {
     /// `None` if the method uses another credential.
-    pub(crate) credentials: Option<Credentials>,
+    pub(crate) credentials: Option<ServiceAccountKey>,
     /// Account to impersonate with `identity_token_audience`.
     pub(crate) service_account_email: String,
     pub(crate) identity_token_audience: String,
@@ -35,9 +35,9 @@ pub(crate) struct Config {
     /// Endpoints as written, by service.
     pub(crate) custom_endpoint: BTreeMap<String, String>,
     #[serde(flatten)]
-    pub(crate) rotation: Settings,
+    pub(crate) rotation: RotationSettings,
     #[serde(flatten)]
-    pub(crate) times: Times,
+    pub(crate) times: RotationTimes,
     /// Counter incremented at each write, so that nothing fetched under an older configuration is
     /// used.
     pub(crate) generation: u64,
@@ -57,8 +57,8 @@ impl Default for Config {
             iam_metadata: None,
             gce_metadata: None,
             custom_endpoint: BTreeMap::new(),
-            rotation: Settings::default(),
-            times: Times::default(),
+            rotation: RotationSettings::default(),
+            times: RotationTimes::default(),
             generation: 0,
         }
     }
@@ -81,7 +81,7 @@ impl Config {
     }
 
     /// Returns the base URL of a service without a trailing slash.
-    pub(crate) fn base(&self, service: Service) -> Result<String, Failure> {
+    pub(crate) fn base(&self, service: CloudService) -> Result<String, Failure> {
         service.base(&self.custom_endpoint)
     }
 

@@ -2,13 +2,13 @@
 //!
 //! The attack this file prevents: an API server, or an impostor, that answers arbitrary content. A
 //! redirect or an answer of unexpected shape is not accepted. From a refusal, only the message of a
-//! `Status` is repeated, shortened and on a single line.
+//! `ApiStatus` is repeated, shortened and on a single line.
 
-use crate::objects::Kind as ObjectKind;
-use crate::target::Target;
+use crate::objects::ObjectKind;
+use crate::target::ApiServerTarget;
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::reservation::Unmade;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::reservation::CreationFailure;
+use bulkhead_sdk::{Failure, FailureKind, Host};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenRequestStatus};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -28,12 +28,12 @@ const LONGEST_UID: usize = 128;
 /// An API server, reachable through the host.
 pub(crate) struct ApiServer<'a> {
     host: &'a dyn Host,
-    target: &'a Target,
+    target: &'a ApiServerTarget,
 }
 
 /// The reason a request to the API server failed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ApiServerRefusal {
     /// The API server refused, and nothing was done: status, message, and milliseconds until a
     /// retry.
     Said(u16, String, Option<u64>),
@@ -43,31 +43,31 @@ pub(crate) enum Refusal {
     Unclear(Failure),
 }
 
-impl Refusal {
+impl ApiServerRefusal {
     /// Converts the refusal to a failure that begins with the attempted operation. A refusal that a
     /// retry cannot change is the caller's to solve (decision P4).
     pub(crate) fn about(self, tried: &str) -> Failure {
         let (kind, message, retry_after) = match self {
-            Self::Said(429, message, after) => (Kind::RateLimited, message, after),
+            Self::Said(429, message, after) => (FailureKind::RateLimited, message, after),
             Self::Said(401, message, _) => (
-                Kind::InvalidRequest,
+                FailureKind::InvalidRequest,
                 format!(
                     "{message}: the API server does not take the engine's own token; write \
                      service_account_jwt anew"
                 ),
                 None,
             ),
-            Self::Said(_, message, _) => (Kind::InvalidRequest, message, None),
+            Self::Said(_, message, _) => (FailureKind::InvalidRequest, message, None),
             Self::Unasked(why) | Self::Unclear(why) => (why.kind, why.message, why.retry_after),
         };
         Failure { retry_after, ..Failure::new(kind, format!("failed to {tried}: {message}")) }
     }
 
     /// Converts the refusal to the outcome of creating an object.
-    pub(crate) fn unmade(self, tried: &str) -> Unmade {
+    pub(crate) fn unmade(self, tried: &str) -> CreationFailure {
         match self {
-            Self::Unclear(_) => Unmade::Perhaps(self.about(tried)),
-            _ => Unmade::Surely(self.about(tried)),
+            Self::Unclear(_) => CreationFailure::Perhaps(self.about(tried)),
+            _ => CreationFailure::Surely(self.about(tried)),
         }
     }
 
@@ -79,12 +79,12 @@ impl Refusal {
 
 /// The identity of an object. All other members of the answer are ignored.
 #[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
+struct ApiObject {
+    metadata: ObjectMetadata,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ObjectMetadata {
     #[serde(default)]
     name: String,
     namespace: Option<String>,
@@ -92,15 +92,15 @@ struct Metadata {
     labels: Option<BTreeMap<String, String>>,
 }
 
-impl Metadata {
+impl ObjectMetadata {
     /// Returns the object if the answer is about the requested object. Otherwise a lease could
     /// later remove an object named by an unrelated answer.
-    fn found(self, namespace: &str, name: &str) -> Result<Found, Refusal> {
+    fn found(self, namespace: &str, name: &str) -> Result<ExistingObject, ApiServerRefusal> {
         let is_asked_for =
             self.name == name && self.namespace.is_none_or(|place| place == namespace);
         match self.uid {
             Some(uid) if is_asked_for && is_uid(&uid) => {
-                Ok(Found { uid, labels: self.labels.unwrap_or_default() })
+                Ok(ExistingObject { uid, labels: self.labels.unwrap_or_default() })
             }
             _ => Err(nonsense()),
         }
@@ -113,13 +113,13 @@ fn is_uid(text: &str) -> bool {
 
 /// The answer to a token request.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenRequestAnswer {
     status: Option<TokenRequestStatus>,
 }
 
 /// The relevant members of a refusal.
 #[derive(Deserialize)]
-struct Status {
+struct ApiStatus {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -130,44 +130,47 @@ struct Status {
 
 /// The answer to a deletion, with the finalizers that keep the object.
 #[derive(Deserialize)]
-struct Removed {
-    metadata: Option<RemovedMetadata>,
+struct DeletionAnswer {
+    metadata: Option<DeletionMetadata>,
 }
 
 #[derive(Deserialize)]
-struct RemovedMetadata {
+struct DeletionMetadata {
     #[serde(default)]
     finalizers: Vec<String>,
 }
 
 /// The answer to a question about the engine's own rights.
 #[derive(Deserialize)]
-struct Review {
-    status: Allowed,
+struct AccessReview {
+    status: AccessReviewStatus,
 }
 
 #[derive(Deserialize)]
-struct Allowed {
+struct AccessReviewStatus {
     #[serde(default)]
     allowed: bool,
 }
 
 /// An existing object.
-pub(crate) struct Found {
+pub(crate) struct ExistingObject {
     pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
 }
 
 impl<'a> ApiServer<'a> {
     /// Returns a client for `target`, reached through `host`.
-    pub(crate) fn new(host: &'a dyn Host, target: &'a Target) -> Self {
+    pub(crate) fn new(host: &'a dyn Host, target: &'a ApiServerTarget) -> Self {
         Self { host, target }
     }
 
     /// Returns the labels of a namespace. The caller must have validated the name.
-    pub(crate) fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refusal> {
+    pub(crate) fn namespace_labels(
+        &self,
+        name: &str,
+    ) -> Result<BTreeMap<String, String>, ApiServerRefusal> {
         let request = Request::new(Namespace::url_path(&(), None)).get(name, &GetParams::default());
-        let found: Object = self.ask(request, false)?;
+        let found: ApiObject = self.ask(request, false)?;
         Ok(found.metadata.labels.unwrap_or_default())
     }
 
@@ -178,9 +181,9 @@ impl<'a> ApiServer<'a> {
         namespace: &str,
         name: &str,
         object: Vec<u8>,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, ApiServerRefusal> {
         let request = Request::new(kind.path(namespace)).create(&PostParams::default(), object);
-        let made: Object = self.ask(request, false)?;
+        let made: ApiObject = self.ask(request, false)?;
         Ok(made.metadata.found(namespace, name)?.uid)
     }
 
@@ -190,9 +193,9 @@ impl<'a> ApiServer<'a> {
         kind: ObjectKind,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<Found>, Refusal> {
+    ) -> Result<Option<ExistingObject>, ApiServerRefusal> {
         let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
-        match self.ask::<Object>(request, false) {
+        match self.ask::<ApiObject>(request, false) {
             Ok(object) => object.metadata.found(namespace, name).map(Some),
             Err(refusal) if refusal.is(404) => Ok(None),
             Err(refusal) => Err(refusal),
@@ -208,12 +211,12 @@ impl<'a> ApiServer<'a> {
         namespace: &str,
         name: &str,
         uid: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiServerRefusal> {
         let only = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
         let how = DeleteParams::background().preconditions(only);
         let request = Request::new(kind.path(namespace)).delete(name, &how);
-        match self.ask::<Removed>(request, false) {
-            Ok(Removed { metadata: Some(left) }) if !left.finalizers.is_empty() => {
+        match self.ask::<DeletionAnswer>(request, false) {
+            Ok(DeletionAnswer { metadata: Some(left) }) if !left.finalizers.is_empty() => {
                 Err(waits(&left.finalizers))
             }
             Err(refusal) if refusal.is(404) => Ok(()),
@@ -226,11 +229,11 @@ impl<'a> ApiServer<'a> {
     }
 
     /// Returns whether the API server permits an action to the engine's own account.
-    pub(crate) fn may(&self, asked: &serde_json::Value) -> Result<bool, Refusal> {
+    pub(crate) fn is_permitted(&self, asked: &serde_json::Value) -> Result<bool, ApiServerRefusal> {
         let path = SelfSubjectAccessReview::url_path(&(), None);
         let body = serde_json::to_vec(asked).map_err(|_| unwritable())?;
         let request = Request::new(path).create(&PostParams::default(), body);
-        let answered: Review = self.ask(request, true)?;
+        let answered: AccessReview = self.ask(request, true)?;
         Ok(answered.status.allowed)
     }
 
@@ -242,7 +245,7 @@ impl<'a> ApiServer<'a> {
         account: &str,
         audiences: Vec<String>,
         seconds: u64,
-    ) -> Result<TokenRequestStatus, Refusal> {
+    ) -> Result<TokenRequestStatus, ApiServerRefusal> {
         let spec = TokenRequestSpec {
             audiences,
             expiration_seconds: i64::try_from(seconds).ok(),
@@ -253,7 +256,7 @@ impl<'a> ApiServer<'a> {
         let path = ServiceAccount::url_path(&(), Some(namespace));
         let request =
             Request::new(path).create_subresource("token", account, &PostParams::default(), body);
-        let answered: Tokens = self.ask(request, true)?;
+        let answered: TokenRequestAnswer = self.ask(request, true)?;
         answered.status.filter(|status| !status.token.is_empty()).ok_or_else(nonsense)
     }
 
@@ -261,7 +264,7 @@ impl<'a> ApiServer<'a> {
         &self,
         request: Result<http::Request<Vec<u8>>, Unbuilt>,
         is_safe: bool,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, ApiServerRefusal> {
         let (head, body) = request.map_err(|_| unwritable())?.into_parts();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut sent = self.target.request(head.method.as_str(), path.trim_end_matches('?'));
@@ -274,10 +277,10 @@ impl<'a> ApiServer<'a> {
         match answer.status {
             200..=299 => serde_json::from_slice(&answer.body).map_err(|_| nonsense()),
             404 if !says_not_found(&answer) => Err(nonsense()),
-            400..=499 if answer.status != 408 => Err(said(&answer)),
-            status => Err(Refusal::Unclear(Failure::new(
-                Kind::Unreachable,
-                format!("the API server answered {status}{}", told(&answer)),
+            400..=499 if answer.status != 408 => Err(read_refusal(&answer)),
+            status => Err(ApiServerRefusal::Unclear(Failure::new(
+                FailureKind::Unreachable,
+                format!("the API server answered {status}{}", describe_refusal(&answer)),
             ))),
         }
     }
@@ -286,50 +289,52 @@ impl<'a> ApiServer<'a> {
 /// Returns whether the API server itself says that the object does not exist. An impostor may
 /// answer 404 to everything, and an object wrongly taken for gone would never be removed.
 fn says_not_found(answer: &Response) -> bool {
-    serde_json::from_slice::<Status>(&answer.body)
+    serde_json::from_slice::<ApiStatus>(&answer.body)
         .is_ok_and(|status| status.kind == "Status" && status.reason == "NotFound")
 }
 
 /// Returns the failure for an object kept by finalizers of other controllers.
-fn waits(finalizers: &[String]) -> Refusal {
+fn waits(finalizers: &[String]) -> ApiServerRefusal {
     let named: String = finalizers.join(", ").chars().take(LONGEST_MESSAGE).collect();
     let named: String = named.chars().map(on_one_line).collect();
-    Refusal::Unclear(Failure::new(
-        Kind::Unavailable,
+    ApiServerRefusal::Unclear(Failure::new(
+        FailureKind::Unavailable,
         format!("it is there until its finalizers are removed: {named}"),
     ))
 }
 
 /// Converts a failure without an answer, and decides whether the request may have arrived. The host
 /// does not know the field for the root certificates, so its message is reworded.
-fn unsent(why: Failure) -> Refusal {
+fn unsent(why: Failure) -> ApiServerRefusal {
     let message = why.message.replace("tls.root-certificates", "cluster_ca_cert");
     let why = Failure { message: message.replace("root-certificates", "cluster_ca_cert"), ..why };
     match why.kind {
-        Kind::PermissionDenied | Kind::InvalidRequest | Kind::Unavailable => Refusal::Unasked(why),
-        Kind::TooLarge => nonsense(),
-        _ => Refusal::Unclear(why),
+        FailureKind::PermissionDenied | FailureKind::InvalidRequest | FailureKind::Unavailable => {
+            ApiServerRefusal::Unasked(why)
+        }
+        FailureKind::TooLarge => nonsense(),
+        _ => ApiServerRefusal::Unclear(why),
     }
 }
 
-fn said(answer: &Response) -> Refusal {
+fn read_refusal(answer: &Response) -> ApiServerRefusal {
     let seconds = answer.header("retry-after").and_then(|after| after.parse::<u64>().ok());
     let status = answer.status;
     let message = match message(answer) {
         Some(message) => message,
         None => format!("the API server answered {status}"),
     };
-    Refusal::Said(status, message, seconds.map(|seconds| seconds.saturating_mul(1_000)))
+    ApiServerRefusal::Said(status, message, seconds.map(|seconds| seconds.saturating_mul(1_000)))
 }
 
-fn told(answer: &Response) -> String {
+fn describe_refusal(answer: &Response) -> String {
     message(answer).map(|message| format!(": {message}")).unwrap_or_default()
 }
 
-/// Returns the message of a `Status`, on a single line and shortened. Nothing else in the body is
-/// repeated.
+/// Returns the message of an `ApiStatus`, on a single line and shortened. Nothing else in the body
+/// is repeated.
 fn message(answer: &Response) -> Option<String> {
-    let status: Status = serde_json::from_slice(&answer.body).ok()?;
+    let status: ApiStatus = serde_json::from_slice(&answer.body).ok()?;
     let message: String = status.message.chars().take(LONGEST_MESSAGE).map(on_one_line).collect();
     (!message.is_empty()).then_some(message)
 }
@@ -338,13 +343,13 @@ fn on_one_line(letter: char) -> char {
     if letter.is_control() { ' ' } else { letter }
 }
 
-fn nonsense() -> Refusal {
-    Refusal::Unclear(Failure::new(
-        Kind::Unreachable,
+fn nonsense() -> ApiServerRefusal {
+    ApiServerRefusal::Unclear(Failure::new(
+        FailureKind::Unreachable,
         "the server's answer is not what an API server answers",
     ))
 }
 
-fn unwritable() -> Refusal {
-    Refusal::Unasked(Failure::internal("the request to the API server cannot be written"))
+fn unwritable() -> ApiServerRefusal {
+    ApiServerRefusal::Unasked(Failure::internal("the request to the API server cannot be written"))
 }

@@ -4,12 +4,12 @@
 //! engine's token. The token is never sent to a server other than the server it was written for
 //! (decision E1).
 
-use crate::target::{Config, Target};
+use crate::target::{ApiServerTarget, Config};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bulkhead_sdk::destination::{self, Held, Place};
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
 const KEY: &str = "config";
@@ -49,16 +49,16 @@ impl Config {
 
     /// Returns the target at `url`, from the present configuration, or else from a configuration
     /// replaced or removed while leases needed the server (decision E4).
-    pub(crate) fn target_at(host: &dyn Host, url: &str) -> Result<Target, Failure> {
+    pub(crate) fn target_at(host: &dyn Host, url: &str) -> Result<ApiServerTarget, Failure> {
         for config in [Self::stored(host)?, host.storage().get(&former_key(url))?] {
-            match config.map(|config| Target::of(host, &config)) {
+            match config.map(|config| ApiServerTarget::of(host, &config)) {
                 Some(Ok(target)) if target.url == url => return Ok(target),
                 _ => {}
             }
         }
         // The revocation is retried, and succeeds once a new configuration names this server.
         let message = format!("{url} is in no configuration any more; write config for it again");
-        Err(Failure::new(Kind::Unreachable, message))
+        Err(Failure::new(FailureKind::Unreachable, message))
     }
 
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
@@ -118,15 +118,21 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut config = before.clone().unwrap_or_default();
     config.merge(call)?;
     config.check(host)?;
-    let url = Target::of(host, &config)?.url;
+    let url = ApiServerTarget::of(host, &config)?.url;
     if let Some(before) = before {
         let is_elsewhere = leads_elsewhere(host, &before, &url);
         let places = [
-            Place::of("cluster_host", is_elsewhere),
-            Place::of("cluster_ca_cert", config.cluster_ca_cert != before.cluster_ca_cert),
-            Place::of("disable_local_ca_jwt", config.trusts_its_pod() != before.trusts_its_pod()),
+            DestinationField::of("cluster_host", is_elsewhere),
+            DestinationField::of(
+                "cluster_ca_cert",
+                config.cluster_ca_cert != before.cluster_ca_cert,
+            ),
+            DestinationField::of(
+                "disable_local_ca_jwt",
+                config.trusts_its_pod() != before.trusts_its_pod(),
+            ),
         ];
-        let held = [Held::of("service_account_jwt", &before.service_account_jwt)];
+        let held = [CredentialField::of("service_account_jwt", &before.service_account_jwt)];
         destination::check(call, &places, &held)?;
         if is_elsewhere {
             keep_for_leases(host, &before)?;
@@ -139,7 +145,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// Returns whether `config` leads to a server other than `url`, or to no server any more.
 fn leads_elsewhere(host: &dyn Host, config: &Config, url: &str) -> bool {
-    Target::of(host, config).map_or(true, |target| target.url != url)
+    ApiServerTarget::of(host, config).map_or(true, |target| target.url != url)
 }
 
 /// Shows the configuration without its token, with the field names of both vocabularies (decision
@@ -171,7 +177,7 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 /// Keeps an outgoing configuration if leases need it, and returns the number of such leases.
 fn keep_for_leases(host: &dyn Host, config: &Config) -> Result<u32, Failure> {
-    let Ok(target) = Target::of(host, config) else { return Ok(0) };
+    let Ok(target) = ApiServerTarget::of(host, config) else { return Ok(0) };
     let live = host.leases().count(&target.url)?;
     if live > 0 {
         host.storage().put(&former_key(&target.url), config)?;

@@ -4,20 +4,20 @@
 //! leaves no object without a lease that ends it (see [`Reservation`]).
 
 use crate::api_server::ApiServer;
-use crate::lease::{Held, LeaseData};
-use crate::lifetime::Lifetime;
+use crate::lease::{LeaseData, LeasedObject};
+use crate::lifetime::LeaseLifetime;
 use crate::names::{is_label, make};
 use crate::namespaces::{ALL, selector};
-use crate::objects::{Plan, RoleOf};
-use crate::roles::{Mode, Role};
-use crate::target::{Config, Target};
+use crate::objects::{BoundRole, ObjectPlan};
+use crate::roles::{Role, RoleMode};
+use crate::target::{ApiServerTarget, Config};
 use crate::token;
 use bulkhead_sdk::answer::Secret;
-use bulkhead_sdk::reservation::{Made, Reservation, Unmade};
+use bulkhead_sdk::reservation::{CreationFailure, CreationProof, Reservation};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::template::Names;
+use bulkhead_sdk::template::TemplateNames;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use k8s_openapi::api::authentication::v1::TokenRequestStatus;
 use kube::core::SelectorExt;
 use serde_json::{Value, json};
@@ -35,33 +35,35 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 /// A request for a token, with all inputs.
-struct Asked<'a> {
+struct TokenDemand<'a> {
     host: &'a dyn Host,
     call: &'a Call,
     role: Role,
-    target: Target,
+    target: ApiServerTarget,
     namespace: String,
-    lifetime: Lifetime,
+    lifetime: LeaseLifetime,
 }
 
 /// Issues a token.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let asked = Asked::new(host, call)?;
+    let asked = TokenDemand::new(host, call)?;
     match asked.role.mode()? {
-        Mode::Existing(account) => {
+        RoleMode::Existing(account) => {
             let account = account.to_owned();
             asked.of_existing(&account)
         }
-        Mode::Bound(role) => {
-            let role =
-                RoleOf { is_cluster_wide: asked.role.refers_to_cluster()?, name: role.to_owned() };
+        RoleMode::Bound(role) => {
+            let role = BoundRole {
+                is_cluster_wide: asked.role.refers_to_cluster()?,
+                name: role.to_owned(),
+            };
             asked.of_new(Some(role))
         }
-        Mode::Generated => asked.of_new(None),
+        RoleMode::Generated => asked.of_new(None),
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> TokenDemand<'a> {
     fn new(host: &'a dyn Host, call: &'a Call) -> Result<Self, Failure> {
         let (name, mount) = (call.text("name"), &call.mount.path);
         let unknown = || {
@@ -77,9 +79,9 @@ impl<'a> Asked<'a> {
                  cluster_role_type must be ClusterRole",
             ));
         }
-        let target = Target::of(host, &Config::needed(host, mount)?)?;
+        let target = ApiServerTarget::of(host, &Config::needed(host, mount)?)?;
         let namespace = namespace(host, call, &role, &target)?;
-        let lifetime = Lifetime::of(&role, call)?;
+        let lifetime = LeaseLifetime::of(&role, call)?;
         Ok(Self { host, call, role, target, namespace, lifetime })
     }
 
@@ -94,7 +96,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Modes 2 and 3: creates an account bound to `role`, or to a new role with the same name.
-    fn of_new(self, role: Option<RoleOf>) -> Result<Answer, Failure> {
+    fn of_new(self, role: Option<BoundRole>) -> Result<Answer, Failure> {
         let plan = self.plan(role)?;
         let mut held = LeaseData {
             server: self.target.url.clone(),
@@ -105,9 +107,10 @@ impl<'a> Asked<'a> {
         };
         let made = self.make(&plan, &mut held)?;
         let mut status = None;
-        let made = made.go_on(self.host, &held, || {
+        let made = made.make_next(self.host, &held, || {
             // The objects already exist, even if the token is refused.
-            let token = self.token(&plan.name).map_err(|why| Unmade::Perhaps(why.into()))?;
+            let token =
+                self.token(&plan.name).map_err(|why| CreationFailure::Perhaps(why.into()))?;
             status = Some(token);
             Ok(())
         })?;
@@ -117,8 +120,8 @@ impl<'a> Asked<'a> {
         Ok(answer.warn(lifetime.warnings))
     }
 
-    fn plan(&self, role: Option<RoleOf>) -> Result<Plan, Failure> {
-        let names = Names {
+    fn plan(&self, role: Option<BoundRole>) -> Result<ObjectPlan, Failure> {
+        let names = TemplateNames {
             display_name: &self.call.caller.display_name,
             role_name: self.call.text("name"),
         };
@@ -127,11 +130,11 @@ impl<'a> Asked<'a> {
             Some(role) => (role, None),
             None => {
                 let is_cluster_wide = self.role.is_cluster_wide()?;
-                (RoleOf { is_cluster_wide, name: name.clone() }, Some(self.role.rules()?))
+                (BoundRole { is_cluster_wide, name: name.clone() }, Some(self.role.rules()?))
             }
         };
         let mark = self.host.random().bytes(MARK_BYTES);
-        Ok(Plan {
+        Ok(ObjectPlan {
             name,
             namespace: self.namespace.clone(),
             mark: mark.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -146,9 +149,9 @@ impl<'a> Asked<'a> {
 
     /// Creates the objects of `plan`, one after the other. `held` records all known facts about an
     /// object before the next object is requested.
-    fn make(&self, plan: &Plan, held: &mut LeaseData) -> Result<Made, Failure> {
+    fn make(&self, plan: &ObjectPlan, held: &mut LeaseData) -> Result<CreationProof, Failure> {
         let api = ApiServer::new(self.host, &self.target);
-        let (mut made, mut owner): (Option<Made>, Option<(_, String)>) = (None, None);
+        let (mut made, mut owner): (Option<CreationProof>, Option<(_, String)>) = (None, None);
         for kind in plan.kinds() {
             let owned_by = owner.as_ref().map(|(kind, uid)| (*kind, uid.as_str()));
             let object = plan.object(kind, owned_by);
@@ -161,12 +164,12 @@ impl<'a> Asked<'a> {
                 uid = created.map_err(|refusal| refusal.unmade(&tried))?;
                 Ok(())
             };
-            held.objects.push(Held { kind, uid: None, asked: self.host.clock().now() });
+            held.objects.push(LeasedObject { kind, uid: None, asked: self.host.clock().now() });
             let next = match made {
                 None => {
                     Reservation::new(&plan.name, &held.server, held)?.make(self.host, create)?
                 }
-                Some(made) => made.go_on(self.host, held, create)?,
+                Some(made) => made.make_next(self.host, held, create)?,
             };
             if let Some(known) = held.objects.last_mut() {
                 known.uid = Some(uid.clone());
@@ -177,7 +180,7 @@ impl<'a> Asked<'a> {
         made.ok_or_else(|| Failure::internal("a plan makes nothing"))
     }
 
-    fn token(&self, account: &str) -> Result<TokenRequestStatus, Unmade> {
+    fn token(&self, account: &str) -> Result<TokenRequestStatus, CreationFailure> {
         let asked = self.call.list("audiences");
         let audiences =
             if asked.is_empty() { self.role.token_default_audiences.clone() } else { asked };
@@ -192,10 +195,10 @@ impl<'a> Asked<'a> {
         &self,
         status: &TokenRequestStatus,
         ends_with_lease: bool,
-    ) -> Result<Lifetime, Failure> {
+    ) -> Result<LeaseLifetime, Failure> {
         let unread = || {
             Failure::new(
-                Kind::Unreachable,
+                FailureKind::Unreachable,
                 "the server's answer is not what an API server answers: nothing says how long the \
                  token lives",
             )
@@ -220,7 +223,7 @@ fn namespace(
     host: &dyn Host,
     call: &Call,
     role: &Role,
-    target: &Target,
+    target: &ApiServerTarget,
 ) -> Result<String, Failure> {
     let asked = call.text("cluster_namespace");
     let allowed = &role.allowed_cluster_namespaces;

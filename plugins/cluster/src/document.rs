@@ -2,7 +2,7 @@
 //!
 //! The attacks this file prevents: a short text that expands to a huge document (anchors are
 //! refused; depth, nodes and bytes are limited during parsing), and a misspelt key that means
-//! "everything" (readers of a document name all permitted keys, see [`Members`]).
+//! "everything" (readers of a document name all permitted keys, see [`ObjectMembers`]).
 
 use bulkhead_sdk::wire::failure::quoted;
 use granit_parser::{Event, Options, Parser, ScalarStyle};
@@ -38,11 +38,11 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// The members of an object. The reader takes each member by name.
-pub(crate) struct Members {
+pub(crate) struct ObjectMembers {
     left: Map<String, Value>,
 }
 
-impl Members {
+impl ObjectMembers {
     /// Returns the members of `value`.
     pub(crate) fn of(value: Value) -> Result<Self, String> {
         match value {
@@ -76,7 +76,7 @@ fn load(text: &str) -> Result<Value, String> {
     options.flow_nesting_limit = DEEPEST;
     options.block_nesting_limit = DEEPEST;
     let is_braced = text.trim_start().starts_with('{');
-    let mut loader = Loader { open: Vec::new(), nodes: 0, root: None, is_braced };
+    let mut loader = DocumentLoader { open: Vec::new(), nodes: 0, root: None, is_braced };
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
             format!("it is neither JSON nor YAML (line {})", error.marker().line())
@@ -92,20 +92,20 @@ fn load(text: &str) -> Result<Value, String> {
 }
 
 /// An unclosed list, or an unclosed object with the key whose value comes next.
-enum Open {
+enum OpenContainer {
     List(Vec<Value>),
     Object(Map<String, Value>, Option<String>),
 }
 
-struct Loader {
-    open: Vec<Open>,
+struct DocumentLoader {
+    open: Vec<OpenContainer>,
     nodes: usize,
     root: Option<Value>,
     /// Whether the text begins like JSON.
     is_braced: bool,
 }
 
-impl Loader {
+impl DocumentLoader {
     fn take(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -118,15 +118,15 @@ impl Loader {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 refuse_marks(anchor, tag.is_some())?;
-                self.enter(Open::List(Vec::new()))
+                self.enter(OpenContainer::List(Vec::new()))
             }
             Event::MappingStart(_, anchor, tag) => {
                 refuse_marks(anchor, tag.is_some())?;
-                self.enter(Open::Object(Map::new(), None))
+                self.enter(OpenContainer::Object(Map::new(), None))
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(items)) => self.put(Value::Array(items)),
-                Some(Open::Object(members, None)) => self.put(Value::Object(members)),
+                Some(OpenContainer::List(items)) => self.put(Value::Array(items)),
+                Some(OpenContainer::Object(members, None)) => self.put(Value::Object(members)),
                 _ => Err("a key has no value".to_owned()),
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
@@ -136,7 +136,7 @@ impl Loader {
         }
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), String> {
+    fn enter(&mut self, open: OpenContainer) -> Result<(), String> {
         if self.open.len() >= DEEPEST {
             return Err(format!("it nests more than {DEEPEST} levels deep"));
         }
@@ -152,8 +152,8 @@ impl Loader {
         match self.open.last_mut() {
             None if self.root.is_some() => return Err("there is more than one document".to_owned()),
             None => self.root = Some(value),
-            Some(Open::List(items)) => items.push(value),
-            Some(Open::Object(members, key)) => match (key.take(), value) {
+            Some(OpenContainer::List(items)) => items.push(value),
+            Some(OpenContainer::Object(members, key)) => match (key.take(), value) {
                 (None, Value::String(name)) => *key = Some(name),
                 (None, _) => return Err("a key is no text".to_owned()),
                 (Some(name), value) => {
@@ -261,11 +261,11 @@ mod tests {
 
     #[test]
     fn members_that_were_not_asked_for_are_refused_by_name() {
-        let mut members = Members::of(json!({"a": ["x"], "b": null, "typo": 1})).unwrap();
+        let mut members = ObjectMembers::of(json!({"a": ["x"], "b": null, "typo": 1})).unwrap();
         assert_eq!(members.take_texts("a").unwrap(), ["x"]);
         assert!(members.take("b").is_none() && members.take("c").is_none());
         assert!(members.refuse_others().unwrap_err().contains("typo"));
-        assert!(Members::of(json!([])).is_err());
-        assert!(Members::of(json!({"a": [1]})).unwrap().take_texts("a").is_err());
+        assert!(ObjectMembers::of(json!([])).is_err());
+        assert!(ObjectMembers::of(json!({"a": [1]})).unwrap().take_texts("a").is_err());
     }
 }

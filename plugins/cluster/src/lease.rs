@@ -4,12 +4,12 @@
 //! the meantime. A removed object has the uid given by the cluster. If a crash lost the uid, the
 //! object must have the lease's own mark.
 
-use crate::api_server::{ApiServer, Refusal};
+use crate::api_server::{ApiServer, ApiServerRefusal};
 use crate::config::forget_former;
-use crate::objects::{Kind as ObjectKind, MARK};
+use crate::objects::{MARK, ObjectKind};
 use crate::target::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::{Failure, Host, Kind, Lease, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, Lease, stored};
 use serde::{Deserialize, Serialize};
 
 /// Time after which an API server has given up an unanswered request, in milliseconds. Until then,
@@ -27,12 +27,12 @@ pub(crate) struct LeaseData {
     /// Mark that distinguishes these objects from others of the same name.
     pub(crate) mark: String,
     /// Objects created or requested, in order; empty if the account existed before.
-    pub(crate) objects: Vec<Held>,
+    pub(crate) objects: Vec<LeasedObject>,
 }
 
 /// An object, as far as known.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct LeasedObject {
     pub(crate) kind: ObjectKind,
     /// `None` until the cluster has answered.
     pub(crate) uid: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     }
     let target = Config::target_at(host, &held.server)?;
     let api = ApiServer::new(host, &target);
-    let mut objects: Vec<&Held> = held.objects.iter().collect();
+    let mut objects: Vec<&LeasedObject> = held.objects.iter().collect();
     objects.sort_by_key(|object| object.kind);
     let refusals: Vec<Failure> =
         objects.into_iter().filter_map(|object| remove(host, &api, &held, object).err()).collect();
@@ -64,8 +64,9 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
 /// Joins all failures into a single failure. A retryable kind wins, so the lease is retried
 /// longest.
 fn together(refusals: Vec<Failure>) -> Option<Failure> {
-    let is_lasting =
-        |failure: &Failure| matches!(failure.kind, Kind::InvalidRequest | Kind::PermissionDenied);
+    let is_lasting = |failure: &Failure| {
+        matches!(failure.kind, FailureKind::InvalidRequest | FailureKind::PermissionDenied)
+    };
     let kind = refusals
         .iter()
         .find(|failure| !is_lasting(failure))
@@ -79,11 +80,11 @@ fn remove(
     host: &dyn Host,
     api: &ApiServer<'_>,
     held: &LeaseData,
-    object: &Held,
+    object: &LeasedObject,
 ) -> Result<(), Failure> {
     let LeaseData { namespace, name, mark, .. } = held;
     let tried = format!("delete {} {namespace}/{name}", object.kind.word());
-    let failed = |refusal: Refusal| tried_again(refusal, &tried);
+    let failed = |refusal: ApiServerRefusal| tried_again(refusal, &tried);
     let uid = match &object.uid {
         Some(uid) => uid.clone(),
         None => match api.find(object.kind, namespace, name).map_err(failed)? {
@@ -97,7 +98,7 @@ fn remove(
 }
 
 /// Fails until an unanswered request can no longer create the object.
-fn is_late(host: &dyn Host, object: &Held, tried: &str) -> Result<(), Failure> {
+fn is_late(host: &dyn Host, object: &LeasedObject, tried: &str) -> Result<(), Failure> {
     let until = object.asked.saturating_add(SLOWEST_ANSWER);
     let now = host.clock().now();
     if now >= until {
@@ -108,15 +109,15 @@ fn is_late(host: &dyn Host, object: &Held, tried: &str) -> Result<(), Failure> {
          answered whether it made it"
     );
     let retry_after = Some(until.saturating_sub(now));
-    Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
+    Err(Failure { retry_after, ..Failure::new(FailureKind::Unavailable, message) })
 }
 
 /// Makes refusals retryable that pass: an operator replaces a token the API server refuses, and a
 /// conflict ends. The lease waits as for a server that is down.
-fn tried_again(refusal: Refusal, tried: &str) -> Failure {
+fn tried_again(refusal: ApiServerRefusal, tried: &str) -> Failure {
     let passes = refusal.is(401) || refusal.is(409);
     let failure = refusal.about(tried);
-    let kind = if passes { Kind::Unavailable } else { failure.kind };
+    let kind = if passes { FailureKind::Unavailable } else { failure.kind };
     Failure { kind, ..failure }
 }
 

@@ -25,7 +25,7 @@ mod target;
 mod token;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Lease, RevocationReason, SecretsEngine};
 
 /// The engine.
 pub struct Cluster;
@@ -66,7 +66,7 @@ impl SecretsEngine for Cluster {
         host: &dyn Host,
         _context: &Context,
         lease: &Lease,
-        _reason: Reason,
+        _reason: RevocationReason,
     ) -> Result<(), Failure> {
         lease::revoke(host, lease)
     }

@@ -3,27 +3,27 @@
 use crate::roles::Role;
 use crate::token::SHORTEST;
 use bulkhead_sdk::wire::duration::show;
-use bulkhead_sdk::wire::ttl::{Bounds, grant};
+use bulkhead_sdk::wire::ttl::{TtlBounds, grant};
 use bulkhead_sdk::{Call, Failure, Mount};
 
 /// The lifetime granted to a lease, before the cluster's limit is known.
 #[derive(Clone, Debug)]
-pub(crate) struct Lifetime {
+pub(crate) struct LeaseLifetime {
     /// Seconds from now.
     pub(crate) ttl: u64,
     pub(crate) warnings: Vec<String>,
 }
 
-impl Lifetime {
+impl LeaseLifetime {
     /// Returns the lifetime of a lease requested by `call` for `role`.
     pub(crate) fn of(role: &Role, call: &Call) -> Result<Self, Failure> {
         let mount: &Mount = &call.mount;
-        let bounds = Bounds {
+        let bounds = TtlBounds {
             role_ttl: role.token_default_ttl,
             role_max: role.token_max_ttl,
             mount_default: mount.default_ttl,
             mount_max: mount.max_ttl,
-            ..Bounds::default()
+            ..TtlBounds::default()
         };
         let granted = grant(&bounds, call.seconds("ttl"), 0, 0)?;
         // A caller's token at its very end still gets 1 second, because 0 would mean the mount's
@@ -69,8 +69,8 @@ impl Lifetime {
 mod tests {
     use super::*;
 
-    fn lease(ttl: u64) -> Lifetime {
-        Lifetime { ttl, warnings: Vec::new() }
+    fn lease(ttl: u64) -> LeaseLifetime {
+        LeaseLifetime { ttl, warnings: Vec::new() }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! decodes a path before routing, so escaping is no defence; an invalid name is refused before any
 //! request is built.
 
-use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault};
+use bulkhead_sdk::template::{RenderContext, Template, TemplateFault, TemplateNames};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
@@ -68,16 +68,20 @@ fn is_word(text: &str) -> bool {
 
 /// Refuses a template that makes no valid name; empty means the default template.
 pub(crate) fn check_template(host: &dyn Host, template: &str) -> Result<(), Failure> {
-    make(host, template, &Names { display_name: "token", role_name: "role" }).map(drop)
+    make(host, template, &TemplateNames { display_name: "token", role_name: "role" }).map(drop)
 }
 
 /// Generates a name with `template`; empty means the default template.
-pub(crate) fn make(host: &dyn Host, template: &str, names: &Names<'_>) -> Result<String, Failure> {
+pub(crate) fn make(
+    host: &dyn Host,
+    template: &str,
+    names: &TemplateNames<'_>,
+) -> Result<String, Failure> {
     let unfit = |why: TemplateFault| Failure::invalid(format!("name_template: {why}"));
     let text = if template.is_empty() { DEFAULT_TEMPLATE } else { template };
     let read = Template::parse(text).map_err(unfit)?;
     let surroundings =
-        Surroundings { random: &|length| host.random().bytes(length), now: host.clock().now() };
+        RenderContext { random: &|length| host.random().bytes(length), now: host.clock().now() };
     let rendered = read.render(names, &surroundings).map_err(unfit)?;
     let name = label_of(&rendered);
     if name.is_empty() {
@@ -163,11 +167,12 @@ mod tests {
         let host = TestHost::default();
         let long = "a".repeat(99);
         for display_name in ["token", "jo@x.example", "Ünal", "../../", "", long.as_str()] {
-            let name = make(&host, "", &Names { display_name, role_name: "r_1.x" }).unwrap();
+            let name =
+                make(&host, "", &TemplateNames { display_name, role_name: "r_1.x" }).unwrap();
             assert!(is_label(&name), "{name}");
             assert!(name.len() > 30, "{name} leaves room for chance");
         }
-        let names = Names { display_name: "token", role_name: "Auto_manual" };
+        let names = TemplateNames { display_name: "token", role_name: "Auto_manual" };
         let name = make(&host, "", &names).unwrap();
         assert!(name.starts_with("v-token-auto-man-"), "{name}");
     }

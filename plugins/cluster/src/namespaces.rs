@@ -3,7 +3,7 @@
 //! The attack this file prevents: a selector misread as "every namespace". An unknown key or a
 //! selector without conditions is refused (decision E2).
 
-use crate::document::{Members, parse};
+use crate::document::{ObjectMembers, parse};
 use crate::names::{is_key, is_label, is_label_value};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;
@@ -44,7 +44,7 @@ pub(crate) fn listed(given: &[String]) -> Result<Vec<String>, Failure> {
 /// The reason the selector is invalid.
 pub(crate) fn selector(text: &str) -> Result<Selector, Failure> {
     let read = || {
-        let mut members = Members::of(parse(text)?)?;
+        let mut members = ObjectMembers::of(parse(text)?)?;
         let (labels, expressions) = (members.take("matchLabels"), members.take("matchExpressions"));
         members.refuse_others()?;
         let mut conditions = labels.map_or(Ok(Vec::new()), match_labels)?;
@@ -81,7 +81,7 @@ fn match_expressions(value: Value) -> Result<Vec<Expression>, String> {
 }
 
 fn expression(value: Value) -> Result<Expression, String> {
-    let mut members = Members::of(value)?;
+    let mut members = ObjectMembers::of(value)?;
     let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
     let key = text(members.take("key")).ok_or("an expression has no key")?;
     let operator = text(members.take("operator")).ok_or("an expression has no operator")?;

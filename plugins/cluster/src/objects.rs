@@ -29,7 +29,7 @@ const MOUNT: &str = "bulkhead/mount";
 /// The kinds of objects, in the order of removal. Rights come first, because rights end at once,
 /// while a token in use is accepted for ten more seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     /// Grants rights in a single namespace.
     RoleBinding,
     /// Grants rights in all namespaces.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     ClusterRole,
 }
 
-impl Kind {
+impl ObjectKind {
     /// Returns the name of the kind in the cluster.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -74,13 +74,13 @@ impl Kind {
 
 /// A role named by a binding, existing or generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RoleOf {
+pub(crate) struct BoundRole {
     pub(crate) is_cluster_wide: bool,
     pub(crate) name: String,
 }
 
 /// The common data of all objects of a lease.
-pub(crate) struct Plan {
+pub(crate) struct ObjectPlan {
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) mark: String,
@@ -88,46 +88,50 @@ pub(crate) struct Plan {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
     /// The role bound to the account.
-    pub(crate) role: RoleOf,
+    pub(crate) role: BoundRole,
     /// Rules of the role; `None` if the role already exists.
     pub(crate) rules: Option<Vec<PolicyRule>>,
     pub(crate) binds_cluster_wide: bool,
 }
 
-impl Plan {
+impl ObjectPlan {
     /// Returns the kinds to create, in order of creation.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let role = if self.role.is_cluster_wide { Kind::ClusterRole } else { Kind::Role };
-        let binding =
-            if self.binds_cluster_wide { Kind::ClusterRoleBinding } else { Kind::RoleBinding };
+    pub(crate) fn kinds(&self) -> Vec<ObjectKind> {
+        let role =
+            if self.role.is_cluster_wide { ObjectKind::ClusterRole } else { ObjectKind::Role };
+        let binding = if self.binds_cluster_wide {
+            ObjectKind::ClusterRoleBinding
+        } else {
+            ObjectKind::RoleBinding
+        };
         let role = self.rules.is_some().then_some(role);
-        role.into_iter().chain([binding, Kind::ServiceAccount]).collect()
+        role.into_iter().chain([binding, ObjectKind::ServiceAccount]).collect()
     }
 
     /// Returns the JSON of the object of this kind.
     pub(crate) fn object(
         &self,
-        kind: Kind,
-        owner: Option<(Kind, &str)>,
+        kind: ObjectKind,
+        owner: Option<(ObjectKind, &str)>,
     ) -> serde_json::Result<Vec<u8>> {
         let metadata = self.metadata(kind, owner);
         let rules = || Some(self.rules.clone().unwrap_or_default());
         match kind {
-            Kind::ServiceAccount => {
+            ObjectKind::ServiceAccount => {
                 serde_json::to_vec(&ServiceAccount { metadata, ..ServiceAccount::default() })
             }
-            Kind::Role => serde_json::to_vec(&Role { metadata, rules: rules() }),
-            Kind::ClusterRole => serde_json::to_vec(&ClusterRole {
+            ObjectKind::Role => serde_json::to_vec(&Role { metadata, rules: rules() }),
+            ObjectKind::ClusterRole => serde_json::to_vec(&ClusterRole {
                 metadata,
                 rules: rules(),
                 ..ClusterRole::default()
             }),
-            Kind::RoleBinding => serde_json::to_vec(&RoleBinding {
+            ObjectKind::RoleBinding => serde_json::to_vec(&RoleBinding {
                 metadata,
                 role_ref: self.role_ref(),
                 subjects: Some(self.subjects()),
             }),
-            Kind::ClusterRoleBinding => serde_json::to_vec(&ClusterRoleBinding {
+            ObjectKind::ClusterRoleBinding => serde_json::to_vec(&ClusterRoleBinding {
                 metadata,
                 role_ref: self.role_ref(),
                 subjects: Some(self.subjects()),
@@ -135,7 +139,7 @@ impl Plan {
         }
     }
 
-    fn metadata(&self, kind: Kind, owner: Option<(Kind, &str)>) -> ObjectMeta {
+    fn metadata(&self, kind: ObjectKind, owner: Option<(ObjectKind, &str)>) -> ObjectMeta {
         let ours = [MANAGED_BY, CREATED_BY, (MARK, &self.mark), (MOUNT, &self.mount)];
         let mut labels = self.labels.clone();
         labels.extend(ours.map(|(key, value)| (key.to_owned(), value.to_owned())));
@@ -149,7 +153,7 @@ impl Plan {
         }
     }
 
-    fn owned_by(&self, owner: Kind, uid: &str) -> OwnerReference {
+    fn owned_by(&self, owner: ObjectKind, uid: &str) -> OwnerReference {
         OwnerReference {
             api_version: format!("{RBAC}/v1"),
             kind: owner.word().to_owned(),
@@ -160,7 +164,8 @@ impl Plan {
     }
 
     fn role_ref(&self) -> RoleRef {
-        let kind = if self.role.is_cluster_wide { Kind::ClusterRole } else { Kind::Role };
+        let kind =
+            if self.role.is_cluster_wide { ObjectKind::ClusterRole } else { ObjectKind::Role };
         RoleRef {
             api_group: RBAC.to_owned(),
             kind: kind.word().to_owned(),
@@ -170,7 +175,7 @@ impl Plan {
 
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject {
-            kind: Kind::ServiceAccount.word().to_owned(),
+            kind: ObjectKind::ServiceAccount.word().to_owned(),
             name: self.name.clone(),
             namespace: Some(self.namespace.clone()),
             ..Subject::default()
@@ -183,8 +188,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> ObjectPlan {
+        ObjectPlan {
             name: "v-1".to_owned(),
             namespace: "apps".to_owned(),
             mark: "m".to_owned(),
@@ -195,20 +200,20 @@ mod tests {
                 (MARK.to_owned(), "forged".to_owned()),
             ]),
             annotations: BTreeMap::from([("why".to_owned(), "test".to_owned())]),
-            role: RoleOf { is_cluster_wide: false, name: "pods".to_owned() },
+            role: BoundRole { is_cluster_wide: false, name: "pods".to_owned() },
             rules: None,
             binds_cluster_wide: false,
         }
     }
 
-    fn sent(plan: &Plan, kind: Kind, owner: Option<(Kind, &str)>) -> Value {
+    fn sent(plan: &ObjectPlan, kind: ObjectKind, owner: Option<(ObjectKind, &str)>) -> Value {
         serde_json::from_slice(&plan.object(kind, owner).unwrap()).unwrap()
     }
 
     #[test]
     fn a_binding_names_account_and_role_and_bears_the_labels_that_no_role_can_override() {
         assert_eq!(
-            sent(&plan(), Kind::RoleBinding, None),
+            sent(&plan(), ObjectKind::RoleBinding, None),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",
@@ -234,7 +239,8 @@ mod tests {
 
     #[test]
     fn what_is_made_first_owns_the_rest() {
-        let account = sent(&plan(), Kind::ServiceAccount, Some((Kind::RoleBinding, "u-1")));
+        let account =
+            sent(&plan(), ObjectKind::ServiceAccount, Some((ObjectKind::RoleBinding, "u-1")));
         let owner = json!([{
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "name": "v-1",
             "uid": "u-1",
@@ -252,24 +258,33 @@ mod tests {
             Some(vec![PolicyRule { verbs: vec!["get".to_owned()], ..PolicyRule::default() }]);
         assert_eq!(
             wide.kinds(),
-            [Kind::ClusterRole, Kind::ClusterRoleBinding, Kind::ServiceAccount]
+            [ObjectKind::ClusterRole, ObjectKind::ClusterRoleBinding, ObjectKind::ServiceAccount]
         );
-        for kind in [Kind::ClusterRole, Kind::ClusterRoleBinding] {
+        for kind in [ObjectKind::ClusterRole, ObjectKind::ClusterRoleBinding] {
             assert_eq!(sent(&wide, kind, None)["metadata"]["namespace"], Value::Null);
         }
-        assert_eq!(sent(&wide, Kind::ClusterRoleBinding, None)["roleRef"]["kind"], "ClusterRole");
-        assert_eq!(sent(&wide, Kind::ClusterRole, None)["rules"], json!([{"verbs": ["get"]}]));
         assert_eq!(
-            Kind::ClusterRole.path("apps"),
+            sent(&wide, ObjectKind::ClusterRoleBinding, None)["roleRef"]["kind"],
+            "ClusterRole"
+        );
+        assert_eq!(
+            sent(&wide, ObjectKind::ClusterRole, None)["rules"],
+            json!([{"verbs": ["get"]}])
+        );
+        assert_eq!(
+            ObjectKind::ClusterRole.path("apps"),
             "/apis/rbac.authorization.k8s.io/v1/clusterroles"
         );
-        assert_eq!(Kind::ServiceAccount.path("apps"), "/api/v1/namespaces/apps/serviceaccounts");
+        assert_eq!(
+            ObjectKind::ServiceAccount.path("apps"),
+            "/api/v1/namespaces/apps/serviceaccounts"
+        );
     }
 
     #[test]
     fn rights_end_first() {
-        let mut kinds = [Kind::Role, Kind::ServiceAccount, Kind::RoleBinding];
+        let mut kinds = [ObjectKind::Role, ObjectKind::ServiceAccount, ObjectKind::RoleBinding];
         kinds.sort();
-        assert_eq!(kinds, [Kind::RoleBinding, Kind::ServiceAccount, Kind::Role]);
+        assert_eq!(kinds, [ObjectKind::RoleBinding, ObjectKind::ServiceAccount, ObjectKind::Role]);
     }
 }

@@ -8,7 +8,7 @@
 use crate::api_server::ApiServer;
 use crate::namespaces::ALL;
 use crate::objects::RBAC;
-use crate::target::{Config, Target};
+use crate::target::{ApiServerTarget, Config};
 use bulkhead_sdk::{Failure, Host};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const CLUSTER_ROLES: &str = "clusterroles";
 const ALL_VERBS: &[&str] = &["create", "get", "delete"];
 
 /// A right.
-struct Right {
+struct AccessRight {
     group: &'static str,
     resource: &'static str,
     subresource: &'static str,
@@ -29,7 +29,7 @@ struct Right {
     verb: &'static str,
 }
 
-impl Right {
+impl AccessRight {
     fn review(&self, namespace: &str) -> Value {
         json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -42,7 +42,7 @@ impl Right {
     }
 
     /// Describes the right: `create serviceaccounts/token in namespace apps`.
-    fn told(&self, namespace: &str) -> String {
+    fn describe(&self, namespace: &str) -> String {
         let Self { resource, subresource, name, verb, .. } = self;
         let slash = if subresource.is_empty() { "" } else { "/" };
         let name = if name.is_empty() { String::new() } else { format!(" {name}") };
@@ -55,7 +55,7 @@ impl Right {
 }
 
 /// The objects a role creates, as far as rights depend on the objects.
-pub(crate) enum Made<'a> {
+pub(crate) enum CreatedObjects<'a> {
     /// A token of an existing service account.
     Token(&'a str),
     /// A service account with its binding.
@@ -75,10 +75,10 @@ pub(crate) enum Made<'a> {
 pub(crate) fn warning(
     host: &dyn Host,
     namespaces: &[String],
-    made: &Made<'_>,
+    made: &CreatedObjects<'_>,
 ) -> Result<Option<String>, Failure> {
     let Some(config) = Config::stored(host)? else { return Ok(None) };
-    let Ok(target) = Target::of(host, &config) else { return Ok(None) };
+    let Ok(target) = ApiServerTarget::of(host, &config) else { return Ok(None) };
     let api = ApiServer::new(host, &target);
     let rights = needed(made);
     let mut lacked: Vec<String> = Vec::new();
@@ -86,10 +86,10 @@ pub(crate) fn warning(
         for right in &rights {
             let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
             let namespace = if is_of_all { "" } else { namespace };
-            match api.may(&right.review(namespace)) {
+            match api.is_permitted(&right.review(namespace)) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let told = right.told(namespace);
+                    let told = right.describe(namespace);
                     if !lacked.contains(&told) {
                         lacked.push(told);
                     }
@@ -107,8 +107,8 @@ pub(crate) fn warning(
     }))
 }
 
-fn needed(made: &Made<'_>) -> Vec<Right> {
-    let token = |name: &str| Right {
+fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
+    let token = |name: &str| AccessRight {
         group: "",
         resource: "serviceaccounts",
         subresource: "token",
@@ -116,7 +116,7 @@ fn needed(made: &Made<'_>) -> Vec<Right> {
         verb: "create",
     };
     let objects = |group: &'static str, resource: &'static str| {
-        let right = move |verb: &&'static str| Right {
+        let right = move |verb: &&'static str| AccessRight {
             group,
             resource,
             subresource: "",
@@ -130,9 +130,9 @@ fn needed(made: &Made<'_>) -> Vec<Right> {
         accounts.chain(objects(RBAC, "rolebindings"))
     };
     match made {
-        Made::Token(of) => vec![token(of)],
-        Made::Account => account().collect(),
-        Made::AccountAndRole { is_cluster_wide } => {
+        CreatedObjects::Token(of) => vec![token(of)],
+        CreatedObjects::Account => account().collect(),
+        CreatedObjects::AccountAndRole { is_cluster_wide } => {
             let roles = if *is_cluster_wide { CLUSTER_ROLES } else { "roles" };
             account().chain(objects(RBAC, roles)).collect()
         }

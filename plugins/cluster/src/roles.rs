@@ -2,7 +2,7 @@
 
 use crate::names::{check_template, is_key, is_label_value, is_role_name, is_subdomain};
 use crate::namespaces::{listed, selector};
-use crate::rights::{self, Made};
+use crate::rights::{self, CreatedObjects};
 use crate::rules;
 use crate::token::SHORTEST;
 use bulkhead_sdk::table::Field;
@@ -76,7 +76,7 @@ pub(crate) struct Role {
 stored!(Role, "role", reads_stored_roles);
 
 /// The mode of a role: the objects to create.
-pub(crate) enum Mode<'a> {
+pub(crate) enum RoleMode<'a> {
     /// Mode 1: a token of this service account.
     Existing(&'a str),
     /// Mode 2: a service account bound to this existing role.
@@ -96,13 +96,13 @@ impl Role {
     }
 
     /// Returns the mode.
-    pub(crate) fn mode(&self) -> Result<Mode<'_>, Failure> {
+    pub(crate) fn mode(&self) -> Result<RoleMode<'_>, Failure> {
         let account = self.service_account_name.as_str();
         let role = self.cluster_role_name.as_str();
         match (account, role, self.generated_role_rules.as_str()) {
-            ("", "", rules) if !rules.is_empty() => Ok(Mode::Generated),
-            ("", role, "") if !role.is_empty() => Ok(Mode::Bound(role)),
-            (account, "", "") if !account.is_empty() => Ok(Mode::Existing(account)),
+            ("", "", rules) if !rules.is_empty() => Ok(RoleMode::Generated),
+            ("", role, "") if !role.is_empty() => Ok(RoleMode::Bound(role)),
+            (account, "", "") if !account.is_empty() => Ok(RoleMode::Existing(account)),
             _ => Err(Failure::invalid(
                 "one (and only one) of service_account_name, cluster_role_name and \
                  generated_role_rules must be set; set the others to an empty text",
@@ -111,11 +111,13 @@ impl Role {
     }
 
     /// Returns the created objects, for the check of rights.
-    fn made(&self) -> Result<Made<'_>, Failure> {
+    fn made(&self) -> Result<CreatedObjects<'_>, Failure> {
         Ok(match self.mode()? {
-            Mode::Existing(account) => Made::Token(account),
-            Mode::Bound(_) => Made::Account,
-            Mode::Generated => Made::AccountAndRole { is_cluster_wide: self.is_cluster_wide()? },
+            RoleMode::Existing(account) => CreatedObjects::Token(account),
+            RoleMode::Bound(_) => CreatedObjects::Account,
+            RoleMode::Generated => {
+                CreatedObjects::AccountAndRole { is_cluster_wide: self.is_cluster_wide()? }
+            }
         })
     }
 
@@ -199,27 +201,29 @@ impl Role {
 
     fn check_mode(&self) -> Result<(), Failure> {
         match self.mode()? {
-            Mode::Existing(account) if !is_subdomain(account) => Err(Failure::invalid(format!(
-                "service_account_name: {} is no name of a service account",
-                quoted(account)
-            ))),
-            Mode::Bound(role) if !is_role_name(role) => Err(Failure::invalid(format!(
+            RoleMode::Existing(account) if !is_subdomain(account) => {
+                Err(Failure::invalid(format!(
+                    "service_account_name: {} is no name of a service account",
+                    quoted(account)
+                )))
+            }
+            RoleMode::Bound(role) if !is_role_name(role) => Err(Failure::invalid(format!(
                 "cluster_role_name: {} is no name of a role",
                 quoted(role)
             ))),
-            Mode::Bound(_) if self.is_cluster_wide()? && !self.refers_to_cluster()? => {
+            RoleMode::Bound(_) if self.is_cluster_wide()? && !self.refers_to_cluster()? => {
                 Err(Failure::invalid(
                     "cluster_role_ref_type Role does not go with cluster_role_type ClusterRole; \
                      use the same for both, or cluster_role_type Role",
                 ))
             }
-            Mode::Generated if self.refers_to_cluster()? != self.is_cluster_wide()? => {
+            RoleMode::Generated if self.refers_to_cluster()? != self.is_cluster_wide()? => {
                 Err(Failure::invalid(
                     "cluster_role_ref_type must be the same as cluster_role_type where the role is \
                      generated",
                 ))
             }
-            Mode::Generated => self.rules().map(drop),
+            RoleMode::Generated => self.rules().map(drop),
             _ => Ok(()),
         }
     }
@@ -233,7 +237,7 @@ impl Role {
             )));
         }
         let is_short = (1..SHORTEST).contains(&longest);
-        if is_short && matches!(self.mode()?, Mode::Existing(_)) {
+        if is_short && matches!(self.mode()?, RoleMode::Existing(_)) {
             let longest = show(longest);
             return Err(Failure::invalid(format!(
                 "token_max_ttl {longest}: a cluster gives no token of less than 10m, and one of an \
@@ -327,7 +331,7 @@ fn useless_types(role: &Role, call: &Call) -> Result<Option<String>, Failure> {
     let given = ["cluster_role_type", "cluster_role_ref_type"]
         .into_iter()
         .find(|field| !call.text(field).is_empty());
-    let is_existing = matches!(role.mode()?, Mode::Existing(_));
+    let is_existing = matches!(role.mode()?, RoleMode::Existing(_));
     Ok(given.filter(|_| is_existing).map(|field| {
         format!("{field} has no effect while service_account_name is set: nothing is bound")
     }))

@@ -1,6 +1,6 @@
 //! Parser for the rules of generated roles.
 
-use crate::document::{Members, parse};
+use crate::document::{ObjectMembers, parse};
 use bulkhead_sdk::Failure;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const MOST_RULES: usize = 256;
 /// The reason, and the rule. Rules the cluster would refuse at every use are refused when written.
 pub(crate) fn read(text: &str, is_cluster_wide: bool) -> Result<Vec<PolicyRule>, Failure> {
     let unfit = |why: String| Failure::invalid(format!("generated_role_rules: {why}"));
-    let mut members = Members::of(parse(text).map_err(unfit)?).map_err(unfit)?;
+    let mut members = ObjectMembers::of(parse(text).map_err(unfit)?).map_err(unfit)?;
     let rules = members.take("rules");
     // Operators may paste a whole Role; only its rules are used.
     for known in ["apiVersion", "kind", "metadata"] {
@@ -34,7 +34,7 @@ pub(crate) fn read(text: &str, is_cluster_wide: bool) -> Result<Vec<PolicyRule>,
 }
 
 fn rule(value: Value, is_cluster_wide: bool) -> Result<PolicyRule, String> {
-    let mut members = Members::of(value)?;
+    let mut members = ObjectMembers::of(value)?;
     let verbs = members.take_texts("verbs")?;
     let groups = members.take_texts("apiGroups")?;
     let resources = members.take_texts("resources")?;

@@ -3,9 +3,9 @@
 //! The attack this file prevents: a configuration that points the engine's token at another server.
 //! A URL is normalised before any use, and compared only with normalised URLs.
 
-use bulkhead_sdk::http::{Request, Tls};
+use bulkhead_sdk::http::{HttpTls, Request};
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a URL, in bytes: the URL is also the lane of the leases.
@@ -25,7 +25,7 @@ stored!(Config, "config", reads_stored_configurations);
 
 /// An API server with credentials, ready for requests. No `Debug`: the target contains a token.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ApiServerTarget {
     /// Normalised URL.
     pub(crate) url: String,
     root_certificates: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Target {
     is_local: bool,
 }
 
-impl Target {
+impl ApiServerTarget {
     /// Returns the server named by `config`, or else the own pod's server. The pod's credentials
     /// are used only for the pod's own cluster (decision E1).
     ///
@@ -80,14 +80,14 @@ impl Target {
         }
         if let Some(ca) = &self.root_certificates {
             let root_certificates = Some(ca.clone());
-            request = request.tls(Tls { root_certificates, ..Tls::default() });
+            request = request.tls(HttpTls { root_certificates, ..HttpTls::default() });
         }
         if self.is_local { request.as_pod() } else { request }
     }
 }
 
 fn is_of_no_pod(why: &Failure) -> bool {
-    matches!(why.kind, Kind::PermissionDenied | Kind::PreconditionFailed)
+    matches!(why.kind, FailureKind::PermissionDenied | FailureKind::PreconditionFailed)
 }
 
 /// Returns the API server of the own pod, if any.

@@ -17,7 +17,7 @@ const LONGEST: usize = 64 * 1024;
 
 /// The two claims about the lifetime.
 #[derive(Deserialize)]
-struct Claims {
+struct LifetimeClaims {
     exp: u64,
     iat: u64,
 }
@@ -37,7 +37,7 @@ fn claims(token: &str) -> Option<u64> {
     let mut parts = token.split('.');
     let (_header, payload, _signature) = (parts.next()?, parts.next()?, parts.next()?);
     let payload = BASE64_URL_SAFE_NO_PAD.decode(payload).ok()?;
-    let claims: Claims = serde_json::from_slice(&payload).ok()?;
+    let claims: LifetimeClaims = serde_json::from_slice(&payload).ok()?;
     claims.exp.checked_sub(claims.iat)
 }
 

@@ -1,8 +1,8 @@
 //! Accounts of a user name. A name may have an account for each host that the user logs in from.
 
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
-use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Target};
+use bulkhead_sdk::database_plugin::{DatabaseTarget, SqlFailure, SqlHost};
 
 /// Error numbers of a table or column that the connection's user may not read.
 const MAY_NOT_READ: [&str; 2] = ["1142", "1143"];
@@ -17,7 +17,7 @@ pub(crate) const ANY_HOST: &str = "%";
 /// read the accounts.
 pub(crate) fn hosts(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
 ) -> Result<Option<Vec<String>>, SqlFailure> {
     let query = "SELECT CAST(Host AS CHAR) FROM mysql.user WHERE User = ? ORDER BY 1";
@@ -43,7 +43,10 @@ fn text(value: &str) -> String {
 
 /// Returns the quoted account of the target's sessions. The account is queried because MariaDB
 /// accepts `ALTER USER CURRENT_USER()` without changing the password.
-pub(crate) fn own(host: &dyn SqlHost, target: &Target) -> Result<Option<String>, SqlFailure> {
+pub(crate) fn own(
+    host: &dyn SqlHost,
+    target: &DatabaseTarget,
+) -> Result<Option<String>, SqlFailure> {
     let rows = host.query(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
     let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
     Ok(told.as_deref().and_then(|told| told.rsplit_once('@')).map(|(name, at)| account(name, at)))

@@ -1,7 +1,7 @@
 //! The plugin's description for its registration.
 
 use crate::codes::CODES;
-use bulkhead_sdk::connection::About;
+use bulkhead_sdk::connection::PluginFacts;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// Other names that clients use. The names in `settings::LEGACY` have shorter user names.
@@ -43,7 +43,7 @@ const WARNINGS: [(&str, &str); 5] = [
 
 /// Returns the description.
 pub(crate) fn description() -> DatabaseDescription {
-    About {
+    PluginFacts {
         name: "mysql-database-plugin",
         aliases: &ALIASES,
         version: env!("CARGO_PKG_VERSION"),

@@ -6,38 +6,42 @@
 //! percent-encoded.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters, Text, in_place};
+use bulkhead_sdk::connection::{
+    CONNECTION_URL, ConnectionParameters, Fault, WrittenValue, in_place,
+};
 use bulkhead_sdk::database_plugin::Refusal;
 
 /// Parses a whole `connection_url`.
-pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
+pub(crate) fn read(text: &str) -> Result<ConnectionParameters, Refusal> {
     let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
     let (before, after) = text.rsplit_once('/').ok_or_else(refused)?;
     let (database, query) = after.split_once('?').unwrap_or((after, ""));
-    let mut parameters = Parameters::default();
+    let mut parameters = ConnectionParameters::default();
     let place = match before.rsplit_once('@') {
         Some((login, place)) => {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            parameters.named.push(("user".to_owned(), Text::bare(user)));
-            parameters.named.push(("password".to_owned(), Text::exact(password)));
+            parameters.named.push(("user".to_owned(), WrittenValue::bare(user)));
+            parameters.named.push(("password".to_owned(), WrittenValue::exact(password)));
             place
         }
         None => before,
     };
-    parameters.named.push(("dbname".to_owned(), Text::encoded(database)));
+    parameters.named.push(("dbname".to_owned(), WrittenValue::encoded(database)));
     parameters.hosts = hosts(place)?;
     parameters.written_from = parameters.named.len();
     parameters.is_doubtful = query.contains('@');
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
         let (keyword, value) =
             pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnreadable, place))?;
-        parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
+        parameters
+            .named
+            .push((WrittenValue::encoded(keyword).plain()?, WrittenValue::encoded(value)));
     }
     Ok(parameters)
 }
 
 /// Parses `tcp(host:port,host)`, `tcp` or an empty text; without a host, the host is this machine.
-fn hosts(place: &str) -> Result<Vec<(Text, Option<Text>)>, Refusal> {
+fn hosts(place: &str) -> Result<Vec<(WrittenValue, Option<WrittenValue>)>, Refusal> {
     let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
     let (network, hosts) = match place.split_once('(') {
         Some((network, rest)) => (network, rest.strip_suffix(')').ok_or_else(refused)?),
@@ -52,7 +56,7 @@ fn hosts(place: &str) -> Result<Vec<(Text, Option<Text>)>, Refusal> {
 }
 
 /// Parses `host`, `host:port`, `[::1]` or `[::1]:port`.
-fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
+fn host_and_port(text: &str) -> Result<(WrittenValue, Option<WrittenValue>), Refusal> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {
             let refused = || Fault::UrlHost.about(CONNECTION_URL);
@@ -65,5 +69,5 @@ fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
         }
         None => text.split_once(':').unwrap_or((text, "")),
     };
-    Ok((Text::bare(host), Some(Text::bare(port))))
+    Ok((WrittenValue::bare(host), Some(WrittenValue::bare(port))))
 }

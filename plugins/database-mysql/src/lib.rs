@@ -21,11 +21,12 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlHost, StoreTime,
+    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, NewUser, Refusal,
+    SqlHost, StatementPurpose, StoreTime,
 };
-use bulkhead_sdk::statements::{self, Dialect};
+use bulkhead_sdk::statements::{self, SqlDialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
-use settings::Connection;
+use settings::ParsedConnection;
 
 /// Database plugin `mysql-database-plugin`.
 pub struct MySql;
@@ -35,22 +36,22 @@ impl DatabasePlugin for MySql {
         description::description()
     }
 
-    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+    fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal> {
         settings::configure(settings)
     }
 
     fn check_statements(
-        _: &Settings,
+        _: &ConnectionSettings,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Refusal> {
-        statements::check(Dialect::Mysql, statements, purpose)?;
+        statements::check(SqlDialect::Mysql, statements, purpose)?;
         let as_it_is = |password: &str| Some(password.to_owned());
-        Ok(statements::first_fitting(Dialect::Mysql, statements, purpose, as_it_is))
+        Ok(statements::first_fitting(SqlDialect::Mysql, statements, purpose, as_it_is))
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
-        let connection = Connection::read(settings)?;
+    fn verify(host: &dyn SqlHost, settings: &ConnectionSettings) -> Result<Vec<String>, Refusal> {
+        let connection = ParsedConnection::read(settings)?;
         let refused = |failure| sql_failure::refusal(failure, &connection.target);
         host.ping(&connection.target).map_err(refused)?;
         rights::lacking(host, &connection).map_err(refused)
@@ -58,62 +59,68 @@ impl DatabasePlugin for MySql {
 
     fn plan_username(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Refusal> {
-        let connection = Connection::read(settings)?;
+        let connection = ParsedConnection::read(settings)?;
         connection.usernames.plan(host, &connection.username_template, display_name, role_name)
     }
 
     fn create_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
     ) -> Result<(), Refusal> {
-        users::create(host, &Connection::read(settings)?, user, statements, rollback)
+        users::create(host, &ParsedConnection::read(settings)?, user, statements, rollback)
     }
 
     fn change_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
         current: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        let connection = Connection::read(settings)?;
+        let connection = ParsedConnection::read(settings)?;
         users::change_credential(host, &connection, username, credential, current, statements)
     }
 
     fn set_expiration(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::set_expiration(host, &Connection::read(settings)?, username, expires, statements)
+        users::set_expiration(
+            host,
+            &ParsedConnection::read(settings)?,
+            username,
+            expires,
+            statements,
+        )
     }
 
     fn delete_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        remove::delete(host, &Connection::read(settings)?, username, statements)
+        remove::delete(host, &ParsedConnection::read(settings)?, username, statements)
     }
 
     fn check_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        proof::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &ParsedConnection::read(settings)?, username, credential)
     }
 }
 

@@ -4,14 +4,14 @@
 //! user's accounts. Only statements whose effect on accounts is evident from their text count.
 
 use crate::accounts::ANY_HOST;
-use bulkhead_sdk::statements::Prepared;
+use bulkhead_sdk::statements::FilledStatement;
 
 /// Beginnings of statements that create no accounts except named accounts.
 const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
 
 /// Returns the hosts for which `creation` may have created accounts of `username`; `None` if a
 /// statement may create accounts without naming them.
-pub(crate) fn created(creation: &[Prepared], username: &str) -> Option<Vec<String>> {
+pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
     for text in creation.iter().map(|prepared| prepared.statement.text.as_str()) {
         READABLE.iter().find(|beginning| begins(text, beginning))?;
@@ -21,7 +21,7 @@ pub(crate) fn created(creation: &[Prepared], username: &str) -> Option<Vec<Strin
 }
 
 /// Returns the hosts for which `revocation` drops an account of `username`.
-pub(crate) fn dropped(revocation: &[Prepared], username: &str) -> Vec<String> {
+pub(crate) fn dropped(revocation: &[FilledStatement], username: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for text in revocation.iter().map(|prepared| prepared.statement.text.as_str()) {
         if begins(text, "drop user ") {
@@ -75,13 +75,17 @@ fn host_at(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_sdk::statements::{Dialect, Values, prepare};
+    use bulkhead_sdk::statements::{PlaceholderValues, SqlDialect, prepare};
 
-    fn prepared(texts: &[&str]) -> Vec<Prepared> {
-        let values =
-            Values { username: "v-a", password: Some("pw"), subject: None, expiration: None };
+    fn prepared(texts: &[&str]) -> Vec<FilledStatement> {
+        let values = PlaceholderValues {
+            username: "v-a",
+            password: Some("pw"),
+            subject: None,
+            expiration: None,
+        };
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        prepare(Dialect::Mysql, &texts, &values).unwrap()
+        prepare(SqlDialect::Mysql, &texts, &values).unwrap()
     }
 
     #[test]

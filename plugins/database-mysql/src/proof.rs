@@ -5,10 +5,10 @@
 //! same number (1045) for a wrong password, a host without an account and missing TLS, so this file
 //! then reads the requirements of the accounts.
 
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
-use bulkhead_sdk::connection::login;
-use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost, Tls};
+use bulkhead_sdk::connection::log_in_as;
+use bulkhead_sdk::database_plugin::{Credential, DatabaseTls, Refusal, SqlHost};
 
 /// Error numbers of checks that follow the password check: permission for the database, existence
 /// of the database, and age of the password.
@@ -31,14 +31,14 @@ const ACCOUNTS: &str = "SELECT CAST(User AS CHAR), CAST(ssl_type AS CHAR) FROM m
 /// not known here.
 pub(crate) fn check_credential(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
 ) -> Result<Option<bool>, Refusal> {
     if matches!(credential, Credential::SubjectDn(_)) {
         return Ok(None);
     }
-    let target = login(&connection.target, username, credential)?;
+    let target = log_in_as(&connection.target, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
     if sql_failure::has_number(&failure, &BEHIND_THE_PASSWORD) {
         return Ok(Some(true));
@@ -60,7 +60,7 @@ pub(crate) fn check_credential(
 /// `false` if the connection's user may not read the accounts.
 fn is_the_password(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
 ) -> Result<bool, Refusal> {
     let rows = match host.query(&connection.target, ACCOUNTS, &[username]) {
@@ -76,7 +76,7 @@ fn is_the_password(
 }
 
 /// Returns `true` if sessions with this TLS certainly meet the requirement of an account.
-fn meets(tls: &Tls, ssl_type: &str) -> bool {
+fn meets(tls: &DatabaseTls, ssl_type: &str) -> bool {
     match ssl_type {
         "" => true,
         "ANY" => ["require", "verify-ca", "verify-full"].contains(&tls.mode.as_str()),
@@ -91,10 +91,10 @@ mod tests {
     use bulkhead_sdk::sql_script::SqlScript;
     use serde_json::json;
 
-    fn connection(parameters: &str) -> Connection {
+    fn connection(parameters: &str) -> ParsedConnection {
         let url = format!("{{{{username}}}}:{{{{password}}}}@tcp(db:3306)/orders{parameters}");
         let more = [("username", json!("root")), ("password", json!("rootpass"))];
-        Connection::read(&SqlScript::settings_with(&url, &more)).unwrap()
+        ParsedConnection::read(&SqlScript::settings_with(&url, &more)).unwrap()
     }
 
     fn checked(script: &SqlScript, username: &str) -> Result<Option<bool>, Refusal> {

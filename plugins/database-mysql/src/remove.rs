@@ -8,11 +8,11 @@
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
 use crate::run::run;
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::{named, sessions, sql_failure};
 use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
-use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
 /// Error numbers of a missing grant and of a missing account.
 const GONE: [&str; 5] = ["1133", "1141", "1147", "1396", "3162"];
@@ -21,16 +21,16 @@ const GONE: [&str; 5] = ["1133", "1141", "1147", "1396", "3162"];
 /// are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     given: &[String],
 ) -> Result<(), Refusal> {
     if username == connection.target.username {
         return Err(Denial::ConnectionUser.refusal());
     }
-    let values = Values { username, password: None, subject: None, expiration: None };
-    let leaving = Leaving { host, connection, username };
-    let removed = match statements::prepare(Dialect::Mysql, given, &values) {
+    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
+    let leaving = UserRemoval { host, connection, username };
+    let removed = match statements::prepare(SqlDialect::Mysql, given, &values) {
         Ok(prepared) if prepared.is_empty() => drop_everywhere(host, connection, username, None),
         Ok(prepared) => leaving.run_given(prepared),
         Err(fault) => Err(leaving.lock_out_for(fault.into())),
@@ -44,11 +44,11 @@ pub(crate) fn delete(
 /// accounts, drops the accounts for the hosts `named`; `None` means that there may be other hosts.
 pub(crate) fn drop_everywhere(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     named: Option<Vec<String>>,
 ) -> Result<(), Refusal> {
-    let leaving = Leaving { host, connection, username };
+    let leaving = UserRemoval { host, connection, username };
     let seen = leaving.hosts()?;
     let is_all = seen.is_some() || named.is_some();
     let mut hosts = seen.or(named).unwrap_or_default();
@@ -62,20 +62,20 @@ pub(crate) fn drop_everywhere(
 }
 
 /// A user being removed.
-struct Leaving<'a> {
+struct UserRemoval<'a> {
     host: &'a dyn SqlHost,
-    connection: &'a Connection,
+    connection: &'a ParsedConnection,
     username: &'a str,
 }
 
-impl Leaving<'_> {
+impl UserRemoval<'_> {
     fn hosts(&self) -> Result<Option<Vec<String>>, Refusal> {
         let hosts = accounts::hosts(self.host, self.connection, self.username);
         hosts.map_err(|failure| self.refusal(failure))
     }
 
     /// Runs the operator's statements and checks that no account remains that can log in.
-    fn run_given(&self, prepared: Vec<Prepared>) -> Result<(), Refusal> {
+    fn run_given(&self, prepared: Vec<FilledStatement>) -> Result<(), Refusal> {
         let dropped = named::dropped(&prepared, self.username);
         let ran = run(self.host, &self.connection.target, prepared);
         let left = self.hosts()?;

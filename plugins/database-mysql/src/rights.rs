@@ -2,7 +2,7 @@
 
 use crate::accounts;
 use crate::sessions::DENIED;
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 
@@ -13,7 +13,7 @@ const FOR_PROCESS: &str = "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema
 /// does not report cause no warning.
 pub(crate) fn lacking(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
 ) -> Result<Vec<String>, SqlFailure> {
     let target = &connection.target;
     let grants = match host.query(target, "SHOW GRANTS", &[]) {
@@ -60,7 +60,7 @@ mod tests {
 
     fn told(script: &SqlScript) -> Vec<String> {
         let settings = SqlScript::settings("root:pw@tcp(db:3306)/orders");
-        lacking(script, &Connection::read(&settings).unwrap()).unwrap()
+        lacking(script, &ParsedConnection::read(&settings).unwrap()).unwrap()
     }
 
     #[test]

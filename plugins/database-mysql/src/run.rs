@@ -1,11 +1,11 @@
 //! Execution of prepared statements.
 
-use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost, Statement, Target};
-use bulkhead_sdk::statements::Prepared;
+use bulkhead_sdk::database_plugin::{DatabaseTarget, SqlFailure, SqlHost, Statement};
+use bulkhead_sdk::statements::FilledStatement;
 
 /// A failure with its position among all statements, because an element of the operator's list can
 /// contain several statements.
-pub(crate) struct Failed {
+pub(crate) struct StatementFailure {
     pub(crate) failure: SqlFailure,
     pub(crate) place: Option<usize>,
 }
@@ -13,8 +13,8 @@ pub(crate) struct Failed {
 /// Runs statements in order. A failure's index refers to the operator's list.
 pub(crate) fn run(
     host: &dyn SqlHost,
-    target: &Target,
-    prepared: Vec<Prepared>,
+    target: &DatabaseTarget,
+    prepared: Vec<FilledStatement>,
 ) -> Result<(), SqlFailure> {
     run_placed(host, target, prepared).map_err(|failed| failed.failure)
 }
@@ -22,9 +22,9 @@ pub(crate) fn run(
 /// Runs statements as [`run`] does, and returns the position of a failure.
 pub(crate) fn run_placed(
     host: &dyn SqlHost,
-    target: &Target,
-    prepared: Vec<Prepared>,
-) -> Result<(), Failed> {
+    target: &DatabaseTarget,
+    prepared: Vec<FilledStatement>,
+) -> Result<(), StatementFailure> {
     if prepared.is_empty() {
         return Ok(());
     }
@@ -33,6 +33,6 @@ pub(crate) fn run_placed(
     host.transact(target, &statements).map_err(|failure| {
         let place = failure.statement.and_then(|at| usize::try_from(at).ok());
         let statement = place.and_then(|at| indexes.get(at)).copied();
-        Failed { failure: SqlFailure { statement, ..failure }, place }
+        StatementFailure { failure: SqlFailure { statement, ..failure }, place }
     })
 }

@@ -5,7 +5,7 @@
 //! without this right.
 
 use crate::codes::Code;
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 
@@ -31,7 +31,7 @@ const SESSIONS: &str = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSL
 /// were open than an attempt ends.
 pub(crate) fn end(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
 ) -> Result<(), Refusal> {
     let target = &connection.target;
@@ -62,7 +62,7 @@ pub(crate) fn end(
 }
 
 /// Returns a refusal with `code`, the server's error number and the connection's user.
-pub(crate) fn about(code: Code, connection: &Connection, failure: SqlFailure) -> Refusal {
+pub(crate) fn about(code: Code, connection: &ParsedConnection, failure: SqlFailure) -> Refusal {
     let refusal = code.refusal().with("user", &connection.target.username);
     Refusal { vendor_code: failure.sqlstate, ..refusal }
 }

@@ -6,10 +6,12 @@
 use crate::codes::Code;
 use crate::target;
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Fault, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
-    warnings, without_nulls,
+    CONNECTION_URL, ConnectionParameters, Fault, UsernameRules, addresses, credentials, flag, pool,
+    text, warnings, without_nulls,
 };
-use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
+use bulkhead_sdk::database_plugin::{
+    ConfiguredConnection, ConnectionSettings, DatabaseTarget, Refusal,
+};
 
 /// Rules for user names. The default form is familiar from existing audit trails:
 /// `v-token-readonly-<random>`. MySQL refuses longer names.
@@ -34,8 +36,8 @@ const LEGACY: [&str; 3] =
 const PLUGIN_NAME: &str = "plugin_name";
 
 /// The interpreted settings. No `Debug`, because the target contains the password.
-pub(crate) struct Connection {
-    pub(crate) target: Target,
+pub(crate) struct ParsedConnection {
+    pub(crate) target: DatabaseTarget,
     pub(crate) usernames: UsernameRules,
     /// The operator's template for user names; empty means the default.
     pub(crate) username_template: String,
@@ -43,14 +45,17 @@ pub(crate) struct Connection {
     pub(crate) self_managed: bool,
 }
 
-impl Connection {
+impl ParsedConnection {
     /// # Errors
     /// A refusal that names the setting, never its value.
-    pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
+    pub(crate) fn read(settings: &ConnectionSettings) -> Result<Self, Refusal> {
         Self::from_parts(settings, &parameters(settings)?)
     }
 
-    fn from_parts(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
+    fn from_parts(
+        settings: &ConnectionSettings,
+        parameters: &ConnectionParameters,
+    ) -> Result<Self, Refusal> {
         if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
             return Err(Code::AuthType.about("auth_type"));
         }
@@ -81,21 +86,21 @@ impl Connection {
 }
 
 /// Checks and normalises the settings without any request.
-pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+pub(crate) fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal> {
     let parameters = parameters(settings)?;
-    let connection = Connection::from_parts(settings, &parameters)?;
+    let connection = ParsedConnection::from_parts(settings, &parameters)?;
     let may_repeat = connection.may_repeat_names()?;
     let mut kept = without_nulls(settings);
     kept.remove(PLUGIN_NAME);
     let more = [(may_repeat, "username-template-repeats")];
-    Ok(Configured {
+    Ok(ConfiguredConnection {
         settings: kept,
         targets: addresses(&connection.target),
         warnings: warnings(settings, &parameters, &connection.target, &more),
     })
 }
 
-fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
+fn parameters(settings: &ConnectionSettings) -> Result<ConnectionParameters, Refusal> {
     target::parameters(text(settings, CONNECTION_URL)?.unwrap_or_default())
 }
 

@@ -4,8 +4,8 @@
 //! message is dropped; the error number and the names of the target remain.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::failed;
-use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
+use bulkhead_sdk::connection::describe_failure;
+use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
 /// Error numbers of acts that the connection's user may not do.
 const DENIED: [&str; 6] = ["1044", "1142", "1143", "1227", "1370", "1410"];
@@ -31,7 +31,7 @@ fn refused_login(number: Option<&str>) -> Code {
 }
 
 /// Translates a failure of the `sql` import and drops its message.
-pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
+pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
     let is_in =
         |numbers: &[&str]| failure.sqlstate.as_deref().is_some_and(|n| numbers.contains(&n));
     let code = match failure.code.as_str() {
@@ -48,7 +48,7 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
         _ if is_in(&WEAK) => Code::PasswordPolicy,
         _ => Code::StatementFailed,
     };
-    failed(code.refusal(), failure, at)
+    describe_failure(code.refusal(), failure, at)
 }
 
 /// Tells if nothing was begun, so that certainly nothing remains.
@@ -65,13 +65,13 @@ pub(crate) fn has_number(failure: &SqlFailure, numbers: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Connection;
+    use crate::settings::ParsedConnection;
     use bulkhead_sdk::sql_script::SqlScript;
 
     #[test]
     fn a_refusal_is_told_with_the_cause_that_the_server_told() {
         let settings = SqlScript::settings("root:x@tcp(db:3306)/orders");
-        let target = Connection::read(&settings).unwrap().target;
+        let target = ParsedConnection::read(&settings).unwrap().target;
         for (kind, number, code) in [
             ("refused", "1045", "refused"),
             ("refused", "1049", "database-missing"),

@@ -6,9 +6,10 @@
 use crate::codes::Code;
 use crate::{dsn, tls};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Credentials, KnownParameters, Parameters, endpoints, read_url, refused_value,
+    CONNECTION_URL, ConnectionParameters, KnownParameters, UrlCredentials, endpoints, read_url,
+    refused_value,
 };
-use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
+use bulkhead_sdk::database_plugin::{ConnectionSettings, DatabaseTarget, PoolLimits, Refusal};
 use bulkhead_sdk::wire::duration;
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ const KNOWN: KnownParameters = KnownParameters {
 };
 
 /// Parses either form of `connection_url` without interpreting the parameters.
-pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
+pub(crate) fn parameters(connection_url: &str) -> Result<ConnectionParameters, Refusal> {
     let text = connection_url.trim();
     if text.is_empty() {
         let refusal = Code::ConnectionUrlMissing.about(CONNECTION_URL);
@@ -61,18 +62,18 @@ pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
 
 /// Returns the target named by the parameters. The sizes of `pool` come from separate settings.
 pub(crate) fn read(
-    settings: &Settings,
-    parameters: &Parameters,
-    credentials: &Credentials<'_>,
-    pool: Pool,
-) -> Result<Target, Refusal> {
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
+    credentials: &UrlCredentials<'_>,
+    pool: PoolLimits,
+) -> Result<DatabaseTarget, Refusal> {
     KNOWN.check(parameters)?;
     let filled = |keyword: &str| {
         let value = parameters.last(keyword).map(|written| written.fill(credentials)).transpose();
         value.map(|value| value.filter(|value| !value.is_empty()))
     };
     let given = |value: Option<&str>| value.map(str::to_owned).unwrap_or_default();
-    Ok(Target {
+    Ok(DatabaseTarget {
         driver: "mysql".to_owned(),
         endpoints: endpoints(&parameters.hosts, DEFAULT_PORT)?,
         writable: false,
@@ -80,7 +81,7 @@ pub(crate) fn read(
         username: filled("user")?.unwrap_or_else(|| given(credentials.username)),
         password: filled("password")?.unwrap_or_else(|| given(credentials.password)),
         tls: tls::read(settings, parameters)?,
-        pool: Pool {
+        pool: PoolLimits {
             connect_timeout: timeout(parameters)?.unwrap_or(pool.connect_timeout),
             ..pool
         },
@@ -90,7 +91,7 @@ pub(crate) fn read(
 
 /// Returns Go's duration in milliseconds. Go's 0 means no timeout, which is not allowed here, so
 /// the default applies.
-fn timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
+fn timeout(parameters: &ConnectionParameters) -> Result<Option<u32>, Refusal> {
     let Some(written) = parameters.plain("timeout")? else { return Ok(None) };
     let seconds = duration::seconds(&Value::String(written))
         .map_err(|_| refused_value("timeout", "a duration such as 10s"))?;

@@ -1,13 +1,16 @@
 //! Server authentication: the parameter `tls` as in Go's driver, and PEM texts, never files.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters, flag, pem, text};
-use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
+use bulkhead_sdk::connection::{CONNECTION_URL, ConnectionParameters, Fault, flag, pem, text};
+use bulkhead_sdk::database_plugin::{ConnectionSettings, DatabaseTls, Refusal};
 
 /// Returns the connection's TLS settings. By default, TLS is used if the server supports TLS. With
 /// a CA, client certificate or server name, the server's certificate is verified unless
 /// verification is skipped explicitly.
-pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, Refusal> {
+pub(crate) fn read(
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
+) -> Result<DatabaseTls, Refusal> {
     let root_certificates = pem(settings, "tls_ca")?;
     let client = pem(settings, "tls_certificate_key")?;
     if let Some(pem) = &client {
@@ -37,7 +40,7 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
         }
         (Some(_), _) => return Err(Code::TlsMode.about(CONNECTION_URL)),
     };
-    Ok(Tls {
+    Ok(DatabaseTls {
         mode: mode.to_owned(),
         root_certificates,
         client_certificate: client.clone(),

@@ -6,12 +6,12 @@
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
-use crate::run::{Failed, run, run_placed};
-use crate::settings::Connection;
+use crate::run::{StatementFailure, run, run_placed};
+use crate::settings::ParsedConnection;
 use crate::{named, remove, sql_failure};
-use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
+use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
-use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
 /// Error number of an act that the user may not do.
 const DENIED: &str = "1227";
@@ -23,7 +23,7 @@ const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
 /// Creates `user`.
 pub(crate) fn create(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
     rollback: &[String],
@@ -49,14 +49,14 @@ fn is_answer(failure: &SqlFailure) -> bool {
 
 /// Tells if the name belonged to another user before: the server reports a taken name, and no
 /// earlier statement created a user. An undo would remove the other user.
-fn is_name_taken(failed: &Failed, makes_users: &[bool]) -> bool {
+fn is_name_taken(failed: &StatementFailure, makes_users: &[bool]) -> bool {
     let Some(place) = failed.place else { return false };
     let made = makes_users.iter().take(place).any(|makes_user| *makes_user);
     !made && sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
 }
 
 /// Tells if a statement may create a user.
-fn makes_user(prepared: &Prepared) -> bool {
+fn makes_user(prepared: &FilledStatement) -> bool {
     prepared.statement.text.to_ascii_uppercase().contains("CREATE USER")
 }
 
@@ -65,14 +65,15 @@ fn makes_user(prepared: &Prepared) -> bool {
 /// the accounts cannot be read. The user has no sessions, because no caller has its password yet.
 fn undo(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     rollback: &[String],
     named: Option<Vec<String>>,
 ) -> Result<(), Refusal> {
     if !rollback.is_empty() {
-        let values = Values { username, password: None, subject: None, expiration: None };
-        let prepared = statements::prepare(Dialect::Mysql, rollback, &values)?;
+        let values =
+            PlaceholderValues { username, password: None, subject: None, expiration: None };
+        let prepared = statements::prepare(SqlDialect::Mysql, rollback, &values)?;
         run(host, &connection.target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
     }
@@ -81,14 +82,15 @@ fn undo(
 
 /// Returns the statements that create `user`, without querying the database.
 fn prepare_creation(
-    connection: &Connection,
+    connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
-) -> Result<Vec<Prepared>, Refusal> {
+) -> Result<Vec<FilledStatement>, Refusal> {
     refuse_self_managed(connection.self_managed)?;
-    let secret = Secret::of(&user.credential)?;
-    let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
-    let prepared = statements::prepare(Dialect::Mysql, creation, &values)?;
+    let secret = StatementCredential::of(&user.credential)?;
+    let values =
+        PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
+    let prepared = statements::prepare(SqlDialect::Mysql, creation, &values)?;
     if prepared.is_empty() {
         let refusal = Code::CreationStatementsRequired.refusal();
         return Err(refusal.with("placeholder", "'{{name}}'@'%'"));
@@ -99,17 +101,17 @@ fn prepare_creation(
 /// Sets a new credential of `username` for every host, as the user itself if `current` is given.
 pub(crate) fn change_credential(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
     current: Option<&Credential>,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let secret = Secret::of(credential)?;
-    let target = acting(&connection.target, connection.self_managed, username, current)?;
+    let secret = StatementCredential::of(credential)?;
+    let target = choose_login(&connection.target, connection.self_managed, username, current)?;
     let refused = |failure| sql_failure::refusal(failure, &target);
     if !given.is_empty() {
-        let prepared = statements::prepare(Dialect::Mysql, given, &secret.values(username))?;
+        let prepared = statements::prepare(SqlDialect::Mysql, given, &secret.values(username))?;
         return run(host, &target, prepared).map_err(refused);
     }
     let of_itself = target.username == username;
@@ -131,13 +133,13 @@ pub(crate) fn change_credential(
     let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
     let alter = |text: &str| {
         let values = secret.values(username);
-        let prepared = statements::prepare(Dialect::Mysql, &[text.to_owned()], &values)?;
+        let prepared = statements::prepare(SqlDialect::Mysql, &[text.to_owned()], &values)?;
         Ok::<_, Refusal>(run(host, &target, prepared))
     };
     let mut altered = alter(&own)?;
     let is_denied =
         altered.as_ref().is_err_and(|failure| sql_failure::has_number(failure, &[DENIED]));
-    if is_denied && of_itself && matches!(secret, Secret::Password(_)) {
+    if is_denied && of_itself && matches!(secret, StatementCredential::Password(_)) {
         altered = alter(SET_OWN_PASSWORD)?;
     }
     altered.map_err(|failure| {
@@ -151,25 +153,26 @@ pub(crate) fn change_credential(
 /// Runs the operator's statements. MySQL itself has no expiry of accounts to change.
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     expires: StoreTime,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let values = Values { username, password: None, subject: None, expiration: Some(expires) };
-    let prepared = statements::prepare(Dialect::Mysql, given, &values)?;
+    let values =
+        PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
+    let prepared = statements::prepare(SqlDialect::Mysql, given, &values)?;
     run(host, &connection.target, prepared)
         .map_err(|failure| sql_failure::refusal(failure, &connection.target))
 }
 
 /// A user's credential as inserted into statements. No `Debug`, because it may be a password.
-enum Secret {
+enum StatementCredential {
     Password(String),
     /// The subject in the server's form: `/CN=app/O=harbour`.
     Subject(String),
 }
 
-impl Secret {
+impl StatementCredential {
     fn of(credential: &Credential) -> Result<Self, Refusal> {
         match credential {
             Credential::Password(password) => Ok(Self::Password(password.clone())),
@@ -178,12 +181,12 @@ impl Secret {
         }
     }
 
-    fn values<'a>(&'a self, username: &'a str) -> Values<'a> {
+    fn values<'a>(&'a self, username: &'a str) -> PlaceholderValues<'a> {
         let (password, subject) = match self {
             Self::Password(password) => (Some(password.as_str()), None),
             Self::Subject(subject) => (None, Some(subject.as_str())),
         };
-        Values { username, password, subject, expiration: None }
+        PlaceholderValues { username, password, subject, expiration: None }
     }
 
     fn clause(&self) -> &'static str {

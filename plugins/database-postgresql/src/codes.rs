@@ -98,11 +98,11 @@ bulkhead_sdk::refusal_codes! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_sdk::refusal_codes::offences;
+    use bulkhead_sdk::refusal_codes::find_mistakes;
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
         let own = ["objects", "held", "placeholder", "parameter"];
-        assert_eq!(offences(CODES, &own), Vec::<String>::new());
+        assert_eq!(find_mistakes(CODES, &own), Vec::<String>::new());
     }
 }

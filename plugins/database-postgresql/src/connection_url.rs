@@ -2,11 +2,11 @@
 
 use crate::codes::Code;
 use crate::dsn;
-use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, read_url};
+use bulkhead_sdk::connection::{CONNECTION_URL, ConnectionParameters, read_url};
 use bulkhead_sdk::database_plugin::Refusal;
 
 /// Parses `connection_url` without interpreting the parameters.
-pub(crate) fn read(connection_url: &str) -> Result<Parameters, Refusal> {
+pub(crate) fn read(connection_url: &str) -> Result<ConnectionParameters, Refusal> {
     let text = connection_url.trim();
     if text.is_empty() {
         return Err(Code::ConnectionUrlMissing.about(CONNECTION_URL));

@@ -1,7 +1,7 @@
 //! The plugin's description for its registration.
 
 use crate::codes::CODES;
-use bulkhead_sdk::connection::About;
+use bulkhead_sdk::connection::PluginFacts;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// Sentences for warnings that only this plugin gives or that it words differently.
@@ -24,7 +24,7 @@ const WARNINGS: [(&str, &str); 3] = [
 
 /// Returns the description.
 pub(crate) fn description() -> DatabaseDescription {
-    About {
+    PluginFacts {
         name: "postgresql-database-plugin",
         aliases: &["postgresql"],
         version: env!("CARGO_PKG_VERSION"),

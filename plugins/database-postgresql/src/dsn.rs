@@ -2,13 +2,13 @@
 //! password='{{password}}' dbname=orders`.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, Text};
+use bulkhead_sdk::connection::{CONNECTION_URL, ConnectionParameters, WrittenValue};
 use bulkhead_sdk::database_plugin::Refusal;
 
 /// Parses libpq's list of `keyword = value` pairs. Values are bare or in `'…'`; a `\` escapes the
 /// next character.
-pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
-    let mut parameters = Parameters::default();
+pub(crate) fn read(text: &str) -> Result<ConnectionParameters, Refusal> {
+    let mut parameters = ConnectionParameters::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let place = (parameters.named.len() + 1).to_string();
@@ -19,7 +19,7 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
             return Err(refused());
         }
         let (written, after) = value(after.trim_start()).ok_or_else(refused)?;
-        parameters.named.push((keyword.to_owned(), Text { written, encoded: false }));
+        parameters.named.push((keyword.to_owned(), WrittenValue { written, encoded: false }));
         rest = after.trim_start();
     }
     parameters.take_named_hosts()?;

@@ -19,11 +19,12 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlHost, StoreTime,
+    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, NewUser, Refusal,
+    SqlHost, StatementPurpose, StoreTime,
 };
-use bulkhead_sdk::statements::{self, Dialect};
+use bulkhead_sdk::statements::{self, SqlDialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
-use settings::Connection;
+use settings::ParsedConnection;
 
 /// Database plugin `postgresql-database-plugin`.
 pub struct PostgreSql;
@@ -33,23 +34,23 @@ impl DatabasePlugin for PostgreSql {
         description::description()
     }
 
-    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+    fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal> {
         settings::configure(settings)
     }
 
     fn check_statements(
-        settings: &Settings,
+        settings: &ConnectionSettings,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Refusal> {
-        statements::check(Dialect::Postgres, statements, purpose)?;
-        let connection = Connection::read(settings)?;
+        statements::check(SqlDialect::Postgres, statements, purpose)?;
+        let connection = ParsedConnection::read(settings)?;
         let as_sent = |password: &str| users::shape_of(&connection, password);
-        Ok(statements::first_fitting(Dialect::Postgres, statements, purpose, as_sent))
+        Ok(statements::first_fitting(SqlDialect::Postgres, statements, purpose, as_sent))
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
-        let connection = Connection::read(settings)?;
+    fn verify(host: &dyn SqlHost, settings: &ConnectionSettings) -> Result<Vec<String>, Refusal> {
+        let connection = ParsedConnection::read(settings)?;
         let refused = |failure| sql_failure::refusal(failure, &connection.target);
         host.ping(&connection.target).map_err(refused)?;
         rights::lacking(host, &connection).map_err(refused)
@@ -57,63 +58,69 @@ impl DatabasePlugin for PostgreSql {
 
     fn plan_username(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Refusal> {
-        let template = Connection::read(settings)?.username_template;
+        let template = ParsedConnection::read(settings)?.username_template;
         settings::USERNAMES.plan(host, &template, display_name, role_name)
     }
 
     fn create_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         _: &[String],
     ) -> Result<(), Refusal> {
         // Rollback statements are not needed: the creation is a single transaction.
-        users::create(host, &Connection::read(settings)?, user, statements)
+        users::create(host, &ParsedConnection::read(settings)?, user, statements)
     }
 
     fn change_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
         current: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        let connection = Connection::read(settings)?;
+        let connection = ParsedConnection::read(settings)?;
         users::change_credential(host, &connection, username, credential, current, statements)
     }
 
     fn set_expiration(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::set_expiration(host, &Connection::read(settings)?, username, expires, statements)
+        users::set_expiration(
+            host,
+            &ParsedConnection::read(settings)?,
+            username,
+            expires,
+            statements,
+        )
     }
 
     fn delete_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        revoke::delete(host, &Connection::read(settings)?, username, statements)
+        revoke::delete(host, &ParsedConnection::read(settings)?, username, statements)
     }
 
     fn check_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {
-        proof::check_credential(host, &Connection::read(settings)?, username, credential)
+        proof::check_credential(host, &ParsedConnection::read(settings)?, username, credential)
     }
 }
 

@@ -3,9 +3,9 @@
 //! Prevents a password from being taken for wrong if the server refused the user for another
 //! reason. Such a password may be the only valid password, and must not be lost.
 
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
-use bulkhead_sdk::connection::login;
+use bulkhead_sdk::connection::log_in_as;
 use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost};
 
 /// SQLSTATE of a user that may not log in at all, or not from here: `NOLOGIN`, a rule of
@@ -30,14 +30,14 @@ const EXPIRED: &str = "SELECT '1'::text FROM pg_catalog.pg_roles \
 /// not known here.
 pub(crate) fn check_credential(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
 ) -> Result<Option<bool>, Refusal> {
     if matches!(credential, Credential::SubjectDn(_)) {
         return Ok(None);
     }
-    let target = login(&connection.target, username, credential)?;
+    let target = log_in_as(&connection.target, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
     // No query is possible with the connection's own user, because its password is in question.
     let is_another = !connection.self_managed && connection.target.username != username;
@@ -53,7 +53,7 @@ pub(crate) fn check_credential(
 
 fn has_expired(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
 ) -> Result<bool, Refusal> {
     let found = host.query(&connection.target, EXPIRED, &[username]);
@@ -69,12 +69,12 @@ mod tests {
 
     const URL: &str = "postgresql://{{username}}:{{password}}@db:5432/orders";
 
-    fn connection(self_managed: bool) -> Connection {
+    fn connection(self_managed: bool) -> ParsedConnection {
         let more = match self_managed {
             true => vec![("self_managed", json!(true))],
             false => vec![("username", json!("root")), ("password", json!("rootpass"))],
         };
-        Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+        ParsedConnection::read(&SqlScript::settings_with(URL, &more)).unwrap()
     }
 
     fn checked(script: &SqlScript, username: &str) -> Result<Option<bool>, Refusal> {

@@ -6,12 +6,12 @@
 //! missing user counts as removed, because backups and people remove users too.
 
 use crate::codes::Code;
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
 use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
-use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
 mod sessions;
 
@@ -62,16 +62,16 @@ const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
 /// are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     given: &[String],
 ) -> Result<(), Refusal> {
     if username == connection.target.username {
         return Err(Denial::ConnectionUser.refusal());
     }
-    let values = Values { username, password: None, subject: None, expiration: None };
-    let prepared = statements::prepare(Dialect::Postgres, given, &values);
-    let leaving = Leaving { host, connection, username, role: identifier(username) };
+    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
+    let prepared = statements::prepare(SqlDialect::Postgres, given, &values);
+    let leaving = UserRemoval { host, connection, username, role: identifier(username) };
     let Some(user) = leaving.find().map_err(|failure| leaving.refusal(failure))? else {
         return leaving.prove_gone(prepared?);
     };
@@ -92,7 +92,7 @@ pub(crate) fn delete(
 }
 
 /// A user in the database's catalog.
-struct User {
+struct CatalogUser {
     /// The user's OID, which its sessions keep after the removal of the name.
     oid: String,
     /// Set if the user may own objects or hold direct privileges.
@@ -100,16 +100,16 @@ struct User {
 }
 
 /// A user being removed.
-struct Leaving<'a> {
+struct UserRemoval<'a> {
     host: &'a dyn SqlHost,
-    connection: &'a Connection,
+    connection: &'a ParsedConnection,
     username: &'a str,
     /// The name as a quoted identifier.
     role: String,
 }
 
-impl Leaving<'_> {
-    fn find(&self) -> Result<Option<User>, SqlFailure> {
+impl UserRemoval<'_> {
+    fn find(&self) -> Result<Option<CatalogUser>, SqlFailure> {
         let ask = |query| self.host.query(&self.connection.target, query, &[self.username]);
         let found = match ask(USER) {
             Err(failure) if has_sqlstate(&failure, UNDEFINED_TABLE) => ask(USER_ALONE),
@@ -118,12 +118,12 @@ impl Leaving<'_> {
         let mut cells = found?.into_iter().next().unwrap_or_default().into_iter().flatten();
         let oid = cells.next().filter(|oid| is_number(oid));
         let holds_something = cells.next().is_none_or(|holds| holds != "false");
-        Ok(oid.map(|oid| User { oid, holds_something }))
+        Ok(oid.map(|oid| CatalogUser { oid, holds_something }))
     }
 
     /// Proves that the user is gone, runs the operator's statements, which may clean up more than
     /// the user, and ends sessions that outlasted the user.
-    fn prove_gone(&self, given: Vec<Prepared>) -> Result<(), Refusal> {
+    fn prove_gone(&self, given: Vec<FilledStatement>) -> Result<(), Refusal> {
         self.fence()?;
         match users::run(self.host, &self.connection.target, given) {
             Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => {}
@@ -194,7 +194,7 @@ impl Leaving<'_> {
 
     /// Locks the user out, runs the operator's statements, and checks that the user is gone or
     /// still locked out.
-    fn run_given(&self, oid: &str, given: Vec<Prepared>) -> Result<(), Refusal> {
+    fn run_given(&self, oid: &str, given: Vec<FilledStatement>) -> Result<(), Refusal> {
         self.shut_out_as_far(oid)?;
         match users::run(self.host, &self.connection.target, given) {
             // Another session has removed the user since the look-up.
@@ -256,7 +256,7 @@ impl Leaving<'_> {
         }
         let database = identifier(&self.connection.target.database);
         texts.push(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}"));
-        Ok(texts.into_iter().map(|text| Statement::plain(text).or_else_nothing()).collect())
+        Ok(texts.into_iter().map(|text| Statement::plain(text).allow_failure()).collect())
     }
 
     /// Removes a user that still has privileges on functions or types, default privileges, or

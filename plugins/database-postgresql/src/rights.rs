@@ -1,6 +1,6 @@
 //! Check of the rights that the connection's user needs, made when the connection is written.
 
-use crate::settings::Connection;
+use crate::settings::ParsedConnection;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 
 const MAY_MAKE_ROLES: &str =
@@ -11,7 +11,7 @@ const MAY_MAKE_ROLES: &str =
 /// catalogs.
 pub(crate) fn lacking(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
 ) -> Result<Vec<String>, SqlFailure> {
     let rows = match host.query(&connection.target, MAY_MAKE_ROLES, &[]) {
         Err(failure) if failure.code == "statement-failed" => return Ok(Vec::new()),
@@ -31,7 +31,7 @@ mod tests {
     fn a_user_that_may_not_make_roles_is_told_of_where_the_server_says_so() {
         let told = |script: &SqlScript| {
             let settings = SqlScript::settings("postgresql://root:pw@db:5432/orders");
-            lacking(script, &Connection::read(&settings).unwrap())
+            lacking(script, &ParsedConnection::read(&settings).unwrap())
         };
         let answered = |text| SqlScript::default().answers("rolcreaterole", &[text]);
         assert_eq!(told(&answered("true")), Ok(Vec::new()));

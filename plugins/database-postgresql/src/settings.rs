@@ -6,10 +6,12 @@
 use crate::codes::Code;
 use crate::{connection_url, target};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, Fault, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
-    warnings, without_nulls,
+    CONNECTION_URL, ConnectionParameters, Fault, UsernameRules, addresses, credentials, flag, pool,
+    text, warnings, without_nulls,
 };
-use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
+use bulkhead_sdk::database_plugin::{
+    ConfiguredConnection, ConnectionSettings, DatabaseTarget, Refusal,
+};
 
 /// Rules for user names. The default form is familiar from existing audit trails:
 /// `v-token-readonly-<20 random>-<time>`. PostgreSQL truncates longer names with only a notice.
@@ -21,7 +23,7 @@ pub(crate) const USERNAMES: UsernameRules = UsernameRules {
 
 /// Form of a new password on its way to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Authentication {
+pub(crate) enum PasswordForm {
     /// Cleartext: the database hashes the password, and may log it.
     Password,
     /// A SCRAM-SHA-256 verifier.
@@ -29,23 +31,26 @@ pub(crate) enum Authentication {
 }
 
 /// The interpreted settings. No `Debug`, because the target contains the password.
-pub(crate) struct Connection {
-    pub(crate) target: Target,
-    pub(crate) authentication: Authentication,
+pub(crate) struct ParsedConnection {
+    pub(crate) target: DatabaseTarget,
+    pub(crate) authentication: PasswordForm,
     /// The operator's template for user names; empty means the default.
     pub(crate) username_template: String,
     /// Set if no user manages the others and each user changes its own password.
     pub(crate) self_managed: bool,
 }
 
-impl Connection {
+impl ParsedConnection {
     /// # Errors
     /// A refusal that names the setting, never its value.
-    pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
+    pub(crate) fn read(settings: &ConnectionSettings) -> Result<Self, Refusal> {
         Self::from_parts(settings, &parameters(settings)?)
     }
 
-    fn from_parts(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
+    fn from_parts(
+        settings: &ConnectionSettings,
+        parameters: &ConnectionParameters,
+    ) -> Result<Self, Refusal> {
         if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
             return Err(Code::AuthType.about("auth_type"));
         }
@@ -70,27 +75,27 @@ impl Connection {
 }
 
 /// Checks the settings without any request.
-pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+pub(crate) fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal> {
     let parameters = parameters(settings)?;
-    let connection = Connection::from_parts(settings, &parameters)?;
+    let connection = ParsedConnection::from_parts(settings, &parameters)?;
     let may_repeat = USERNAMES.may_repeat(&connection.username_template)?;
-    let in_clear = connection.authentication == Authentication::Password;
+    let in_clear = connection.authentication == PasswordForm::Password;
     let more = [(in_clear, "scram-recommended"), (may_repeat, "username-template-repeats")];
-    Ok(Configured {
+    Ok(ConfiguredConnection {
         settings: without_nulls(settings),
         targets: addresses(&connection.target),
         warnings: warnings(settings, &parameters, &connection.target, &more),
     })
 }
 
-fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
+fn parameters(settings: &ConnectionSettings) -> Result<ConnectionParameters, Refusal> {
     connection_url::read(text(settings, CONNECTION_URL)?.unwrap_or_default())
 }
 
-fn authentication(settings: &Settings) -> Result<Authentication, Refusal> {
+fn authentication(settings: &ConnectionSettings) -> Result<PasswordForm, Refusal> {
     match text(settings, "password_authentication")? {
-        None | Some("" | "password") => Ok(Authentication::Password),
-        Some("scram-sha-256") => Ok(Authentication::Scram),
+        None | Some("" | "password") => Ok(PasswordForm::Password),
+        Some("scram-sha-256") => Ok(PasswordForm::Scram),
         Some(_) => Err(Code::PasswordAuthentication.about("password_authentication")),
     }
 }

@@ -4,11 +4,11 @@
 //! is dropped; the SQLSTATE and the names of the target remain.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::failed;
-use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
+use bulkhead_sdk::connection::describe_failure;
+use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
 /// Translates a failure of the `sql` import and drops its message.
-pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
+pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         ("unreachable", _) => Code::Unreachable,
         ("refused", Some("3D000")) => Code::DatabaseMissing,
@@ -24,7 +24,7 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
         (_, Some("42501")) => Code::InsufficientPrivilege,
         _ => Code::StatementFailed,
     };
-    failed(code.refusal(), failure, at)
+    describe_failure(code.refusal(), failure, at)
 }
 
 /// Tells if a failed transaction certainly left nothing behind: it was not begun, or PostgreSQL
@@ -41,14 +41,15 @@ pub(crate) fn is_nothing_kept(failure: &SqlFailure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Connection;
+    use crate::settings::ParsedConnection;
     use bulkhead_sdk::sql_script::SqlScript;
 
     #[test]
     fn the_words_of_the_database_stay_behind() {
-        let target = Connection::read(&SqlScript::settings("host=db user=root password=rootpass"))
-            .unwrap()
-            .target;
+        let target =
+            ParsedConnection::read(&SqlScript::settings("host=db user=root password=rootpass"))
+                .unwrap()
+                .target;
         for code in [
             "unreachable",
             "refused",
@@ -66,7 +67,8 @@ mod tests {
 
     #[test]
     fn codes_that_the_host_acts_on_keep_their_word() {
-        let target = Connection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
+        let target =
+            ParsedConnection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         for code in [
             "unreachable",
             "refused",
@@ -108,7 +110,8 @@ mod tests {
     #[test]
     fn a_login_is_refused_with_the_cause_that_the_database_told() {
         let target =
-            Connection::read(&SqlScript::settings("host=db user=root dbname=orders")).unwrap();
+            ParsedConnection::read(&SqlScript::settings("host=db user=root dbname=orders"))
+                .unwrap();
         for (state, code) in
             [("3D000", "database-missing"), ("28000", "not-admitted"), ("28P01", "refused")]
         {
@@ -121,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_row_that_is_too_big_is_told_as_too_many_grants() {
-        let target = Connection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
+        let target =
+            ParsedConnection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         assert_eq!(
             refusal(SqlScript::failure("statement-failed", Some("54000")), &target).code,
             "too-many-direct-grants"

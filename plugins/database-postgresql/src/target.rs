@@ -2,9 +2,9 @@
 
 use crate::tls;
 use bulkhead_sdk::connection::{
-    Credentials, KnownParameters, Parameters, endpoints, refused_value,
+    ConnectionParameters, KnownParameters, UrlCredentials, endpoints, refused_value,
 };
-use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
+use bulkhead_sdk::database_plugin::{ConnectionSettings, DatabaseTarget, PoolLimits, Refusal};
 
 const DEFAULT_PORT: u16 = 5432;
 
@@ -71,11 +71,11 @@ const KNOWN: KnownParameters = KnownParameters {
 
 /// Returns the target named by the parameters. The sizes of `pool` come from separate settings.
 pub(crate) fn read(
-    settings: &Settings,
-    parameters: &Parameters,
-    credentials: &Credentials<'_>,
-    pool: Pool,
-) -> Result<Target, Refusal> {
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
+    credentials: &UrlCredentials<'_>,
+    pool: PoolLimits,
+) -> Result<DatabaseTarget, Refusal> {
     KNOWN.check(parameters)?;
     let endpoints = endpoints(&parameters.hosts, DEFAULT_PORT)?;
     let username = username(parameters, credentials)?;
@@ -85,7 +85,7 @@ pub(crate) fn read(
     };
     let database =
         parameters.last("dbname").map(|written| written.fill(credentials)).transpose()?;
-    Ok(Target {
+    Ok(DatabaseTarget {
         driver: "postgres".to_owned(),
         endpoints,
         writable: writable(parameters)?,
@@ -93,7 +93,7 @@ pub(crate) fn read(
         username,
         password,
         tls: tls::read(settings, parameters)?,
-        pool: Pool {
+        pool: PoolLimits {
             connect_timeout: connect_timeout(parameters)?.unwrap_or(pool.connect_timeout),
             ..pool
         },
@@ -101,7 +101,10 @@ pub(crate) fn read(
     })
 }
 
-fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<String, Refusal> {
+fn username(
+    parameters: &ConnectionParameters,
+    credentials: &UrlCredentials<'_>,
+) -> Result<String, Refusal> {
     let written = parameters.last("user").map(|written| written.fill(credentials)).transpose()?;
     let written = written.filter(|name| !name.is_empty());
     Ok(written.unwrap_or_else(|| credentials.username.unwrap_or_default().to_owned()))
@@ -109,7 +112,7 @@ fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<St
 
 /// Tells if the target must be writable. Attributes that require a standby are refused, because
 /// users can be created only on a writable server.
-fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
+fn writable(parameters: &ConnectionParameters) -> Result<bool, Refusal> {
     match parameters.plain("target_session_attrs")?.as_deref() {
         None | Some("any") => Ok(false),
         Some("read-write" | "primary") => Ok(true),
@@ -119,7 +122,7 @@ fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
 
 /// Converts libpq's seconds to milliseconds. libpq's 0 means no timeout, which is not allowed here,
 /// so the default applies.
-fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
+fn connect_timeout(parameters: &ConnectionParameters) -> Result<Option<u32>, Refusal> {
     let Some(seconds) = parameters.plain("connect_timeout")? else { return Ok(None) };
     let seconds: u32 = seconds
         .parse()

@@ -4,17 +4,20 @@
 
 use crate::codes::Code;
 use bulkhead_sdk::connection as shared;
-use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters};
-use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
+use bulkhead_sdk::connection::{CONNECTION_URL, ConnectionParameters, Fault};
+use bulkhead_sdk::database_plugin::{ConnectionSettings, DatabaseTls, Refusal};
 
 /// A certificate or key, and the setting that contained it.
-struct Pem {
+struct PemSetting {
     setting: &'static str,
     text: String,
 }
 
 /// Returns the connection's TLS settings. Settings take precedence over `connection_url`.
-pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, Refusal> {
+pub(crate) fn read(
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
+) -> Result<DatabaseTls, Refusal> {
     let roots = pem(settings, parameters, "tls_ca", "sslrootcert")?;
     let certificate = pem(settings, parameters, "tls_certificate", "sslcert")?;
     let key = pem(settings, parameters, "private_key", "sslkey")?;
@@ -23,7 +26,7 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
     }
     let public_roots = roots.as_ref().is_some_and(|roots| roots.text == "system");
     let mode = mode(parameters, roots.as_ref())?;
-    Ok(Tls {
+    Ok(DatabaseTls {
         mode,
         root_certificates: roots.filter(|_| !public_roots).map(|roots| roots.text),
         client_certificate: certificate.map(|certificate| certificate.text),
@@ -35,7 +38,7 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
 /// Returns the TLS mode by libpq's rules. `allow` counts as `prefer`, because `allow` would first
 /// try without TLS. With trusted roots, `require` verifies the certificate, and the default is
 /// `verify-full`.
-fn mode(parameters: &Parameters, roots: Option<&Pem>) -> Result<String, Refusal> {
+fn mode(parameters: &ConnectionParameters, roots: Option<&PemSetting>) -> Result<String, Refusal> {
     let written = parameters.plain("sslmode")?;
     let mode = match (written.as_deref(), roots) {
         (None, None) | (Some("allow" | "prefer"), None) => "prefer",
@@ -52,17 +55,17 @@ fn mode(parameters: &Parameters, roots: Option<&Pem>) -> Result<String, Refusal>
 }
 
 fn pem(
-    settings: &Settings,
-    parameters: &Parameters,
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
     setting: &'static str,
     parameter: &str,
-) -> Result<Option<Pem>, Refusal> {
+) -> Result<Option<PemSetting>, Refusal> {
     if let Some(text) = shared::pem(settings, setting)? {
-        return Ok(Some(Pem { setting, text }));
+        return Ok(Some(PemSetting { setting, text }));
     }
     let Some(text) = parameters.plain(parameter)? else { return Ok(None) };
     if is_pem(&text) || parameter == "sslrootcert" && text == "system" {
-        return Ok(Some(Pem { setting: CONNECTION_URL, text }));
+        return Ok(Some(PemSetting { setting: CONNECTION_URL, text }));
     }
     Err(Code::FilePath.about(CONNECTION_URL).with("parameter", parameter))
 }
@@ -78,8 +81,8 @@ mod tests {
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
 
-    fn tls(url: &str, given: &[(&str, &str)]) -> Result<Tls, String> {
-        let settings: Settings =
+    fn tls(url: &str, given: &[(&str, &str)]) -> Result<DatabaseTls, String> {
+        let settings: ConnectionSettings =
             given.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
         let parameters = crate::connection_url::read(url).map_err(|refusal| refusal.code)?;
         read(&settings, &parameters).map_err(|refusal| refusal.code)

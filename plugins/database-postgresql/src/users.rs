@@ -2,13 +2,13 @@
 //! that a failure leaves nothing behind.
 
 use crate::codes::Code;
-use crate::settings::{Authentication, Connection};
+use crate::settings::{ParsedConnection, PasswordForm};
 use crate::{scram, sql_failure};
-use bulkhead_sdk::connection::{Denial, acting, refuse_self_managed};
+use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
-    Credential, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
+    Credential, DatabaseTarget, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime,
 };
-use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
 const CHANGE_PASSWORD: &str = "ALTER ROLE \"{{username}}\" WITH PASSWORD '{{password}}';";
 
@@ -20,7 +20,7 @@ pub(crate) const UNDEFINED_OBJECT: &str = "42704";
 /// Creates `user`.
 pub(crate) fn create(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
 ) -> Result<(), Refusal> {
@@ -36,14 +36,15 @@ pub(crate) fn create(
 /// Returns the statements that create `user`, without querying the database.
 fn prepare_creation(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
-) -> Result<Vec<Prepared>, Refusal> {
+) -> Result<Vec<FilledStatement>, Refusal> {
     refuse_self_managed(connection.self_managed)?;
-    let secret = Secret::of(host, connection, &user.credential)?;
-    let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
-    let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
+    let secret = StatementCredential::of(host, connection, &user.credential)?;
+    let values =
+        PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
+    let prepared = statements::prepare(SqlDialect::Postgres, creation, &values)?;
     if prepared.is_empty() {
         return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
     }
@@ -53,15 +54,15 @@ fn prepare_creation(
 /// Sets a new credential of `username`, as the user itself if `current` is given.
 pub(crate) fn change_credential(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
     current: Option<&Credential>,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let secret = Secret::of(host, connection, credential)?;
-    let target = acting(&connection.target, connection.self_managed, username, current)?;
-    if given.is_empty() && matches!(secret, Secret::Subject(_)) {
+    let secret = StatementCredential::of(host, connection, credential)?;
+    let target = choose_login(&connection.target, connection.self_managed, username, current)?;
+    if given.is_empty() && matches!(secret, StatementCredential::Subject(_)) {
         return Err(Denial::Unsupported.refusal());
     }
     given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
@@ -70,20 +71,21 @@ pub(crate) fn change_credential(
 /// Changes the time after which `username` can no longer log in with a password.
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
-    connection: &Connection,
+    connection: &ParsedConnection,
     username: &str,
     expires: StoreTime,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let values = Values { username, password: None, subject: None, expiration: Some(expires) };
+    let values =
+        PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
     given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
 }
 
 /// Runs statements in a single transaction. A failure's index refers to the operator's list.
 pub(crate) fn run(
     host: &dyn SqlHost,
-    target: &Target,
-    prepared: Vec<Prepared>,
+    target: &DatabaseTarget,
+    prepared: Vec<FilledStatement>,
 ) -> Result<(), SqlFailure> {
     if prepared.is_empty() {
         return Ok(());
@@ -99,17 +101,17 @@ pub(crate) fn run(
 /// Runs the operator's statements, or the plugin's own statement if there are none.
 fn given_or_own(
     host: &dyn SqlHost,
-    target: &Target,
+    target: &DatabaseTarget,
     given: &[String],
     own: &str,
-    values: &Values<'_>,
+    values: &PlaceholderValues<'_>,
 ) -> Result<(), Refusal> {
     if !given.is_empty() {
-        let prepared = statements::prepare(Dialect::Postgres, given, values)?;
+        let prepared = statements::prepare(SqlDialect::Postgres, given, values)?;
         return run(host, target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, target));
     }
-    let prepared = statements::prepare(Dialect::Postgres, &[own.to_owned()], values)?;
+    let prepared = statements::prepare(SqlDialect::Postgres, &[own.to_owned()], values)?;
     run(host, target, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
         Some(UNDEFINED_OBJECT) => Denial::UserNotFound.refusal(),
         _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, target),
@@ -118,15 +120,15 @@ fn given_or_own(
 
 /// Returns a text with the same character set as the value that replaces `password` in statements.
 /// `None` if this connection cannot set the password.
-pub(crate) fn shape_of(connection: &Connection, password: &str) -> Option<String> {
+pub(crate) fn shape_of(connection: &ParsedConnection, password: &str) -> Option<String> {
     match connection.authentication {
-        Authentication::Password => Some(password.to_owned()),
-        Authentication::Scram => scram::has_verifier(password).then(|| scram::SHAPE.to_owned()),
+        PasswordForm::Password => Some(password.to_owned()),
+        PasswordForm::Scram => scram::has_verifier(password).then(|| scram::SHAPE.to_owned()),
     }
 }
 
 /// A user's credential as inserted into statements. No `Debug`, because it may be a password.
-enum Secret {
+enum StatementCredential {
     /// The password itself, or its verifier.
     Password(String),
     /// The role's subject, such as `CN=app`. The server checks certificates by its own rules, which
@@ -134,10 +136,10 @@ enum Secret {
     Subject(String),
 }
 
-impl Secret {
+impl StatementCredential {
     fn of(
         host: &dyn SqlHost,
-        connection: &Connection,
+        connection: &ParsedConnection,
         credential: &Credential,
     ) -> Result<Self, Refusal> {
         let password = match credential {
@@ -146,8 +148,8 @@ impl Secret {
             Credential::PublicKeyPem(_) => return Err(Denial::Unsupported.refusal()),
         };
         match connection.authentication {
-            Authentication::Password => Ok(Self::Password(password.clone())),
-            Authentication::Scram => {
+            PasswordForm::Password => Ok(Self::Password(password.clone())),
+            PasswordForm::Scram => {
                 let salt = host.random(scram::SALT);
                 let verifier = scram::verifier(host, password, &salt);
                 verifier
@@ -157,12 +159,12 @@ impl Secret {
         }
     }
 
-    fn values<'a>(&'a self, username: &'a str) -> Values<'a> {
+    fn values<'a>(&'a self, username: &'a str) -> PlaceholderValues<'a> {
         let (password, subject) = match self {
             Self::Password(password) => (Some(password.as_str()), None),
             Self::Subject(subject) => (None, Some(subject.as_str())),
         };
-        Values { username, password, subject, expiration: None }
+        PlaceholderValues { username, password, subject, expiration: None }
     }
 }
 

@@ -9,12 +9,12 @@ use crate::redaction::without_secrets;
 use crate::statements;
 use crate::target;
 use crate::version::is_version;
-use bulkhead_sdk::rotation::{self, Bounds};
+use bulkhead_sdk::rotation::{self, RotationBounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 pub(crate) use removal::{FIELDS as REMOVAL_FIELDS, delete};
 use serde_json::{Map, Value, json};
 
@@ -127,7 +127,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // Only the plugin knows which settings are secret. Without the plugin, none is shown.
     let (details, running, warning) = match host.databases().running(&connection.for_host(name)) {
         Ok(found) => (details(&connection, &found.description), found.version, None),
-        Err(why) if why.kind == Kind::NotFound => (
+        Err(why) if why.kind == FailureKind::NotFound => (
             Map::new(),
             String::new(),
             Some(format!("connection_details are left out: {}", why.message)),
@@ -185,7 +185,7 @@ fn apply_changes(
         "skip_static_role_import_rotation",
         &mut connection.skip_static_role_import_rotation,
     )?;
-    if connection.rotation.merge(call, Bounds::CONFIG)? {
+    if connection.rotation.merge(call, RotationBounds::CONFIG)? {
         connection.times = connection.rotation.changed_at(&connection.times, host.clock().now())?;
     }
     if settings.contains_key(PASSWORD) {
@@ -208,7 +208,7 @@ fn apply_changes(
 }
 
 fn settings_given(call: &Call) -> Map<String, Value> {
-    let mut settings = call.beyond(FIELDS);
+    let mut settings = call.undeclared_fields(FIELDS);
     settings.remove("name");
     settings.retain(|name, _| ROTATION_FIELDS.iter().all(|field| field.name() != name));
     settings

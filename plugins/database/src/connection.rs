@@ -1,12 +1,12 @@
 //! A stored connection: the database plugin, the plugin's settings, and the roles that may use the
 //! connection.
 
-use bulkhead_sdk::host::{Connection as HostConnection, VersionChoice};
-use bulkhead_sdk::rotation::{Settings, Times};
+use bulkhead_sdk::host::{DatabaseConnection as HostConnection, VersionChoice};
+use bulkhead_sdk::rotation::{RotationSettings, RotationTimes};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::glob;
-use bulkhead_sdk::{Failure, Host, Kind, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -32,9 +32,9 @@ pub(crate) struct Connection {
     pub(crate) skip_static_role_import_rotation: bool,
     /// The rotation schedule of the connection's own user.
     #[serde(flatten)]
-    pub(crate) rotation: Settings,
+    pub(crate) rotation: RotationSettings,
     #[serde(flatten)]
-    pub(crate) times: Times,
+    pub(crate) times: RotationTimes,
     /// The servers that the plugin dials for the connection. `None`: an earlier release stored the
     /// connection and did not ask for the servers.
     #[serde(default)]
@@ -255,7 +255,7 @@ impl Connection {
 
 /// The part of a stored connection that names the roles that may use the connection.
 #[derive(Deserialize)]
-struct Admission {
+struct AllowedRoles {
     allowed_roles: Vec<String>,
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn check_admission(
     role: &str,
     mount: &str,
 ) -> Result<(), Failure> {
-    let found = host.storage().part::<Connection, Admission>(&Connection::key(name))?;
+    let found = host.storage().part::<Connection, AllowedRoles>(&Connection::key(name))?;
     let admission = found.ok_or_else(|| missing(name, role, mount))?;
     admit(&admission.allowed_roles, name, role)
 }
@@ -308,7 +308,8 @@ fn timer(name: &str) -> String {
 /// Adds the name of the connection to an error of the plugin or database. Turns "not found" from
 /// the catalog into an invalid request: the connection is wrong, not the URL.
 pub(crate) fn about(name: &str, why: Failure) -> Failure {
-    let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+    let kind =
+        if why.kind == FailureKind::NotFound { FailureKind::InvalidRequest } else { why.kind };
     let named = quoted(name);
     let message = if why.message.contains(&named) {
         why.message
@@ -321,7 +322,7 @@ pub(crate) fn about(name: &str, why: Failure) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::{Connection, about, admit};
-    use bulkhead_sdk::{Failure, Kind};
+    use bulkhead_sdk::{Failure, FailureKind};
 
     fn admits(patterns: &[&str], role: &str) -> bool {
         let allowed_roles: Vec<String> = patterns.iter().map(|one| (*one).to_owned()).collect();
@@ -339,9 +340,10 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_connection_once() {
-        let plain = about("orders", Failure::new(Kind::Unreachable, "no answer from db:5432"));
+        let plain =
+            about("orders", Failure::new(FailureKind::Unreachable, "no answer from db:5432"));
         assert_eq!(plain.message, "connection \"orders\": no answer from db:5432");
-        assert_eq!(plain.kind, Kind::Unreachable);
+        assert_eq!(plain.kind, FailureKind::Unreachable);
         let named =
             about("orders", Failure::invalid("check the password of connection \"orders\""));
         assert_eq!(named.message, "check the password of connection \"orders\"");
@@ -349,8 +351,9 @@ mod tests {
 
     #[test]
     fn a_plugin_that_is_not_in_the_catalog_is_the_callers_mistake() {
-        let failure = about("orders", Failure::new(Kind::NotFound, "there is no plugin \"x\""));
-        assert_eq!(failure.kind, Kind::InvalidRequest);
+        let failure =
+            about("orders", Failure::new(FailureKind::NotFound, "there is no plugin \"x\""));
+        assert_eq!(failure.kind, FailureKind::InvalidRequest);
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! the role.
 
 use crate::connection::Connection;
-use crate::placement::{PASSWORD, Place};
+use crate::placement::{CredentialStatements, PASSWORD};
 use bulkhead_sdk::database_plugin::{Credential, StoreTime};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::template::Names;
+use bulkhead_sdk::template::TemplateNames;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -52,14 +52,14 @@ pub(crate) const FIELDS: &[Field] = &[
 ];
 
 /// Stored options of a credential type.
-pub(crate) type Options = BTreeMap<String, String>;
+pub(crate) type CredentialOptions = BTreeMap<String, String>;
 
 /// Merges type and options of the call into the stored values. Replaces the options as a whole,
 /// because options of another type have no meaning.
 pub(crate) fn merge(
     call: &Call,
     credential_type: &mut String,
-    options: &mut Options,
+    options: &mut CredentialOptions,
 ) -> Result<(), Failure> {
     let before = credential_type.clone();
     call.merge("credential_type", credential_type)?;
@@ -70,7 +70,7 @@ pub(crate) fn merge(
 }
 
 /// A parsed credential type with its options.
-pub(crate) enum Recipe<'a> {
+pub(crate) enum CredentialRecipe<'a> {
     /// A password by a policy. Empty: the policy of the connection, or the default policy.
     Password {
         /// The name of the policy.
@@ -85,12 +85,15 @@ pub(crate) enum Recipe<'a> {
     ClientCertificate(ClientCertificate<'a>),
 }
 
-impl<'a> Recipe<'a> {
+impl<'a> CredentialRecipe<'a> {
     /// Parses type and options.
     ///
     /// # Errors
     /// Invalid request that names type or option.
-    pub(crate) fn read(credential_type: &str, options: &'a Options) -> Result<Self, Failure> {
+    pub(crate) fn read(
+        credential_type: &str,
+        options: &'a CredentialOptions,
+    ) -> Result<Self, Failure> {
         let given = |name: &str| options.get(name).map_or("", String::as_str);
         match credential_type {
             PASSWORD => {
@@ -130,14 +133,17 @@ impl<'a> Recipe<'a> {
     }
 
     /// Returns the options to store, with defaults filled in.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> CredentialOptions {
         let owned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         match self {
-            Self::Password { policy: "" } => Options::new(),
-            Self::Password { policy } => Options::from([owned("password_policy", policy)]),
-            Self::RsaPrivateKey { bits } => {
-                Options::from([owned("format", PKCS8), owned("key_bits", &bits.to_string())])
+            Self::Password { policy: "" } => CredentialOptions::new(),
+            Self::Password { policy } => {
+                CredentialOptions::from([owned("password_policy", policy)])
             }
+            Self::RsaPrivateKey { bits } => CredentialOptions::from([
+                owned("format", PKCS8),
+                owned("key_bits", &bits.to_string()),
+            ]),
             Self::ClientCertificate(recipe) => recipe.options(),
         }
     }
@@ -149,14 +155,14 @@ impl<'a> Recipe<'a> {
     pub(crate) fn issue(
         &self,
         host: &dyn Host,
-        new: &New<'_>,
-        place: &Place<'_>,
-    ) -> Result<Issued, Failure> {
+        new: &PlannedUser<'_>,
+        place: &CredentialStatements<'_>,
+    ) -> Result<GeneratedCredential, Failure> {
         if let Self::ClientCertificate(recipe) = self {
             return recipe.issue(host, new);
         }
         let held = self.make(host, new.names.role_name, place)?;
-        Ok(Issued { credential: held.credential(), shown: held.show() })
+        Ok(GeneratedCredential { credential: held.credential(), shown: held.show() })
     }
 
     /// Generates a credential that the store may keep, for the account of the role `role`. The
@@ -169,17 +175,17 @@ impl<'a> Recipe<'a> {
         &self,
         host: &dyn Host,
         role: &str,
-        place: &Place<'_>,
-    ) -> Result<Held, Failure> {
+        place: &CredentialStatements<'_>,
+    ) -> Result<StoredCredential, Failure> {
         match self {
             Self::Password { .. } => {
                 let policy = self.policy(place.connection).unwrap_or_default();
-                Ok(Held::Password(place.draw(host, role, policy)?))
+                Ok(StoredCredential::Password(place.draw(host, role, policy)?))
             }
             Self::RsaPrivateKey { bits } => {
                 let made = host.crypto().generate_key("rsa", *bits, PKCS8)?;
                 let (private_key, public_key) = (made.private_key, made.public_key.pem);
-                Ok(Held::RsaPrivateKey { private_key, public_key })
+                Ok(StoredCredential::RsaPrivateKey { private_key, public_key })
             }
             Self::ClientCertificate(_) => Err(not_kept()),
         }
@@ -210,9 +216,9 @@ impl<'a> Recipe<'a> {
 }
 
 /// A user to be created.
-pub(crate) struct New<'a> {
+pub(crate) struct PlannedUser<'a> {
     /// The caller's display name and the role.
-    pub(crate) names: Names<'a>,
+    pub(crate) names: TemplateNames<'a>,
     /// The name planned by the plugin.
     pub(crate) username: &'a str,
     /// The time at which the database itself stops accepting the credential.
@@ -220,7 +226,7 @@ pub(crate) struct New<'a> {
 }
 
 /// A credential for a user to be created. No `Debug`: the credential is a secret.
-pub(crate) struct Issued {
+pub(crate) struct GeneratedCredential {
     /// The part for the database.
     pub(crate) credential: Credential,
     /// The part for the caller.
@@ -230,7 +236,7 @@ pub(crate) struct Issued {
 /// A credential that is kept between requests. No `Debug`: the credential is a secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Held {
+pub(crate) enum StoredCredential {
     /// A password.
     Password(String),
     /// An RSA key pair, in PEM.
@@ -243,13 +249,13 @@ pub(crate) enum Held {
 }
 
 /// The credential of a role that is not stored yet: an empty password.
-impl Default for Held {
+impl Default for StoredCredential {
     fn default() -> Self {
         Self::Password(String::new())
     }
 }
 
-impl Held {
+impl StoredCredential {
     /// Returns the part for the database.
     pub(crate) fn credential(&self) -> Credential {
         match self {
@@ -269,7 +275,7 @@ impl Held {
 }
 
 /// Returns the options for a read: without the authority's key, and with numbers as numbers.
-pub(crate) fn shown(options: &Options) -> Map<String, Value> {
+pub(crate) fn shown(options: &CredentialOptions) -> Map<String, Value> {
     let open = options.iter().filter(|(name, _)| name.as_str() != CA_PRIVATE_KEY);
     let as_shown = |(name, text): (&String, &String)| {
         let number = NUMBERS.contains(&name.as_str()).then(|| text.parse::<u32>().ok()).flatten();
@@ -285,7 +291,7 @@ fn not_kept() -> Failure {
     ))
 }
 
-fn refuse_others(kind: &str, options: &Options, known: &[&str]) -> Result<(), Failure> {
+fn refuse_others(kind: &str, options: &CredentialOptions, known: &[&str]) -> Result<(), Failure> {
     match options.keys().find(|option| !known.contains(&option.as_str())) {
         Some(option) => Err(Failure::invalid(format!(
             "credential_config validation failed: {} is no option of {kind}; use {}",

@@ -4,15 +4,15 @@
 //! later step fails, the lease removes the user again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
-use crate::credential::New;
+use crate::credential::PlannedUser;
 use crate::figures::{CREATIONS, counted};
 use crate::lease::LeaseData;
-use crate::lifetime::Lifetime;
-use crate::placement::Place;
+use crate::lifetime::LeaseLifetime;
+use crate::placement::CredentialStatements;
 use crate::roles::Role;
-use bulkhead_sdk::database_plugin::{Act, NewUser};
+use bulkhead_sdk::database_plugin::{NewUser, StatementAct};
 use bulkhead_sdk::reservation::Reservation;
-use bulkhead_sdk::template::Names;
+use bulkhead_sdk::template::TemplateNames;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
@@ -21,22 +21,22 @@ use serde_json::json;
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let (role, connection) = role_and_connection(host, call)?;
-    let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
+    let lifetime = LeaseLifetime::of_new(&role, &call.mount, host.clock().now())?;
     let called = connection.for_host(&role.db_name);
     let targets = connection.targets(host, &role.db_name);
     let targets = targets.map_err(|why| about(&role.db_name, why))?;
     let display_name = &call.caller.display_name;
     let planned = host.databases().plan_username(&called, display_name, name);
     let username = planned.map_err(|why| about(&role.db_name, why))?;
-    let new = New {
-        names: Names { display_name, role_name: name },
+    let new = PlannedUser {
+        names: TemplateNames { display_name, role_name: name },
         username: &username,
         expires: lifetime.expires,
     };
-    let place = Place {
+    let place = CredentialStatements {
         connection: &connection,
         db_name: &role.db_name,
-        act: Act::Creation,
+        act: StatementAct::Creation,
         credential_type: &role.credential_type,
         statements: &role.creation_statements,
     };
@@ -74,7 +74,7 @@ mod tests {
     use crate::fixture::{empty, orders, reader, ready, with};
     use bulkhead_sdk::database_plugin::Credential;
     use bulkhead_sdk::host::Clock;
-    use bulkhead_sdk::{Failure, Kind};
+    use bulkhead_sdk::{Failure, FailureKind};
     use serde_json::json;
 
     #[test]
@@ -115,8 +115,12 @@ mod tests {
         let steps = ["get", "generate", "plan-username", "reserve", "checkpoint", "create-user"];
         for step in steps {
             let bed = ready();
-            bed.host.refuse(step, Failure::new(Kind::Unreachable, "no answer"));
-            assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::Unreachable, "{step}");
+            bed.host.refuse(step, Failure::new(FailureKind::Unreachable, "no answer"));
+            assert_eq!(
+                bed.read("creds/reader").err().unwrap().kind,
+                FailureKind::Unreachable,
+                "{step}"
+            );
             assert_eq!(bed.host.user_count(), 0, "{step}");
             assert!(bed.host.lease_tags().is_empty(), "{step}");
         }
@@ -126,7 +130,7 @@ mod tests {
     fn a_user_that_the_database_refused_to_create_is_not_removed_by_name() {
         let bed = ready();
         bed.host.refuse_creation(Failure::invalid("the user exists"));
-        assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::InvalidRequest);
+        assert_eq!(bed.read("creds/reader").err().unwrap().kind, FailureKind::InvalidRequest);
         assert_eq!(
             bed.host.steps()[1..],
             ["reserve v-token-reader-1 in orders", "checkpoint", "end v-token-reader-1"]
@@ -138,7 +142,12 @@ mod tests {
     fn a_creation_of_which_the_database_did_not_say_that_nothing_was_made_is_undone() {
         // Without transactions, the database may refuse the second statement after the first
         // statement created the user. The kind of the failure therefore does not matter.
-        for kind in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::Conflict, Kind::Internal] {
+        for kind in [
+            FailureKind::InvalidRequest,
+            FailureKind::PermissionDenied,
+            FailureKind::Conflict,
+            FailureKind::Internal,
+        ] {
             let bed = ready();
             bed.host.lose_reply("create-user", Failure::new(kind, "statement 2 failed"));
             assert_eq!(bed.read("creds/reader").err().unwrap().kind, kind);
@@ -150,9 +159,11 @@ mod tests {
     #[test]
     fn a_user_whose_creation_answered_too_late_is_removed_by_the_undo() {
         let bed = ready();
-        bed.host
-            .lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
-        assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::TimedOut);
+        bed.host.lose_reply(
+            "create-user",
+            Failure::new(FailureKind::TimedOut, "the database took too long"),
+        );
+        assert_eq!(bed.read("creds/reader").err().unwrap().kind, FailureKind::TimedOut);
         let steps = bed.host.steps();
         assert_eq!(
             steps[3..],
@@ -170,9 +181,11 @@ mod tests {
     #[test]
     fn an_undo_that_fails_stays_in_the_book() {
         let bed = ready();
-        bed.host
-            .lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
-        bed.host.refuse("delete-user", Failure::new(Kind::Unreachable, "no answer"));
+        bed.host.lose_reply(
+            "create-user",
+            Failure::new(FailureKind::TimedOut, "the database took too long"),
+        );
+        bed.host.refuse("delete-user", Failure::new(FailureKind::Unreachable, "no answer"));
         assert!(bed.read("creds/reader").is_err());
         assert_eq!(bed.host.lease_tags(), ["v-token-reader-1"]);
     }
@@ -183,7 +196,7 @@ mod tests {
         bed.write("roles/stranger", &reader()).unwrap();
         bed.host.steps();
         let denied = bed.read("creds/stranger").err().unwrap();
-        assert_eq!(denied.kind, Kind::PermissionDenied);
+        assert_eq!(denied.kind, FailureKind::PermissionDenied);
         assert!(
             denied.message.starts_with("permission denied: role \"stranger\""),
             "{}",
@@ -199,14 +212,14 @@ mod tests {
     fn unknown_roles_and_connections_are_the_callers_mistake() {
         let bed = empty();
         let refused = bed.read("creds/reader").err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert_eq!(
             refused.message,
             "there is no role \"reader\"; write database/roles/reader first"
         );
         bed.write("roles/reader", &reader()).unwrap();
         let refused = bed.read("creds/reader").err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(
             refused.message.contains("connection \"orders\", which does not exist"),
             "{}",
@@ -239,7 +252,7 @@ mod tests {
         bed.write("config/orders", &json!({"password_policy": "gone"})).unwrap();
         bed.host.steps();
         let refused = bed.read("creds/reader").err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(
             refused.message.contains("\"reader\"") && refused.message.contains("\"gone\""),
             "{}",
@@ -265,7 +278,7 @@ mod tests {
         bed.host.refuse("create-user", Failure::invalid("statement 0 failed (SQLSTATE 42601)"));
         let refused = bed.read("creds/reader").err().unwrap();
         assert_eq!(refused.message, "connection \"orders\": statement 0 failed (SQLSTATE 42601)");
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
     }
 
     #[test]

@@ -11,23 +11,23 @@ const MISSED: &str = "missed";
 /// Attempts to create a user.
 pub(crate) const CREATIONS: Metric =
     Metric::counter("creations_total", "Users that were to be made.")
-        .by("outcome", &[DONE, FAILED]);
+        .with_label("outcome", &[DONE, FAILED]);
 /// Attempts to renew a user.
 pub(crate) const RENEWALS: Metric =
     Metric::counter("renewals_total", "Users that were to be prolonged.")
-        .by("outcome", &[DONE, FAILED]);
+        .with_label("outcome", &[DONE, FAILED]);
 /// Attempts to remove a user; each retry counts again.
 pub(crate) const REVOCATIONS: Metric =
     Metric::counter("revocations_total", "Attempts to remove a user.")
-        .by("outcome", &[DONE, FAILED]);
+        .with_label("outcome", &[DONE, FAILED]);
 /// Attempts to rotate a static role.
 pub(crate) const ROTATIONS: Metric =
     Metric::counter("rotations_total", "Attempts to rotate a static role.")
-        .by("outcome", &[DONE, FAILED, MISSED]);
+        .with_label("outcome", &[DONE, FAILED, MISSED]);
 /// Attempts to rotate a connection's own user.
 pub(crate) const ROOT_ROTATIONS: Metric =
     Metric::counter("root_rotations_total", "Attempts to rotate a connection's own user.")
-        .by("outcome", &[DONE, FAILED, MISSED]);
+        .with_label("outcome", &[DONE, FAILED, MISSED]);
 const DELAY: Metric = Metric::summary(
     "rotation_delay_seconds",
     "How long after they were due static roles were rotated.",
@@ -39,7 +39,7 @@ pub(crate) const METRICS: &[Metric] =
 
 /// The outcome of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum OperationOutcome {
     /// The operation succeeded.
     Done,
     /// The operation failed and may be retried.
@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
     Missed,
 }
 
-impl Outcome {
+impl OperationOutcome {
     fn name(self) -> &'static str {
         match self {
             Self::Done => DONE,
@@ -64,13 +64,13 @@ pub(crate) fn counted<T>(
     metric: &Metric,
     done: Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let outcome = if done.is_ok() { Outcome::Done } else { Outcome::Failed };
+    let outcome = if done.is_ok() { OperationOutcome::Done } else { OperationOutcome::Failed };
     count(host, metric, outcome);
     done
 }
 
 /// Counts an outcome.
-pub(crate) fn count(host: &dyn Host, metric: &Metric, outcome: Outcome) {
+pub(crate) fn count(host: &dyn Host, metric: &Metric, outcome: OperationOutcome) {
     host.metrics().count(metric, outcome.name(), 1);
 }
 

@@ -1,9 +1,9 @@
 //! Fixtures for tests: a test bed with the connection `orders` and the role `reader`.
 use crate::Database;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
-use bulkhead_sdk::host::Connection;
+use bulkhead_sdk::host::DatabaseConnection;
 use bulkhead_sdk::testbed::{Reply, TestBed};
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Map, Value, json};
 
 /// Returns an empty test bed.
@@ -70,7 +70,7 @@ pub(crate) fn account_with(
     (username, password): (&str, &str),
 ) {
     let host: &dyn Host = &bed.host;
-    let known = Connection {
+    let known = DatabaseConnection {
         plugin: "test".to_owned(),
         version: String::new(),
         name: connection.to_owned(),
@@ -120,5 +120,5 @@ pub(crate) fn shown(bed: &TestBed<Database>, role: &str) -> (String, bool) {
 
 /// Returns the error of an unreachable database.
 pub(crate) fn unreachable() -> Failure {
-    Failure::new(Kind::Unreachable, "no answer from db:5432")
+    Failure::new(FailureKind::Unreachable, "no answer from db:5432")
 }

@@ -8,11 +8,11 @@
 
 use crate::connection::{Connection, about};
 use crate::figures::{RENEWALS, REVOCATIONS, counted};
-use crate::lifetime::Lifetime;
+use crate::lifetime::LeaseLifetime;
 use crate::roles::Role;
 use crate::target;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
 
 /// The data stored with a lease. The lease can end after the role is gone.
@@ -44,7 +44,7 @@ impl LeaseData {
 
     /// Adds to a refusal of the operator's statements which role the operator can correct.
     fn with_way_out(&self, why: Failure) -> Failure {
-        if why.kind != Kind::InvalidRequest {
+        if why.kind != FailureKind::InvalidRequest {
             return why;
         }
         let (role, db_name) = (quoted(&self.role), quoted(&self.db_name));
@@ -65,7 +65,7 @@ impl LeaseData {
                  config/{db_name} again",
                 quoted(db_name)
             );
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         };
         let connection = Connection::find(host, &self.db_name)?.ok_or_else(gone)?;
         target::check(host, &connection, &self.db_name, &self.username, &self.targets)?;
@@ -84,13 +84,14 @@ pub(crate) fn renew(
     let gone = || {
         let (user, role) = (quoted(&held.username), quoted(&held.role));
         Failure::new(
-            Kind::NotFound,
+            FailureKind::NotFound,
             format!("user {user} cannot be renewed, because role {role} is gone"),
         )
     };
     let role = Role::find(host, &held.role)?.ok_or_else(gone)?;
     let connection = held.connection(host)?;
-    let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
+    let lifetime =
+        LeaseLifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
     let called = connection.for_host(&held.db_name);
     // For the same reason as in `revoke`.
@@ -123,7 +124,7 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
 /// database that does not answer. The user can be reached after the operator writes the connection
 /// or registers the plugin again.
 fn wait_for_absent(why: Failure) -> Failure {
-    let kind = if why.kind == Kind::NotFound { Kind::Unreachable } else { why.kind };
+    let kind = if why.kind == FailureKind::NotFound { FailureKind::Unreachable } else { why.kind };
     Failure { kind, ..why }
 }
 
@@ -131,7 +132,7 @@ fn wait_for_absent(why: Failure) -> Failure {
 mod tests {
     use crate::fixture::{issued, orders, ready, with};
     use bulkhead_sdk::host::Clock;
-    use bulkhead_sdk::{Failure, Kind, Reason};
+    use bulkhead_sdk::{Failure, FailureKind, RevocationReason};
     use serde_json::json;
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
         bed.host.advance(3_500);
         assert_eq!(bed.renew(&tag, 900).unwrap().ttl, 100);
         bed.host.advance(100);
-        assert_eq!(bed.renew(&tag, 900).err().unwrap().kind, Kind::InvalidRequest);
+        assert_eq!(bed.renew(&tag, 900).err().unwrap().kind, FailureKind::InvalidRequest);
     }
 
     #[test]
@@ -174,7 +175,7 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
         let refused = bed.renew(&tag, 0).err().unwrap();
-        assert_eq!(refused.kind, Kind::NotFound);
+        assert_eq!(refused.kind, FailureKind::NotFound);
         assert!(refused.message.contains("connection \"orders\" is gone"), "{}", refused.message);
         bed.delete("roles/reader").unwrap();
         let refused = bed.renew(&tag, 0).err().unwrap();
@@ -187,18 +188,21 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.write("config/orders", &json!({"allowed_roles": []})).unwrap();
         assert!(bed.renew(&tag, 0).is_ok());
-        assert!(bed.revoke(&tag, Reason::Expired).is_ok());
+        assert!(bed.revoke(&tag, RevocationReason::Expired).is_ok());
     }
 
     #[test]
     fn a_revoked_user_is_gone_and_revoking_it_again_is_success() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        bed.host.lose_reply("delete-user", Failure::new(Kind::Unreachable, "no answer"));
-        assert_eq!(bed.revoke(&tag, Reason::Requested).err().unwrap().kind, Kind::Unreachable);
+        bed.host.lose_reply("delete-user", Failure::new(FailureKind::Unreachable, "no answer"));
+        assert_eq!(
+            bed.revoke(&tag, RevocationReason::Requested).err().unwrap().kind,
+            FailureKind::Unreachable
+        );
         assert_eq!(bed.host.user_count(), 0, "it was removed, only the answer was lost");
         assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
-        bed.revoke(&tag, Reason::Requested).unwrap();
+        bed.revoke(&tag, RevocationReason::Requested).unwrap();
         assert!(bed.host.lease_tags().is_empty());
     }
 
@@ -207,7 +211,7 @@ mod tests {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("roles/reader").unwrap();
-        bed.revoke(&tag, Reason::Expired).unwrap();
+        bed.revoke(&tag, RevocationReason::Expired).unwrap();
         assert_eq!(
             bed.host.steps(),
             ["checkpoint", "delete-user orders v-token-reader-1 DROP {{name}}"]
@@ -221,7 +225,7 @@ mod tests {
         bed.write("roles/reader", &json!({"revocation_statements": "DROP ALL OF {{name}}"}))
             .unwrap();
         bed.host.steps();
-        bed.revoke(&tag, Reason::TokenEnded).unwrap();
+        bed.revoke(&tag, RevocationReason::TokenEnded).unwrap();
         assert_eq!(
             bed.host.steps(),
             ["checkpoint", "delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]
@@ -247,7 +251,7 @@ mod tests {
             bed.host.user("orders", &tag).unwrap().statements.is_empty(),
             "statements of the other connection"
         );
-        bed.revoke(&tag, Reason::Requested).unwrap();
+        bed.revoke(&tag, RevocationReason::Requested).unwrap();
         assert_eq!(
             bed.host.steps(),
             [
@@ -277,17 +281,17 @@ mod tests {
         );
         bed.host.steps();
         for refused in
-            [bed.revoke(&tag, Reason::Expired).err(), bed.renew(&tag, 60).map(drop).err()]
+            [bed.revoke(&tag, RevocationReason::Expired).err(), bed.renew(&tag, 60).map(drop).err()]
         {
             let refused = refused.unwrap();
-            assert_eq!(refused.kind, Kind::Unreachable, "so that it is tried for ever");
+            assert_eq!(refused.kind, FailureKind::Unreachable, "so that it is tried for ever");
             let says = "was made at test://db:5432, and connection \"orders\" leads to \
                         test://other:5432 now";
             assert!(refused.message.contains(says), "{}", refused.message);
         }
         assert!(bed.host.steps().is_empty(), "nothing was asked of the other server");
         bed.write("config/orders", &orders()).unwrap();
-        bed.revoke(&tag, Reason::Expired).unwrap();
+        bed.revoke(&tag, RevocationReason::Expired).unwrap();
         assert_eq!(bed.host.user_count(), 0);
     }
 
@@ -303,7 +307,10 @@ mod tests {
             "{:?}",
             warned.warnings
         );
-        assert_eq!(bed.revoke(&tag, Reason::Requested).err().unwrap().kind, Kind::Unreachable);
+        assert_eq!(
+            bed.revoke(&tag, RevocationReason::Requested).err().unwrap().kind,
+            FailureKind::Unreachable
+        );
         assert_eq!(bed.host.user_count(), 1);
     }
 
@@ -319,7 +326,7 @@ mod tests {
             let written = bed.write("config/orders", &change).unwrap();
             assert!(written.warnings.is_empty(), "{:?}", written.warnings);
         }
-        bed.revoke(&tag, Reason::Requested).unwrap();
+        bed.revoke(&tag, RevocationReason::Requested).unwrap();
         assert_eq!(bed.host.user_count(), 0);
     }
 
@@ -328,26 +335,29 @@ mod tests {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.host.refuse("delete-user", Failure::invalid("statement 1 was refused"));
-        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
+        let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
         let says = "statement 1 was refused; the revocation goes by revocation_statements: write \
                     role \"reader\" for connection \"orders\"";
         assert!(refused.message.contains(says), "{}", refused.message);
         assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
         bed.write("roles/reader", &json!({"revocation_statements": []})).unwrap();
         bed.host.refuse("delete-user", Failure::invalid("it owns tables"));
-        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
+        let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
         assert_eq!(refused.message, "connection \"orders\": it owns tables");
-        bed.revoke(&tag, Reason::Requested).unwrap();
+        bed.revoke(&tag, RevocationReason::Requested).unwrap();
     }
 
     #[test]
     fn a_revocation_waits_for_a_plugin_that_is_gone() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        let gone = Failure::new(Kind::NotFound, "there is no database plugin \"test\"");
+        let gone = Failure::new(FailureKind::NotFound, "there is no database plugin \"test\"");
         bed.host.refuse("delete-user", gone);
-        assert_eq!(bed.revoke(&tag, Reason::Expired).err().unwrap().kind, Kind::Unreachable);
-        bed.revoke(&tag, Reason::Expired).unwrap();
+        assert_eq!(
+            bed.revoke(&tag, RevocationReason::Expired).err().unwrap().kind,
+            FailureKind::Unreachable
+        );
+        bed.revoke(&tag, RevocationReason::Expired).unwrap();
     }
 
     #[test]
@@ -355,11 +365,11 @@ mod tests {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
-        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable, "so that it is tried for ever");
+        let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::Unreachable, "so that it is tried for ever");
         assert!(refused.message.contains("write config/orders again"), "{}", refused.message);
         bed.write("config/orders", &orders()).unwrap();
-        bed.revoke(&tag, Reason::Requested).unwrap();
+        bed.revoke(&tag, RevocationReason::Requested).unwrap();
         assert_eq!(bed.host.user_count(), 0);
     }
 }

@@ -35,7 +35,9 @@ mod version;
 
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{
+    Context, Failure, Host, Lease, Metric, Renewal, RevocationReason, SecretsEngine,
+};
 
 /// The database secrets engine.
 pub struct Database;
@@ -134,7 +136,7 @@ impl SecretsEngine for Database {
         host: &dyn Host,
         _context: &Context,
         lease: &Lease,
-        _reason: Reason,
+        _reason: RevocationReason,
     ) -> Result<(), Failure> {
         lease::revoke(host, lease)
     }

@@ -3,16 +3,16 @@
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::wire::duration::show;
-use bulkhead_sdk::wire::ttl::{Bounds, grant};
+use bulkhead_sdk::wire::ttl::{TtlBounds, grant};
 use bulkhead_sdk::{Failure, Mount};
 
 /// Grace period in milliseconds, by which the database's expiry follows the end of the lease. The
 /// database must not expire the user before the lease ends.
-const GRACE: u64 = 5_000;
+const EXPIRY_GRACE_MS: u64 = 5_000;
 
 /// The granted lifetime of a lease.
 #[derive(Debug)]
-pub(crate) struct Lifetime {
+pub(crate) struct LeaseLifetime {
     /// Seconds from now.
     pub(crate) ttl: u64,
     /// The time at which the database itself stops accepting the credential.
@@ -20,10 +20,15 @@ pub(crate) struct Lifetime {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Lifetime {
+impl LeaseLifetime {
     /// Returns the lifetime of a lease that starts now.
     pub(crate) fn of_new(role: &Role, mount: &Mount, now: StoreTime) -> Result<Self, Failure> {
-        Self::within_bounds(role, mount, 0, Age { issued: now / 1_000, seconds: now / 1_000, now })
+        Self::within_bounds(
+            role,
+            mount,
+            0,
+            LeaseTimes { issued: now / 1_000, seconds: now / 1_000, now },
+        )
     }
 
     /// Returns the lifetime of a lease that was issued at `issued` and is renewed for `increment`
@@ -40,7 +45,7 @@ impl Lifetime {
             role,
             mount,
             increment,
-            Age { issued: issued / 1_000, seconds: now.div_ceil(1_000), now },
+            LeaseTimes { issued: issued / 1_000, seconds: now.div_ceil(1_000), now },
         )
     }
 
@@ -48,14 +53,14 @@ impl Lifetime {
         role: &Role,
         mount: &Mount,
         increment: u64,
-        age: Age,
+        age: LeaseTimes,
     ) -> Result<Self, Failure> {
-        let bounds = Bounds {
+        let bounds = TtlBounds {
             role_ttl: role.default_ttl,
             role_max: role.max_ttl,
             mount_default: mount.default_ttl,
             mount_max: mount.max_ttl,
-            ..Bounds::default()
+            ..TtlBounds::default()
         };
         let granted = grant(&bounds, increment, age.issued, age.seconds)?;
         // The minimum is 1 second, even for a token about to expire: 0 would mean the mount's
@@ -71,14 +76,17 @@ impl Lifetime {
         };
         Ok(Self {
             ttl,
-            expires: age.now.saturating_add(ttl.saturating_mul(1_000)).saturating_add(GRACE),
+            expires: age
+                .now
+                .saturating_add(ttl.saturating_mul(1_000))
+                .saturating_add(EXPIRY_GRACE_MS),
             warnings: warning.into_iter().collect(),
         })
     }
 }
 
 /// The times of a lease: seconds for the limits, milliseconds for the database.
-struct Age {
+struct LeaseTimes {
     issued: u64,
     seconds: u64,
     now: StoreTime,
@@ -86,7 +94,7 @@ struct Age {
 
 #[cfg(test)]
 mod tests {
-    use super::Lifetime;
+    use super::LeaseLifetime;
     use crate::roles::Role;
     use bulkhead_sdk::Mount;
 
@@ -102,19 +110,19 @@ mod tests {
 
     #[test]
     fn the_database_waits_five_seconds_longer_than_the_lease() {
-        let lifetime = Lifetime::of_new(&role(60, 0), &mount(), NOW).unwrap();
+        let lifetime = LeaseLifetime::of_new(&role(60, 0), &mount(), NOW).unwrap();
         assert_eq!((lifetime.ttl, lifetime.expires), (60, NOW + 65_000));
         assert!(lifetime.warnings.is_empty());
     }
 
     #[test]
     fn a_role_without_a_lifetime_takes_the_mounts() {
-        assert_eq!(Lifetime::of_new(&role(0, 0), &mount(), NOW).unwrap().ttl, 3_600);
+        assert_eq!(LeaseLifetime::of_new(&role(0, 0), &mount(), NOW).unwrap().ttl, 3_600);
     }
 
     #[test]
     fn the_mounts_maximum_caps_the_roles() {
-        let lifetime = Lifetime::of_new(&role(90_000, 100_000), &mount(), NOW).unwrap();
+        let lifetime = LeaseLifetime::of_new(&role(90_000, 100_000), &mount(), NOW).unwrap();
         assert_eq!(lifetime.ttl, 7_200);
         assert_eq!(lifetime.warnings.len(), 1);
     }
@@ -122,7 +130,7 @@ mod tests {
     #[test]
     fn a_lease_never_outlives_the_token_that_asked_for_it() {
         let short = Mount { longest_lease: 30, ..mount() };
-        let lifetime = Lifetime::of_new(&role(60, 0), &short, NOW).unwrap();
+        let lifetime = LeaseLifetime::of_new(&role(60, 0), &short, NOW).unwrap();
         assert_eq!(lifetime.ttl, 30);
         assert!(
             lifetime.warnings.iter().any(|warning| warning.contains("token")),
@@ -130,7 +138,7 @@ mod tests {
             lifetime.warnings
         );
         let ending = Mount { longest_lease: 0, ..mount() };
-        assert_eq!(Lifetime::of_new(&role(60, 0), &ending, NOW).unwrap().ttl, 1);
+        assert_eq!(LeaseLifetime::of_new(&role(60, 0), &ending, NOW).unwrap().ttl, 1);
     }
 
     #[test]
@@ -138,9 +146,11 @@ mod tests {
         let issued = NOW + 300;
         let end = issued + 100_000;
         let renewed =
-            Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 2_500).unwrap();
+            LeaseLifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 2_500).unwrap();
         assert!(renewed.ttl * 1_000 <= 2_500, "{renewed:?}");
-        assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 500).is_err());
-        assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end + 1).is_err());
+        assert!(
+            LeaseLifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 500).is_err()
+        );
+        assert!(LeaseLifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end + 1).is_err());
     }
 }

@@ -6,42 +6,42 @@
 //! fits, the engine refuses the role when the role is written.
 
 use crate::connection::{Connection, about};
-use bulkhead_sdk::database_plugin::{Act, Purpose};
+use bulkhead_sdk::database_plugin::{StatementAct, StatementPurpose};
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 
 /// The credential type that most databases have.
 pub(crate) const PASSWORD: &str = "password";
 
 /// Number of passwords that the plugin checks per call.
-const BATCH: usize = 64;
+const BATCH_PASSWORDS: usize = 64;
 
 /// Maximum number of batches drawn before the policy is refused. If 1 password in 40 fits, a policy
 /// is refused wrongly once in 400,000 times.
-const BATCHES: usize = 8;
+const MAX_BATCHES: usize = 8;
 
 /// A password with the kinds of characters of the default policy.
-const BY_DEFAULT: &str = "Kq7-Wm2-Xd9-Rt4-Bz6";
+const SAMPLE_PASSWORD: &str = "Kq7-Wm2-Xd9-Rt4-Bz6";
 
 /// The statements that will contain a credential.
-pub(crate) struct Place<'a> {
+pub(crate) struct CredentialStatements<'a> {
     pub(crate) connection: &'a Connection,
     /// The name of the connection.
     pub(crate) db_name: &'a str,
     /// The use of the statements.
-    pub(crate) act: Act,
+    pub(crate) act: StatementAct,
     pub(crate) credential_type: &'a str,
     /// Empty if the plugin uses its own statements.
     pub(crate) statements: &'a [String],
 }
 
-impl<'a> Place<'a> {
+impl<'a> CredentialStatements<'a> {
     /// Returns the statements that change the password of the own user of the connection `name`.
     pub(crate) fn of_root(name: &'a str, connection: &'a Connection) -> Self {
         Self {
             connection,
             db_name: name,
-            act: Act::Rotation,
+            act: StatementAct::Rotation,
             credential_type: PASSWORD,
             statements: &connection.root_rotation_statements,
         }
@@ -65,7 +65,7 @@ impl<'a> Place<'a> {
         if let Some(fitting) = self.fitting(host, vec![first])? {
             return Ok(fitting);
         }
-        for _ in 0..BATCHES {
+        for _ in 0..MAX_BATCHES {
             if let Some(fitting) = self.fitting(host, batch(host, name, policy)?)? {
                 return Ok(fitting);
             }
@@ -82,14 +82,14 @@ impl<'a> Place<'a> {
     pub(crate) fn check(&self, host: &dyn Host, policy: Option<&str>) -> Result<(), Failure> {
         let Some(policy) = policy else { return self.fitting(host, Vec::new()).map(drop) };
         if policy.is_empty() {
-            let fitting = self.fitting(host, vec![BY_DEFAULT.to_owned()])?;
+            let fitting = self.fitting(host, vec![SAMPLE_PASSWORD.to_owned()])?;
             return fitting.map(drop).ok_or_else(|| self.misfit(self.db_name, policy));
         }
-        for _ in 0..BATCHES {
+        for _ in 0..MAX_BATCHES {
             let passwords = match batch(host, self.db_name, policy) {
                 // A policy may be written after the role. Every use of the role looks the policy up
                 // again.
-                Err(why) if why.kind == Kind::InvalidRequest => Vec::new(),
+                Err(why) if why.kind == FailureKind::InvalidRequest => Vec::new(),
                 drawn => drawn?,
             };
             let is_unknown = passwords.is_empty();
@@ -103,7 +103,7 @@ impl<'a> Place<'a> {
     /// Returns the first password that fits.
     fn fitting(&self, host: &dyn Host, passwords: Vec<String>) -> Result<Option<String>, Failure> {
         let credential_type = self.credential_type.to_owned();
-        let mut purpose = Purpose { act: self.act, credential_type, passwords };
+        let mut purpose = StatementPurpose { act: self.act, credential_type, passwords };
         let called = self.connection.for_host(self.db_name);
         let checked = host.databases().check_statements(&called, self.statements, &purpose);
         let place = checked.map_err(|why| about(self.db_name, why))?;
@@ -127,7 +127,7 @@ impl<'a> Place<'a> {
 }
 
 fn batch(host: &dyn Host, name: &str, policy: &str) -> Result<Vec<String>, Failure> {
-    (0..BATCH).map(|_| generate(host, name, policy)).collect()
+    (0..BATCH_PASSWORDS).map(|_| generate(host, name, policy)).collect()
 }
 
 /// Returns `true` if the password fits everywhere: letters, digits, `_` and single dashes.
@@ -140,7 +140,8 @@ fn is_plain(password: &str) -> bool {
 /// not the URL.
 fn generate(host: &dyn Host, name: &str, policy: &str) -> Result<String, Failure> {
     host.passwords().generate(policy).map_err(|why| {
-        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+        let kind =
+            if why.kind == FailureKind::NotFound { FailureKind::InvalidRequest } else { why.kind };
         let message = format!("no password for {}: {}", quoted(name), why.message);
         Failure { kind, message, ..why }
     })
@@ -149,7 +150,7 @@ fn generate(host: &dyn Host, name: &str, policy: &str) -> Result<String, Failure
 #[cfg(test)]
 mod tests {
     use crate::fixture::{empty, orders, reader, ready, with};
-    use bulkhead_sdk::Kind;
+    use bulkhead_sdk::FailureKind;
     use serde_json::json;
 
     /// A policy for passwords of four characters, each `'` or `x`.
@@ -175,7 +176,7 @@ mod tests {
         bed.write("config/orders", &orders()).unwrap();
         let role = json!({"credential_config": {"password_policy": "quotes"}});
         let refused = bed.write("roles/reader", &with(reader(), role)).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         for said in ["creation_statements: ", "policy \"quotes\"", "{{password}}"] {
             assert!(refused.message.contains(said), "{}", refused.message);
         }
@@ -194,7 +195,7 @@ mod tests {
         bed.write("roles/reader", &role).unwrap();
         bed.host.add_policy("later", QUOTES).unwrap();
         let refused = bed.read("creds/reader").err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains("policy \"later\""), "{}", refused.message);
         assert_eq!(bed.host.user_count(), 0);
     }

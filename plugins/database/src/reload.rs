@@ -4,7 +4,7 @@
 use crate::connection::{Connection, about};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
 /// Minimum time left for another login, in milliseconds.
@@ -56,7 +56,9 @@ fn unused(host: &dyn Host, plugin: &str) -> Result<String, Failure> {
                   it asked for its plugin"
                 .to_owned()
         }
-        Err(why) if [Kind::NotFound, Kind::PermissionDenied].contains(&why.kind) => why.message,
+        Err(why) if [FailureKind::NotFound, FailureKind::PermissionDenied].contains(&why.kind) => {
+            why.message
+        }
         Err(why) => return Err(why),
     };
     Ok(format!("no connections were found with plugin_name {shown}: {why}"))
@@ -74,7 +76,7 @@ fn verify(host: &dyn Host, call: &Call, name: &str, connection: &Connection) -> 
 #[cfg(test)]
 mod tests {
     use crate::fixture::{orders, ready, with};
-    use bulkhead_sdk::{Failure, Kind};
+    use bulkhead_sdk::{Failure, FailureKind};
     use serde_json::{Value, json};
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
         bed.write("config/billing", &orders()).unwrap();
         bed.write("config/other", &with(orders(), json!({"plugin_name": "test"}))).unwrap();
         bed.host.steps();
-        bed.host.refuse("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"));
+        bed.host.refuse("verify", Failure::new(FailureKind::Unreachable, "no answer from db:5432"));
         let reply = bed.write("reload/test-database-plugin", &json!({})).unwrap();
         assert_eq!(
             Value::Object(reply.data),

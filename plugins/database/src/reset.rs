@@ -21,7 +21,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fixture::{empty, ready};
-    use bulkhead_sdk::{Failure, Kind};
+    use bulkhead_sdk::{Failure, FailureKind};
     use serde_json::json;
 
     #[test]
@@ -43,9 +43,9 @@ mod tests {
     #[test]
     fn a_database_that_is_down_is_named_with_its_connection() {
         let bed = ready();
-        bed.host.refuse("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"));
+        bed.host.refuse("verify", Failure::new(FailureKind::Unreachable, "no answer from db:5432"));
         let refused = bed.write("reset/orders", &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable);
+        assert_eq!(refused.kind, FailureKind::Unreachable);
         assert_eq!(refused.message, "connection \"orders\": no answer from db:5432");
     }
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn an_unknown_connection_is_the_callers_mistake() {
         let refused = empty().write("reset/orders", &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert_eq!(
             refused.message,
             "there is no connection \"orders\"; write database/config/orders first"

@@ -1,11 +1,11 @@
 //! `roles/{name}`: templates of the users that a caller may ask for by name.
 
 use crate::connection::Connection;
-use crate::credential::{self, Options, Recipe};
-use crate::statements::{self, Statements};
+use crate::credential::{self, CredentialOptions, CredentialRecipe};
+use crate::statements::{self, RoleStatements};
 use crate::static_role::StaticRole;
 use crate::static_rotation;
-use bulkhead_sdk::database_plugin::Act;
+use bulkhead_sdk::database_plugin::StatementAct;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
@@ -44,7 +44,7 @@ pub(crate) struct Role {
     /// Seconds; 0 means the mount's maximum.
     pub(crate) max_ttl: u64,
     pub(crate) credential_type: String,
-    pub(crate) credential_config: Options,
+    pub(crate) credential_config: CredentialOptions,
 }
 
 stored!(Role, "role", reads_stored_roles);
@@ -60,8 +60,8 @@ impl Role {
     }
 
     /// Returns the parsed credential type.
-    pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
-        Recipe::read(&self.credential_type, &self.credential_config)
+    pub(crate) fn recipe(&self) -> Result<CredentialRecipe<'_>, Failure> {
+        CredentialRecipe::read(&self.credential_type, &self.credential_config)
     }
 
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
@@ -118,12 +118,12 @@ impl Role {
         ))
     }
 
-    fn statements(&self) -> [Statements<'_>; 4] {
+    fn statements(&self) -> [RoleStatements<'_>; 4] {
         [
-            ("creation_statements", Act::Creation, &self.creation_statements),
-            ("revocation_statements", Act::Revocation, &self.revocation_statements),
-            ("rollback_statements", Act::Rollback, &self.rollback_statements),
-            ("renew_statements", Act::Renewal, &self.renew_statements),
+            ("creation_statements", StatementAct::Creation, &self.creation_statements),
+            ("revocation_statements", StatementAct::Revocation, &self.revocation_statements),
+            ("rollback_statements", StatementAct::Rollback, &self.rollback_statements),
+            ("renew_statements", StatementAct::Renewal, &self.renew_statements),
         ]
     }
 }
@@ -159,7 +159,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Shows a role.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
-    Answer::data(&Shown {
+    Answer::data(&ShownRole {
         db_name: &role.db_name,
         creation_statements: &role.creation_statements,
         revocation_statements: &role.revocation_statements,
@@ -174,7 +174,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// A role as shown by a read.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownRole<'a> {
     db_name: &'a str,
     creation_statements: &'a [String],
     revocation_statements: &'a [String],
@@ -207,7 +207,7 @@ fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::fixture::{empty, orders, reader, ready, with};
-    use bulkhead_sdk::{Failure, Kind};
+    use bulkhead_sdk::{Failure, FailureKind};
     use serde_json::{Value, json};
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
             let bed = empty();
             bed.write("config/orders", &orders()).unwrap();
             let refused = bed.write("roles/reader", &with(reader(), change)).err().unwrap();
-            assert_eq!(refused.kind, Kind::InvalidRequest, "{}", refused.message);
+            assert_eq!(refused.kind, FailureKind::InvalidRequest, "{}", refused.message);
             assert!(refused.message.contains(expected), "{}", refused.message);
             assert_eq!(bed.host.stored("role/reader"), None);
         }

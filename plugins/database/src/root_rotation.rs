@@ -8,16 +8,18 @@
 
 use crate::config::PASSWORD;
 use crate::connection::{Connection, about};
-use crate::figures::{self, Outcome};
-use crate::placement::Place;
+use crate::figures::{self, OperationOutcome};
+use crate::placement::CredentialStatements;
 use crate::target;
 use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::database_plugin::Credential;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
-use bulkhead_sdk::rotation::Decision;
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{
+    self, CandidateSearch, EarlierCandidates, Intent, IntentEndReason, ProvenCandidate,
+};
+use bulkhead_sdk::rotation::RotationDecision;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::Cell;
@@ -27,7 +29,7 @@ const INTENT: &str = "root/";
 
 /// A password that may be in force. No `Debug`: a candidate is a secret.
 #[derive(Clone, Serialize, Deserialize)]
-struct Candidate {
+struct PasswordCandidate {
     /// The user of the password. The connection may be written for another user meanwhile.
     username: String,
     password: String,
@@ -37,10 +39,10 @@ struct Candidate {
     targets: Vec<String>,
 }
 
-stored!(Candidate, "root-candidate", reads_stored_root_candidates);
+stored!(PasswordCandidate, "root-candidate", reads_stored_root_candidates);
 
 /// A connection whose own user gets a new password.
-struct Root<'a> {
+struct RootRotation<'a> {
     host: &'a dyn Host,
     name: &'a str,
     connection: &'a Connection,
@@ -81,7 +83,7 @@ pub(crate) fn rotate(
     connection: &Connection,
 ) -> Result<Option<String>, Failure> {
     connection.check_rotatable(name)?;
-    let root = Root { host, name, connection, is_unverified: Cell::new(false) };
+    let root = RootRotation { host, name, connection, is_unverified: Cell::new(false) };
     let intent = Intent::begin(host, &key(name), name, root.new_candidate()?)?;
     root.store(root.change(intent)?)?;
     Ok(root.is_unverified.get().then(|| {
@@ -105,16 +107,16 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     match connection.rotation.decide(&connection.times, host.clock().now())? {
-        Decision::Off => Ok(()),
-        Decision::Wait(_) => connection.store(host, name),
-        Decision::Missed(next) => {
-            tell(host, Outcome::Missed, name);
+        RotationDecision::Off => Ok(()),
+        RotationDecision::Wait(_) => connection.store(host, name),
+        RotationDecision::Missed(next) => {
+            tell(host, OperationOutcome::Missed, name);
             connection.times.due = next;
             connection.store(host, name)
         }
-        Decision::Rotate => {
+        RotationDecision::Rotate => {
             let rotated = rotate(host, name, &connection).map(drop);
-            rotated.inspect_err(|_| tell(host, Outcome::Failed, name))
+            rotated.inspect_err(|_| tell(host, OperationOutcome::Failed, name))
         }
     }
 }
@@ -124,45 +126,49 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
 /// # Errors
 /// Errors of the change; the guard rings again.
 pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
+    let Some(intent) = Intent::<PasswordCandidate>::recover(host, &key(name))? else {
+        return Ok(());
+    };
     let Some(connection) = Connection::find(host, name)? else {
         UnfinishedChange::forget(host, &key(name))?;
-        return intent.give_up(host, Ended::Unwanted);
+        return intent.give_up(host, IntentEndReason::Unwanted);
     };
-    let root = Root { host, name, connection: &connection, is_unverified: Cell::new(false) };
+    let root =
+        RootRotation { host, name, connection: &connection, is_unverified: Cell::new(false) };
     let now = connection.targets(host, name)?;
-    let is_of = |candidate: &Candidate| {
+    let is_of = |candidate: &PasswordCandidate| {
         candidate.username == root.username() && target::keeps(&candidate.targets, &now)
     };
     if !intent.candidates().all(is_of) {
         return root.replace(intent);
     }
-    root.finish(intent).inspect_err(|_| tell(host, Outcome::Failed, name))
+    root.finish(intent).inspect_err(|_| tell(host, OperationOutcome::Failed, name))
 }
 
-impl Root<'_> {
+impl RootRotation<'_> {
     /// Ends a change that was begun for another user or server. The operator wrote another password
     /// with that user or server. Keeps the candidates if the database refuses that password: a
     /// candidate may be in force, and no other record has the candidate.
-    fn replace(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
+    fn replace(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
         if self.works(self.connection.setting("password"))? == Some(false) {
             return Err(self.unknown());
         }
         self.connection.store(self.host, self.name)?;
         UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, Ended::Unwanted)
+        intent.give_up(self.host, IntentEndReason::Unwanted)
     }
 
-    fn finish(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
-        let look = |candidate: &Candidate| Ok(self.works(&candidate.password)? == Some(true));
-        let intent = match intent.look(look)? {
-            Found::InForce(proven) => return self.store(proven),
-            Found::Nowhere(intent) => intent,
+    fn finish(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+        let look =
+            |candidate: &PasswordCandidate| Ok(self.works(&candidate.password)? == Some(true));
+        let intent = match intent.find_in_force(look)? {
+            CandidateSearch::InForce(proven) => return self.store(proven),
+            CandidateSearch::Nowhere(intent) => intent,
         };
         let intent = match self.works(self.connection.setting("password"))? {
             Some(true) if self.is_missed()? => return self.give_up(intent),
             Some(true) => {
-                intent.restart(self.host, self.new_candidate()?, Candidates::Disproven)?
+                intent.restart(self.host, self.new_candidate()?, EarlierCandidates::Disproven)?
             }
             Some(false) => return Err(self.unknown()),
             None => intent,
@@ -173,24 +179,24 @@ impl Root<'_> {
     /// Returns `true` if the rotation window of the unfinished change is over.
     fn is_missed(&self) -> Result<bool, Failure> {
         let Connection { rotation, times, .. } = self.connection;
-        Ok(matches!(rotation.decide(times, self.host.clock().now())?, Decision::Missed(_)))
+        Ok(matches!(rotation.decide(times, self.host.clock().now())?, RotationDecision::Missed(_)))
     }
 
     /// Keeps the stored password until the next scheduled rotation.
-    fn give_up(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
-        tell(self.host, Outcome::Missed, self.name);
+    fn give_up(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+        tell(self.host, OperationOutcome::Missed, self.name);
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
         UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, Ended::Unchanged)
+        intent.give_up(self.host, IntentEndReason::Unchanged)
     }
 
-    fn new_candidate(&self) -> Result<Candidate, Failure> {
-        let place = Place::of_root(self.name, self.connection);
+    fn new_candidate(&self) -> Result<PasswordCandidate, Failure> {
+        let place = CredentialStatements::of_root(self.name, self.connection);
         let password = place.draw(self.host, self.name, &self.connection.password_policy)?;
         let targets = self.connection.targets(self.host, self.name)?;
-        Ok(Candidate { username: self.username().to_owned(), password, targets })
+        Ok(PasswordCandidate { username: self.username().to_owned(), password, targets })
     }
 
     fn username(&self) -> &str {
@@ -198,9 +204,12 @@ impl Root<'_> {
     }
 
     /// Puts the newest candidate in force and verifies the candidate by a login.
-    fn change(&self, intent: Intent<Candidate>) -> Result<Proven<Candidate>, Failure> {
+    fn change(
+        &self,
+        intent: Intent<PasswordCandidate>,
+    ) -> Result<ProvenCandidate<PasswordCandidate>, Failure> {
         let called = self.connection.for_host(self.name);
-        let change = |candidate: &Candidate| {
+        let change = |candidate: &PasswordCandidate| {
             let changed = self.host.databases().change_credential(
                 &called,
                 &candidate.username,
@@ -210,17 +219,18 @@ impl Root<'_> {
             );
             changed.map_err(|why| about(self.name, why))
         };
-        let prove = |candidate: &Candidate, (): &()| match self.works(&candidate.password)? {
-            Some(false) => Err(Failure::invalid(format!(
-                "the user of connection {} cannot log in with its new password; check \
+        let prove =
+            |candidate: &PasswordCandidate, (): &()| match self.works(&candidate.password)? {
+                Some(false) => Err(Failure::invalid(format!(
+                    "the user of connection {} cannot log in with its new password; check \
                  root_rotation_statements",
-                quoted(self.name)
-            ))),
-            told => {
-                self.is_unverified.set(told.is_none());
-                Ok(())
-            }
-        };
+                    quoted(self.name)
+                ))),
+                told => {
+                    self.is_unverified.set(told.is_none());
+                    Ok(())
+                }
+            };
         intent.make(change, prove).inspect_err(|why| self.note(why))
     }
 
@@ -239,7 +249,7 @@ impl Root<'_> {
 
     /// Stores the password in force, as a new generation. Leaves the connection unchanged if the
     /// connection was removed meanwhile or has another user now.
-    fn store(&self, proven: Proven<Candidate>) -> Result<(), Failure> {
+    fn store(&self, proven: ProvenCandidate<PasswordCandidate>) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
         proven.confirm(host, |candidate, ()| {
             UnfinishedChange::forget(host, &key(name))?;
@@ -252,17 +262,17 @@ impl Root<'_> {
             connection.has_own_password = true;
             connection.begin_generation(host);
             connection.times = connection.rotation.rotated_at(host.clock().now())?;
-            tell(host, Outcome::Done, name);
+            tell(host, OperationOutcome::Done, name);
             connection.store(host, name)
         })
     }
 
     /// Reports to the log and to the caller that no known password logs in.
     fn unknown(&self) -> Failure {
-        log(self.host, Level::Error, "root-credential-unknown", self.name);
+        log(self.host, LogLevel::Error, "root-credential-unknown", self.name);
         let (name, user) = (quoted(self.name), quoted(self.username()));
         let why = Failure::new(
-            Kind::Unreachable,
+            FailureKind::Unreachable,
             format!(
                 "user {user} of connection {name} logs in neither with the stored password nor \
                  with one that a rotation began with; write config/{} with its password",
@@ -275,17 +285,17 @@ impl Root<'_> {
 }
 
 /// Reports the outcome of a rotation to log and metrics.
-fn tell(host: &dyn Host, outcome: Outcome, name: &str) {
+fn tell(host: &dyn Host, outcome: OperationOutcome, name: &str) {
     figures::count(host, &figures::ROOT_ROTATIONS, outcome);
     let (level, event) = match outcome {
-        Outcome::Done => (Level::Info, "root-rotated"),
-        Outcome::Failed => (Level::Warn, "root-rotation-failed"),
-        Outcome::Missed => (Level::Warn, "root-rotation-missed"),
+        OperationOutcome::Done => (LogLevel::Info, "root-rotated"),
+        OperationOutcome::Failed => (LogLevel::Warn, "root-rotation-failed"),
+        OperationOutcome::Missed => (LogLevel::Warn, "root-rotation-missed"),
     };
     log(host, level, event, name);
 }
 
-fn log(host: &dyn Host, level: Level, event: &str, name: &str) {
+fn log(host: &dyn Host, level: LogLevel, event: &str, name: &str) {
     host.log().write(level, event, &[("connection", name)]);
 }
 

@@ -2,15 +2,15 @@
 //! fail at each use.
 
 use crate::connection::Connection;
-use crate::credential::{Options, Recipe};
-use crate::placement::Place;
-use bulkhead_sdk::database_plugin::Act;
+use crate::credential::{CredentialOptions, CredentialRecipe};
+use crate::placement::CredentialStatements;
+use bulkhead_sdk::database_plugin::StatementAct;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
 /// Statements of a role: the name of the field, the use, and the list of statements.
-pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
+pub(crate) type RoleStatements<'a> = (&'static str, StatementAct, &'a [String]);
 
 /// Refuses a credential type that the plugin of the connection `name` does not know, statements
 /// that the plugin cannot read, placeholders without a value, and a policy whose passwords do not
@@ -21,8 +21,8 @@ pub(crate) type Statements<'a> = (&'static str, Act, &'a [String]);
 pub(crate) fn check_role(
     host: &dyn Host,
     (name, connection): (&str, &Connection),
-    (credential_type, options): (&str, &Options),
-    statements: &[Statements<'_>],
+    (credential_type, options): (&str, &CredentialOptions),
+    statements: &[RoleStatements<'_>],
 ) -> Result<DatabaseDescription, Failure> {
     let plugin = connection.plugin(host, name)?;
     if !plugin.credential_types.iter().any(|known| known == credential_type) {
@@ -32,10 +32,16 @@ pub(crate) fn check_role(
              {known}"
         )));
     }
-    let recipe = Recipe::read(credential_type, options)?;
+    let recipe = CredentialRecipe::read(credential_type, options)?;
     for (field, act, statements) in statements.iter().filter(|(.., list)| !list.is_empty()) {
-        let place = Place { connection, db_name: name, act: *act, credential_type, statements };
-        let sets_password = matches!(act, Act::Creation | Act::Rotation);
+        let place = CredentialStatements {
+            connection,
+            db_name: name,
+            act: *act,
+            credential_type,
+            statements,
+        };
+        let sets_password = matches!(act, StatementAct::Creation | StatementAct::Rotation);
         let policy = recipe.policy(connection).filter(|_| sets_password);
         place.check(host, policy).map_err(|why| of_field(field, why))?;
     }
@@ -55,7 +61,8 @@ pub(crate) fn check_root(
     if connection.root_rotation_statements.is_empty() {
         return Ok(());
     }
-    let checked = Place::of_root(name, connection).check(host, Some(&connection.password_policy));
+    let checked = CredentialStatements::of_root(name, connection)
+        .check(host, Some(&connection.password_policy));
     checked.map_err(|why| of_field("root_rotation_statements", why))
 }
 

@@ -5,17 +5,17 @@
 //! password, and a password is sent to a server for which it was not made.
 
 use crate::connection::{Connection, about};
-use crate::credential::Held;
-use crate::figures::{self, Outcome};
-use crate::placement::Place;
-use crate::static_role::{Proof, StaticRole};
+use crate::credential::StoredCredential;
+use crate::figures::{self, OperationOutcome};
+use crate::placement::CredentialStatements;
+use crate::static_role::{CredentialProof, StaticRole};
 use crate::target;
 use crate::unfinished::UnfinishedChange;
-use bulkhead_sdk::database_plugin::Act;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::intent::{Found, Intent, Proven};
+use bulkhead_sdk::database_plugin::StatementAct;
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{CandidateSearch, Intent, ProvenCandidate};
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
@@ -33,8 +33,8 @@ pub(crate) fn role_of(intent: &str) -> Option<&str> {
 
 /// A credential that may be in force. No `Debug`: a candidate is a secret.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Candidate {
-    pub(crate) held: Held,
+pub(crate) struct CredentialCandidate {
+    pub(crate) held: StoredCredential,
     /// The role to create with the credential. `None`: the role is stored already.
     pub(crate) creation: Option<Box<StaticRole>>,
     /// The servers for which the credential was made. Empty in records of earlier releases.
@@ -42,21 +42,21 @@ pub(crate) struct Candidate {
     pub(crate) targets: Vec<String>,
 }
 
-stored!(Candidate, "static-candidate", reads_stored_candidates);
+stored!(CredentialCandidate, "static-candidate", reads_stored_candidates);
 
 /// A credential that the database took.
 #[must_use = "a credential in force has to be stored"]
-pub(crate) struct Made {
-    pub(crate) proven: Proven<Candidate>,
-    pub(crate) proof: Proof,
+pub(crate) struct AcceptedCredential {
+    pub(crate) proven: ProvenCandidate<CredentialCandidate>,
+    pub(crate) proof: CredentialProof,
 }
 
 /// The earlier credential that is in force during an unfinished change.
-pub(crate) enum Holding {
+pub(crate) enum EarlierCredential {
     /// The credential of the role.
     Stored,
     /// The last verified credential, and not the credential of the role.
-    Earlier(Held),
+    Earlier(StoredCredential),
     /// No known credential: the database refused each as wrong.
     Neither,
     /// The database cannot tell, or must not be asked.
@@ -64,43 +64,47 @@ pub(crate) enum Holding {
 }
 
 /// A role with its connection, at which its account is changed.
-pub(crate) struct Account<'a> {
+pub(crate) struct StaticAccount<'a> {
     pub(crate) host: &'a dyn Host,
     pub(crate) name: &'a str,
     pub(crate) role: &'a StaticRole,
     pub(crate) connection: &'a Connection,
 }
 
-impl Account<'_> {
+impl StaticAccount<'_> {
     /// Generates a credential for the servers of the connection.
     pub(crate) fn new_candidate(
         &self,
         creation: Option<Box<StaticRole>>,
-    ) -> Result<Candidate, Failure> {
-        let place = Place {
+    ) -> Result<CredentialCandidate, Failure> {
+        let place = CredentialStatements {
             connection: self.connection,
             db_name: &self.role.db_name,
-            act: Act::Rotation,
+            act: StatementAct::Rotation,
             credential_type: &self.role.credential_type,
             statements: &self.role.rotation_statements,
         };
         let held = self.role.recipe()?.make(self.host, self.name, &place)?;
         let targets = self.connection.targets(self.host, &self.role.db_name)?;
-        Ok(Candidate { held, creation, targets })
+        Ok(CredentialCandidate { held, creation, targets })
     }
 
     /// Puts the newest candidate in force and verifies the candidate by a login. Notes a failure
     /// for later callers.
-    pub(crate) fn change(&self, intent: Intent<Candidate>) -> Result<Made, Failure> {
-        let (proof, is_set) = (Cell::new(Proof::Unverified), Cell::new(false));
-        let change =
-            |candidate: &Candidate| self.put_in_force(candidate).inspect(|()| is_set.set(true));
-        let prove = |candidate: &Candidate, (): &()| {
+    pub(crate) fn change(
+        &self,
+        intent: Intent<CredentialCandidate>,
+    ) -> Result<AcceptedCredential, Failure> {
+        let (proof, is_set) = (Cell::new(CredentialProof::Unverified), Cell::new(false));
+        let change = |candidate: &CredentialCandidate| {
+            self.put_in_force(candidate).inspect(|()| is_set.set(true))
+        };
+        let prove = |candidate: &CredentialCandidate, (): &()| {
             proof.set(self.prove(&candidate.held)?);
             Ok(())
         };
         match intent.make(change, prove) {
-            Ok(proven) => Ok(Made { proven, proof: proof.get() }),
+            Ok(proven) => Ok(AcceptedCredential { proven, proof: proof.get() }),
             Err(why) => {
                 let intent = key(self.name);
                 UnfinishedChange::note_failure(self.host, &intent, &why, is_set.get());
@@ -111,9 +115,12 @@ impl Account<'_> {
 
     /// As [`change`](Self::change), but fails if the database then refuses the credential as wrong.
     /// The candidates are kept.
-    pub(crate) fn change_to_usable(&self, intent: Intent<Candidate>) -> Result<Made, Failure> {
+    pub(crate) fn change_to_usable(
+        &self,
+        intent: Intent<CredentialCandidate>,
+    ) -> Result<AcceptedCredential, Failure> {
         let made = self.change(intent)?;
-        if made.proof != Proof::Refused {
+        if made.proof != CredentialProof::Refused {
             return Ok(made);
         }
         let why = Failure::invalid(format!(
@@ -126,7 +133,7 @@ impl Account<'_> {
         Err(why)
     }
 
-    fn put_in_force(&self, candidate: &Candidate) -> Result<(), Failure> {
+    fn put_in_force(&self, candidate: &CredentialCandidate) -> Result<(), Failure> {
         let called = self.connection.for_host(&self.role.db_name);
         let current = self.connection.is_self_managed().then(|| self.role.held.credential());
         let changed = self.host.databases().change_credential(
@@ -156,11 +163,14 @@ impl Account<'_> {
 
     /// Refuses to send candidates to other servers than the candidates were made for. A candidate
     /// may be in force at the earlier servers of the connection.
-    pub(crate) fn check_candidates(&self, intent: &Intent<Candidate>) -> Result<(), Failure> {
+    pub(crate) fn check_candidates(
+        &self,
+        intent: &Intent<CredentialCandidate>,
+    ) -> Result<(), Failure> {
         let now = self.connection.targets(self.host, &self.role.db_name)?;
         match intent.candidates().find(|candidate| !target::keeps(&candidate.targets, &now)) {
             Some(candidate) => Err(Failure {
-                kind: Kind::Unreachable,
+                kind: FailureKind::Unreachable,
                 ..self.stored_for_another_server(&candidate.targets)
             }),
             None => Ok(()),
@@ -178,7 +188,7 @@ impl Account<'_> {
     }
 
     /// Asks if the account logs in with the credential. `None`: the database cannot tell.
-    fn works(&self, held: &Held) -> Result<Option<bool>, Failure> {
+    fn works(&self, held: &StoredCredential) -> Result<Option<bool>, Failure> {
         let called = self.connection.for_host(&self.role.db_name);
         let (username, credential) = (&self.role.username, held.credential());
         self.host
@@ -188,29 +198,29 @@ impl Account<'_> {
     }
 
     /// Verifies the credential by a login of the account.
-    pub(crate) fn prove(&self, held: &Held) -> Result<Proof, Failure> {
+    pub(crate) fn prove(&self, held: &StoredCredential) -> Result<CredentialProof, Failure> {
         Ok(match self.works(held)? {
-            Some(true) => Proof::Verified,
-            Some(false) => Proof::Refused,
-            None => Proof::Unverified,
+            Some(true) => CredentialProof::Verified,
+            Some(false) => CredentialProof::Refused,
+            None => CredentialProof::Unverified,
         })
     }
 
     /// Looks for the earlier credential that is in force.
-    pub(crate) fn holding(&self) -> Result<Holding, Failure> {
+    pub(crate) fn holding(&self) -> Result<EarlierCredential, Failure> {
         if !self.may_send_held()? {
-            return Ok(Holding::Untold);
+            return Ok(EarlierCredential::Untold);
         }
         match self.prove(&self.role.held)? {
-            Proof::Verified => return Ok(Holding::Stored),
-            Proof::Unverified => return Ok(Holding::Untold),
-            Proof::Refused => {}
+            CredentialProof::Verified => return Ok(EarlierCredential::Stored),
+            CredentialProof::Unverified => return Ok(EarlierCredential::Untold),
+            CredentialProof::Refused => {}
         }
         match &self.role.earlier {
-            Some(earlier) if self.prove(earlier)? == Proof::Verified => {
-                Ok(Holding::Earlier(earlier.clone()))
+            Some(earlier) if self.prove(earlier)? == CredentialProof::Verified => {
+                Ok(EarlierCredential::Earlier(earlier.clone()))
             }
-            _ => Ok(Holding::Neither),
+            _ => Ok(EarlierCredential::Neither),
         }
     }
 
@@ -218,22 +228,22 @@ impl Account<'_> {
     /// least one candidate.
     pub(crate) fn look(
         &self,
-        intent: Intent<Candidate>,
-    ) -> Result<(Found<Candidate>, bool), Failure> {
+        intent: Intent<CredentialCandidate>,
+    ) -> Result<(CandidateSearch<CredentialCandidate>, bool), Failure> {
         let is_untold = Cell::new(false);
-        let found = intent.look(|candidate| {
+        let found = intent.find_in_force(|candidate| {
             let proof = self.prove(&candidate.held)?;
-            is_untold.set(is_untold.get() || proof == Proof::Unverified);
-            Ok(proof == Proof::Verified)
+            is_untold.set(is_untold.get() || proof == CredentialProof::Unverified);
+            Ok(proof == CredentialProof::Verified)
         })?;
         Ok((found, is_untold.get()))
     }
 
     /// Stores the credential, and the role with its first credential. A role that was deleted
     /// meanwhile stays deleted.
-    pub(crate) fn store(&self, made: Made) -> Result<(), Failure> {
+    pub(crate) fn store(&self, made: AcceptedCredential) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
-        let Made { proven, proof } = made;
+        let AcceptedCredential { proven, proof } = made;
         proven.confirm(host, |candidate, ()| {
             UnfinishedChange::forget(host, &key(name))?;
             let stored = StaticRole::find(host, name)?;
@@ -243,10 +253,10 @@ impl Account<'_> {
             role.times = role.rotation.rotated_at(host.clock().now())?;
             role.take(candidate.held.clone(), proof);
             role.targets = self.connection.targets(host, &role.db_name)?;
-            tell(host, Outcome::Done, name, &role);
-            if proof != Proof::Verified {
+            tell(host, OperationOutcome::Done, name, &role);
+            if proof != CredentialProof::Verified {
                 let pairs = [("role", name), ("connection", &role.db_name)];
-                host.log().write(Level::Warn, "static-role-unverified", &pairs);
+                host.log().write(LogLevel::Warn, "static-role-unverified", &pairs);
             }
             role.store(host, name)
         })
@@ -255,17 +265,17 @@ impl Account<'_> {
 
 /// Notes an error before the change was tried. The error does not count as a refusal.
 pub(crate) fn note_obstacle(host: &dyn Host, name: &str, why: &Failure) {
-    let why = Failure { kind: Kind::Unavailable, ..why.clone() };
+    let why = Failure { kind: FailureKind::Unavailable, ..why.clone() };
     UnfinishedChange::note_failure(host, &key(name), &why, false);
 }
 
 /// Reports the outcome of a rotation to log and metrics.
-pub(crate) fn tell(host: &dyn Host, outcome: Outcome, name: &str, role: &StaticRole) {
+pub(crate) fn tell(host: &dyn Host, outcome: OperationOutcome, name: &str, role: &StaticRole) {
     figures::count(host, &figures::ROTATIONS, outcome);
     let (level, event) = match outcome {
-        Outcome::Done => (Level::Info, "static-role-rotated"),
-        Outcome::Failed => (Level::Warn, "rotation-failed"),
-        Outcome::Missed => (Level::Warn, "rotation-missed"),
+        OperationOutcome::Done => (LogLevel::Info, "static-role-rotated"),
+        OperationOutcome::Failed => (LogLevel::Warn, "rotation-failed"),
+        OperationOutcome::Missed => (LogLevel::Warn, "rotation-missed"),
     };
     let due = role.times.due.unwrap_or_default();
     let next = format!("{}s", due.saturating_sub(host.clock().now()) / 1_000);

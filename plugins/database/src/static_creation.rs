@@ -4,10 +4,12 @@
 //! the reply of the database was lost.
 
 use crate::connection::Connection;
-use crate::static_account::{Account, Candidate, Made, key, note_obstacle};
-use crate::static_role::{Proof, StaticRole};
+use crate::static_account::{
+    AcceptedCredential, CredentialCandidate, StaticAccount, key, note_obstacle,
+};
+use crate::static_role::{CredentialProof, StaticRole};
 use crate::unfinished::{UnfinishedChange, is_refusal};
-use bulkhead_sdk::intent::{Ended, Found, Intent};
+use bulkhead_sdk::intent::{CandidateSearch, Intent, IntentEndReason};
 use bulkhead_sdk::{Context, Failure, Host};
 
 /// Changes the credential of the account and stores the role with the credential as `name`. Returns
@@ -21,8 +23,8 @@ pub(crate) fn create(
     name: &str,
     role: &StaticRole,
     connection: &Connection,
-) -> Result<Proof, Failure> {
-    let account = Account { host, name, role, connection };
+) -> Result<CredentialProof, Failure> {
+    let account = StaticAccount { host, name, role, connection };
     let candidate = account.new_candidate(Some(Box::new(role.clone())))?;
     role.claim_account(host, name)?;
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
@@ -32,7 +34,7 @@ pub(crate) fn create(
             account.store(made).map(|()| proof)
         }
         Err(why) if is_refusal(&why) => match account.withdraw() {
-            Ok(true) => Ok(Proof::Verified),
+            Ok(true) => Ok(CredentialProof::Verified),
             // A failed withdrawal commits nothing, and the guard repeats the withdrawal.
             Ok(false) | Err(_) => Err(why),
         },
@@ -48,7 +50,7 @@ pub(crate) fn finish(
     host: &dyn Host,
     context: &Context,
     name: &str,
-    intent: Intent<Candidate>,
+    intent: Intent<CredentialCandidate>,
 ) -> Result<(), Failure> {
     let change = UnfinishedChange::find(host, &key(name))?.unwrap_or_default();
     let creation = intent.candidates().find_map(|candidate| candidate.creation.clone());
@@ -58,18 +60,20 @@ pub(crate) fn finish(
         role.give_up_account(host)?;
         return give_up(host, name, intent);
     };
-    let account = Account { host, name, role: &role, connection: &connection };
+    let account = StaticAccount { host, name, role: &role, connection: &connection };
     let obstacle = |why: &Failure| note_obstacle(host, name, why);
     account.check_candidates(&intent).inspect_err(obstacle)?;
     match account.look(intent).inspect_err(obstacle)? {
-        (Found::InForce(proven), _) => account.store(Made { proven, proof: Proof::Verified }),
+        (CandidateSearch::InForce(proven), _) => {
+            account.store(AcceptedCredential { proven, proof: CredentialProof::Verified })
+        }
         // A candidate may be in force, and the intent has the only copy.
-        (Found::Nowhere(intent), is_untold) if is_untold || change.is_set => {
+        (CandidateSearch::Nowhere(intent), is_untold) if is_untold || change.is_set => {
             role.connection(host, name, &context.mount.path).inspect_err(obstacle)?;
             account.check_own_change().inspect_err(obstacle)?;
             account.store(account.change(intent)?)
         }
-        (Found::Nowhere(intent), _) => {
+        (CandidateSearch::Nowhere(intent), _) => {
             role.give_up_account(host)?;
             give_up(host, name, intent)
         }
@@ -80,28 +84,31 @@ pub(crate) fn finish(
 pub(crate) fn give_up(
     host: &dyn Host,
     name: &str,
-    intent: Intent<Candidate>,
+    intent: Intent<CredentialCandidate>,
 ) -> Result<(), Failure> {
     UnfinishedChange::forget(host, &key(name))?;
-    intent.give_up(host, Ended::Unwanted)
+    intent.give_up(host, IntentEndReason::Unwanted)
 }
 
-impl Account<'_> {
+impl StaticAccount<'_> {
     /// Forgets a role whose first credential the database refused, and commits, because the call
     /// fails. Returns `true` if the credential is in force nevertheless.
     fn withdraw(&self) -> Result<bool, Failure> {
-        let Some(intent) = Intent::<Candidate>::recover(self.host, &key(self.name))? else {
+        let Some(intent) = Intent::<CredentialCandidate>::recover(self.host, &key(self.name))?
+        else {
             return Ok(false);
         };
         self.check_candidates(&intent)?;
         let is_in_force = match self.look(intent)? {
-            (Found::InForce(proven), _) => {
-                self.store(Made { proven, proof: Proof::Verified })?;
+            (CandidateSearch::InForce(proven), _) => {
+                self.store(AcceptedCredential { proven, proof: CredentialProof::Verified })?;
                 true
             }
             // The first of several statements may have changed the password. The guard continues.
-            (Found::Nowhere(_), true) if self.has_several_statements() => return Ok(false),
-            (Found::Nowhere(intent), _) => {
+            (CandidateSearch::Nowhere(_), true) if self.has_several_statements() => {
+                return Ok(false);
+            }
+            (CandidateSearch::Nowhere(intent), _) => {
                 self.role.give_up_account(self.host)?;
                 give_up(self.host, self.name, intent)?;
                 false

@@ -5,10 +5,10 @@
 
 use crate::connection;
 use crate::static_account;
-use crate::static_role::{Proof, StaticRole};
+use crate::static_role::{CredentialProof, StaticRole};
 use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
 /// Shows the credential and the time until the next rotation.
@@ -55,10 +55,10 @@ fn refuse_dead(
              cause, or change rotation_statements, and ask again",
             change.cause
         ),
-        (None, Proof::Refused) => role.doubt().unwrap_or_default(),
-        (None, Proof::Verified | Proof::Unverified) => return Ok(()),
+        (None, CredentialProof::Refused) => role.doubt().unwrap_or_default(),
+        (None, CredentialProof::Verified | CredentialProof::Unverified) => return Ok(()),
     };
-    Err(Failure::new(Kind::Unavailable, message))
+    Err(Failure::new(FailureKind::Unavailable, message))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! other. The owner of an account is a separate record, written in the commit that begins a role.
 
 use crate::connection::Connection;
-use crate::credential::{Held, Options, Recipe};
-use bulkhead_sdk::rotation::{Settings, Times};
+use crate::credential::{CredentialOptions, CredentialRecipe, StoredCredential};
+use bulkhead_sdk::rotation::{RotationSettings, RotationTimes};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
@@ -18,7 +18,7 @@ const TIMER: &str = "rotate/";
 /// Result of the account's login with the credential of its role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Proof {
+pub(crate) enum CredentialProof {
     /// The account logged in. The default of roles that an earlier release stored.
     #[default]
     Verified,
@@ -35,19 +35,19 @@ pub(crate) struct StaticRole {
     pub(crate) username: String,
     pub(crate) rotation_statements: Vec<String>,
     pub(crate) credential_type: String,
-    pub(crate) credential_config: Options,
+    pub(crate) credential_config: CredentialOptions,
     /// `true` if the creation of the role left the account's password unchanged.
     pub(crate) skip_import_rotation: bool,
-    pub(crate) rotation: Settings,
-    pub(crate) times: Times,
+    pub(crate) rotation: RotationSettings,
+    pub(crate) times: RotationTimes,
     /// The newest credential that the database took.
-    pub(crate) held: Held,
+    pub(crate) held: StoredCredential,
     #[serde(default)]
-    pub(crate) proof: Proof,
+    pub(crate) proof: CredentialProof,
     /// The last verified credential, as long as `held` is not verified. The operator's statements
     /// may have left this credential in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) earlier: Option<Held>,
+    pub(crate) earlier: Option<StoredCredential>,
     /// The servers for which the credential was given or put in force. Empty in records of earlier
     /// releases.
     #[serde(default)]
@@ -84,11 +84,11 @@ impl StaticRole {
     }
 
     /// Replaces the credential. Keeps the last verified credential until another is verified.
-    pub(crate) fn take(&mut self, held: Held, proof: Proof) {
+    pub(crate) fn take(&mut self, held: StoredCredential, proof: CredentialProof) {
         let before = std::mem::replace(&mut self.held, held);
-        if proof == Proof::Verified {
+        if proof == CredentialProof::Verified {
             self.earlier = None;
-        } else if self.proof == Proof::Verified && before != Held::default() {
+        } else if self.proof == CredentialProof::Verified && before != StoredCredential::default() {
             self.earlier = Some(before);
         }
         self.proof = proof;
@@ -98,14 +98,14 @@ impl StaticRole {
     pub(crate) fn doubt(&self) -> Option<String> {
         let (user, db_name) = (quoted(&self.username), quoted(&self.db_name));
         match self.proof {
-            Proof::Verified => None,
-            Proof::Unverified => Some(format!(
+            CredentialProof::Verified => None,
+            CredentialProof::Unverified => Some(format!(
                 "the credential of user {user} could not be verified: connection {db_name} cannot \
                  log in as that user, whatever the password (its host, TLS or certificate \
                  requirement, connection limit, expiry or lock); it is kept unverified, so check \
                  it where the user may log in"
             )),
-            Proof::Refused => Some(format!(
+            CredentialProof::Refused => Some(format!(
                 "the database of connection {db_name} took a new credential for user {user}, and \
                  then refused a login by it; the credential is kept and not shown. Check \
                  rotation_statements and the user's way of logging in, then rotate the role"
@@ -159,12 +159,12 @@ impl StaticRole {
 
     /// Returns `true` if the credential is a password.
     pub(crate) fn has_password(&self) -> bool {
-        matches!(self.recipe(), Ok(Recipe::Password { .. }))
+        matches!(self.recipe(), Ok(CredentialRecipe::Password { .. }))
     }
 
     /// Returns the parsed credential type.
-    pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
-        Recipe::read(&self.credential_type, &self.credential_config)
+    pub(crate) fn recipe(&self) -> Result<CredentialRecipe<'_>, Failure> {
+        CredentialRecipe::read(&self.credential_type, &self.credential_config)
     }
 
     /// Returns the connection, if the role may use the connection.

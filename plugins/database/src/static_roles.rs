@@ -4,15 +4,15 @@
 //! password, unless the caller hands the password over. An update changes only the role.
 
 use crate::connection::Connection;
-use crate::credential::{self, Held};
+use crate::credential::{self, StoredCredential};
 use crate::roles::Role;
 use crate::statements;
-use crate::static_account::Account;
+use crate::static_account::StaticAccount;
 use crate::static_creation;
-use crate::static_role::{Proof, StaticRole};
+use crate::static_role::{CredentialProof, StaticRole};
 use crate::static_rotation;
-use bulkhead_sdk::database_plugin::Act;
-use bulkhead_sdk::rotation::{self, Bounds};
+use bulkhead_sdk::database_plugin::StatementAct;
+use bulkhead_sdk::rotation::{self, RotationBounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -60,7 +60,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         ("username".to_owned(), json!(role.username)),
         ("rotation_statements".to_owned(), json!(role.rotation_statements)),
         ("credential_type".to_owned(), json!(role.credential_type)),
-        ("credential_verified".to_owned(), json!(role.proof == Proof::Verified)),
+        ("credential_verified".to_owned(), json!(role.proof == CredentialProof::Verified)),
         ("skip_import_rotation".to_owned(), json!(role.skip_import_rotation)),
     ]);
     let options = credential::shown(&role.credential_config);
@@ -125,10 +125,10 @@ fn try_import(
     name: &str,
     role: &StaticRole,
     connection: &Connection,
-) -> Result<Proof, Failure> {
-    let account = Account { host, name, role, connection };
+) -> Result<CredentialProof, Failure> {
+    let account = StaticAccount { host, name, role, connection };
     match account.prove(&role.held)? {
-        Proof::Refused => Err(Failure::invalid(format!(
+        CredentialProof::Refused => Err(Failure::invalid(format!(
             "the database of connection {} refuses password for user {}; give the password that \
              the user logs in with now",
             quoted(&role.db_name),
@@ -161,7 +161,7 @@ fn import(
             role.credential_type
         ))),
         (true, false) => {
-            role.held = Held::Password(password.to_owned());
+            role.held = StoredCredential::Password(password.to_owned());
             role.targets = connection.targets(host, &role.db_name)?;
             Ok(())
         }
@@ -214,7 +214,7 @@ fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Resul
             "updating password not allowed after rotation: the engine knows what is in force",
         ));
     }
-    role.take(Held::Password(password.to_owned()), Proof::Unverified);
+    role.take(StoredCredential::Password(password.to_owned()), CredentialProof::Unverified);
     if let Some(connection) = Connection::find(host, &role.db_name)? {
         role.targets = connection.targets(host, &role.db_name)?;
     }
@@ -233,7 +233,7 @@ fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Fa
         ));
     }
     call.merge("rotation_statements", &mut role.rotation_statements)?;
-    let moves_due = role.rotation.merge(call, Bounds::STATIC_ROLE)?;
+    let moves_due = role.rotation.merge(call, RotationBounds::STATIC_ROLE)?;
     credential::merge(call, &mut role.credential_type, &mut role.credential_config)?;
     let recipe = role.recipe()?;
     recipe.check_kept()?;
@@ -243,7 +243,8 @@ fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Fa
 }
 
 fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
-    let statements = [("rotation_statements", Act::Rotation, &role.rotation_statements[..])];
+    let statements =
+        [("rotation_statements", StatementAct::Rotation, &role.rotation_statements[..])];
     let credential = (role.credential_type.as_str(), &role.credential_config);
     statements::check_role(host, (&role.db_name, connection), credential, &statements).map(drop)
 }

@@ -7,15 +7,18 @@
 //! single guard at a time, and request handlers can only wake the guard early.
 
 use crate::connection::Connection;
-use crate::figures::Outcome;
-use crate::static_account::{Account, Candidate, Holding, Made, key, note_obstacle, tell};
+use crate::figures::OperationOutcome;
+use crate::static_account::{
+    AcceptedCredential, CredentialCandidate, EarlierCredential, StaticAccount, key, note_obstacle,
+    tell,
+};
 use crate::static_creation;
-use crate::static_role::{Proof, StaticRole};
+use crate::static_role::{CredentialProof, StaticRole};
 use crate::unfinished::UnfinishedChange;
-use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent};
-use bulkhead_sdk::rotation::Decision;
+use bulkhead_sdk::intent::{self, CandidateSearch, EarlierCandidates, Intent, IntentEndReason};
+use bulkhead_sdk::rotation::RotationDecision;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Context, Failure, Host, Kind};
+use bulkhead_sdk::{Context, Failure, FailureKind, Host};
 
 /// Maximum number of candidates while no credential is known to work. A database that counts failed
 /// logins would lock the account.
@@ -66,8 +69,8 @@ pub(crate) fn rotate(
     name: &str,
     role: &StaticRole,
     connection: &Connection,
-) -> Result<Proof, Failure> {
-    let account = Account { host, name, role, connection };
+) -> Result<CredentialProof, Failure> {
+    let account = StaticAccount { host, name, role, connection };
     account.check_own_change()?;
     let candidate = account.new_candidate(None)?;
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
@@ -87,17 +90,17 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(),
         return Ok(());
     }
     match role.rotation.decide(&role.times, host.clock().now())? {
-        Decision::Off => Ok(()),
-        Decision::Wait(_) => role.store(host, name),
-        Decision::Missed(next) => {
-            tell(host, Outcome::Missed, name, &role);
+        RotationDecision::Off => Ok(()),
+        RotationDecision::Wait(_) => role.store(host, name),
+        RotationDecision::Missed(next) => {
+            tell(host, OperationOutcome::Missed, name, &role);
             role.times.due = next;
             role.store(host, name)
         }
-        Decision::Rotate => role
+        RotationDecision::Rotate => role
             .connection(host, name, &context.mount.path)
             .and_then(|connection| rotate(host, name, &role, &connection).map(drop))
-            .inspect_err(|_| tell(host, Outcome::Failed, name, &role)),
+            .inspect_err(|_| tell(host, OperationOutcome::Failed, name, &role)),
     }
 }
 
@@ -106,10 +109,12 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(),
 /// # Errors
 /// Errors of the change; the guard rings again.
 pub(crate) fn recover(host: &dyn Host, context: &Context, name: &str) -> Result<(), Failure> {
-    let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
+    let Some(intent) = Intent::<CredentialCandidate>::recover(host, &key(name))? else {
+        return Ok(());
+    };
     match StaticRole::find(host, name)? {
         Some(role) => finish(host, context, intent, (name, &role))
-            .inspect_err(|_| tell(host, Outcome::Failed, name, &role)),
+            .inspect_err(|_| tell(host, OperationOutcome::Failed, name, &role)),
         None => static_creation::finish(host, context, name, intent),
     }
 }
@@ -118,33 +123,37 @@ pub(crate) fn recover(host: &dyn Host, context: &Context, name: &str) -> Result<
 fn finish(
     host: &dyn Host,
     context: &Context,
-    intent: Intent<Candidate>,
+    intent: Intent<CredentialCandidate>,
     (name, role): (&str, &StaticRole),
 ) -> Result<(), Failure> {
     let gone = || {
         let db_name = quoted(&role.db_name);
-        Failure::new(Kind::Unreachable, format!("connection {db_name} is gone; write it again"))
+        Failure::new(
+            FailureKind::Unreachable,
+            format!("connection {db_name} is gone; write it again"),
+        )
     };
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(gone)?;
-    let account = Account { host, name, role, connection: &connection };
+    let account = StaticAccount { host, name, role, connection: &connection };
     let obstacle = |why: &Failure| note_obstacle(host, name, why);
     let (intent, holding) = match account.find_in_force(intent).inspect_err(obstacle)? {
         InForce::Candidate(made) => return account.store(made),
         InForce::Before(intent, holding) => (intent, holding),
     };
     role.connection(host, name, &context.mount.path).inspect_err(obstacle)?;
-    let holds = matches!(holding, Holding::Stored | Holding::Earlier(_));
+    let holds = matches!(holding, EarlierCredential::Stored | EarlierCredential::Earlier(_));
     let role = &note_holding(host, name, role, holding)?;
-    let account = Account { role, ..account };
+    let account = StaticAccount { role, ..account };
     if holds
-        && let Decision::Missed(next) = role.rotation.decide(&role.times, host.clock().now())?
+        && let RotationDecision::Missed(next) =
+            role.rotation.decide(&role.times, host.clock().now())?
     {
-        tell(host, Outcome::Missed, name, role);
+        tell(host, OperationOutcome::Missed, name, role);
         let mut role = StaticRole::find(host, name)?.unwrap_or_else(|| role.clone());
         role.times.due = next;
         role.store(host, name)?;
         UnfinishedChange::forget(host, &key(name))?;
-        return intent.give_up(host, Ended::Unchanged);
+        return intent.give_up(host, IntentEndReason::Unchanged);
     }
     account.store(account.try_again(intent, holds)?)
 }
@@ -155,15 +164,15 @@ fn note_holding(
     host: &dyn Host,
     name: &str,
     role: &StaticRole,
-    holding: Holding,
+    holding: EarlierCredential,
 ) -> Result<StaticRole, Failure> {
     let mut role = role.clone();
     let is_dead = match holding {
-        Holding::Untold => return Ok(role),
-        Holding::Stored => false,
-        Holding::Neither => true,
-        Holding::Earlier(earlier) => {
-            role.take(earlier, Proof::Verified);
+        EarlierCredential::Untold => return Ok(role),
+        EarlierCredential::Stored => false,
+        EarlierCredential::Neither => true,
+        EarlierCredential::Earlier(earlier) => {
+            role.take(earlier, CredentialProof::Verified);
             host.storage().put(&StaticRole::key(name), &role)?;
             host.storage().checkpoint()?;
             false
@@ -178,40 +187,45 @@ fn note_holding(
 /// The credential that is in force during an unfinished change.
 enum InForce {
     /// A candidate.
-    Candidate(Made),
+    Candidate(AcceptedCredential),
     /// No candidate; an earlier credential as far as is known.
-    Before(Intent<Candidate>, Holding),
+    Before(Intent<CredentialCandidate>, EarlierCredential),
 }
 
-impl Account<'_> {
-    fn find_in_force(&self, intent: Intent<Candidate>) -> Result<InForce, Failure> {
+impl StaticAccount<'_> {
+    fn find_in_force(&self, intent: Intent<CredentialCandidate>) -> Result<InForce, Failure> {
         if let Err(waits) = self.check_candidates(&intent) {
             // The candidates were made for other servers, and are not in force at these.
             return match self.holding()? {
-                holding @ (Holding::Stored | Holding::Earlier(_)) => {
+                holding @ (EarlierCredential::Stored | EarlierCredential::Earlier(_)) => {
                     Ok(InForce::Before(intent, holding))
                 }
-                Holding::Neither | Holding::Untold => Err(waits),
+                EarlierCredential::Neither | EarlierCredential::Untold => Err(waits),
             };
         }
         match self.look(intent)?.0 {
-            Found::InForce(proven) => {
-                Ok(InForce::Candidate(Made { proven, proof: Proof::Verified }))
-            }
-            Found::Nowhere(intent) => Ok(InForce::Before(intent, self.holding()?)),
+            CandidateSearch::InForce(proven) => Ok(InForce::Candidate(AcceptedCredential {
+                proven,
+                proof: CredentialProof::Verified,
+            })),
+            CandidateSearch::Nowhere(intent) => Ok(InForce::Before(intent, self.holding()?)),
         }
     }
 
     /// Changes the credential again. If the earlier credential `holds`, the database may refuse the
     /// candidate for good, and a new candidate is generated.
-    fn try_again(&self, intent: Intent<Candidate>, holds: bool) -> Result<Made, Failure> {
+    fn try_again(
+        &self,
+        intent: Intent<CredentialCandidate>,
+        holds: bool,
+    ) -> Result<AcceptedCredential, Failure> {
         self.check_own_change()?;
         let key = key(self.name);
         let refusals = UnfinishedChange::find(self.host, &key)?.unwrap_or_default().refusals;
         let has_room = intent.candidates().count() < MOST_CANDIDATES;
         let earlier = match (holds, has_room && refusals >= MOST_REFUSALS) {
-            (true, _) => Candidates::Disproven,
-            (false, true) => Candidates::Kept,
+            (true, _) => EarlierCandidates::Disproven,
+            (false, true) => EarlierCandidates::Kept,
             (false, false) => return self.change_to_usable(intent),
         };
         let candidate = self.new_candidate(None)?;

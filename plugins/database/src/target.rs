@@ -13,7 +13,7 @@
 use crate::connection::Connection;
 use bulkhead_sdk::destination::has_another;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 
 /// Milliseconds until the next check that the connection leads back to the user's server.
 const RETRY: u64 = 60_000;
@@ -55,7 +55,7 @@ pub(crate) fn check(
          sys/leases/revoke-force"
     );
     // With `retry_after`, the database does not count as unreachable, and other revocations go on.
-    Err(Failure { retry_after: Some(RETRY), ..Failure::new(Kind::Unreachable, message) })
+    Err(Failure { retry_after: Some(RETRY), ..Failure::new(FailureKind::Unreachable, message) })
 }
 
 /// Returns the warning about leases that a write of the connection leaves behind. `before` lists

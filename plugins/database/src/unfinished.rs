@@ -8,7 +8,7 @@
 //! The record stands beside the intent. Each failed attempt of a timer or a request writes the
 //! record, and the commit that ends the intent removes the record.
 
-use bulkhead_sdk::{Failure, Host, Kind, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, stored};
 use serde::{Deserialize, Serialize};
 
 /// An unfinished change. Fields of later releases need a default.
@@ -108,12 +108,17 @@ impl UnfinishedChange {
             ),
         };
         let message = format!("{what} is not finished; it goes on now, try again{told}");
-        Ok(Failure::new(Kind::Unavailable, message))
+        Ok(Failure::new(FailureKind::Unavailable, message))
     }
 }
 
 /// Returns `true` if the database or its plugin refused the change. For a refusal, no reply was
 /// lost.
 pub(crate) fn is_refusal(why: &Failure) -> bool {
-    matches!(why.kind, Kind::InvalidRequest | Kind::PermissionDenied | Kind::PreconditionFailed)
+    matches!(
+        why.kind,
+        FailureKind::InvalidRequest
+            | FailureKind::PermissionDenied
+            | FailureKind::PreconditionFailed
+    )
 }

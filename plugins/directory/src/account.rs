@@ -5,7 +5,7 @@
 //! password that was handed out stops working. There is one record for each entry of the directory,
 //! however a caller names the entry, and the record belongs either to a set or to roles.
 
-use crate::directory::{Found, Identity};
+use crate::directory::{EntryId, FoundAccount};
 use crate::known_servers::KnownServers;
 use crate::loan::Loan;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -41,17 +41,17 @@ pub(crate) struct Account {
 stored!(Account, "account", reads_stored_accounts);
 
 impl Account {
-    fn key(identity: &Identity) -> String {
+    fn key(identity: &EntryId) -> String {
         format!("account/{}", identity.as_str())
     }
 
     /// Returns the account, if the engine stores it.
-    pub(crate) fn find(host: &dyn Host, identity: &Identity) -> Result<Option<Self>, Failure> {
+    pub(crate) fn find(host: &dyn Host, identity: &EntryId) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(identity))
     }
 
     /// Returns the stored account of an entry, or a new account without an owner.
-    pub(crate) fn of(host: &dyn Host, found: &Found) -> Result<Self, Failure> {
+    pub(crate) fn of(host: &dyn Host, found: &FoundAccount) -> Result<Self, Failure> {
         let kept = Self::find(host, &found.identity)?;
         let new = || Self {
             dn: String::new(),
@@ -67,11 +67,11 @@ impl Account {
         Ok(Self { dn: found.dn.clone(), ..kept.unwrap_or_else(new) })
     }
 
-    pub(crate) fn store(&self, host: &dyn Host, identity: &Identity) -> Result<(), Failure> {
+    pub(crate) fn store(&self, host: &dyn Host, identity: &EntryId) -> Result<(), Failure> {
         host.storage().put(&Self::key(identity), self)
     }
 
-    pub(crate) fn forget(host: &dyn Host, identity: &Identity) -> Result<(), Failure> {
+    pub(crate) fn forget(host: &dyn Host, identity: &EntryId) -> Result<(), Failure> {
         host.storage().delete(&Self::key(identity))
     }
 

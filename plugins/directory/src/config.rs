@@ -8,7 +8,7 @@ mod verify;
 use crate::rotation::LANE;
 use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{figures, passwords, times};
-use bulkhead_sdk::destination::{self, Held, Place};
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -176,13 +176,13 @@ impl Config {
     /// prove their identity. The order of the URLs counts, too: an unencrypted server after a TLS
     /// server is never asked. The TLS versions do not count: each supported version authenticates
     /// the server equally well.
-    fn places(&self, before: &Self) -> [Place<'static>; 4] {
+    fn places(&self, before: &Self) -> [DestinationField<'static>; 4] {
         let is_elsewhere = !servers::of(&before.url).eq(servers::of(&self.url));
         [
-            Place::of("url", is_elsewhere),
-            Place::of("starttls", self.starttls != before.starttls),
-            Place::of("insecure_tls", self.insecure_tls != before.insecure_tls),
-            Place::of("certificate", self.certificate != before.certificate),
+            DestinationField::of("url", is_elsewhere),
+            DestinationField::of("starttls", self.starttls != before.starttls),
+            DestinationField::of("insecure_tls", self.insecure_tls != before.insecure_tls),
+            DestinationField::of("certificate", self.certificate != before.certificate),
         ]
     }
 
@@ -266,7 +266,11 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut config = before.clone();
     config.merge(call)?;
     config.check(host, &call.mount)?;
-    destination::check(call, &config.places(&before), &[Held::of("bindpass", &before.bindpass)])?;
+    destination::check(
+        call,
+        &config.places(&before),
+        &[CredentialField::of("bindpass", &before.bindpass)],
+    )?;
     // Closes the login's idle sessions and clears the pause after a refused login, so that the
     // directory is asked at once with the new settings.
     host.ldap().close(&config.target());

@@ -9,17 +9,17 @@ use crate::roles::Role;
 use crate::rotation;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::host::Level;
+use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::{Map, json};
 
 /// Milliseconds after which the caller should retry while a change is under way.
-const SOON: u64 = 1_000;
+const RETRY_AFTER_MS: u64 = 1_000;
 
 /// The reason to rotate a password before showing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum RotationReason {
     /// The engine does not know the password.
     Unknown,
     /// The password was changed outside the engine.
@@ -34,7 +34,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = Role::find(host, name)?.ok_or_else(Failure::absent)?;
     let config = Config::require(host, &call.mount)?;
     check_settled(host, &role)?;
-    let (account, changed) = rotation::seen(host, &config, &role.account, role.account(host)?)?;
+    let (account, changed) =
+        rotation::refresh_account(host, &config, &role.account, role.account(host)?)?;
     let ttl = if role.ttl == 0 { config.ttl(&call.mount) } else { role.ttl };
     let account = match why_due(&account, &config, changed, ttl, host.clock().now()) {
         None => account,
@@ -57,7 +58,10 @@ fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
         "the password of {} is being rotated; ask again",
         quoted(&role.service_account_name)
     );
-    Err(Failure { retry_after: Some(SOON), ..Failure::new(Kind::Unavailable, message) })
+    Err(Failure {
+        retry_after: Some(RETRY_AFTER_MS),
+        ..Failure::new(FailureKind::Unavailable, message)
+    })
 }
 
 /// Returns the first reason that applies. A change counts as made outside the engine if the
@@ -69,17 +73,17 @@ fn why_due(
     changed: Option<StoreTime>,
     ttl: u64,
     now: StoreTime,
-) -> Option<Due> {
+) -> Option<RotationReason> {
     let Some(rotated) = account.rotated.filter(|_| account.current.is_some()) else {
-        return Some(Due::Unknown);
+        return Some(RotationReason::Unknown);
     };
     let after = |seconds: u64| rotated.saturating_add(seconds.saturating_mul(1_000));
     let is_others = changed != account.directory_rotated
         && changed.is_some_and(|changed| changed > after(config.last_rotation_tolerance));
     if is_others {
-        return Some(Due::OutOfBand);
+        return Some(RotationReason::OutOfBand);
     }
-    (now > after(ttl)).then_some(Due::Expired)
+    (now > after(ttl)).then_some(RotationReason::Expired)
 }
 
 fn rotate(
@@ -87,13 +91,13 @@ fn rotate(
     config: &Config,
     role: &Role,
     account: Account,
-    why: Due,
+    why: RotationReason,
 ) -> Result<Account, Failure> {
-    if why != Due::OutOfBand {
+    if why != RotationReason::OutOfBand {
         return rotation::rotate(host, config, &role.account, &account, "");
     }
     let name = &role.service_account_name;
-    host.log().write(Level::Warn, "changed-out-of-band", &[("account", name)]);
+    host.log().write(LogLevel::Warn, "changed-out-of-band", &[("account", name)]);
     // The password set outside is unknown, and the password shown before is no longer in force.
     let account = Account { current: None, ..account };
     rotation::rotate(host, config, &role.account, &account, "")

@@ -15,31 +15,33 @@ use crate::known_servers::KnownServers;
 use crate::settings::{AD, Config, OPENLDAP};
 use crate::times;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Search, Target};
+use bulkhead_sdk::ldap::{
+    AttributeChange, LdapEntry, LdapFault, LdapFaultCode, LdapTarget, Search,
+};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
-pub(crate) use identity::Identity;
+pub(crate) use identity::EntryId;
 pub(crate) use login::{NewerLogin, begin_rotation, end_rotation};
-use server::Server;
+use server::ServerProperties;
 
 /// Attributes read from an account's entry.
 const ATTRIBUTES: &[&str] =
     &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
 
 /// The directory of a configuration, and the login to use.
-pub(crate) struct Directory<'a> {
+pub(crate) struct DirectoryClient<'a> {
     host: &'a dyn Host,
     config: &'a Config,
     /// Servers and login: the engine's own, or an account's if the account acts for itself.
-    target: Target,
+    target: LdapTarget,
     is_account: bool,
     newer: NewerLogin,
 }
 
 /// An account as found in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) identity: Identity,
+pub(crate) struct FoundAccount {
+    pub(crate) identity: EntryId,
     pub(crate) dn: String,
     /// Time of the last password change by the directory's clock, if the directory tells.
     pub(crate) changed: Option<StoreTime>,
@@ -47,14 +49,14 @@ pub(crate) struct Found {
 
 /// Result of a test login with a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub(crate) enum PasswordProof {
     InForce,
     NotInForce,
     /// The account is locked, or may not log in this way, so that every password is refused.
     CannotTell,
 }
 
-impl<'a> Directory<'a> {
+impl<'a> DirectoryClient<'a> {
     /// Uses the engine's own login.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config) -> Self {
         let newer = NewerLogin::Read;
@@ -96,29 +98,29 @@ impl<'a> Directory<'a> {
     ///
     /// # Errors
     /// The server's refusal, or a fault that says that the answer was lost.
-    pub(crate) fn set_password(&self, dn: &str, new: &str) -> Result<(), Fault> {
+    pub(crate) fn set_password(&self, dn: &str, new: &str) -> Result<(), LdapFault> {
         let current = self.is_account.then(|| self.target.password.clone());
         if self.config.schema == AD {
             let new = vec![quoted_utf16(new)];
             let changes = match current {
                 Some(current) => vec![
-                    Change::Delete("unicodePwd".to_owned(), vec![quoted_utf16(&current)]),
-                    Change::Add("unicodePwd".to_owned(), new),
+                    AttributeChange::Delete("unicodePwd".to_owned(), vec![quoted_utf16(&current)]),
+                    AttributeChange::Add("unicodePwd".to_owned(), new),
                 ],
-                None => vec![Change::Replace("unicodePwd".to_owned(), new)],
+                None => vec![AttributeChange::Replace("unicodePwd".to_owned(), new)],
             };
             return self.asking(|target| self.host.ldap().modify(target, dn, &changes));
         }
         let server = self.server()?;
         if server.is_active_directory {
-            return Err(Fault::new(Code::InvalidRequest, OTHER_SCHEMA));
+            return Err(LdapFault::new(LdapFaultCode::InvalidRequest, OTHER_SCHEMA));
         }
         if server.changes_passwords {
             return self.asking(|target| {
                 self.host.ldap().change_password(target, dn, current.as_deref(), new)
             });
         }
-        let change = [Change::replace("userPassword", new)];
+        let change = [AttributeChange::replace("userPassword", new)];
         self.asking(|target| self.host.ldap().modify(target, dn, &change))
     }
 
@@ -126,10 +128,10 @@ impl<'a> Directory<'a> {
     ///
     /// # Errors
     /// Fails if no server answers.
-    pub(crate) fn prove(&self, name: &str, password: &str) -> Result<Proof, Failure> {
+    pub(crate) fn prove(&self, name: &str, password: &str) -> Result<PasswordProof, Failure> {
         match self.host.ldap().bind(&self.target.log_in_as(name, password)) {
-            Ok(()) => Ok(Proof::InForce),
-            Err(fault) if fault.code == Code::Refused => Ok(told_by(&fault)),
+            Ok(()) => Ok(PasswordProof::InForce),
+            Err(fault) if fault.code == LdapFaultCode::Refused => Ok(told_by(&fault)),
             Err(fault) => Err(worded(fault).into()),
         }
     }
@@ -184,33 +186,33 @@ impl<'a> Directory<'a> {
     }
 
     /// Returns the search base for accounts: `userdn`, or the root of the server.
-    fn base(&self) -> Result<String, Fault> {
+    fn base(&self) -> Result<String, LdapFault> {
         if self.config.userdn.is_empty() { self.root() } else { Ok(self.config.userdn.clone()) }
     }
 
     /// Returns the root of the server's entries, or `userdn` if the server does not tell its root.
-    fn root(&self) -> Result<String, Fault> {
+    fn root(&self) -> Result<String, LdapFault> {
         let root = self.server()?.root;
         let named = [&root, &self.config.userdn].into_iter().find(|dn| !dn.is_empty());
-        named.cloned().ok_or_else(|| Fault::new(Code::InvalidRequest, NO_BASE))
+        named.cloned().ok_or_else(|| LdapFault::new(LdapFaultCode::InvalidRequest, NO_BASE))
     }
 
-    fn server(&self) -> Result<Server, Fault> {
-        Server::of(self.host, &self.config.url, || {
-            self.asking(|target| self.host.ldap().search(target, &Server::search()))
+    fn server(&self) -> Result<ServerProperties, LdapFault> {
+        ServerProperties::of(self.host, &self.config.url, || {
+            self.asking(|target| self.host.ldap().search(target, &ServerProperties::search()))
         })
     }
 
-    fn search(&self, search: Search) -> Result<Vec<Entry>, Fault> {
+    fn search(&self, search: Search) -> Result<Vec<LdapEntry>, LdapFault> {
         let search = search.attributes(ATTRIBUTES);
         self.asking(|target| self.host.ldap().search(target, &search))
     }
 
-    fn found(&self, entry: &Entry) -> Result<Found, Failure> {
+    fn found(&self, entry: &LdapEntry) -> Result<FoundAccount, Failure> {
         let by_ticks = entry.text("pwdLastSet").and_then(times::of_ticks);
         let by_time = || entry.text("pwdChangedTime").and_then(times::of_generalized);
-        Ok(Found {
-            identity: Identity::of(self.host, entry)?,
+        Ok(FoundAccount {
+            identity: EntryId::of(self.host, entry)?,
             dn: entry.dn.clone(),
             changed: by_ticks.or_else(by_time),
         })
@@ -224,8 +226,8 @@ const INVALID_CREDENTIALS: u32 = 49;
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
 
 /// Replaces the host's field names in the message with those of the configuration.
-fn worded(fault: Fault) -> Fault {
-    Fault { message: fault.message.replace("root-certificates", "certificate"), ..fault }
+fn worded(fault: LdapFault) -> LdapFault {
+    LdapFault { message: fault.message.replace("root-certificates", "certificate"), ..fault }
 }
 
 /// Encodes a password as a value of `unicodePwd`.
@@ -233,9 +235,9 @@ fn quoted_utf16(password: &str) -> Vec<u8> {
     format!("\"{password}\"").encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault> {
+fn absent_is_empty(found: Result<Vec<LdapEntry>, LdapFault>) -> Result<Vec<LdapEntry>, LdapFault> {
     match found {
-        Err(fault) if fault.code == Code::NotFound => Ok(Vec::new()),
+        Err(fault) if fault.code == LdapFaultCode::NotFound => Ok(Vec::new()),
         found => found,
     }
 }
@@ -245,14 +247,14 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
 /// or must change its password (532, 773). A locked account (775) is reported for any password. A
 /// result other than "invalid credentials", such as a demand for TLS, says nothing about the
 /// password.
-fn told_by(refused: &Fault) -> Proof {
+fn told_by(refused: &LdapFault) -> PasswordProof {
     match refused.data {
-        Some(0x530..=0x534 | 0x701 | 0x773) => Proof::InForce,
-        Some(0x775) => Proof::CannotTell,
+        Some(0x530..=0x534 | 0x701 | 0x773) => PasswordProof::InForce,
+        Some(0x775) => PasswordProof::CannotTell,
         _ if refused.result_code.is_some_and(|code| code != INVALID_CREDENTIALS) => {
-            Proof::CannotTell
+            PasswordProof::CannotTell
         }
-        _ => Proof::NotInForce,
+        _ => PasswordProof::NotInForce,
     }
 }
 

@@ -11,15 +11,15 @@ use bulkhead_sdk::metric::seconds;
 use bulkhead_sdk::{Failure, Host, Metric};
 
 const ROTATIONS: Metric = Metric::counter("rotations_total", "Passwords that were to be changed.")
-    .by("outcome", &["done", "refused", "unknown"]);
+    .with_label("outcome", &["done", "refused", "unknown"]);
 const CHECK_OUTS: Metric = Metric::counter("check_outs_total", "Accounts that were asked for.")
-    .by("outcome", &["lent", "none"]);
+    .with_label("outcome", &["lent", "none"]);
 const AGE: Metric = Metric::summary(
     "replaced_password_age_seconds",
     "How old passwords were when others took their places.",
 );
 const PASSWORDS: Metric = Metric::gauge("passwords", "Passwords of accounts by their age.")
-    .by("age", &["day", "week", "month", "quarter", "year", "older", "never"]);
+    .with_label("age", &["day", "week", "month", "quarter", "year", "older", "never"]);
 const OLDEST: Metric = Metric::gauge(
     "oldest_password_timestamp_seconds",
     "When the oldest of the passwords was set, in seconds since 1970.",
@@ -37,9 +37,9 @@ pub(crate) const KEY: &str = "figures";
 /// lane.
 const LANE: &str = "figures";
 /// Interval between two looks, in milliseconds.
-const EVERY: u64 = 300_000;
+const LOOK_INTERVAL_MS: u64 = 300_000;
 /// Number of records after which a look drops its earlier reads from conflict detection.
-const PIECE: usize = 1_000;
+const LOOK_BATCH_RECORDS: usize = 1_000;
 const DAY: u64 = 86_400;
 /// Age classes: exclusive upper bound in days, and label. Older passwords count as `older`.
 const AGES: [(u64, &str); 5] =
@@ -87,15 +87,19 @@ pub(crate) fn end(host: &dyn Host) -> Result<(), Failure> {
 pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
     let Some(config) = Config::find(host)? else { return Ok(()) };
     let now = host.clock().now();
-    host.clock().schedule(KEY, now.saturating_add(EVERY), LANE)?;
+    host.clock().schedule(KEY, now.saturating_add(LOOK_INTERVAL_MS), LANE)?;
     host.storage().checkpoint()?;
-    let mut ages = Ages::default();
+    let mut ages = PasswordAges::default();
     let mut seen = 0_usize;
     host.storage().scan("account/", |_, entry: bulkhead_sdk::host::Entry<Account>| {
         ages.add(entry.value.rotated, now);
         seen += 1;
         // The figures need no consistent snapshot, so the reads need not stay free of conflicts.
-        if seen.is_multiple_of(PIECE) { host.storage().checkpoint().map(drop) } else { Ok(()) }
+        if seen.is_multiple_of(LOOK_BATCH_RECORDS) {
+            host.storage().checkpoint().map(drop)
+        } else {
+            Ok(())
+        }
     })?;
     ages.tell(host);
     if let Some(rotated) = config.bindpass_rotated {
@@ -106,14 +110,14 @@ pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
 
 /// Number of passwords of each age.
 #[derive(Default)]
-struct Ages {
+struct PasswordAges {
     counts: [u32; AGES.len()],
     older: u32,
     never: u32,
     oldest: Option<StoreTime>,
 }
 
-impl Ages {
+impl PasswordAges {
     fn add(&mut self, rotated: Option<StoreTime>, now: StoreTime) {
         let Some(rotated) = rotated else {
             self.never += 1;

@@ -7,9 +7,9 @@
 //! authentication settings, and logins by that password go to these servers only.
 
 use crate::settings::{Config, servers};
-use bulkhead_sdk::ldap::Target;
+use bulkhead_sdk::ldap::LdapTarget;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 /// Servers and their authentication settings. Part of stored records: later fields need a default.
@@ -42,9 +42,9 @@ impl KnownServers {
     pub(crate) fn narrow(
         known: Option<&Self>,
         config: &Config,
-        target: Target,
+        target: LdapTarget,
         dn: &str,
-    ) -> Result<Target, Failure> {
+    ) -> Result<LdapTarget, Failure> {
         let Some(known) = known else { return Ok(target) };
         let now = Self::of(config);
         let is_alike = Self { servers: Vec::new(), ..known.clone() }
@@ -54,7 +54,7 @@ impl KnownServers {
         urls.retain(|url| now.servers.contains(&url.to_lowercase()) && is_known(url));
         if urls.is_empty() || !is_alike {
             return Err(Failure::new(
-                Kind::Unreachable,
+                FailureKind::Unreachable,
                 format!(
                     "the password of {} is not sent to the servers of the configuration, because \
                      the account got its password from others; write the configuration back",
@@ -62,7 +62,7 @@ impl KnownServers {
                 ),
             ));
         }
-        Ok(Target { urls, ..target })
+        Ok(LdapTarget { urls, ..target })
     }
 }
 

@@ -25,7 +25,9 @@ mod times;
 
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Operation, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, Metric, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{
+    Context, Failure, Host, Lease, Metric, Renewal, RevocationReason, SecretsEngine,
+};
 
 /// The directory secrets engine.
 pub struct Directory;
@@ -33,7 +35,7 @@ pub struct Directory;
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 const SET: &[Field] = &[Field::name_of("name", "the set's name")];
 /// Deadline, in seconds, of calls that change the passwords of several accounts.
-const LONG: u64 = 300;
+const SET_ROTATION_TIMEOUT_SECS: u64 = 300;
 
 impl SecretsEngine for Directory {
     const NAME: &'static str = "directory";
@@ -75,7 +77,7 @@ impl SecretsEngine for Directory {
             .about("Creates or changes a set.")
             .fields(&[SET, library::FIELDS])
             .existence("set/{name}")
-            .deadline(LONG),
+            .deadline(SET_ROTATION_TIMEOUT_SECS),
         delete("library/{name}", library::delete)
             .about("Removes a set of which nothing is lent.")
             .fields(&[SET]),
@@ -90,11 +92,11 @@ impl SecretsEngine for Directory {
         write("library/{name}/check-in", library::own)
             .about("Takes accounts of a set back from their borrower.")
             .fields(&[SET, library::CHECK_IN_FIELDS])
-            .deadline(LONG),
+            .deadline(SET_ROTATION_TIMEOUT_SECS),
         write("library/manage/{name}/check-in", library::forced)
             .about("Takes accounts of a set back from anyone.")
             .fields(&[SET, library::CHECK_IN_FIELDS])
-            .deadline(LONG),
+            .deadline(SET_ROTATION_TIMEOUT_SECS),
     ];
 
     fn renew(
@@ -110,7 +112,7 @@ impl SecretsEngine for Directory {
         host: &dyn Host,
         context: &Context,
         lease: &Lease,
-        reason: Reason,
+        reason: RevocationReason,
     ) -> Result<(), Failure> {
         library::revoke(host, &context.mount, lease, reason)
     }

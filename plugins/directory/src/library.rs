@@ -9,9 +9,9 @@ mod lease;
 mod status;
 
 use crate::account::{Account, forgotten};
-use crate::directory::{Directory, Found, Identity};
+use crate::directory::{DirectoryClient, EntryId, FoundAccount};
 use crate::rotation;
-use crate::set::{MOST_ROTATED, Member, Set};
+use crate::set::{MOST_ROTATED, Set, SetMember};
 use crate::settings::Config;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
@@ -67,7 +67,7 @@ impl Account {
     pub(crate) fn check_free_for_set(
         &self,
         host: &dyn Host,
-        identity: &Identity,
+        identity: &EntryId,
         name: &str,
         set: &str,
     ) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ impl Account {
     pub(crate) fn check_free_for_role(
         &self,
         host: &dyn Host,
-        identity: &Identity,
+        identity: &EntryId,
         name: &str,
     ) -> Result<(), Failure> {
         let owner = self.set_of(host, identity)?;
@@ -94,7 +94,7 @@ impl Account {
 
     /// Returns the set that owns the account. The name in the record is not enough: if a write of
     /// the set was interrupted, the stored set does not contain the account.
-    fn set_of(&self, host: &dyn Host, identity: &Identity) -> Result<Option<String>, Failure> {
+    fn set_of(&self, host: &dyn Host, identity: &EntryId) -> Result<Option<String>, Failure> {
         if self.set.is_empty() {
             return Ok(None);
         }
@@ -140,7 +140,7 @@ fn members(
     config: &Config,
     call: &Call,
     before: &Set,
-) -> Result<Vec<Member>, Failure> {
+) -> Result<Vec<SetMember>, Failure> {
     let names = call.list("service_account_names");
     if names.is_empty() || names.len() > MOST {
         return Err(Failure::invalid(format!(
@@ -154,12 +154,12 @@ fn members(
              the first password of its accounts",
         ));
     }
-    let directory = Directory::new(host, config);
-    let mut members: Vec<Member> = Vec::new();
+    let directory = DirectoryClient::new(host, config);
+    let mut members: Vec<SetMember> = Vec::new();
     for name in names {
-        let member = match before.called(&name) {
+        let member = match before.member_named(&name) {
             Some(known) => known.clone(),
-            None => Member { account: look_up(host, call, &directory, &name)?.identity, name },
+            None => SetMember { account: look_up(host, call, &directory, &name)?.identity, name },
         };
         if let Some(twice) = members.iter().find(|known| known.account == member.account) {
             let (one, other) = (quoted(&twice.name), quoted(&member.name));
@@ -173,9 +173,9 @@ fn members(
 fn look_up(
     host: &dyn Host,
     call: &Call,
-    directory: &Directory<'_>,
+    directory: &DirectoryClient<'_>,
     name: &str,
-) -> Result<Found, Failure> {
+) -> Result<FoundAccount, Failure> {
     let found = directory.find(name)?;
     let account = Account::of(host, &found)?;
     account.check_free_for_set(host, &found.identity, name, call.text("name"))?;
@@ -190,7 +190,7 @@ fn check_removed(host: &dyn Host, before: &Set, set: &Set) -> Result<(), Failure
     Ok(())
 }
 
-fn check_home(host: &dyn Host, member: &Member) -> Result<(), Failure> {
+fn check_home(host: &dyn Host, member: &SetMember) -> Result<(), Failure> {
     match Set::account(host, member)?.loan {
         None => Ok(()),
         Some(_) => Err(Failure::invalid(format!(
@@ -202,7 +202,7 @@ fn check_home(host: &dyn Host, member: &Member) -> Result<(), Failure> {
 
 /// Returns the members that need a new password first: new members, and members with an unknown
 /// password. A password that the engine knew before the account joined the set is not reused.
-fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Failure> {
+fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<SetMember>, Failure> {
     let mut unready = Vec::new();
     for member in &set.members {
         let account = Account::find(host, &member.account)?;
@@ -216,14 +216,19 @@ fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Fail
 
 /// Changes the password of a new member, and records the set in the account. The account belongs to
 /// the set only when the set is stored.
-fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Result<(), Failure> {
+fn take_over(
+    host: &dyn Host,
+    config: &Config,
+    set: &str,
+    member: &SetMember,
+) -> Result<(), Failure> {
     let found = match Account::find(host, &member.account)? {
         Some(known) => rotation::find_again(host, config, &member.account, &known)?,
         None => None,
     };
     let found = match found {
         Some(found) => found,
-        None => Directory::new(host, config).find(&member.name)?,
+        None => DirectoryClient::new(host, config).find(&member.name)?,
     };
     let mut account = Account::of(host, &found)?;
     account.check_free_for_set(host, &found.identity, &member.name, set)?;
@@ -270,7 +275,7 @@ fn finish<'a>(
 
 /// Deletes the account of a member. Returns the member's name if a password is deleted with the
 /// account.
-fn forget<'a>(host: &dyn Host, member: &'a Member) -> Result<Option<&'a str>, Failure> {
+fn forget<'a>(host: &dyn Host, member: &'a SetMember) -> Result<Option<&'a str>, Failure> {
     let account = Set::account(host, member)?;
     Account::forget(host, &member.account)?;
     Ok(account.current.map(|_| member.name.as_str()))

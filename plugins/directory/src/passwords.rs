@@ -2,7 +2,7 @@
 //! `length` and `formatter`.
 
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 
 /// Prefix of every password without formatter and policy: Active Directory's complexity rules
 /// demand more than letters and digits.
@@ -22,7 +22,7 @@ const FEWEST_DRAWN: u64 = 8;
 
 /// Rules for generating passwords.
 #[derive(Clone, Copy)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct PasswordRules<'a> {
     /// Name of the policy; empty for none.
     pub(crate) policy: &'a str,
     /// Length in characters, used if there is no policy.
@@ -35,7 +35,7 @@ pub(crate) struct Rules<'a> {
 ///
 /// # Errors
 /// Invalid request that says which setting to change.
-pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
+pub(crate) fn check(rules: &PasswordRules<'_>) -> Result<(), Failure> {
     if !rules.policy.is_empty() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
             quoted(rules.formatter)
         )));
     }
-    if length.saturating_sub(said(rules.formatter)) < FEWEST_DRAWN {
+    if length.saturating_sub(count_literal(rules.formatter)) < FEWEST_DRAWN {
         return Err(Failure::invalid(format!(
             "with length {length} the formatter leaves fewer than {FEWEST_DRAWN} characters to \
              draw; raise length, or shorten formatter"
@@ -65,7 +65,7 @@ pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
 }
 
 /// Returns the number of characters in a formatter without its placeholder.
-fn said(formatter: &str) -> u64 {
+fn count_literal(formatter: &str) -> u64 {
     formatter.replacen(PLACE, "", 1).chars().count() as u64
 }
 
@@ -73,7 +73,7 @@ fn said(formatter: &str) -> u64 {
 ///
 /// # Errors
 /// Invalid request if the policy does not exist. A refusal of the host.
-pub(crate) fn generate(host: &dyn Host, rules: &Rules<'_>) -> Result<String, Failure> {
+pub(crate) fn generate(host: &dyn Host, rules: &PasswordRules<'_>) -> Result<String, Failure> {
     if !rules.policy.is_empty() {
         return host.passwords().generate(rules.policy).map_err(of_missing_policy);
     }
@@ -85,14 +85,15 @@ pub(crate) fn generate(host: &dyn Host, rules: &Rules<'_>) -> Result<String, Fai
         let drawn = draw(rules.length.saturating_sub(PREFIX.len() as u64))?;
         return Ok(format!("{PREFIX}{drawn}"));
     }
-    let drawn = draw(rules.length.saturating_sub(said(rules.formatter)))?;
+    let drawn = draw(rules.length.saturating_sub(count_literal(rules.formatter)))?;
     Ok(rules.formatter.replacen(PLACE, &drawn, 1))
 }
 
 /// Turns "not found" into an invalid request: a missing policy is a mistake in the configuration,
 /// not a missing URL.
 fn of_missing_policy(why: Failure) -> Failure {
-    let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+    let kind =
+        if why.kind == FailureKind::NotFound { FailureKind::InvalidRequest } else { why.kind };
     Failure { kind, ..why }
 }
 
@@ -101,8 +102,8 @@ mod tests {
     use super::*;
     use bulkhead_sdk::testbed::TestHost;
 
-    fn with(length: u64, formatter: &str) -> Rules<'_> {
-        Rules { policy: "", length, formatter }
+    fn with(length: u64, formatter: &str) -> PasswordRules<'_> {
+        PasswordRules { policy: "", length, formatter }
     }
 
     #[test]
@@ -143,9 +144,9 @@ mod tests {
     #[test]
     fn a_policy_stands_for_itself_and_one_that_is_gone_is_the_configurations_mistake() {
         let host = TestHost::default();
-        let rules = Rules { policy: "pins", ..with(0, "") };
+        let rules = PasswordRules { policy: "pins", ..with(0, "") };
         assert!(check(&rules).is_ok());
-        assert_eq!(generate(&host, &rules).unwrap_err().kind, Kind::InvalidRequest);
+        assert_eq!(generate(&host, &rules).unwrap_err().kind, FailureKind::InvalidRequest);
         host.add_policy("pins", r#"length = 8 rule "charset" { charset = "0123456789" }"#).unwrap();
         assert_eq!(generate(&host, &rules).unwrap().len(), 8);
     }

@@ -1,7 +1,7 @@
 //! The endpoint `roles/{name}`: a role gives callers the password of one account.
 
 use crate::account::{Account, forgotten};
-use crate::directory::{Directory, Found, Identity, Proof};
+use crate::directory::{DirectoryClient, EntryId, FoundAccount, PasswordProof};
 use crate::known_servers::KnownServers;
 use crate::settings::Config;
 use crate::{rotation, times};
@@ -31,7 +31,7 @@ pub(crate) const FIELDS: &[Field] = &[
 pub(crate) struct Role {
     /// Name of the account as written by the operator.
     pub(crate) service_account_name: String,
-    pub(crate) account: Identity,
+    pub(crate) account: EntryId,
     /// Seconds; 0 means the configuration's value.
     pub(crate) ttl: u64,
 }
@@ -106,9 +106,9 @@ fn look_up(
     name: &str,
     call: &Call,
     before: Option<&Role>,
-) -> Result<Found, Failure> {
+) -> Result<FoundAccount, Failure> {
     if config.has_login() {
-        return Directory::new(host, config).find(name);
+        return DirectoryClient::new(host, config).find(name);
     }
     let known = before.filter(|role| role.service_account_name == name);
     let known = known.map(|role| role.account(host)).transpose()?;
@@ -119,7 +119,7 @@ fn look_up(
         ("", _) => return Err(no_password()),
         (given, _) => (given.to_owned(), None),
     };
-    let directory = Directory::as_account(host, config, name, &password);
+    let directory = DirectoryClient::as_account(host, config, name, &password);
     directory.narrowed_to(known_servers.as_ref(), name)?.find(name)
 }
 
@@ -141,8 +141,8 @@ fn take_password(
     if password.is_empty() {
         return account.current.as_ref().map_or_else(|| Err(no_password()), |_| Ok(()));
     }
-    let proof = Directory::new(host, config).prove(&account.dn, password)?;
-    if proof != Proof::InForce {
+    let proof = DirectoryClient::new(host, config).prove(&account.dn, password)?;
+    if proof != PasswordProof::InForce {
         return Err(Failure::invalid("the directory does not take password for this account"));
     }
     account.current = Some(password.to_owned());
@@ -232,7 +232,7 @@ pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         return Ok(Answer::nothing().warn([warning]));
     }
     let account = role.account(host)?;
-    let account = rotation::seen(host, &config, &role.account, account)?.0;
+    let account = rotation::refresh_account(host, &config, &role.account, account)?.0;
     rotation::rotate(host, &config, &role.account, &account, "")?;
     Ok(Answer::nothing())
 }

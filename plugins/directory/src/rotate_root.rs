@@ -5,13 +5,13 @@
 //! never replaces the password of another login. Calls whose login is refused during the rotation
 //! wait until the new password is stored, and then use it.
 
-use crate::directory::{self, Directory, NewerLogin, Proof};
+use crate::directory::{self, DirectoryClient, NewerLogin, PasswordProof};
 use crate::passwords;
 use crate::rotation::LANE;
 use crate::settings::Config;
-use bulkhead_sdk::host::Level;
-use bulkhead_sdk::intent::{self, Ended, Found, Intent, Proven};
-use bulkhead_sdk::ldap::Fault;
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{self, CandidateSearch, Intent, IntentEndReason, ProvenCandidate};
+use bulkhead_sdk::ldap::LdapFault;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -24,14 +24,14 @@ const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goe
 
 /// A change under way. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
-struct Change {
+struct PendingRootChange {
     password: String,
     /// Servers of the password's login.
     url: String,
     login: String,
 }
 
-impl Change {
+impl PendingRootChange {
     fn is_of(&self, config: &Config) -> bool {
         self.url == config.url && self.login == config.login_name()
     }
@@ -52,7 +52,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     let dn = entry_of(host, config)?;
-    let change = Change {
+    let change = PendingRootChange {
         password: passwords::generate(host, &config.password_rules())?,
         url: config.url.clone(),
         login: config.login_name(),
@@ -68,8 +68,8 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
             })
         },
         |change, ()| match proof(host, config, &change.password)? {
-            Proof::NotInForce => {
-                is_unchanged.set(proof(host, config, &config.bindpass)? == Proof::InForce);
+            PasswordProof::NotInForce => {
+                is_unchanged.set(proof(host, config, &config.bindpass)? == PasswordProof::InForce);
                 Err(Failure::invalid(
                     "the directory took a new password for binddn and refuses a login by it; check \
                      schema",
@@ -90,7 +90,7 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 
 /// Returns the DN of the entry of `binddn`.
 fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
-    let found = Directory::new(host, config).find_own().map_err(|why| Failure {
+    let found = DirectoryClient::new(host, config).find_own().map_err(|why| Failure {
         message: format!("binddn has to be one entry of the directory: {}", why.message),
         ..why
     })?;
@@ -99,19 +99,20 @@ fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
 
 /// Changes the password by the right to set passwords or, without that right, as any account
 /// changes its own password.
-fn set_password(host: &dyn Host, config: &Config, dn: &str, new: &str) -> Result<(), Fault> {
-    let directory = Directory::new(host, config).with(NewerLogin::None);
+fn set_password(host: &dyn Host, config: &Config, dn: &str, new: &str) -> Result<(), LdapFault> {
+    let directory = DirectoryClient::new(host, config).with(NewerLogin::None);
     match directory.set_password(dn, new) {
         Err(fault) if fault.result_code == Some(NO_RIGHT) => {
             let login = config.login_name();
-            Directory::as_account(host, config, &login, &config.bindpass).set_password(dn, new)
+            DirectoryClient::as_account(host, config, &login, &config.bindpass)
+                .set_password(dn, new)
         }
         done => done,
     }
 }
 
-fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<Proof, Failure> {
-    Directory::new(host, config).prove(&config.login_name(), password)
+fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<PasswordProof, Failure> {
+    DirectoryClient::new(host, config).prove(&config.login_name(), password)
 }
 
 /// Completes the rotation of a call that failed or died.
@@ -119,19 +120,22 @@ fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<Proof, Fail
 /// # Errors
 /// Fails while the password in force is unknown; the host retries.
 pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
-    let Some(intent) = Intent::<Change>::recover(host, KEY)? else { return Ok(()) };
+    let Some(intent) = Intent::<PendingRootChange>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::require(host, mount)?;
     if intent.candidates().all(|change| !change.is_of(&config)) {
-        return intent.give_up(host, Ended::Unwanted);
+        return intent.give_up(host, IntentEndReason::Unwanted);
     }
-    let looked =
-        intent.look(|change| Ok(proof(host, &config, &change.password)? == Proof::InForce))?;
+    let looked = intent.find_in_force(|change| {
+        Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
+    })?;
     match looked {
-        Found::InForce(proven) => store(host, proven),
-        Found::Nowhere(intent) if proof(host, &config, &config.bindpass)? == Proof::InForce => {
-            intent.give_up(host, Ended::Unchanged)
+        CandidateSearch::InForce(proven) => store(host, proven),
+        CandidateSearch::Nowhere(intent)
+            if proof(host, &config, &config.bindpass)? == PasswordProof::InForce =>
+        {
+            intent.give_up(host, IntentEndReason::Unchanged)
         }
-        Found::Nowhere(_) => Err(Failure::invalid(
+        CandidateSearch::Nowhere(_) => Err(Failure::invalid(
             "neither bindpass nor the password that was to replace it is in force; write config \
              with the one that is",
         )),
@@ -140,11 +144,15 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
 
 /// Stores the password in force, unless the configuration has another login by now. Sessions of the
 /// previous password stay open for the calls under way.
-fn store(host: &dyn Host, proven: Proven<Change>) -> Result<(), Failure> {
+fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<(), Failure> {
     proven.confirm(host, |change, ()| {
         let now = Config::find(host)?.filter(|now| change.is_of(now));
         let Some(mut now) = now else {
-            host.log().write(Level::Warn, "bindpass-of-another-login", &[("login", &change.login)]);
+            host.log().write(
+                LogLevel::Warn,
+                "bindpass-of-another-login",
+                &[("login", &change.login)],
+            );
             return Ok(());
         };
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
@@ -156,8 +164,8 @@ fn store(host: &dyn Host, proven: Proven<Change>) -> Result<(), Failure> {
 /// Removes the intent of a change that certainly did not happen. If the removal fails, the guard
 /// stays, and `wake` comes to the same result.
 fn withdraw(host: &dyn Host) {
-    let forgotten = Intent::<Change>::recover(host, KEY).and_then(|intent| {
-        intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
+    let forgotten = Intent::<PendingRootChange>::recover(host, KEY).and_then(|intent| {
+        intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
         host.storage().checkpoint()
     });
     drop(forgotten);

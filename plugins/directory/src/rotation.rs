@@ -5,13 +5,15 @@
 //! endless retries of a change that the directory refuses.
 
 use crate::account::Account;
-use crate::directory::{Directory, Found, Identity, NewerLogin, Proof};
+use crate::directory::{DirectoryClient, EntryId, FoundAccount, NewerLogin, PasswordProof};
 use crate::figures;
 use crate::known_servers::KnownServers;
 use crate::passwords;
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::intent::{self, Candidates, Ended, Found as Looked, Intent, Proven};
+use bulkhead_sdk::intent::{
+    self, CandidateSearch as Looked, EarlierCandidates, Intent, IntentEndReason, ProvenCandidate,
+};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,7 @@ const ACCOUNT: &str = "account/";
 
 /// A change under way. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
-struct Change {
+struct PendingPasswordChange {
     password: String,
     /// Id of the loan that ends with the change; empty for none.
     returns: String,
@@ -34,7 +36,7 @@ struct Change {
     known_servers: Option<KnownServers>,
 }
 
-impl Change {
+impl PendingPasswordChange {
     /// Creates a change with a generated password. With self_rotation the servers stay those of the
     /// present password, because the account can log in only there.
     fn new(
@@ -51,7 +53,7 @@ impl Change {
 }
 
 /// Returns true if a change of the account is under way, or was interrupted and waits for `wake`.
-pub(crate) fn is_open(host: &dyn Host, identity: &Identity) -> Result<bool, Failure> {
+pub(crate) fn is_open(host: &dyn Host, identity: &EntryId) -> Result<bool, Failure> {
     intent::is_open(host, &key(identity))
 }
 
@@ -59,14 +61,14 @@ pub(crate) fn is_open(host: &dyn Host, identity: &Identity) -> Result<bool, Fail
 ///
 /// # Errors
 /// A refusal of the host.
-pub(crate) fn wait_for(host: &dyn Host, identity: &Identity) -> Result<(), Failure> {
+pub(crate) fn wait_for(host: &dyn Host, identity: &EntryId) -> Result<(), Failure> {
     let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
     host.cache().remove(&turn)
 }
 
 /// Returns the cache key for taking turns among calls for the same account.
-fn turn(identity: &Identity) -> String {
+fn turn(identity: &EntryId) -> String {
     format!("rotation/{}", identity.as_str())
 }
 
@@ -81,17 +83,17 @@ fn turn(identity: &Identity) -> String {
 pub(crate) fn rotate(
     host: &dyn Host,
     config: &Config,
-    identity: &Identity,
+    identity: &EntryId,
     account: &Account,
     returns: &str,
 ) -> Result<Account, Failure> {
-    let change = Change::new(host, config, account, returns.to_owned())?;
+    let change = PendingPasswordChange::new(host, config, account, returns.to_owned())?;
     // Later calls for the same account wait here, and then see the stored result of this call.
     let turn = turn(identity);
     drop(host.cache().get_or_lead(&turn)?);
     account.store(host, identity)?;
     let intent = Intent::begin(host, &key(identity), LANE, change)?;
-    let attempt = Attempt::new(host, config, identity, account);
+    let attempt = ChangeAttempt::new(host, config, identity, account);
     let proven = attempt.make(intent).inspect_err(|_| {
         let is_unchanged = attempt.is_unchanged.get();
         figures::count_rotation(host, if is_unchanged { "refused" } else { "unknown" });
@@ -113,10 +115,10 @@ pub(crate) fn rotate(
 /// # Errors
 /// Fails while the outcome is unknown; the host retries.
 pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Failure> {
-    let identity = Identity::of_key(key.strip_prefix(ACCOUNT).unwrap_or(key));
-    let Some(intent) = Intent::<Change>::recover(host, key)? else { return Ok(()) };
+    let identity = EntryId::of_key(key.strip_prefix(ACCOUNT).unwrap_or(key));
+    let Some(intent) = Intent::<PendingPasswordChange>::recover(host, key)? else { return Ok(()) };
     let Some(account) = Account::find(host, &identity)? else {
-        return intent.give_up(host, Ended::Unwanted);
+        return intent.give_up(host, IntentEndReason::Unwanted);
     };
     let config = Config::require(host, mount)?;
     // Without a login of the engine, only the account could search, by the very password in
@@ -127,22 +129,22 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     };
     let is_seen = found.is_some();
     let account = Account { dn: found.unwrap_or_else(|| account.dn.clone()), ..account };
-    let attempt = Attempt::new(host, &config, &identity, &account);
+    let attempt = ChangeAttempt::new(host, &config, &identity, &account);
     let was_refused = Cell::new(false);
-    let looked = intent.look(|change| {
+    let looked = intent.find_in_force(|change| {
         let Some(directory) = attempt.directory_of(change)? else { return Ok(false) };
         let proof = directory.prove(&account.dn, &change.password)?;
-        was_refused.set(proof == Proof::NotInForce);
-        if proof == Proof::InForce {
+        was_refused.set(proof == PasswordProof::NotInForce);
+        if proof == PasswordProof::InForce {
             attempt.look(change);
         }
-        Ok(proof == Proof::InForce)
+        Ok(proof == PasswordProof::InForce)
     })?;
     let intent = match looked {
         Looked::InForce(proven) => return attempt.store(proven).map(drop),
         Looked::Nowhere(intent) if !is_seen => {
             check_gone(host, &config, &account)?;
-            return intent.give_up(host, Ended::Unwanted);
+            return intent.give_up(host, IntentEndReason::Unwanted);
         }
         Looked::Nowhere(intent) => attempt.replace_elsewhere(intent)?,
     };
@@ -157,10 +159,10 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
 }
 
 /// An attempt to change a password.
-struct Attempt<'a> {
+struct ChangeAttempt<'a> {
     host: &'a dyn Host,
     config: &'a Config,
-    identity: &'a Identity,
+    identity: &'a EntryId,
     account: &'a Account,
     /// The attempt failed, and the previous password is certainly still in force.
     is_unchanged: Cell<bool>,
@@ -169,11 +171,11 @@ struct Attempt<'a> {
     changed: Cell<Option<StoreTime>>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> ChangeAttempt<'a> {
     fn new(
         host: &'a dyn Host,
         config: &'a Config,
-        identity: &'a Identity,
+        identity: &'a EntryId,
         account: &'a Account,
     ) -> Self {
         let (is_unchanged, changed) = (Cell::default(), Cell::default());
@@ -181,17 +183,17 @@ impl<'a> Attempt<'a> {
     }
 
     /// Uses the engine's login or, with self_rotation, the account's own login.
-    fn directory(&self) -> Result<Directory<'_>, Failure> {
+    fn directory(&self) -> Result<DirectoryClient<'_>, Failure> {
         match &self.account.current {
             Some(current) if self.config.self_rotation => {
                 by_account(self.host, self.config, self.account, current)
             }
-            _ => Ok(Directory::new(self.host, self.config).with(NewerLogin::ReadAlone)),
+            _ => Ok(DirectoryClient::new(self.host, self.config).with(NewerLogin::ReadAlone)),
         }
     }
 
     /// Reads the entry after the new password was proven.
-    fn look(&self, change: &Change) {
+    fn look(&self, change: &PendingPasswordChange) {
         let now = Account {
             current: Some(change.password.clone()),
             known_servers: change.known_servers.clone(),
@@ -205,23 +207,32 @@ impl<'a> Attempt<'a> {
 
     /// Returns the directory, restricted to servers that may see the password of `change`; `None`
     /// if the configuration contains no such server any more.
-    fn directory_of(&self, change: &Change) -> Result<Option<Directory<'_>>, Failure> {
+    fn directory_of(
+        &self,
+        change: &PendingPasswordChange,
+    ) -> Result<Option<DirectoryClient<'_>>, Failure> {
         Ok(self.directory()?.narrowed_to(change.known_servers.as_ref(), &self.account.dn).ok())
     }
 
     /// Continues with a new password if the newest candidate was made for other servers. The
     /// earlier candidates are kept until the new password is proven.
-    fn replace_elsewhere(&self, intent: Intent<Change>) -> Result<Intent<Change>, Failure> {
+    fn replace_elsewhere(
+        &self,
+        intent: Intent<PendingPasswordChange>,
+    ) -> Result<Intent<PendingPasswordChange>, Failure> {
         let Some(newest) = intent.candidates().next() else { return Ok(intent) };
         if self.directory_of(newest)?.is_some() {
             return Ok(intent);
         }
         let returns = newest.returns.clone();
-        let fresh = Change::new(self.host, self.config, self.account, returns)?;
-        intent.restart(self.host, fresh, Candidates::Kept)
+        let fresh = PendingPasswordChange::new(self.host, self.config, self.account, returns)?;
+        intent.restart(self.host, fresh, EarlierCandidates::Kept)
     }
 
-    fn make(&self, intent: Intent<Change>) -> Result<Proven<Change>, Failure> {
+    fn make(
+        &self,
+        intent: Intent<PendingPasswordChange>,
+    ) -> Result<ProvenCandidate<PendingPasswordChange>, Failure> {
         intent.make(|change| self.change(&change.password), |change, ()| self.prove(change))
     }
 
@@ -243,17 +254,17 @@ impl<'a> Attempt<'a> {
     }
 
     /// Tests the new password by a login, because a server may report success without changing the
-    /// password. A login that proves nothing ([`Proof::CannotTell`]) counts as success.
-    fn prove(&self, change: &Change) -> Result<(), Failure> {
+    /// password. A login that proves nothing ([`PasswordProof::CannotTell`]) counts as success.
+    fn prove(&self, change: &PendingPasswordChange) -> Result<(), Failure> {
         let directory = self.directory()?;
-        if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
+        if directory.prove(&self.account.dn, &change.password)? != PasswordProof::NotInForce {
             self.look(change);
             return Ok(());
         }
         let known = directory.narrowed_to(self.account.known_servers.as_ref(), &self.account.dn);
         if let (Some(current), Ok(directory)) = (&self.account.current, known) {
             let before = directory.prove(&self.account.dn, current)?;
-            self.is_unchanged.set(before == Proof::InForce);
+            self.is_unchanged.set(before == PasswordProof::InForce);
         }
         Err(Failure::invalid(format!(
             "the directory took a new password for {} and refuses a login by it; check schema, and \
@@ -264,7 +275,10 @@ impl<'a> Attempt<'a> {
 
     /// Stores the password in force, in its own commit. Returns `None` if the account is not stored
     /// any more.
-    fn store(&self, proven: Proven<Change>) -> Result<Option<Account>, Failure> {
+    fn store(
+        &self,
+        proven: ProvenCandidate<PendingPasswordChange>,
+    ) -> Result<Option<Account>, Failure> {
         let Self { host, identity, account: before, .. } = *self;
         proven.confirm(host, |change, ()| {
             let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
@@ -291,9 +305,9 @@ impl<'a> Attempt<'a> {
 pub(crate) fn find_again(
     host: &dyn Host,
     config: &Config,
-    identity: &Identity,
+    identity: &EntryId,
     account: &Account,
-) -> Result<Option<Found>, Failure> {
+) -> Result<Option<FoundAccount>, Failure> {
     looking(host, config, account)?.find_again(identity, &account.dn)
 }
 
@@ -309,12 +323,12 @@ pub(crate) fn check_gone(
     account: &Account,
 ) -> Result<(), Failure> {
     let Account { dn, known_servers, .. } = account;
-    let directory = Directory::new(host, config).narrowed_to(known_servers.as_ref(), dn)?;
+    let directory = DirectoryClient::new(host, config).narrowed_to(known_servers.as_ref(), dn)?;
     directory.check_base()?;
     let Some(current) = &account.current else { return Ok(()) };
     match directory.prove(dn, current)? {
-        Proof::NotInForce => Ok(()),
-        Proof::InForce | Proof::CannotTell => Err(Failure::invalid(format!(
+        PasswordProof::NotInForce => Ok(()),
+        PasswordProof::InForce | PasswordProof::CannotTell => Err(Failure::invalid(format!(
             "no search finds {}, and it is there, because it answers a login: let binddn read the \
              entry and its entryUUID or objectGUID",
             quoted(dn)
@@ -327,10 +341,10 @@ pub(crate) fn check_gone(
 ///
 /// # Errors
 /// Invalid request if the entry is gone. A refusal of the directory.
-pub(crate) fn seen(
+pub(crate) fn refresh_account(
     host: &dyn Host,
     config: &Config,
-    identity: &Identity,
+    identity: &EntryId,
     account: Account,
 ) -> Result<(Account, Option<StoreTime>), Failure> {
     let gone = || {
@@ -345,10 +359,10 @@ fn looking<'a>(
     host: &'a dyn Host,
     config: &'a Config,
     account: &Account,
-) -> Result<Directory<'a>, Failure> {
+) -> Result<DirectoryClient<'a>, Failure> {
     match &account.current {
         Some(current) if !config.has_login() => by_account(host, config, account, current),
-        _ => Ok(Directory::new(host, config)),
+        _ => Ok(DirectoryClient::new(host, config)),
     }
 }
 
@@ -361,21 +375,22 @@ fn by_account<'a>(
     config: &'a Config,
     account: &Account,
     current: &str,
-) -> Result<Directory<'a>, Failure> {
+) -> Result<DirectoryClient<'a>, Failure> {
     let Account { dn, known_servers, .. } = account;
-    Directory::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
+    DirectoryClient::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
 }
 
 /// Removes the intent of a change that certainly did not happen. If the removal fails, the guard
 /// stays, and `wake` comes to the same result.
-fn withdraw(host: &dyn Host, identity: &Identity) {
-    let forgotten = Intent::<Change>::recover(host, &key(identity)).and_then(|intent| {
-        intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
-        host.storage().checkpoint()
-    });
+fn withdraw(host: &dyn Host, identity: &EntryId) {
+    let forgotten =
+        Intent::<PendingPasswordChange>::recover(host, &key(identity)).and_then(|intent| {
+            intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
+            host.storage().checkpoint()
+        });
     drop(forgotten);
 }
 
-fn key(identity: &Identity) -> String {
+fn key(identity: &EntryId) -> String {
     format!("{ACCOUNT}{}", identity.as_str())
 }

@@ -1,7 +1,7 @@
 //! A set of lendable accounts, as stored.
 
 use crate::account::Account;
-use crate::directory::Identity;
+use crate::directory::EntryId;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host, stored};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(crate) const MOST_ROTATED: usize = 60;
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Set {
     /// Members in the order of lending.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<SetMember>,
     /// Seconds; 0 means no end.
     pub(crate) ttl: u64,
     /// Seconds; 0 means no end.
@@ -26,10 +26,10 @@ stored!(Set, "set", reads_stored_sets);
 
 /// An account of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct SetMember {
     /// Name as written by the operator.
     pub(crate) name: String,
-    pub(crate) account: Identity,
+    pub(crate) account: EntryId,
 }
 
 impl Set {
@@ -56,12 +56,12 @@ impl Set {
     }
 
     /// Returns true if the account is a member of the set.
-    pub(crate) fn has(&self, account: &Identity) -> bool {
+    pub(crate) fn has(&self, account: &EntryId) -> bool {
         self.members.iter().any(|member| member.account == *account)
     }
 
     /// Returns the member of that name, ignoring case.
-    pub(crate) fn called(&self, name: &str) -> Option<&Member> {
+    pub(crate) fn member_named(&self, name: &str) -> Option<&SetMember> {
         let name = name.to_lowercase();
         self.members.iter().find(|member| member.name.to_lowercase() == name)
     }
@@ -70,7 +70,7 @@ impl Set {
     ///
     /// # Errors
     /// Internal if the account is not stored: a set and its accounts are stored together.
-    pub(crate) fn account(host: &dyn Host, member: &Member) -> Result<Account, Failure> {
+    pub(crate) fn account(host: &dyn Host, member: &SetMember) -> Result<Account, Failure> {
         let name = quoted(&member.name);
         let lost = || Failure::internal(format!("{name} is not stored; write the set again"));
         Account::find(host, &member.account)?.ok_or_else(lost)

@@ -3,9 +3,9 @@
 
 pub(crate) mod servers;
 
-use crate::passwords::{self, Rules};
+use crate::passwords::{self, PasswordRules};
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::ldap::{Target, Tls};
+use bulkhead_sdk::ldap::{LdapTarget, LdapTls};
 use bulkhead_sdk::{Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) const AD: &str = "ad";
 pub(crate) const OPENLDAP: &str = "openldap";
 /// Milliseconds after a rotation of `bindpass` during which the previous password is tried, too: a
 /// controller that has not yet received the change refuses the new password.
-const HEARSAY: StoreTime = 600_000;
+const PREVIOUS_BINDPASS_MS: StoreTime = 600_000;
 
 /// A stored configuration. No `Debug`: the record contains passwords.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -117,8 +117,12 @@ impl Config {
     }
 
     /// Returns the rules for generating passwords.
-    pub(crate) fn password_rules(&self) -> Rules<'_> {
-        Rules { policy: &self.password_policy, length: self.length(), formatter: &self.formatter }
+    pub(crate) fn password_rules(&self) -> PasswordRules<'_> {
+        PasswordRules {
+            policy: &self.password_policy,
+            length: self.length(),
+            formatter: &self.formatter,
+        }
     }
 
     /// Returns the seconds after which a password is rotated, unless a role sets its own ttl.
@@ -133,22 +137,22 @@ impl Config {
     }
 
     /// Returns the servers and the engine's own login, which is empty if the engine has none.
-    pub(crate) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> LdapTarget {
         let millis =
             |seconds: u64| u32::try_from(seconds.saturating_mul(1_000)).unwrap_or(u32::MAX);
-        let target = Target {
+        let target = LdapTarget {
             urls: servers::of(&self.url).map(str::to_owned).collect(),
-            tls: Tls {
+            tls: LdapTls {
                 starttls: self.starttls,
                 insecure: self.insecure_tls,
                 root_certificates: Some(self.certificate.clone()).filter(|pem| !pem.is_empty()),
                 min_version: self.tls_min_version.clone(),
                 max_version: self.tls_max_version.clone(),
-                ..Tls::default()
+                ..LdapTls::default()
             },
             connect_timeout: millis(self.connection_timeout),
             request_timeout: millis(self.request_timeout),
-            ..Target::default()
+            ..LdapTarget::default()
         };
         target.log_in_as(&self.login_name(), &self.bindpass)
     }
@@ -156,7 +160,8 @@ impl Config {
     /// Returns the password before the last rotation, while a server may not have received the
     /// change.
     pub(crate) fn previous_bindpass(&self, now: StoreTime) -> Option<&str> {
-        let is_recent = self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(HEARSAY));
+        let is_recent =
+            self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(PREVIOUS_BINDPASS_MS));
         (is_recent && !self.previous_bindpass.is_empty()).then_some(&self.previous_bindpass)
     }
 

@@ -46,7 +46,7 @@ fn lifetime(data: &Map<String, Value>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use crate::fixture::{message, v1};
-    use bulkhead_sdk::wire::failure::Kind;
+    use bulkhead_sdk::wire::failure::FailureKind;
     use serde_json::{Value, json};
 
     #[test]
@@ -83,8 +83,8 @@ mod tests {
     fn a_secret_without_members_is_refused_and_an_absent_one_is_not_there() {
         let bed = v1();
         assert!(message(bed.write("x", &json!({}))).starts_with("missing data fields"));
-        assert_eq!(bed.read("x").err().unwrap().kind, Kind::NotFound);
-        assert_eq!(bed.list("").err().unwrap().kind, Kind::NotFound);
+        assert_eq!(bed.read("x").err().unwrap().kind, FailureKind::NotFound);
+        assert_eq!(bed.list("").err().unwrap().kind, FailureKind::NotFound);
         bed.delete("x").unwrap();
     }
 

@@ -2,13 +2,13 @@
 
 use crate::bootstrap;
 use crate::policies;
-use crate::refusal::{ForeignReply, Refusal};
+use crate::refusal::{ApiRefusal, ForeignReply};
 use crate::region;
-use crate::reply::{PLAIN_TEXT, Reply};
-use crate::request::{ApiRequest, Method};
+use crate::reply::{ApiReply, PLAIN_TEXT};
+use crate::request::{ApiMethod, ApiRequest};
 use crate::{roles, system, tokens};
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::raw::Reply as Sent;
+use bulkhead_sdk::raw::RawReply as Sent;
 
 /// Serves one request.
 ///
@@ -17,16 +17,16 @@ use bulkhead_sdk::raw::Reply as Sent;
 pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
     match route(request).and_then(|reply| with_age(request, reply)) {
         Ok(sent) => Ok(sent),
-        Err(Refusal::Elsewhere(ForeignReply(sent))) => Ok(sent),
-        Err(Refusal::Answered { status, text }) => Ok(refused(status, text)),
-        Err(Refusal::Failed(failure)) => Err(failure),
+        Err(ApiRefusal::Elsewhere(ForeignReply(sent))) => Ok(sent),
+        Err(ApiRefusal::Answered { status, text }) => Ok(refused(status, text)),
+        Err(ApiRefusal::Failed(failure)) => Err(failure),
     }
 }
 
 /// Converts the answer to the form that is sent, and adds its age to reads of a replica.
-fn with_age(request: &ApiRequest<'_>, reply: Reply) -> Result<Sent, Refusal> {
+fn with_age(request: &ApiRequest<'_>, reply: ApiReply) -> Result<Sent, ApiRefusal> {
     match request.method {
-        Method::Read => region::tell_age(request, reply.sent()),
+        ApiMethod::Read => region::tell_age(request, reply.sent()),
         _ => Ok(reply.sent()),
     }
 }
@@ -38,72 +38,80 @@ fn refused(status: u16, text: String) -> Sent {
     Sent { status, headers, body: text.into_bytes(), park: None }
 }
 
-fn route(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+fn route(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let segments: Vec<&str> = request.segments.iter().map(String::as_str).collect();
     match (segments.as_slice(), request.method) {
-        (["acl", "roles"], Method::Read) => roles::list(request),
-        (["acl", "role"], Method::Write) => roles::write(request, None),
+        (["acl", "roles"], ApiMethod::Read) => roles::list(request),
+        (["acl", "role"], ApiMethod::Write) => roles::write(request, None),
         (["acl", "role", rest @ ..], method) if !rest.is_empty() => role(request, rest, method),
-        (["acl", "policies"], Method::Read) => policies::list(request),
+        (["acl", "policies"], ApiMethod::Read) => policies::list(request),
         (["acl", "policy", rest @ ..], method) if !rest.is_empty() => {
             policy(request, &rest.join("/"), method)
         }
-        (["acl", "tokens"], Method::Read) => tokens::list(request),
-        (["acl", "token"], Method::Write) => tokens::write(request, None),
+        (["acl", "tokens"], ApiMethod::Read) => tokens::list(request),
+        (["acl", "token"], ApiMethod::Write) => tokens::write(request, None),
         (["acl", "token", rest @ ..], method) if !rest.is_empty() => {
             token(request, &rest.join("/"), method)
         }
-        (["acl", "bootstrap"], Method::Write) => bootstrap::bootstrap(request),
-        (["regions"], Method::Read) => system::regions(request),
-        (["status", "leader"], Method::Read) => system::leader(request),
-        (["status", "peers"], Method::Read) => system::peers(request),
-        (["agent", "health"], Method::Read) => system::health(request),
-        (["system", "gc"], Method::Write) => system::collect_garbage(request),
+        (["acl", "bootstrap"], ApiMethod::Write) => bootstrap::bootstrap(request),
+        (["regions"], ApiMethod::Read) => system::regions(request),
+        (["status", "leader"], ApiMethod::Read) => system::leader(request),
+        (["status", "peers"], ApiMethod::Read) => system::peers(request),
+        (["agent", "health"], ApiMethod::Read) => system::health(request),
+        (["system", "gc"], ApiMethod::Write) => system::collect_garbage(request),
         (
             ["regions"] | ["status", "leader" | "peers"] | ["agent", "health"] | ["system", "gc"],
             _,
-        ) => Err(Refusal::method()),
+        ) => Err(ApiRefusal::method()),
         (["acl", "roles" | "role" | "policies" | "tokens" | "token" | "bootstrap"], _) => {
-            Err(Refusal::method())
+            Err(ApiRefusal::method())
         }
-        _ => Err(Refusal::not_found("")),
+        _ => Err(ApiRefusal::not_found("")),
     }
 }
 
 /// Routes `/v1/acl/role/…`.
-fn role(request: &ApiRequest<'_>, rest: &[&str], method: Method) -> Result<Reply, Refusal> {
+fn role(
+    request: &ApiRequest<'_>,
+    rest: &[&str],
+    method: ApiMethod,
+) -> Result<ApiReply, ApiRefusal> {
     match (rest, method) {
-        ([""], _) => Err(Refusal::invalid("missing ACL role ID")),
-        (["name", ""], Method::Read) => Err(Refusal::invalid("missing ACL role name")),
-        (["name", name], Method::Read) => roles::read_by_name(request, name),
-        ([id], Method::Read) => roles::read(request, id),
-        ([id], Method::Write) => roles::write(request, Some(id)),
-        ([id], Method::Delete) => roles::delete(request, id),
-        ([_, _], Method::Read) | ([_, _, _, ..], _) => Err(Refusal::invalid("invalid URI")),
-        _ => Err(Refusal::method()),
+        ([""], _) => Err(ApiRefusal::invalid("missing ACL role ID")),
+        (["name", ""], ApiMethod::Read) => Err(ApiRefusal::invalid("missing ACL role name")),
+        (["name", name], ApiMethod::Read) => roles::read_by_name(request, name),
+        ([id], ApiMethod::Read) => roles::read(request, id),
+        ([id], ApiMethod::Write) => roles::write(request, Some(id)),
+        ([id], ApiMethod::Delete) => roles::delete(request, id),
+        ([_, _], ApiMethod::Read) | ([_, _, _, ..], _) => Err(ApiRefusal::invalid("invalid URI")),
+        _ => Err(ApiRefusal::method()),
     }
 }
 
 /// Routes `/v1/acl/policy/…`.
-fn policy(request: &ApiRequest<'_>, name: &str, method: Method) -> Result<Reply, Refusal> {
+fn policy(request: &ApiRequest<'_>, name: &str, method: ApiMethod) -> Result<ApiReply, ApiRefusal> {
     match (name, method) {
-        ("", _) => Err(Refusal::invalid("Missing Policy Name")),
-        ("self", Method::Read) => policies::list_own(request),
-        (name, Method::Read) => policies::read(request, name),
-        (name, Method::Write) => policies::write(request, name),
-        (name, Method::Delete) => policies::delete(request, name),
-        (_, Method::Other) => Err(Refusal::method()),
+        ("", _) => Err(ApiRefusal::invalid("Missing Policy Name")),
+        ("self", ApiMethod::Read) => policies::list_own(request),
+        (name, ApiMethod::Read) => policies::read(request, name),
+        (name, ApiMethod::Write) => policies::write(request, name),
+        (name, ApiMethod::Delete) => policies::delete(request, name),
+        (_, ApiMethod::Other) => Err(ApiRefusal::method()),
     }
 }
 
 /// Routes `/v1/acl/token/…`.
-fn token(request: &ApiRequest<'_>, accessor: &str, method: Method) -> Result<Reply, Refusal> {
+fn token(
+    request: &ApiRequest<'_>,
+    accessor: &str,
+    method: ApiMethod,
+) -> Result<ApiReply, ApiRefusal> {
     match (accessor, method) {
-        ("", _) => Err(Refusal::invalid("Missing Token Accessor")),
-        ("self", Method::Read) => tokens::read_own(request),
-        (accessor, Method::Read) => tokens::read(request, accessor),
-        (accessor, Method::Write) => tokens::write(request, Some(accessor)),
-        (accessor, Method::Delete) => tokens::delete(request, accessor),
-        (_, Method::Other) => Err(Refusal::method()),
+        ("", _) => Err(ApiRefusal::invalid("Missing Token Accessor")),
+        ("self", ApiMethod::Read) => tokens::read_own(request),
+        (accessor, ApiMethod::Read) => tokens::read(request, accessor),
+        (accessor, ApiMethod::Write) => tokens::write(request, Some(accessor)),
+        (accessor, ApiMethod::Delete) => tokens::delete(request, accessor),
+        (_, ApiMethod::Other) => Err(ApiRefusal::method()),
     }
 }

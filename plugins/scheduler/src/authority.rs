@@ -5,23 +5,23 @@
 //! the request has passed a region already.
 
 use crate::region_config::RegionConfig;
-use bulkhead_sdk::http::{Request, Response, Tls};
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::http::{HttpTls, Request, Response};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 
 /// Header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
 /// Header with the age of a replica's answer.
 const REPLICA: &str = "x-scheduler-replicationage";
 /// Timeout of a probe request, in milliseconds.
-const PROBE_TIME: u32 = 3_000;
+const PROBE_TIMEOUT_MS: u32 = 3_000;
 
 /// The servers of the authoritative region.
-pub(crate) struct Authority<'a> {
+pub(crate) struct AuthoritativeRegion<'a> {
     host: &'a dyn Host,
     config: &'a RegionConfig,
 }
 
-impl<'a> Authority<'a> {
+impl<'a> AuthoritativeRegion<'a> {
     /// Creates the client for the servers in a configuration.
     #[must_use]
     pub(crate) const fn of(host: &'a dyn Host, config: &'a RegionConfig) -> Self {
@@ -82,7 +82,7 @@ impl<'a> Authority<'a> {
         }
         for base in &self.config.addresses {
             let probe = self.request("GET", &format!("{base}/v1/status/leader"));
-            match self.host.http().send(&probe.timeout(PROBE_TIME)) {
+            match self.host.http().send(&probe.timeout(PROBE_TIMEOUT_MS)) {
                 Ok(_) => return Ok(base),
                 Err(why) => last = why,
             }
@@ -96,11 +96,11 @@ impl<'a> Authority<'a> {
             return request;
         }
         let root_certificates = Some(self.config.ca_certificate.clone());
-        request.tls(Tls { root_certificates, ..Tls::default() })
+        request.tls(HttpTls { root_certificates, ..HttpTls::default() })
     }
 }
 
 /// Creates the failure for a server that does not answer as the authoritative region must.
 pub(crate) fn unfit(message: String) -> Failure {
-    Failure::new(Kind::Unreachable, message)
+    Failure::new(FailureKind::Unreachable, message)
 }

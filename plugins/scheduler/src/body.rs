@@ -3,7 +3,7 @@
 //! The scheduler's clients differ in the case of keys, and its own decoder ignores case. If one key
 //! occurs in two spellings, the later value counts.
 
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -13,32 +13,32 @@ use std::fmt;
 ///
 /// # Errors
 /// 400 for an empty body, invalid JSON, or a value other than an object.
-pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiRefusal> {
     if body.is_empty() {
-        return Err(Refusal::invalid("Request body is empty"));
+        return Err(ApiRefusal::invalid("Request body is empty"));
     }
     // Bytes after the first value are ignored.
-    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<Folded>();
+    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<FoldedValue>();
     match values.next() {
-        Some(Ok(Folded(Value::Object(object)))) => Ok(object),
-        Some(Ok(Folded(Value::Null))) => Ok(Map::new()),
-        Some(Ok(Folded(other))) => {
+        Some(Ok(FoldedValue(Value::Object(object)))) => Ok(object),
+        Some(Ok(FoldedValue(Value::Null))) => Ok(Map::new()),
+        Some(Ok(FoldedValue(other))) => {
             let kind = kind(&other);
-            Err(Refusal::invalid(format!("the body is {kind}; send a JSON object")))
+            Err(ApiRefusal::invalid(format!("the body is {kind}; send a JSON object")))
         }
         // The parser's message is not shown, because it can quote a secret of the body.
         Some(Err(error)) => {
             let (line, column) = (error.line(), error.column());
-            Err(Refusal::invalid(format!("the body is no JSON: line {line}, column {column}")))
+            Err(ApiRefusal::invalid(format!("the body is no JSON: line {line}, column {column}")))
         }
-        None => Err(Refusal::invalid("the body is no JSON: it is blank")),
+        None => Err(ApiRefusal::invalid("the body is no JSON: it is blank")),
     }
 }
 
 /// A JSON value with all object keys in lower case, at every depth.
-struct Folded(Value);
+struct FoldedValue(Value);
 
-impl<'de> Deserialize<'de> for Folded {
+impl<'de> Deserialize<'de> for FoldedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FoldedVisitor).map(Self)
     }
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for FoldedVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Folded(item)) = sequence.next_element()? {
+        while let Some(FoldedValue(item)) = sequence.next_element()? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for FoldedVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
-        while let Some((key, Folded(value))) = map.next_entry::<String, Folded>()? {
+        while let Some((key, FoldedValue(value))) = map.next_entry::<String, FoldedValue>()? {
             object.insert(key.to_ascii_lowercase(), value);
         }
         Ok(Value::Object(object))
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for FoldedVisitor {
 ///
 /// # Errors
 /// 400 for a value of another type.
-pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, Refusal> {
+pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, ApiRefusal> {
     match object.get(&key.to_ascii_lowercase()) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
@@ -110,7 +110,7 @@ pub(crate) fn text(object: &Map<String, Value>, key: &str) -> Result<String, Ref
 ///
 /// # Errors
 /// 400 for a value of another type.
-pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, Refusal> {
+pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, ApiRefusal> {
     match object.get(&key.to_ascii_lowercase()) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
@@ -125,7 +125,7 @@ pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> Result<bool, Refus
 pub(crate) fn list<'a>(
     object: &'a Map<String, Value>,
     key: &str,
-) -> Result<Option<&'a [Value]>, Refusal> {
+) -> Result<Option<&'a [Value]>, ApiRefusal> {
     match object.get(&key.to_ascii_lowercase()) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
@@ -137,12 +137,15 @@ pub(crate) fn list<'a>(
 ///
 /// # Errors
 /// 400 for a value of another type.
-pub(crate) fn member<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Refusal> {
+pub(crate) fn member<'a>(
+    key: &str,
+    value: &'a Value,
+) -> Result<&'a Map<String, Value>, ApiRefusal> {
     value.as_object().ok_or_else(|| wrong_kind(key, "an object", value))
 }
 
-fn wrong_kind(key: &str, wanted: &str, got: &Value) -> Refusal {
-    Refusal::invalid(format!("{key} is {}; give {wanted}", kind(got)))
+fn wrong_kind(key: &str, wanted: &str, got: &Value) -> ApiRefusal {
+    ApiRefusal::invalid(format!("{key} is {}; give {wanted}", kind(got)))
 }
 
 const fn kind(value: &Value) -> &'static str {
@@ -162,7 +165,7 @@ mod tests {
 
     fn refused(body: &str) -> String {
         match object(body.as_bytes()) {
-            Err(Refusal::Answered { status: 400, text }) => text,
+            Err(ApiRefusal::Answered { status: 400, text }) => text,
             other => panic!("{body}: {other:?}"),
         }
     }

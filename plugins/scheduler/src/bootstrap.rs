@@ -4,10 +4,10 @@
 //! bootstrap.
 
 use crate::body;
-use crate::forward::{self, Change};
+use crate::forward::{self, GlobalWrite};
 use crate::names::{is_uuid, uuid_of};
-use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::refusal::ApiRefusal;
+use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenType};
 use crate::token_records;
@@ -22,13 +22,13 @@ const AGAIN: &[u8] = b"false";
 ///
 /// # Errors
 /// 400 if the bootstrap was done already, or if the secret in the body is not a UUID.
-pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let secret = given_secret(request.body())?;
-    forward::divert(request, &Change::Bootstrap)?;
+    forward::divert(request, &GlobalWrite::Bootstrap)?;
     let storage = request.storage();
     if let Some(done) = storage.entry_bytes(DONE)?.filter(|done| done.value != AGAIN) {
         let text = format!("ACL bootstrap already done (reset index: {})", done.modified);
-        return Err(Refusal::invalid(text));
+        return Err(ApiRefusal::invalid(text));
     }
     let accessor = random_uuid(request)?;
     let secret = if secret.is_empty() { random_uuid(request)? } else { secret };
@@ -47,20 +47,20 @@ pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
     let index = token_records::put(request.host, &accessor, &token)?;
     let stored = storage.entry::<Token>(&Token::key(&accessor))?;
     let stored = stored.ok_or_else(|| Failure::internal("the token is gone as it was stored"))?;
-    Reply::written(&ShownToken::whole(&accessor, stored, Vec::new()), index, request.is_pretty())
+    ApiReply::written(&ShownToken::whole(&accessor, stored, Vec::new()), index, request.is_pretty())
 }
 
 /// Returns the secret that the operator chose; empty if the server is to generate one.
-fn given_secret(bytes: &[u8]) -> Result<String, Refusal> {
+fn given_secret(bytes: &[u8]) -> Result<String, ApiRefusal> {
     if bytes.is_empty() {
         return Ok(String::new());
     }
     let given = body::object(bytes).map_err(|_| {
-        Refusal::invalid("failed to decode request body: send a JSON object, or no body")
+        ApiRefusal::invalid("failed to decode request body: send a JSON object, or no body")
     })?;
     let secret = body::text(&given, "BootstrapSecret")?;
     if !secret.is_empty() && !is_uuid(&secret) {
-        return Err(Refusal::invalid("invalid acl token"));
+        return Err(ApiRefusal::invalid("invalid acl token"));
     }
     Ok(secret)
 }

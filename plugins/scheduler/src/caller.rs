@@ -5,7 +5,7 @@
 //! two credentials in one request (decision F5).
 
 use crate::names::is_uuid;
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 use crate::request::ApiRequest;
 use crate::token::Token;
 use bulkhead_sdk::host::{Entry, Storage};
@@ -18,7 +18,7 @@ const HASH_KEY: &str = "secret-hash-key";
 const TOKEN_HEADERS: [&str; 2] = ["x-nomad-token", "x-scheduler-token"];
 
 /// A caller without a token or with a valid token.
-pub(crate) enum Caller {
+pub(crate) enum ApiCaller {
     /// The caller sent no token.
     Anonymous,
     /// The caller sent a valid token.
@@ -30,7 +30,7 @@ pub(crate) enum Caller {
     },
 }
 
-impl Caller {
+impl ApiCaller {
     /// Returns true if the caller has a management token.
     #[must_use]
     pub(crate) fn is_management(&self) -> bool {
@@ -41,8 +41,8 @@ impl Caller {
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn demand_management(&self) -> Result<(), Refusal> {
-        if self.is_management() { Ok(()) } else { Err(Refusal::denied()) }
+    pub(crate) fn demand_management(&self) -> Result<(), ApiRefusal> {
+        if self.is_management() { Ok(()) } else { Err(ApiRefusal::denied()) }
     }
 
     /// Returns the caller's token, if any.
@@ -74,16 +74,16 @@ pub(crate) enum BadToken {
 ///
 /// # Errors
 /// 403 for an invalid token.
-pub(crate) fn authenticate(request: &ApiRequest<'_>) -> Result<Caller, Refusal> {
-    look_up(request)?.map_err(|_| Refusal::denied())
+pub(crate) fn authenticate(request: &ApiRequest<'_>) -> Result<ApiCaller, ApiRefusal> {
+    look_up(request)?.map_err(|_| ApiRefusal::denied())
 }
 
 /// Returns the caller of a request, or the reason why the token is invalid.
 ///
 /// # Errors
 /// Failures of the store.
-pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToken>, Failure> {
-    let Some(secret) = presented(request.headers()) else { return Ok(Ok(Caller::Anonymous)) };
+pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<ApiCaller, BadToken>, Failure> {
+    let Some(secret) = presented(request.headers()) else { return Ok(Ok(ApiCaller::Anonymous)) };
     if !is_uuid(&secret) {
         return Ok(Err(BadToken::Unknown));
     }
@@ -94,7 +94,7 @@ pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<Caller, BadToke
     Ok(match token {
         None => Err(BadToken::Unknown),
         Some(token) if token.value.is_expired(request.now()) => Err(BadToken::Expired),
-        Some(token) => Ok(Caller::Known { accessor, token: Box::new(token) }),
+        Some(token) => Ok(ApiCaller::Known { accessor, token: Box::new(token) }),
     })
 }
 

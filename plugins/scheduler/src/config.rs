@@ -6,7 +6,7 @@
 
 use crate::region_config::{KEY, RegionConfig};
 use crate::replicate;
-use bulkhead_sdk::destination::{self, Held, Place};
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
@@ -36,10 +36,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         config.addresses.iter().map(String::as_str),
     );
     let places = [
-        Place::of("addresses", is_elsewhere),
-        Place::of("ca_certificate", config.ca_certificate != before.ca_certificate),
+        DestinationField::of("addresses", is_elsewhere),
+        DestinationField::of("ca_certificate", config.ca_certificate != before.ca_certificate),
     ];
-    let held = [Held::of("replication_token", &before.replication_token)];
+    let held = [CredentialField::of("replication_token", &before.replication_token)];
     destination::check(call, &places, &held)?;
     config.since = host.clock().now();
     host.storage().put(KEY, &config)?;

@@ -2,7 +2,7 @@
 
 use crate::Scheduler;
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::raw::Reply;
+use bulkhead_sdk::raw::RawReply;
 use bulkhead_sdk::testbed::TestBed;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(crate) fn replica(roles: &[&str]) -> TestBed<Scheduler> {
 }
 
 /// Sends a request with the bed's own management token.
-pub(crate) fn call(bed: &TestBed<Scheduler>, method: &str, path: &str, body: &Value) -> Reply {
+pub(crate) fn call(bed: &TestBed<Scheduler>, method: &str, path: &str, body: &Value) -> RawReply {
     call_with(bed, method, path, body, &[])
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn call_with(
     path: &str,
     body: &Value,
     headers: &[(&str, &str)],
-) -> Reply {
+) -> RawReply {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let mut request = bed.raw_request(method, path, query);
     if !body.is_null() {

@@ -8,34 +8,34 @@
 //! that the local commit depends on is read before the request is sent: a conflict after the write
 //! would report a failure to the caller although the write succeeded.
 
-use crate::authority::{Authority, HOP};
-use crate::index::Table;
+use crate::authority::{AuthoritativeRegion, HOP};
+use crate::index::RecordTable;
 use crate::policy::Policy;
 use crate::query::{self, ReadQuery};
-use crate::refusal::{ForeignReply, Refusal};
+use crate::refusal::{ApiRefusal, ForeignReply};
 use crate::region_config::RegionConfig;
-use crate::replica::{Forwarded, RemoteToken, put_token};
-use crate::request::{ApiRequest, Method};
+use crate::replica::{ForwardedMark, RemoteToken, put_token};
+use crate::request::{ApiMethod, ApiRequest};
 use crate::role::{GivenRole, Role};
 use crate::token::Token;
 use crate::token_records;
-use bulkhead_sdk::host::Level;
+use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::http::{Request, Response};
-use bulkhead_sdk::raw::Reply as Sent;
+use bulkhead_sdk::raw::RawReply as Sent;
 use bulkhead_sdk::{Failure, Host};
 
 /// Timeout of a forwarded read, in milliseconds. The call occupies a component instance meanwhile.
-const READ_TIME: u32 = 15_000;
+const READ_TIMEOUT_MS: u32 = 15_000;
 /// Timeout of a forwarded write, in milliseconds. A write that timed out may have happened;
 /// replication then fetches the record.
-const WRITE_TIME: u32 = 10_000;
+const WRITE_TIMEOUT_MS: u32 = 10_000;
 /// Maximum wait of a forwarded blocking read. The answer then shows the present state.
 const LONGEST_WAIT: &str = "5s";
 /// Headers that can carry the caller's token.
 const TOKEN_HEADERS: [&str; 3] = ["x-nomad-token", "x-scheduler-token", "authorization"];
 
 /// A write of a record that is valid in every region.
-pub(crate) enum Change<'a> {
+pub(crate) enum GlobalWrite<'a> {
     /// Creation or change of the role with this identifier, which is empty for a new role.
     Role(&'a str),
     RoleRemoval(&'a str),
@@ -51,45 +51,45 @@ pub(crate) enum Change<'a> {
 /// Forwards the write if another region is authoritative.
 ///
 /// # Errors
-/// [`Refusal::Elsewhere`] with that region's answer. 500 if the request has passed a region
+/// [`ApiRefusal::Elsewhere`] with that region's answer. 500 if the request has passed a region
 /// already, or if the authoritative region does not answer.
-pub(crate) fn divert(request: &ApiRequest<'_>, change: &Change<'_>) -> Result<(), Refusal> {
+pub(crate) fn divert(request: &ApiRequest<'_>, change: &GlobalWrite<'_>) -> Result<(), ApiRefusal> {
     let config = RegionConfig::stored(request.host)?;
     if !config.is_replica() {
         return Ok(());
     }
-    let before = Before::read(request.host, change)?;
+    let before = ReplacedRecord::read(request.host, change)?;
     // Drops the reads so far from conflict detection: the commit after the write must not fail
     // because of them.
     request.storage().checkpoint()?;
-    let answer = send(request, &config, WRITE_TIME)?;
+    let answer = send(request, &config, WRITE_TIMEOUT_MS)?;
     if answer.status == 200 {
         store(request, change, &before, &answer);
     }
-    Err(Refusal::Elsewhere(ForeignReply(sent(answer))))
+    Err(ApiRefusal::Elsewhere(ForeignReply(sent(answer))))
 }
 
 /// Returns the parameters of a read that this region serves.
 ///
 /// # Errors
-/// 400 for the first malformed parameter. 500 for an unknown region. [`Refusal::Elsewhere`] with
+/// 400 for the first malformed parameter. 500 for an unknown region. [`ApiRefusal::Elsewhere`] with
 /// the authoritative region's answer if the query names that region.
-pub(crate) fn read_query(request: &ApiRequest<'_>) -> Result<ReadQuery, Refusal> {
+pub(crate) fn read_query(request: &ApiRequest<'_>) -> Result<ReadQuery, ApiRefusal> {
     let query = query::read_query(request.pairs())?;
     read_elsewhere(request, &query.region)?;
     Ok(query)
 }
 
-fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), Refusal> {
+fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), ApiRefusal> {
     let config = RegionConfig::stored(request.host)?;
     if region.is_empty() || region == config.region {
         return Ok(());
     }
     if !config.is_replica() || region != config.authoritative_region {
-        return Err(Refusal::no_path());
+        return Err(ApiRefusal::no_path());
     }
-    let answer = send(request, &config, READ_TIME)?;
-    Err(Refusal::Elsewhere(ForeignReply(sent(answer))))
+    let answer = send(request, &config, READ_TIMEOUT_MS)?;
+    Err(ApiRefusal::Elsewhere(ForeignReply(sent(answer))))
 }
 
 /// Sends the caller's request to the authoritative region.
@@ -97,14 +97,15 @@ fn send(
     request: &ApiRequest<'_>,
     config: &RegionConfig,
     timeout: u32,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     if request.headers().iter().any(|(name, _)| name == HOP) {
-        return Err(Refusal::no_path());
+        return Err(ApiRefusal::no_path());
     }
     let path = target(request, config);
-    let answer = Authority::of(request.host, config)
-        .send(request.verb(), &path, |sent| with_caller(request, sent).timeout(timeout));
-    answer.map_err(|why| Refusal::Answered {
+    let answer =
+        AuthoritativeRegion::of(request.host, config)
+            .send(request.verb(), &path, |sent| with_caller(request, sent).timeout(timeout));
+    answer.map_err(|why| ApiRefusal::Answered {
         status: 500,
         text: format!("rpc error: failed to get conn: {}", why.message),
     })
@@ -135,7 +136,7 @@ fn target(request: &ApiRequest<'_>, config: &RegionConfig) -> String {
             _ => query.push_str(&format!("&{pair}")),
         }
     }
-    if request.method == Method::Read && !query.contains("&wait=") {
+    if request.method == ApiMethod::Read && !query.contains("&wait=") {
         query.push_str(&format!("&wait={LONGEST_WAIT}"));
     }
     let path = request.raw_path();
@@ -159,19 +160,19 @@ fn sent(answer: Response) -> Sent {
 /// Parts of the replaced local record that other keys are derived from: a role's name, a token's
 /// secret.
 #[derive(Default)]
-struct Before {
+struct ReplacedRecord {
     role_name: Option<String>,
     token: Option<Token>,
 }
 
-impl Before {
-    fn read(host: &dyn Host, change: &Change<'_>) -> Result<Self, Failure> {
+impl ReplacedRecord {
+    fn read(host: &dyn Host, change: &GlobalWrite<'_>) -> Result<Self, Failure> {
         match change {
-            Change::Role(id) | Change::RoleRemoval(id) if crate::names::is_uuid(id) => {
+            GlobalWrite::Role(id) | GlobalWrite::RoleRemoval(id) if crate::names::is_uuid(id) => {
                 let role = host.storage().get::<Role>(&Role::key(id))?;
                 Ok(Self { role_name: role.map(|role| role.name), token: None })
             }
-            Change::Token(accessor) if crate::names::is_uuid(accessor) => {
+            GlobalWrite::Token(accessor) if crate::names::is_uuid(accessor) => {
                 let token = host.storage().get::<Token>(&Token::key(accessor))?;
                 Ok(Self { role_name: None, token })
             }
@@ -182,53 +183,62 @@ impl Before {
 
 /// Stores the written record. Failures are only logged, because the write itself succeeded;
 /// replication then fetches the record.
-fn store(request: &ApiRequest<'_>, change: &Change<'_>, before: &Before, answer: &Response) {
+fn store(
+    request: &ApiRequest<'_>,
+    change: &GlobalWrite<'_>,
+    before: &ReplacedRecord,
+    answer: &Response,
+) {
     if let Err(why) = try_store(request, change, before, answer) {
         let pairs = [("error", why.message.as_str())];
-        request.host.log().write(Level::Warn, "forwarded-write-not-stored", &pairs);
+        request.host.log().write(LogLevel::Warn, "forwarded-write-not-stored", &pairs);
     }
 }
 
 fn try_store(
     request: &ApiRequest<'_>,
-    change: &Change<'_>,
-    before: &Before,
+    change: &GlobalWrite<'_>,
+    before: &ReplacedRecord,
     answer: &Response,
 ) -> Result<(), Failure> {
     let host = request.host;
     let (table, id) = match change {
-        Change::Role(_) => (Table::Roles, store_role(host, before, answer)?),
-        Change::RoleRemoval(id) => {
+        GlobalWrite::Role(_) => (RecordTable::Roles, store_role(host, before, answer)?),
+        GlobalWrite::RoleRemoval(id) => {
             if let Some(name) = &before.role_name {
                 host.storage().delete(&Role::key(id))?;
                 host.storage().delete(&Role::name_key(name))?;
             }
-            (Table::Roles, (*id).to_owned())
+            (RecordTable::Roles, (*id).to_owned())
         }
-        Change::Policy(name, policy) => {
+        GlobalWrite::Policy(name, policy) => {
             host.storage().put(&Policy::key(name), *policy)?;
-            (Table::Policies, (*name).to_owned())
+            (RecordTable::Policies, (*name).to_owned())
         }
-        Change::PolicyRemoval(name) => {
+        GlobalWrite::PolicyRemoval(name) => {
             host.storage().delete(&Policy::key(name))?;
-            (Table::Policies, (*name).to_owned())
+            (RecordTable::Policies, (*name).to_owned())
         }
-        Change::Token(_) | Change::Bootstrap => {
+        GlobalWrite::Token(_) | GlobalWrite::Bootstrap => {
             let remote = RemoteToken::read(&answer.body)?;
             put_token(host, &remote, before.token.as_ref())?;
-            (Table::Tokens, remote.accessor)
+            (RecordTable::Tokens, remote.accessor)
         }
-        Change::TokenRemoval(accessor, token) => {
+        GlobalWrite::TokenRemoval(accessor, token) => {
             token_records::remove(host, accessor, token)?;
-            (Table::Tokens, (*accessor).to_owned())
+            (RecordTable::Tokens, (*accessor).to_owned())
         }
     };
     table.touch(host.storage())?;
-    Forwarded::mark(host, table, &id, index_of(answer))
+    ForwardedMark::mark(host, table, &id, index_of(answer))
 }
 
 /// Stores the role of an answer and returns its identifier.
-fn store_role(host: &dyn Host, before: &Before, answer: &Response) -> Result<String, Failure> {
+fn store_role(
+    host: &dyn Host,
+    before: &ReplacedRecord,
+    answer: &Response,
+) -> Result<String, Failure> {
     let GivenRole { id, role } =
         GivenRole::read(&answer.body).map_err(|_| Failure::internal("the answer is no role"))?;
     if !crate::names::is_uuid(&id) || role.check().is_err() {

@@ -3,7 +3,7 @@
 use crate::body;
 use crate::names::is_uuid;
 use crate::query::go_duration;
-use crate::refusal::{Problems, Refusal};
+use crate::refusal::{ApiRefusal, RecordProblems};
 use crate::role::{Role, id_of};
 use crate::token::{Token, TokenType, go_duration_text};
 use bulkhead_sdk::Failure;
@@ -51,7 +51,7 @@ impl GivenToken {
     ///
     /// # Errors
     /// 400 for a body that is not a token, and for a null in a list (decision F5).
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ApiRefusal> {
         let given = body::object(bytes)?;
         Ok(Self {
             accessor: body::text(&given, "AccessorID")?,
@@ -76,10 +76,10 @@ impl GivenToken {
     ///
     /// # Errors
     /// 400 for a role that does not exist.
-    pub(crate) fn role_ids(&self, storage: &dyn Storage) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn role_ids(&self, storage: &dyn Storage) -> Result<Vec<String>, ApiRefusal> {
         let mut ids = Vec::new();
         for link in &self.roles {
-            let unknown = |named: &str| Refusal::invalid(format!("cannot find role {named}"));
+            let unknown = |named: &str| ApiRefusal::invalid(format!("cannot find role {named}"));
             let id = if link.id.is_empty() {
                 id_of(storage, &link.name)?.ok_or_else(|| unknown(&link.name))?
             } else if is_uuid(&link.id) && storage.get_bytes(&Role::key(&link.id))?.is_some() {
@@ -103,8 +103,8 @@ impl GivenToken {
         secret: String,
         roles: Vec<String>,
         now: StoreTime,
-    ) -> Result<Token, Refusal> {
-        let mut problems = Problems::default();
+    ) -> Result<Token, ApiRefusal> {
+        let mut problems = RecordProblems::default();
         let kind = self.check(&mut problems, &roles);
         let expires = self.expiry(&mut problems, now);
         problems.refuse("token 0 invalid")?;
@@ -116,10 +116,10 @@ impl GivenToken {
     /// # Errors
     /// 400 if accessor or secret is not a UUID, or if the token is not a client token. Otherwise as
     /// [`create`](Self::create).
-    pub(crate) fn upload(&self, roles: Vec<String>, now: StoreTime) -> Result<Token, Refusal> {
+    pub(crate) fn upload(&self, roles: Vec<String>, now: StoreTime) -> Result<Token, ApiRefusal> {
         let is_whole = is_uuid(&self.accessor) && is_uuid(&self.secret);
         if !is_whole || self.kind != TokenType::Client.word() {
-            return Err(Refusal::invalid(format!("cannot find token {}", self.accessor)));
+            return Err(ApiRefusal::invalid(format!("cannot find token {}", self.accessor)));
         }
         self.create(self.secret.clone(), roles, now)
     }
@@ -129,8 +129,8 @@ impl GivenToken {
     ///
     /// # Errors
     /// 400 with a list of all problems.
-    pub(crate) fn update(&self, before: &Token, roles: Vec<String>) -> Result<Token, Refusal> {
-        let mut problems = Problems::default();
+    pub(crate) fn update(&self, before: &Token, roles: Vec<String>) -> Result<Token, ApiRefusal> {
+        let mut problems = RecordProblems::default();
         let kind = self.check(&mut problems, &roles);
         problems.demand(self.global == before.global, "cannot toggle global mode");
         let ttl = self.ttl.map(|ttl| nanoseconds(ttl.length));
@@ -163,7 +163,7 @@ impl GivenToken {
     }
 
     /// Runs the checks common to creations and updates, and returns the token's type.
-    fn check(&self, problems: &mut Problems, roles: &[String]) -> TokenType {
+    fn check(&self, problems: &mut RecordProblems, roles: &[String]) -> TokenType {
         problems.demand(self.name.len() <= LONGEST_NAME, "token name too long");
         let has_links = !self.policies.is_empty() || !roles.is_empty();
         let kind = match self.kind.as_str() {
@@ -189,7 +189,7 @@ impl GivenToken {
 
     /// Returns the expiry of a new token: the given time or, without one, the end of the given
     /// lifetime.
-    fn expiry(&self, problems: &mut Problems, now: StoreTime) -> Option<StoreTime> {
+    fn expiry(&self, problems: &mut RecordProblems, now: StoreTime) -> Option<StoreTime> {
         let after = self.ttl.map(|ttl| u64::try_from(ttl.length.as_millis()).unwrap_or(u64::MAX));
         let after = after.filter(|milliseconds| *milliseconds > 0);
         let expires = self.expires.or(after.map(|milliseconds| now.saturating_add(milliseconds)))?;
@@ -213,11 +213,13 @@ fn nanoseconds(length: Duration) -> u64 {
 }
 
 /// Returns the names of the policies, without duplicates. The policies need not exist.
-fn policies(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
+fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
     for item in body::list(given, "Policies")?.unwrap_or_default() {
         let name = item.as_str().ok_or_else(|| {
-            Refusal::invalid("token 0 invalid: Policies holds another thing than a policy's name")
+            ApiRefusal::invalid(
+                "token 0 invalid: Policies holds another thing than a policy's name",
+            )
         })?;
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -226,10 +228,10 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
     Ok(names)
 }
 
-fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, Refusal> {
+fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
     let link = |item: &Value| {
         if item.is_null() {
-            return Err(Refusal::invalid("token 0 invalid: role link must not be null"));
+            return Err(ApiRefusal::invalid("token 0 invalid: role link must not be null"));
         }
         let link = body::member("Roles", item)?;
         Ok(GivenLink { id: body::text(link, "ID")?, name: body::text(link, "Name")? })
@@ -238,8 +240,8 @@ fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, Refusal> {
 }
 
 /// Parses the lifetime: a duration in Go's format, or a number of nanoseconds.
-fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, Refusal> {
-    let bad = || Refusal::invalid("ExpirationTTL is no duration; give one such as \"1h30m\"");
+fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, ApiRefusal> {
+    let bad = || ApiRefusal::invalid("ExpirationTTL is no duration; give one such as \"1h30m\"");
     match given.get("expirationttl") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
@@ -261,13 +263,13 @@ fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, Refusal> {
 }
 
 /// Parses the given time of expiry.
-fn expiry(given: &Map<String, Value>) -> Result<Option<StoreTime>, Refusal> {
+fn expiry(given: &Map<String, Value>) -> Result<Option<StoreTime>, ApiRefusal> {
     let text = body::text(given, "ExpirationTime")?;
     if text.is_empty() {
         return Ok(None);
     }
     let time = OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| {
-        Refusal::invalid(
+        ApiRefusal::invalid(
             "ExpirationTime is no time; give one such as \"2030-01-02T15:04:05Z\" (RFC 3339)",
         )
     })?;

@@ -9,7 +9,7 @@ use bulkhead_sdk::host::Storage;
 
 /// A kind of record with its own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
+pub(crate) enum RecordTable {
     /// ACL policies.
     Policies,
     /// ACL roles.
@@ -18,7 +18,7 @@ pub(crate) enum Table {
     Tokens,
 }
 
-impl Table {
+impl RecordTable {
     pub(crate) const ALL: [Self; 3] = [Self::Policies, Self::Roles, Self::Tokens];
 
     /// Returns the key of the table's marker. Blocking lists wait for a change of the marker.
@@ -55,5 +55,5 @@ impl Table {
 /// # Errors
 /// Failures of the store.
 pub(crate) fn latest(storage: &dyn Storage) -> Result<u64, Failure> {
-    Table::ALL.iter().try_fold(1, |latest, table| Ok(latest.max(table.index(storage)?)))
+    RecordTable::ALL.iter().try_fold(1, |latest, table| Ok(latest.max(table.index(storage)?)))
 }

@@ -37,7 +37,7 @@ mod token;
 mod token_records;
 mod tokens;
 
-use bulkhead_sdk::raw::{RawAccess, RawEngine, Reply, Request};
+use bulkhead_sdk::raw::{RawAccess, RawEngine, RawReply, RawRequest};
 use bulkhead_sdk::table::{Row, delete, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
 use request::ApiRequest;
@@ -80,7 +80,7 @@ impl SecretsEngine for Scheduler {
 }
 
 impl RawEngine for Scheduler {
-    fn serve(host: &dyn Host, request: &Request) -> Result<Reply, Failure> {
+    fn serve(host: &dyn Host, request: &RawRequest) -> Result<RawReply, Failure> {
         match ApiRequest::read(host, request) {
             Ok(read) => api::serve(&read),
             Err(redirect) => Ok(redirect),

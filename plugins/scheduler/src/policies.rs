@@ -1,13 +1,13 @@
 //! The endpoints `/v1/acl/policy` and `/v1/acl/policies`.
 
-use crate::caller::{Caller, authenticate};
-use crate::forward::{self, Change};
-use crate::index::Table;
+use crate::caller::{ApiCaller, authenticate};
+use crate::forward::{self, GlobalWrite};
+use crate::index::RecordTable;
 use crate::names::is_name;
 use crate::policy::{Policy, PolicyStub, ShownPolicy};
 use crate::query::ReadQuery;
-use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::refusal::ApiRefusal;
+use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::role::Role;
 use bulkhead_sdk::Failure;
@@ -22,7 +22,7 @@ const ANONYMOUS: &str = "anonymous";
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words.
-pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     if caller.is_management() {
@@ -45,11 +45,11 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words.
-pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     if caller.token().is_none() {
-        return Err(Refusal::denied());
+        return Err(ApiRefusal::denied());
     }
     let stubs = stubs_of(request.storage(), reachable(request.storage(), &caller)?)?;
     listed(request, &stubs, &query)
@@ -59,10 +59,10 @@ fn listed(
     request: &ApiRequest<'_>,
     stubs: &[PolicyStub],
     query: &ReadQuery,
-) -> Result<Reply, Refusal> {
-    let index = Table::Policies.index(request.storage())?;
-    let reply = Reply::read(&stubs, index, request.is_pretty())?;
-    Ok(reply.watching(vec![Table::Policies.marker().to_owned()], query, request.wait(query)))
+) -> Result<ApiReply, ApiRefusal> {
+    let index = RecordTable::Policies.index(request.storage())?;
+    let reply = ApiReply::read(&stubs, index, request.is_pretty())?;
+    Ok(reply.watching(vec![RecordTable::Policies.marker().to_owned()], query, request.wait(query)))
 }
 
 /// Returns the existing policies among `names`.
@@ -81,7 +81,7 @@ fn stubs_of(
 
 /// Returns the names of the policies that the caller's token has, directly and through its roles,
 /// sorted.
-fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>, Failure> {
+fn reachable(storage: &dyn Storage, caller: &ApiCaller) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
     let Some(token) = caller.token() else {
         names.insert(ANONYMOUS.to_owned());
@@ -99,23 +99,23 @@ fn reachable(storage: &dyn Storage, caller: &Caller) -> Result<BTreeSet<String>,
 ///
 /// # Errors
 /// 400, 403 and 404, in the scheduler's words.
-pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     let storage = request.storage();
     let may =
         name == ANONYMOUS || caller.is_management() || reachable(storage, &caller)?.contains(name);
     if !may {
-        return Err(Refusal::denied());
+        return Err(ApiRefusal::denied());
     }
     let entry = if is_name(name) { storage.entry::<Policy>(&Policy::key(name))? } else { None };
     let Some(entry) = entry else {
-        let reply = Reply::missing(NOT_FOUND, Table::Policies.index(storage)?);
-        let marker = vec![Table::Policies.marker().to_owned()];
+        let reply = ApiReply::missing(NOT_FOUND, RecordTable::Policies.index(storage)?);
+        let marker = vec![RecordTable::Policies.marker().to_owned()];
         return Ok(reply.watching(marker, &query, request.wait(&query)));
     };
     let index = entry.modified;
-    let reply = Reply::read(&ShownPolicy::of(name, entry), index, request.is_pretty())?;
+    let reply = ApiReply::read(&ShownPolicy::of(name, entry), index, request.is_pretty())?;
     Ok(reply.watching(vec![Policy::key(name)], &query, request.wait(&query)))
 }
 
@@ -124,15 +124,15 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusa
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words; nothing is stored.
-pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
     let policy = Policy::read(name, request.body())?;
-    forward::divert(request, &Change::Policy(name, &policy))?;
+    forward::divert(request, &GlobalWrite::Policy(name, &policy))?;
     authenticate(request)?.demand_management()?;
     policy.check(name)?;
     let storage = request.storage();
     storage.put(&Policy::key(name), &policy)?;
-    Table::Policies.touch(storage)?;
-    Ok(Reply::done(storage.checkpoint()?))
+    RecordTable::Policies.touch(storage)?;
+    Ok(ApiReply::done(storage.checkpoint()?))
 }
 
 /// Serves `DELETE /v1/acl/policy/:name`. Deleting an absent policy succeeds. Roles and tokens keep
@@ -140,14 +140,14 @@ pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refus
 ///
 /// # Errors
 /// 403.
-pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
-    forward::divert(request, &Change::PolicyRemoval(name))?;
+pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
+    forward::divert(request, &GlobalWrite::PolicyRemoval(name))?;
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
     if is_name(name) && storage.get_bytes(&Policy::key(name))?.is_some() {
         storage.delete(&Policy::key(name))?;
-        Table::Policies.touch(storage)?;
-        return Ok(Reply::done(storage.checkpoint()?));
+        RecordTable::Policies.touch(storage)?;
+        return Ok(ApiReply::done(storage.checkpoint()?));
     }
-    Ok(Reply::done(crate::index::latest(storage)?))
+    Ok(ApiReply::done(crate::index::latest(storage)?))
 }

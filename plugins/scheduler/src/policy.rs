@@ -4,7 +4,7 @@ use crate::body;
 use crate::content_hash::content_hash;
 use crate::names::{LONGEST_DESCRIPTION, is_name};
 use crate::policy_rules;
-use crate::refusal::{Problems, Refusal};
+use crate::refusal::{ApiRefusal, RecordProblems};
 use bulkhead_sdk::host::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -72,10 +72,10 @@ impl Policy {
     ///
     /// # Errors
     /// 400 for a body that is not a policy, or names another policy.
-    pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Self, ApiRefusal> {
         let given = body::object(bytes)?;
         if body::text(&given, "Name")? != name {
-            return Err(Refusal::invalid("ACL policy name does not match request path"));
+            return Err(ApiRefusal::invalid("ACL policy name does not match request path"));
         }
         Ok(Self {
             description: body::text(&given, "Description")?,
@@ -88,8 +88,8 @@ impl Policy {
     ///
     /// # Errors
     /// 400 with a list of all problems.
-    pub(crate) fn check(&self, name: &str) -> Result<(), Refusal> {
-        let mut problems = Problems::default();
+    pub(crate) fn check(&self, name: &str) -> Result<(), ApiRefusal> {
+        let mut problems = RecordProblems::default();
         problems.demand(is_name(name), format!("invalid name '{name}'"));
         if let Err(why) = policy_rules::check(&self.rules) {
             problems.demand(false, format!("failed to parse rules: {why}"));
@@ -114,7 +114,7 @@ impl Policy {
 }
 
 impl JobAcl {
-    fn read(given: &Map<String, Value>) -> Result<Option<Self>, Refusal> {
+    fn read(given: &Map<String, Value>) -> Result<Option<Self>, ApiRefusal> {
         let Some(value) = given.get("jobacl").filter(|value| !value.is_null()) else {
             return Ok(None);
         };
@@ -128,7 +128,7 @@ impl JobAcl {
     }
 
     /// Checks that each level has the level above.
-    fn check(&self, problems: &mut Problems) {
+    fn check(&self, problems: &mut RecordProblems) {
         let levels = [
             ("namespace", &self.namespace),
             ("job ID", &self.job_id),

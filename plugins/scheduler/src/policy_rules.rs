@@ -4,11 +4,11 @@
 //! without a required label, and unknown capabilities are refused. The rules are never evaluated
 //! here: no answer of the ACL API depends on them.
 
-use bulkhead_sdk::wire::hcl::{self, Body, Item, Node};
+use bulkhead_sdk::wire::hcl::{self, HclBody, HclItem, HclValue};
 use serde_json::{Map, Value, json};
 
 /// A kind of block with a label: its names and allowed content.
-struct Labelled {
+struct BlockKind {
     block: &'static str,
     /// Name in the parsed form.
     shown: &'static str,
@@ -22,8 +22,8 @@ struct Labelled {
     expand: fn(&str) -> &'static [&'static str],
 }
 
-const LABELLED: [Labelled; 3] = [
-    Labelled {
+const LABELLED: [BlockKind; 3] = [
+    BlockKind {
         block: "namespace",
         shown: "Namespaces",
         noun: "namespace",
@@ -61,7 +61,7 @@ const LABELLED: [Labelled; 3] = [
         ],
         expand: of_namespace,
     },
-    Labelled {
+    BlockKind {
         block: "node_pool",
         shown: "NodePools",
         noun: "node pool",
@@ -70,7 +70,7 @@ const LABELLED: [Labelled; 3] = [
         capabilities: &["deny", "read", "write", "delete"],
         expand: of_node_pool,
     },
-    Labelled {
+    BlockKind {
         block: "host_volume",
         shown: "HostVolumes",
         noun: "host volume",
@@ -197,8 +197,8 @@ fn parse(rules: &str) -> Result<Value, String> {
 
 /// Parses one block. Returns its name in the parsed form, its value, and true if the block may
 /// occur several times.
-fn block(item: &Item) -> Result<(&'static str, Value, bool), String> {
-    let Node::Block(body) = &item.value else { return Err(unknown(item)) };
+fn block(item: &HclItem) -> Result<(&'static str, Value, bool), String> {
+    let HclValue::Block(body) = &item.value else { return Err(unknown(item)) };
     if let Some(kind) = LABELLED.iter().find(|kind| kind.block == item.key) {
         return labelled(kind, item, body).map(|value| (kind.shown, value, true));
     }
@@ -211,15 +211,15 @@ fn block(item: &Item) -> Result<(&'static str, Value, bool), String> {
     Ok((name, json!({ "Policy": level }), false))
 }
 
-fn unknown(item: &Item) -> String {
+fn unknown(item: &HclItem) -> String {
     format!("Invalid policy: line {} has an unknown block or value {:?}", item.line, item.key)
 }
 
-fn labelled(kind: &Labelled, item: &Item, body: &Body) -> Result<Value, String> {
+fn labelled(kind: &BlockKind, item: &HclItem, body: &HclBody) -> Result<Value, String> {
     // The JSON form has the label as the only key of an object.
     let (label, body) = match (item.labels.as_slice(), body.items.as_slice()) {
         ([label], _) => (label, body),
-        ([], [Item { key, labels, value: Node::Block(inner), .. }]) if labels.is_empty() => {
+        ([], [HclItem { key, labels, value: HclValue::Block(inner), .. }]) if labels.is_empty() => {
             (key, inner)
         }
         _ => return Err(format!("Invalid {} name: line {} needs one", kind.noun, item.line)),
@@ -244,10 +244,10 @@ fn labelled(kind: &Labelled, item: &Item, body: &Body) -> Result<Value, String> 
 }
 
 /// Returns the level of a block; empty if the block has none.
-fn level(noun: &str, levels: &[&str], body: &Body) -> Result<String, String> {
+fn level(noun: &str, levels: &[&str], body: &HclBody) -> Result<String, String> {
     match body.items.iter().find(|item| item.key == "policy") {
         None => Ok(String::new()),
-        Some(Item { value: Node::Text(level), .. }) if levels.contains(&level.as_str()) => {
+        Some(HclItem { value: HclValue::Text(level), .. }) if levels.contains(&level.as_str()) => {
             Ok(level.clone())
         }
         Some(item) => Err(format!(
@@ -259,33 +259,33 @@ fn level(noun: &str, levels: &[&str], body: &Body) -> Result<String, String> {
 }
 
 /// Returns the capabilities listed in a block.
-fn capabilities(noun: &str, known: &[&str], body: &Body) -> Result<Vec<String>, String> {
+fn capabilities(noun: &str, known: &[&str], body: &HclBody) -> Result<Vec<String>, String> {
     let Some(item) = body.items.iter().find(|item| item.key == "capabilities") else {
         return Ok(Vec::new());
     };
-    let Node::List(words) = &item.value else {
+    let HclValue::List(words) = &item.value else {
         return Err(format!("Invalid {noun} capabilities: line {} needs a list", item.line));
     };
-    let word = |node: &Node| match node {
-        Node::Text(word) if known.contains(&word.as_str()) => Ok(word.clone()),
-        Node::Text(word) => Err(format!("Invalid {noun} capability '{word}'")),
+    let word = |node: &HclValue| match node {
+        HclValue::Text(word) if known.contains(&word.as_str()) => Ok(word.clone()),
+        HclValue::Text(word) => Err(format!("Invalid {noun} capability '{word}'")),
         other => Err(format!("Invalid {noun} capability: {}", other.kind())),
     };
     words.iter().map(word).collect()
 }
 
 /// Returns the variables of a namespace: paths with their capabilities.
-fn variables(body: &Body) -> Result<Value, String> {
+fn variables(body: &HclBody) -> Result<Value, String> {
     let Some(item) = body.items.iter().find(|item| item.key == "variables") else {
         return Ok(Value::Null);
     };
-    let Node::Block(inside) = &item.value else {
+    let HclValue::Block(inside) = &item.value else {
         return Err(format!("Invalid variables: line {} needs a block", item.line));
     };
     let mut paths = Vec::new();
     for path in inside.items.iter().filter(|item| item.key == "path") {
         let (label, body) = match (&path.labels[..], &path.value) {
-            ([label], Node::Block(body)) => (label, body),
+            ([label], HclValue::Block(body)) => (label, body),
             _ => return Err(format!("Invalid variables: line {} needs a path", path.line)),
         };
         let capabilities = capabilities("variables", &VARIABLES, body)?;

@@ -1,22 +1,22 @@
 //! Prefixes that narrow a list (decision F1).
 
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 
 /// A prefix of identifiers.
-pub(crate) enum Prefix {
+pub(crate) enum IdPrefix {
     /// Hexadecimal digits in lower case, without hyphens.
     Digits(String),
     /// Text that is compared literally, on mounts with the option `lenient_prefix`.
     Text(String),
 }
 
-impl Prefix {
+impl IdPrefix {
     /// Parses the prefix in a query.
     ///
     /// # Errors
     /// 400 for a character other than a hexadecimal digit or hyphen, for an odd number of digits,
     /// and for more than four hyphens. A lenient mount accepts any text.
-    pub(crate) fn read(text: &str, is_lenient: bool) -> Result<Self, Refusal> {
+    pub(crate) fn read(text: &str, is_lenient: bool) -> Result<Self, ApiRefusal> {
         if is_lenient {
             return Ok(Self::Text(text.to_owned()));
         }
@@ -25,7 +25,7 @@ impl Prefix {
         let is_hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         if hyphens > 4 || !is_hexadecimal || digits.len() % 2 == 1 {
             let text = "invalid prefix: must be an even number of hexadecimal characters";
-            return Err(Refusal::invalid(text));
+            return Err(ApiRefusal::invalid(text));
         }
         Ok(Self::Digits(digits.to_ascii_lowercase()))
     }
@@ -59,18 +59,18 @@ mod tests {
     fn a_prefix_has_an_even_number_of_digits() {
         let id = "ab12cd34-1111-4222-8333-444455556666";
         for prefix in ["", "ab", "AB12", "ab12cd34-11", "ab12-cd34", id] {
-            assert!(Prefix::read(prefix, false).unwrap().begins(id), "{prefix}");
+            assert!(IdPrefix::read(prefix, false).unwrap().begins(id), "{prefix}");
         }
         for prefix in ["a", "zz", "ab1", "ab------", "please"] {
-            assert!(Prefix::read(prefix, false).is_err(), "{prefix}");
+            assert!(IdPrefix::read(prefix, false).is_err(), "{prefix}");
         }
-        assert!(!Prefix::read("ac", false).unwrap().begins(id));
-        assert!(!Prefix::read("ab12", false).unwrap().begins("ab"));
+        assert!(!IdPrefix::read("ac", false).unwrap().begins(id));
+        assert!(!IdPrefix::read("ab12", false).unwrap().begins("ab"));
     }
 
     #[test]
     fn a_lenient_prefix_is_any_text_in_its_case() {
-        let begins = |prefix: &str| Prefix::read(prefix, true).unwrap().begins("ab12-x");
+        let begins = |prefix: &str| IdPrefix::read(prefix, true).unwrap().begins("ab12-x");
         assert!(begins("a") && begins("ab12-") && !begins("AB") && !begins("please"));
     }
 }

@@ -1,13 +1,13 @@
 //! Query parameters of reads and writes, parsed in the order in which the scheduler refuses them.
 
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 use std::time::Duration;
 
 /// Maximum wait of a blocking read.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Decoded pairs of a query, in order.
-pub(crate) type Pairs = [(String, String)];
+pub(crate) type QueryPairs = [(String, String)];
 
 /// Parameters of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct ReadQuery {
 ///
 /// # Errors
 /// 400 with the scheduler's own message for the first malformed parameter.
-pub(crate) fn read_query(pairs: &Pairs) -> Result<ReadQuery, Refusal> {
+pub(crate) fn read_query(pairs: &QueryPairs) -> Result<ReadQuery, ApiRefusal> {
     Ok(ReadQuery {
         region: first(pairs, "region").unwrap_or_default().to_owned(),
         stale: flag(pairs, "stale")?,
@@ -54,55 +54,55 @@ pub(crate) fn read_query(pairs: &Pairs) -> Result<ReadQuery, Refusal> {
 
 /// Returns true if the answer is to be indented.
 #[must_use]
-pub(crate) fn is_pretty(pairs: &Pairs) -> bool {
+pub(crate) fn is_pretty(pairs: &QueryPairs) -> bool {
     first(pairs, "pretty").is_some_and(|value| value != "0")
 }
 
 /// Returns the first value under `name`.
 #[must_use]
-pub(crate) fn first<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
+pub(crate) fn first<'a>(pairs: &'a QueryPairs, name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-fn flag(pairs: &Pairs, name: &str) -> Result<bool, Refusal> {
+fn flag(pairs: &QueryPairs, name: &str) -> Result<bool, ApiRefusal> {
     match first(pairs, name) {
         None => Ok(false),
         Some("" | "1" | "t" | "T" | "true" | "True" | "TRUE") => Ok(true),
         Some("0" | "f" | "F" | "false" | "False" | "FALSE") => Ok(false),
-        Some(_) => Err(Refusal::invalid(format!(
+        Some(_) => Err(ApiRefusal::invalid(format!(
             "Expect `true` or `false` for `{name}` query string parameter"
         ))),
     }
 }
 
-fn page_size(pairs: &Pairs) -> Result<u32, Refusal> {
+fn page_size(pairs: &QueryPairs) -> Result<u32, ApiRefusal> {
     let text = first(pairs, "per_page").unwrap_or_default();
     if text.is_empty() {
         return Ok(0);
     }
     // Negative sizes mean no paging: the scheduler parses a signed 32-bit number.
-    let size = text
-        .parse::<i32>()
-        .map_err(|_| Refusal::invalid("Expect a number for `per_page` query string parameter"))?;
+    let size = text.parse::<i32>().map_err(|_| {
+        ApiRefusal::invalid("Expect a number for `per_page` query string parameter")
+    })?;
     Ok(u32::try_from(size).unwrap_or(0))
 }
 
 /// Parses the time to wait: 300 s at most, and 300 s if no positive time is given.
-fn wait(pairs: &Pairs) -> Result<Duration, Refusal> {
+fn wait(pairs: &QueryPairs) -> Result<Duration, ApiRefusal> {
     let text = first(pairs, "wait").unwrap_or_default();
     let wait = if text.is_empty() { Some(Duration::ZERO) } else { go_duration(text) };
-    let wait = wait.ok_or_else(|| Refusal::invalid("Invalid wait time"))?;
+    let wait = wait.ok_or_else(|| ApiRefusal::invalid("Invalid wait time"))?;
     Ok(if wait.is_zero() { LONGEST_WAIT } else { wait.min(LONGEST_WAIT) })
 }
 
-fn index(pairs: &Pairs) -> Result<u64, Refusal> {
+fn index(pairs: &QueryPairs) -> Result<u64, ApiRefusal> {
     let text = first(pairs, "index").unwrap_or_default();
     if text.is_empty() {
         return Ok(0);
     }
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let index = text.parse().ok().filter(|_| is_plain);
-    index.ok_or_else(|| Refusal::invalid("Invalid index"))
+    index.ok_or_else(|| ApiRefusal::invalid("Invalid index"))
 }
 
 /// Parses a duration in Go's format, such as `1h2m` or `60000ms`. Negative durations give zero. A
@@ -152,7 +152,7 @@ mod tests {
 
     fn refused(query: &str) -> String {
         match read_query(&pairs(query)) {
-            Err(Refusal::Answered { status: 400, text }) => text,
+            Err(ApiRefusal::Answered { status: 400, text }) => text,
             other => panic!("{query}: {other:?}"),
         }
     }

@@ -1,12 +1,12 @@
 //! Refusals in the form that the scheduler's clients know: a status and one bare sentence.
 
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::raw::Reply as Sent;
+use bulkhead_sdk::raw::RawReply as Sent;
 use std::fmt;
 
 /// The reason why a request was not served here.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ApiRefusal {
     /// An answer of the contract.
     Answered {
         /// HTTP status.
@@ -30,13 +30,13 @@ impl fmt::Debug for ForeignReply {
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for ApiRefusal {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl Refusal {
+impl ApiRefusal {
     /// Creates a 400: the request has to change.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self::Answered { status: 400, text: text.into() }
@@ -68,9 +68,9 @@ impl Refusal {
 
 /// Problems of one record, collected so that the caller can fix all of them at once.
 #[derive(Default)]
-pub(crate) struct Problems(Vec<String>);
+pub(crate) struct RecordProblems(Vec<String>);
 
-impl Problems {
+impl RecordProblems {
     /// Adds `problem` unless `holds`.
     pub(crate) fn demand(&mut self, holds: bool, problem: impl Into<String>) {
         if !holds {
@@ -82,14 +82,14 @@ impl Problems {
     ///
     /// # Errors
     /// 400 with the list that clients print.
-    pub(crate) fn refuse(self, subject: &str) -> Result<(), Refusal> {
+    pub(crate) fn refuse(self, subject: &str) -> Result<(), ApiRefusal> {
         let (count, noun) = match self.0.len() {
             0 => return Ok(()),
             1 => (1, "error"),
             more => (more, "errors"),
         };
         let lines: String = self.0.iter().map(|problem| format!("\t* {problem}\n")).collect();
-        Err(Refusal::invalid(format!("{subject}: {count} {noun} occurred:\n{lines}\n")))
+        Err(ApiRefusal::invalid(format!("{subject}: {count} {noun} occurred:\n{lines}\n")))
     }
 }
 
@@ -100,16 +100,16 @@ mod tests {
     #[test]
     fn problems_are_counted_and_listed() {
         let refused = |problems: &[&str]| {
-            let mut list = Problems::default();
+            let mut list = RecordProblems::default();
             problems.iter().for_each(|problem| list.demand(false, *problem));
             match list.refuse("role 0 invalid") {
-                Err(Refusal::Answered { status: 400, text }) => text,
+                Err(ApiRefusal::Answered { status: 400, text }) => text,
                 other => panic!("{other:?}"),
             }
         };
         assert_eq!(refused(&["a"]), "role 0 invalid: 1 error occurred:\n\t* a\n\n");
         let two = "role 0 invalid: 2 errors occurred:\n\t* a\n\t* b\n\n";
         assert_eq!(refused(&["a", "b"]), two);
-        assert!(Problems::default().refuse("role 0 invalid").is_ok());
+        assert!(RecordProblems::default().refuse("role 0 invalid").is_ok());
     }
 }

@@ -3,13 +3,13 @@
 //! Prevents a reader from mistaking stale records for current records: each read from a replica
 //! states the replica's age, and the operator can limit the age.
 
-use crate::index::Table;
-use crate::refusal::Refusal;
+use crate::index::RecordTable;
+use crate::refusal::ApiRefusal;
 use crate::region_config::RegionConfig;
 use crate::replicate::ReplicaState;
 use crate::request::ApiRequest;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::raw::Reply as Sent;
+use bulkhead_sdk::raw::RawReply as Sent;
 
 /// Both names of the header.
 const AGE: [&str; 2] = ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"];
@@ -18,7 +18,7 @@ const AGE: [&str; 2] = ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"];
 ///
 /// # Errors
 /// 500 if the replica is older than the configuration allows.
-pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, Refusal> {
+pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, ApiRefusal> {
     let Some(table) = table_of(request) else { return Ok(sent) };
     let config = RegionConfig::stored(request.host)?;
     if !config.is_replica() {
@@ -27,7 +27,7 @@ pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent,
     let age = age(request, &config, table)?;
     if config.max_stale > 0 && age > config.max_stale {
         let (region, most) = (&config.authoritative_region, config.max_stale);
-        return Err(Refusal::Answered {
+        return Err(ApiRefusal::Answered {
             status: 500,
             text: format!(
                 "the replica of region {region} is {age} ms old and may be {most} ms old: try \
@@ -40,18 +40,22 @@ pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent,
 }
 
 /// Returns the milliseconds since the authoritative region last confirmed the table.
-fn age(request: &ApiRequest<'_>, config: &RegionConfig, table: Table) -> Result<u64, Failure> {
+fn age(
+    request: &ApiRequest<'_>,
+    config: &RegionConfig,
+    table: RecordTable,
+) -> Result<u64, Failure> {
     let state = ReplicaState::stored(request.storage(), table)?;
     let confirmed = state.map_or(config.since, |state| state.confirmed);
     Ok(request.now().saturating_sub(confirmed))
 }
 
 /// Returns the table that a path reads.
-fn table_of(request: &ApiRequest<'_>) -> Option<Table> {
+fn table_of(request: &ApiRequest<'_>) -> Option<RecordTable> {
     match request.segments.get(1).map(String::as_str)? {
-        "roles" | "role" => Some(Table::Roles),
-        "policies" | "policy" => Some(Table::Policies),
-        "tokens" | "token" => Some(Table::Tokens),
+        "roles" | "role" => Some(RecordTable::Roles),
+        "policies" | "policy" => Some(RecordTable::Policies),
+        "tokens" | "token" => Some(RecordTable::Tokens),
         _ => None,
     }
     .filter(|_| request.segments.first().is_some_and(|first| first == "acl"))

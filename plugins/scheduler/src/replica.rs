@@ -1,7 +1,7 @@
 //! Records of a replica: marks of forwarded writes, and tokens of the authoritative region.
 
 use crate::caller::forget_secret;
-use crate::index::Table;
+use crate::index::RecordTable;
 use crate::names::is_uuid;
 use crate::query::go_duration;
 use crate::token::{Token, TokenType};
@@ -14,11 +14,11 @@ use time::format_description::well_known::Rfc3339;
 
 /// Milliseconds for which a forwarded write is protected against older listings; longer than any
 /// listing takes.
-const FORWARDED_TIME: u64 = 60_000;
+const FORWARD_PROTECTION_MS: u64 = 60_000;
 
 /// Mark of a record that was stored by a forwarded write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Forwarded {
+pub(crate) struct ForwardedMark {
     /// Index of the write in the authoritative region.
     pub(crate) index: u64,
     /// Store time at which the protection ends. The limit is needed because the authoritative
@@ -26,16 +26,16 @@ pub(crate) struct Forwarded {
     pub(crate) until: StoreTime,
 }
 
-bulkhead_sdk::stored!(Forwarded, "forwarded-write", reads_stored_forwarded_writes);
+bulkhead_sdk::stored!(ForwardedMark, "forwarded-write", reads_stored_forwarded_writes);
 
-impl Forwarded {
+impl ForwardedMark {
     /// Returns the key prefix of a table's marks.
     #[must_use]
-    pub(crate) const fn folder(table: Table) -> &'static str {
+    pub(crate) const fn folder(table: RecordTable) -> &'static str {
         match table {
-            Table::Policies => "forwarded/policies/",
-            Table::Roles => "forwarded/roles/",
-            Table::Tokens => "forwarded/tokens/",
+            RecordTable::Policies => "forwarded/policies/",
+            RecordTable::Roles => "forwarded/roles/",
+            RecordTable::Tokens => "forwarded/tokens/",
         }
     }
 
@@ -43,8 +43,13 @@ impl Forwarded {
     ///
     /// # Errors
     /// Failures of the store.
-    pub(crate) fn mark(host: &dyn Host, table: Table, id: &str, index: u64) -> Result<(), Failure> {
-        let until = host.clock().now().saturating_add(FORWARDED_TIME);
+    pub(crate) fn mark(
+        host: &dyn Host,
+        table: RecordTable,
+        id: &str,
+        index: u64,
+    ) -> Result<(), Failure> {
+        let until = host.clock().now().saturating_add(FORWARD_PROTECTION_MS);
         host.storage().put(&format!("{}{id}", Self::folder(table)), &Self { index, until })
     }
 
@@ -63,7 +68,7 @@ pub(crate) struct RemoteToken {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct ShownToken {
+struct ReceivedToken {
     #[serde(rename = "AccessorID")]
     accessor_id: String,
     #[serde(rename = "SecretID")]
@@ -74,7 +79,7 @@ struct ShownToken {
     #[serde(default, deserialize_with = "or_default")]
     policies: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
-    roles: Vec<ShownLink>,
+    roles: Vec<ReceivedLink>,
     #[serde(default)]
     global: bool,
     create_time: String,
@@ -84,7 +89,7 @@ struct ShownToken {
 }
 
 #[derive(Deserialize)]
-struct ShownLink {
+struct ReceivedLink {
     #[serde(rename = "ID")]
     id: String,
 }
@@ -105,7 +110,7 @@ impl RemoteToken {
     /// Unreachable for any other body. The body is not quoted, because it contains a secret.
     pub(crate) fn read(body: &[u8]) -> Result<Self, Failure> {
         let unfit = || crate::authority::unfit("the answer is no token".to_owned());
-        let shown: ShownToken = serde_json::from_slice(body).map_err(|_| unfit())?;
+        let shown: ReceivedToken = serde_json::from_slice(body).map_err(|_| unfit())?;
         let is_known = is_uuid(&shown.accessor_id) && is_uuid(&shown.secret_id);
         let roles: Vec<String> = shown.roles.into_iter().map(|link| link.id).collect();
         if !is_known || !roles.iter().all(|id| is_uuid(id)) {

@@ -1,17 +1,17 @@
 //! Answers: JSON or an empty body, with the headers that the scheduler's clients read.
 
 use crate::query::ReadQuery;
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::raw::{Park, Reply as Sent};
+use bulkhead_sdk::raw::{Park, RawReply as Sent};
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use std::time::Duration;
 
 /// An answer of an endpoint.
-pub(crate) struct Reply {
+pub(crate) struct ApiReply {
     status: u16,
-    body: Content,
+    body: ApiReplyBody,
     /// `None` if the answer states no index.
     index: Option<u64>,
     is_read: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Reply {
 }
 
 /// The body of an answer.
-enum Content {
+enum ApiReplyBody {
     /// An empty body without a content type.
     Nothing,
     Json(Vec<u8>),
@@ -32,8 +32,8 @@ enum Content {
 /// Prefixes of header names: the scheduler's own, and that of the API document.
 const PREFIXES: [&str; 2] = ["X-Nomad-", "X-Scheduler-"];
 
-impl Reply {
-    fn new(body: Content, index: Option<u64>) -> Self {
+impl ApiReply {
+    fn new(body: ApiReplyBody, index: Option<u64>) -> Self {
         Self { status: 200, body, index, is_read: false, park: None, next_token: None }
     }
 
@@ -45,14 +45,14 @@ impl Reply {
         value: &impl Serialize,
         index: u64,
         is_pretty: bool,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ApiRefusal> {
         Ok(Self { is_read: true, ..Self::written(value, index, is_pretty)? })
     }
 
     /// Creates the answer to a read of a missing record, at the table's `index`.
     #[must_use]
     pub(crate) fn missing(text: &'static str, index: u64) -> Self {
-        Self { status: 404, is_read: true, ..Self::new(Content::Text(text), Some(index)) }
+        Self { status: 404, is_read: true, ..Self::new(ApiReplyBody::Text(text), Some(index)) }
     }
 
     /// Creates the answer to a write at `index` that shows the written record.
@@ -63,29 +63,29 @@ impl Reply {
         value: &impl Serialize,
         index: u64,
         is_pretty: bool,
-    ) -> Result<Self, Refusal> {
-        Ok(Self::new(Content::Json(json(value, is_pretty)?), Some(index)))
+    ) -> Result<Self, ApiRefusal> {
+        Ok(Self::new(ApiReplyBody::Json(json(value, is_pretty)?), Some(index)))
     }
 
     /// Creates an answer without an index.
     ///
     /// # Errors
     /// Internal if the value cannot be serialized.
-    pub(crate) fn plain(value: &impl Serialize, is_pretty: bool) -> Result<Self, Refusal> {
-        Ok(Self::new(Content::Json(json(value, is_pretty)?), None))
+    pub(crate) fn plain(value: &impl Serialize, is_pretty: bool) -> Result<Self, ApiRefusal> {
+        Ok(Self::new(ApiReplyBody::Json(json(value, is_pretty)?), None))
     }
 
     /// Creates an answer without a body to a write at `index`.
     #[must_use]
     pub(crate) const fn done(index: u64) -> Self {
-        let (status, body, index) = (200, Content::Nothing, Some(index));
+        let (status, body, index) = (200, ApiReplyBody::Nothing, Some(index));
         Self { status, body, index, is_read: false, park: None, next_token: None }
     }
 
     /// Creates an answer without body and index.
     #[must_use]
     pub(crate) const fn bare() -> Self {
-        let body = Content::Nothing;
+        let body = ApiReplyBody::Nothing;
         Self { status: 200, body, index: None, is_read: false, park: None, next_token: None }
     }
 
@@ -122,9 +122,9 @@ impl Reply {
             tell("NextToken", next_token);
         }
         let (kind, body) = match self.body {
-            Content::Nothing => (None, Vec::new()),
-            Content::Json(json) => (Some("application/json"), json),
-            Content::Text(text) => (Some(PLAIN_TEXT), text.as_bytes().to_vec()),
+            ApiReplyBody::Nothing => (None, Vec::new()),
+            ApiReplyBody::Json(json) => (Some("application/json"), json),
+            ApiReplyBody::Text(text) => (Some(PLAIN_TEXT), text.as_bytes().to_vec()),
         };
         headers.extend(kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())));
         Sent { status: self.status, headers, body, park: self.park }
@@ -135,7 +135,7 @@ impl Reply {
 pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// Serializes the value: compact, or indented by four spaces and with a final newline.
-fn json(value: &impl Serialize, is_pretty: bool) -> Result<Vec<u8>, Refusal> {
+fn json(value: &impl Serialize, is_pretty: bool) -> Result<Vec<u8>, ApiRefusal> {
     let written = if is_pretty {
         let mut bytes = Vec::new();
         let formatter = PrettyFormatter::with_indent(b"    ");

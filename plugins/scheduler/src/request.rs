@@ -1,10 +1,10 @@
 //! A request to the scheduler's API, as received from the host.
 
-use crate::query::{Pairs, ReadQuery, is_pretty};
+use crate::query::{QueryPairs, ReadQuery, is_pretty};
 use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
-use bulkhead_sdk::raw::{Reply, Request};
+use bulkhead_sdk::raw::{RawReply, RawRequest};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const PATH: &AsciiSet =
 
 /// A method that some endpoint supports. POST and PUT are equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub(crate) enum ApiMethod {
     /// GET.
     Read,
     /// POST and PUT.
@@ -25,7 +25,7 @@ pub(crate) enum Method {
     Other,
 }
 
-impl Method {
+impl ApiMethod {
     /// Returns the method of that name.
     #[must_use]
     pub(crate) fn of(name: &str) -> Self {
@@ -42,11 +42,11 @@ impl Method {
 pub(crate) struct ApiRequest<'a> {
     /// Access to everything outside the component.
     pub(crate) host: &'a dyn Host,
-    pub(crate) method: Method,
+    pub(crate) method: ApiMethod,
     /// Decoded segments of the path after `/v1/`.
     pub(crate) segments: Vec<String>,
     query: Vec<(String, String)>,
-    given: &'a Request,
+    given: &'a RawRequest,
 }
 
 impl<'a> ApiRequest<'a> {
@@ -55,7 +55,7 @@ impl<'a> ApiRequest<'a> {
     ///
     /// # Errors
     /// A redirect (307) to the clean path if the path contains empty or dot segments.
-    pub(crate) fn read(host: &'a dyn Host, given: &'a Request) -> Result<Self, Reply> {
+    pub(crate) fn read(host: &'a dyn Host, given: &'a RawRequest) -> Result<Self, RawReply> {
         let path = decoded(&given.path);
         let clean = clean(&path);
         if clean != path {
@@ -66,7 +66,7 @@ impl<'a> ApiRequest<'a> {
             Some("v1") => drop(segments.remove(0)),
             _ => segments.insert(0, "acl".to_owned()),
         }
-        let method = Method::of(&given.method);
+        let method = ApiMethod::of(&given.method);
         Ok(Self { host, method, segments, query: pairs_of(&given.query), given })
     }
 
@@ -84,7 +84,7 @@ impl<'a> ApiRequest<'a> {
 
     /// Returns the decoded pairs of the query.
     #[must_use]
-    pub(crate) fn pairs(&self) -> &Pairs {
+    pub(crate) fn pairs(&self) -> &QueryPairs {
         &self.query
     }
 
@@ -164,12 +164,12 @@ fn clean(path: &str) -> String {
 }
 
 /// Creates the redirect (307) to the clean path.
-fn redirect(given: &Request, clean: &str) -> Reply {
+fn redirect(given: &RawRequest, clean: &str) -> RawReply {
     let escaped = utf8_percent_encode(clean, PATH);
     let query = if given.query.is_empty() { String::new() } else { format!("?{}", given.query) };
     let location = format!("{}{escaped}{query}", given.base);
     let headers = vec![("Location".to_owned(), location)];
-    Reply { status: 307, headers, body: Vec::new(), park: None }
+    RawReply { status: 307, headers, body: Vec::new(), park: None }
 }
 
 /// Parses a query into decoded pairs, in order.

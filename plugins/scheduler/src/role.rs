@@ -3,7 +3,7 @@
 use crate::body;
 use crate::content_hash::content_hash;
 use crate::names::{LONGEST_DESCRIPTION, is_name};
-use crate::refusal::{Problems, Refusal};
+use crate::refusal::{ApiRefusal, RecordProblems};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::host::{Entry, Storage};
 use serde::{Deserialize, Serialize};
@@ -69,8 +69,8 @@ impl Role {
     ///
     /// # Errors
     /// 400 with a list of all problems.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let mut problems = Problems::default();
+    pub(crate) fn check(&self) -> Result<(), ApiRefusal> {
+        let mut problems = RecordProblems::default();
         problems.demand(is_name(&self.name), format!("invalid name '{}'", self.name));
         problems.demand(
             self.description.chars().count() <= LONGEST_DESCRIPTION,
@@ -107,7 +107,7 @@ impl GivenRole {
     ///
     /// # Errors
     /// 400 for a body that is not a role, and for a null among the links (decision F5).
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ApiRefusal> {
         let given = body::object(bytes)?;
         let role = Role {
             name: body::text(&given, "Name")?,
@@ -119,11 +119,11 @@ impl GivenRole {
 }
 
 /// Returns the names of the linked policies, without duplicates.
-fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
+fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
     for link in body::list(given, "Policies")?.unwrap_or_default() {
         if link.is_null() {
-            let mut problems = Problems::default();
+            let mut problems = RecordProblems::default();
             problems.demand(false, "policy link must not be null");
             problems.refuse("role 0 invalid")?;
         }
@@ -151,9 +151,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn refused(result: Result<impl std::fmt::Debug, Refusal>) -> String {
+    fn refused(result: Result<impl std::fmt::Debug, ApiRefusal>) -> String {
         match result {
-            Err(Refusal::Answered { status: 400, text }) => text,
+            Err(ApiRefusal::Answered { status: 400, text }) => text,
             other => panic!("{other:?}"),
         }
     }

@@ -4,14 +4,14 @@
 //! for every role to which its token does not link, whether or not the role exists.
 
 use crate::caller::authenticate;
-use crate::forward::{self, Change};
-use crate::index::{Table, latest};
+use crate::forward::{self, GlobalWrite};
+use crate::index::{RecordTable, latest};
 use crate::names::{is_name, is_uuid, uuid_of};
 use crate::policy::Policy;
-use crate::prefix::Prefix;
+use crate::prefix::IdPrefix;
 use crate::query::ReadQuery;
-use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::refusal::ApiRefusal;
+use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::role::{GivenRole, Role, ShownRole, id_of};
 use bulkhead_sdk::Failure;
@@ -23,9 +23,9 @@ const NOT_FOUND: &str = "ACL role not found";
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words.
-pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
-    let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
+    let prefix = IdPrefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
     let mut roles = Vec::new();
@@ -48,22 +48,22 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
             }
         }
     }
-    let reply = Reply::read(&roles, Table::Roles.index(storage)?, request.is_pretty())?;
-    Ok(reply.watching(vec![Table::Roles.marker().to_owned()], &query, request.wait(&query)))
+    let reply = ApiReply::read(&roles, RecordTable::Roles.index(storage)?, request.is_pretty())?;
+    Ok(reply.watching(vec![RecordTable::Roles.marker().to_owned()], &query, request.wait(&query)))
 }
 
 /// Serves `GET /v1/acl/role/:id`.
 ///
 /// # Errors
 /// 400, 403 and 404, in the scheduler's words.
-pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
+pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     // A link to a deleted role gives no rights, not even to learn that the role is gone.
     let may = caller.is_management()
         || (caller.has_role(id) && entry_of(request.storage(), id)?.is_some());
     if !may {
-        return Err(Refusal::denied());
+        return Err(ApiRefusal::denied());
     }
     show(request, id, &query)
 }
@@ -72,26 +72,26 @@ pub(crate) fn read(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal>
 ///
 /// # Errors
 /// 400, 403 and 404, in the scheduler's words.
-pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn read_by_name(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     let id = id_of(request.storage(), name)?;
     let is_linked = id.as_ref().is_some_and(|id| caller.has_role(id));
     if !caller.is_management() && !is_linked {
-        return Err(Refusal::denied());
+        return Err(ApiRefusal::denied());
     }
     show(request, id.as_deref().unwrap_or_default(), &query)
 }
 
-fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, Refusal> {
+fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<ApiReply, ApiRefusal> {
     let storage = request.storage();
     let Some(entry) = entry_of(storage, id)? else {
-        let reply = Reply::missing(NOT_FOUND, Table::Roles.index(storage)?);
-        let marker = vec![Table::Roles.marker().to_owned()];
+        let reply = ApiReply::missing(NOT_FOUND, RecordTable::Roles.index(storage)?);
+        let marker = vec![RecordTable::Roles.marker().to_owned()];
         return Ok(reply.watching(marker, query, request.wait(query)));
     };
     let index = entry.modified;
-    let reply = Reply::read(&ShownRole::of(id, entry), index, request.is_pretty())?;
+    let reply = ApiReply::read(&ShownRole::of(id, entry), index, request.is_pretty())?;
     Ok(reply.watching(vec![Role::key(id)], query, request.wait(query)))
 }
 
@@ -99,29 +99,29 @@ fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<Reply, 
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words; nothing is stored.
-pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<Reply, Refusal> {
+pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<ApiReply, ApiRefusal> {
     let GivenRole { id: given_id, role } = GivenRole::read(request.body())?;
     if id.is_some_and(|id| id != given_id) {
-        return Err(Refusal::invalid("ACL role ID does not match request path"));
+        return Err(ApiRefusal::invalid("ACL role ID does not match request path"));
     }
-    forward::divert(request, &Change::Role(&given_id))?;
+    forward::divert(request, &GlobalWrite::Role(&given_id))?;
     authenticate(request)?.demand_management()?;
     role.check()?;
     let storage = request.storage();
     let (id, before) = target(request, given_id, &role)?;
     for policy in &role.policies {
         if !is_name(policy) || storage.get_bytes(&Policy::key(policy))?.is_none() {
-            return Err(Refusal::invalid(format!("cannot find policy {policy}")));
+            return Err(ApiRefusal::invalid(format!("cannot find policy {policy}")));
         }
     }
     if let Some(before) = before.as_ref().filter(|before| before.value == role) {
         let unchanged = ShownRole::of(&id, before.clone());
-        return Reply::written(&unchanged, latest(storage)?, request.is_pretty());
+        return ApiReply::written(&unchanged, latest(storage)?, request.is_pretty());
     }
     let index = store(storage, &id, before.map(|entry| entry.value), &role)?;
     let stored = storage.entry::<Role>(&Role::key(&id))?;
     let stored = stored.ok_or_else(|| Failure::internal("the role is gone as it was stored"))?;
-    Reply::written(&ShownRole::of(&id, stored), index, request.is_pretty())
+    ApiReply::written(&ShownRole::of(&id, stored), index, request.is_pretty())
 }
 
 /// Returns the identifier to write under, and the present record of the role.
@@ -129,22 +129,26 @@ fn target(
     request: &ApiRequest<'_>,
     given_id: String,
     role: &Role,
-) -> Result<(String, Option<Entry<Role>>), Refusal> {
+) -> Result<(String, Option<Entry<Role>>), ApiRefusal> {
     let storage = request.storage();
     let holder = id_of(storage, &role.name)?;
     if given_id.is_empty() {
         if holder.is_some() {
-            return Err(Refusal::invalid(format!("role with name {} already exists", role.name)));
+            return Err(ApiRefusal::invalid(format!(
+                "role with name {} already exists",
+                role.name
+            )));
         }
         let random = request.host.random().bytes(16);
         let random = random.try_into().map_err(|_| Failure::internal("16 random bytes"))?;
         return Ok((uuid_of(random), None));
     }
     let before = entry_of(storage, &given_id)?;
-    let before = before.ok_or_else(|| Refusal::invalid(format!("cannot find role {given_id}")))?;
+    let before =
+        before.ok_or_else(|| ApiRefusal::invalid(format!("cannot find role {given_id}")))?;
     if holder.is_some_and(|holder| holder != given_id) {
         let text = format!("ACL role with name {} already exists", role.name);
-        return Err(Refusal::invalid(text));
+        return Err(ApiRefusal::invalid(text));
     }
     Ok((given_id, Some(before)))
 }
@@ -161,7 +165,7 @@ fn store(
     }
     storage.put(&Role::key(id), role)?;
     storage.put_plain(&Role::name_key(&role.name), id)?;
-    Table::Roles.touch(storage)?;
+    RecordTable::Roles.touch(storage)?;
     storage.checkpoint()
 }
 
@@ -169,15 +173,15 @@ fn store(
 ///
 /// # Errors
 /// 403, and 404 for a role that does not exist (decision F2).
-pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<Reply, Refusal> {
-    forward::divert(request, &Change::RoleRemoval(id))?;
+pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<ApiReply, ApiRefusal> {
+    forward::divert(request, &GlobalWrite::RoleRemoval(id))?;
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
-    let entry = entry_of(storage, id)?.ok_or_else(|| Refusal::not_found(NOT_FOUND))?;
+    let entry = entry_of(storage, id)?.ok_or_else(|| ApiRefusal::not_found(NOT_FOUND))?;
     storage.delete(&Role::key(id))?;
     storage.delete(&Role::name_key(&entry.value.name))?;
-    Table::Roles.touch(storage)?;
-    Ok(Reply::done(storage.checkpoint()?))
+    RecordTable::Roles.touch(storage)?;
+    Ok(ApiReply::done(storage.checkpoint()?))
 }
 
 /// Returns the role `id`; `None` if there is none or `id` is not a UUID.

@@ -1,9 +1,9 @@
 //! Endpoints outside the ACL system that generic clients use.
 
 use crate::caller::authenticate;
-use crate::refusal::Refusal;
+use crate::refusal::ApiRefusal;
 use crate::region_config::RegionConfig;
-use crate::reply::Reply;
+use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::token_records;
 use serde_json::json;
@@ -12,47 +12,47 @@ use serde_json::json;
 ///
 /// # Errors
 /// Failures of the store.
-pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn regions(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let config = RegionConfig::stored(request.host)?;
     let mut regions = vec![config.region.as_str()];
     if config.is_replica() {
         regions.push(&config.authoritative_region);
     }
     regions.sort_unstable();
-    Reply::plain(&regions, request.is_pretty())
+    ApiReply::plain(&regions, request.is_pretty())
 }
 
 /// Serves `GET /v1/status/leader`. Needs no token.
 ///
 /// # Errors
 /// Internal if the answer cannot be serialized.
-pub(crate) fn leader(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    Reply::plain(&json!("127.0.0.1:4647"), request.is_pretty())
+pub(crate) fn leader(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
+    ApiReply::plain(&json!("127.0.0.1:4647"), request.is_pretty())
 }
 
 /// Serves `GET /v1/status/peers`. Needs no token.
 ///
 /// # Errors
 /// Internal if the answer cannot be serialized.
-pub(crate) fn peers(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
-    Reply::plain(&json!(["127.0.0.1:4647"]), request.is_pretty())
+pub(crate) fn peers(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
+    ApiReply::plain(&json!(["127.0.0.1:4647"]), request.is_pretty())
 }
 
 /// Serves `GET /v1/agent/health`. Needs no token.
 ///
 /// # Errors
 /// Internal if the answer cannot be serialized.
-pub(crate) fn health(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn health(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let health = json!({ "server": { "message": "ok", "ok": true } });
-    Reply::plain(&health, request.is_pretty())
+    ApiReply::plain(&health, request.is_pretty())
 }
 
 /// Serves `PUT /v1/system/gc`: removes expired tokens at once, even if they were created recently.
 ///
 /// # Errors
 /// 403.
-pub(crate) fn collect_garbage(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn collect_garbage(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     authenticate(request)?.demand_management()?;
     token_records::remove_expired(request.host)?;
-    Ok(Reply::bare())
+    Ok(ApiReply::bare())
 }

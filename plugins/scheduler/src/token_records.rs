@@ -5,7 +5,7 @@
 //! commit.
 
 use crate::caller::{forget_secret, index_secret};
-use crate::index::{Table, latest};
+use crate::index::{RecordTable, latest};
 use crate::names::is_uuid;
 use crate::token::Token;
 use bulkhead_sdk::host::{Entry, Storage};
@@ -14,7 +14,7 @@ use bulkhead_sdk::{Failure, Host};
 /// Key prefix of the timers.
 const EXPIRY: &str = "expire/";
 /// Minimum time, in milliseconds, from creation to removal of an expired token.
-const YOUNG: u64 = 3_600_000;
+const MIN_RECORD_AGE_MS: u64 = 3_600_000;
 
 /// Returns the token `accessor`; `None` if there is none or `accessor` is not a UUID.
 pub(crate) fn entry_of(
@@ -41,14 +41,14 @@ pub(crate) fn place(host: &dyn Host, accessor: &str, token: &Token) -> Result<()
     host.storage().put(&Token::key(accessor), token)?;
     index_secret(host, &token.secret, accessor)?;
     schedule(host, accessor, token)?;
-    Table::Tokens.touch(host.storage())
+    RecordTable::Tokens.touch(host.storage())
 }
 
 /// Schedules the removal of an expiring token. A short-lived token is kept until an hour after its
 /// creation, so that clients that poll the accessor learn that the token has expired.
 fn schedule(host: &dyn Host, accessor: &str, token: &Token) -> Result<(), Failure> {
     let Some(expires) = token.expires else { return Ok(()) };
-    let removed = expires.max(token.created.saturating_add(YOUNG)).saturating_add(1);
+    let removed = expires.max(token.created.saturating_add(MIN_RECORD_AGE_MS)).saturating_add(1);
     host.clock().schedule(&expiry_timer(accessor), removed, "expiry")
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(
     host.storage().delete(&Token::key(accessor))?;
     forget_secret(host, &token.secret)?;
     host.clock().cancel(&expiry_timer(accessor))?;
-    Table::Tokens.touch(host.storage())
+    RecordTable::Tokens.touch(host.storage())
 }
 
 /// Removes the token of a timer if the token has expired.

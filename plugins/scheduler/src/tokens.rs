@@ -4,15 +4,15 @@
 //! update from making an expiring token permanent (omitted fields keep the expiry, decision F6),
 //! and answers that tell strangers which tokens exist.
 
-use crate::caller::{BadToken, Caller, accessor_of, authenticate, look_up};
-use crate::forward::{self, Change};
+use crate::caller::{ApiCaller, BadToken, accessor_of, authenticate, look_up};
+use crate::forward::{self, GlobalWrite};
 use crate::given_token::GivenToken;
-use crate::index::{Table, latest};
+use crate::index::{RecordTable, latest};
 use crate::names::uuid_of;
-use crate::prefix::Prefix;
+use crate::prefix::IdPrefix;
 use crate::query::{ReadQuery, first};
-use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::refusal::ApiRefusal;
+use crate::reply::ApiReply;
 use crate::request::ApiRequest;
 use crate::token::{ShownToken, Token, TokenStub, live_links};
 use crate::token_records::{entry_of, put, remove};
@@ -25,13 +25,13 @@ const NOT_FOUND: &str = "ACL token not found";
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words.
-pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
-    let prefix = Prefix::read(&query.prefix, request.is_lenient())?;
+    let prefix = IdPrefix::read(&query.prefix, request.is_lenient())?;
     authenticate(request)?.demand_management()?;
     if !query.filter.is_empty() {
         let text = "filter is not served; list by prefix, or leave it out and choose yourself";
-        return Err(Refusal::invalid(text));
+        return Err(ApiRefusal::invalid(text));
     }
     let is_global_only = first(request.pairs(), "global").is_some_and(|value| value == "true");
     let storage = request.storage();
@@ -49,18 +49,22 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
         let links = live_links(storage, &entry.value)?;
         stubs.push(TokenStub::of(&accessor, entry, links));
     }
-    let reply = Reply::read(&stubs, Table::Tokens.index(storage)?, request.is_pretty())?;
+    let reply = ApiReply::read(&stubs, RecordTable::Tokens.index(storage)?, request.is_pretty())?;
     Ok(reply.continued(next).watching(
-        vec![Table::Tokens.marker().to_owned()],
+        vec![RecordTable::Tokens.marker().to_owned()],
         &query,
         request.wait(&query),
     ))
 }
 
-type Found = Vec<(String, Entry<Token>)>;
+type TokenEntries = Vec<(String, Entry<Token>)>;
 
 /// Returns one page of tokens, sorted by creation or by accessor, and the begin of the next page.
-fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Option<String>) {
+fn page(
+    mut found: TokenEntries,
+    query: &ReadQuery,
+    is_by_accessor: bool,
+) -> (TokenEntries, Option<String>) {
     let place = |(accessor, entry): &(String, Entry<Token>)| {
         (if is_by_accessor { 0 } else { entry.created }, accessor.clone())
     };
@@ -88,11 +92,11 @@ fn page(mut found: Found, query: &ReadQuery, is_by_accessor: bool) -> (Found, Op
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words.
-pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     forward::read_query(request)?;
     match look_up(request)?.map_err(tell_expired)? {
-        Caller::Anonymous => Reply::read(&ShownToken::anonymous(), 0, request.is_pretty()),
-        Caller::Known { accessor, token } => show(request, &accessor, *token),
+        ApiCaller::Anonymous => ApiReply::read(&ShownToken::anonymous(), 0, request.is_pretty()),
+        ApiCaller::Known { accessor, token } => show(request, &accessor, *token),
     }
 }
 
@@ -100,16 +104,16 @@ pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<Reply, Refusal> {
 ///
 /// # Errors
 /// 400, 403 and 404, in the scheduler's words.
-pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
+pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = look_up(request)?.map_err(tell_expired)?;
-    let is_own = matches!(&caller, Caller::Known { accessor: own, .. } if own == accessor);
+    let is_own = matches!(&caller, ApiCaller::Known { accessor: own, .. } if own == accessor);
     if !is_own && !caller.is_management() {
-        return Err(Refusal::denied());
+        return Err(ApiRefusal::denied());
     }
     let Some(entry) = entry_of(request.storage(), accessor)? else {
-        let reply = Reply::missing(NOT_FOUND, Table::Tokens.index(request.storage())?);
-        let marker = vec![Table::Tokens.marker().to_owned()];
+        let reply = ApiReply::missing(NOT_FOUND, RecordTable::Tokens.index(request.storage())?);
+        let marker = vec![RecordTable::Tokens.marker().to_owned()];
         return Ok(reply.watching(marker, &query, request.wait(&query)));
     };
     Ok(show(request, accessor, entry)?.watching(
@@ -119,31 +123,38 @@ pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Re
     ))
 }
 
-fn tell_expired(bad: BadToken) -> Refusal {
+fn tell_expired(bad: BadToken) -> ApiRefusal {
     match bad {
-        BadToken::Unknown => Refusal::denied(),
+        BadToken::Unknown => ApiRefusal::denied(),
         BadToken::Expired => {
-            Refusal::Answered { status: 403, text: "ACL token expired".to_owned() }
+            ApiRefusal::Answered { status: 403, text: "ACL token expired".to_owned() }
         }
     }
 }
 
-fn show(request: &ApiRequest<'_>, accessor: &str, entry: Entry<Token>) -> Result<Reply, Refusal> {
+fn show(
+    request: &ApiRequest<'_>,
+    accessor: &str,
+    entry: Entry<Token>,
+) -> Result<ApiReply, ApiRefusal> {
     let (index, links) = (entry.modified, live_links(request.storage(), &entry.value)?);
-    Reply::read(&ShownToken::whole(accessor, entry, links), index, request.is_pretty())
+    ApiReply::read(&ShownToken::whole(accessor, entry, links), index, request.is_pretty())
 }
 
 /// Serves `POST /v1/acl/token`, or `POST /v1/acl/token/:accessor` if `accessor` is given.
 ///
 /// # Errors
 /// 400 and 403, in the scheduler's words; nothing is stored.
-pub(crate) fn write(request: &ApiRequest<'_>, accessor: Option<&str>) -> Result<Reply, Refusal> {
+pub(crate) fn write(
+    request: &ApiRequest<'_>,
+    accessor: Option<&str>,
+) -> Result<ApiReply, ApiRefusal> {
     let given = GivenToken::read(request.body())?;
     if accessor.is_some_and(|accessor| accessor != given.accessor) {
-        return Err(Refusal::invalid("ACL token accessor does not match request path"));
+        return Err(ApiRefusal::invalid("ACL token accessor does not match request path"));
     }
     if given.is_global() {
-        forward::divert(request, &Change::Token(&given.accessor))?;
+        forward::divert(request, &GlobalWrite::Token(&given.accessor))?;
     }
     authenticate(request)?.demand_management()?;
     let storage = request.storage();
@@ -165,7 +176,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, accessor: Option<&str>) -> Result<
     if accessor_of(host, &token.secret)?.is_some() {
         let text = "SecretID is the secret of another token; give one of your own, or leave out \
                     AccessorID and SecretID";
-        return Err(Refusal::invalid(text));
+        return Err(ApiRefusal::invalid(text));
     }
     store(request, &given.accessor, &token)
 }
@@ -177,7 +188,7 @@ fn random_uuid(host: &dyn Host) -> Result<String, Failure> {
 }
 
 /// Stores the token with its index entry and timer.
-fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<Reply, Refusal> {
+fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<ApiReply, ApiRefusal> {
     let index = put(request.host, accessor, token)?;
     let stored = entry_of(request.storage(), accessor)?;
     let stored = stored.ok_or_else(|| Failure::internal("the token is gone as it was stored"))?;
@@ -189,25 +200,25 @@ fn written(
     accessor: &str,
     stored: Entry<Token>,
     index: u64,
-) -> Result<Reply, Refusal> {
+) -> Result<ApiReply, ApiRefusal> {
     let links = live_links(request.storage(), &stored.value)?;
     let shown = ShownToken::whole(accessor, stored, links);
-    Reply::written(&shown, index, request.is_pretty())
+    ApiReply::written(&shown, index, request.is_pretty())
 }
 
 /// Serves `DELETE /v1/acl/token/:accessor`.
 ///
 /// # Errors
 /// 400 for a token that does not exist, and 403.
-pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<Reply, Refusal> {
+pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<ApiReply, ApiRefusal> {
     let entry = entry_of(request.storage(), accessor)?;
     if let Some(entry) = entry.as_ref().filter(|entry| entry.value.global) {
-        forward::divert(request, &Change::TokenRemoval(accessor, &entry.value))?;
+        forward::divert(request, &GlobalWrite::TokenRemoval(accessor, &entry.value))?;
     }
     authenticate(request)?.demand_management()?;
     let Some(entry) = entry else {
-        return Err(Refusal::invalid(format!("Cannot delete nonexistent tokens: {accessor}")));
+        return Err(ApiRefusal::invalid(format!("Cannot delete nonexistent tokens: {accessor}")));
     };
     remove(request.host, accessor, &entry.value)?;
-    Ok(Reply::done(request.storage().checkpoint()?))
+    Ok(ApiReply::done(request.storage().checkpoint()?))
 }

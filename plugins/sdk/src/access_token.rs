@@ -6,16 +6,16 @@
 //! never shown.
 
 use crate::host::Host;
-use crate::provider::Refusal;
+use crate::provider::ProviderRefusal;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Margin before the end of a token, in seconds: within the margin, the token is no longer used.
-const EARLY: u64 = 300;
+const EXPIRY_MARGIN_SECS: u64 = 300;
 /// Maximum time that a token is kept, in seconds.
-const LONGEST: u64 = 86_400;
+const MAX_TOKEN_TTL_SECS: u64 = 86_400;
 
 /// An access token as OAuth endpoints issue it. No `Debug`: the token is a secret.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -29,21 +29,21 @@ pub struct AccessToken {
 }
 
 /// Minimum time between two replacements of a refused token, in seconds.
-const QUIET: u32 = 60;
+const REPLACEMENT_INTERVAL_SECS: u32 = 60;
 
 /// Function that requests a token from the provider.
-type Ask<'a> = Box<dyn Fn() -> Result<AccessToken, Failure> + 'a>;
+type TokenFetcher<'a> = Box<dyn Fn() -> Result<AccessToken, Failure> + 'a>;
 
 /// Access of one credential to one scope.
-pub struct Access<'a> {
+pub struct ProviderAccess<'a> {
     host: &'a dyn Host,
     /// Cache key of the token, and the function that requests a new token; `None` if the host keeps
     /// the token.
-    source: Option<(String, Ask<'a>)>,
+    source: Option<(String, TokenFetcher<'a>)>,
     token: String,
 }
 
-impl<'a> Access<'a> {
+impl<'a> ProviderAccess<'a> {
     /// Creates the access from the cached token, or from a token that `ask` requests; of many
     /// concurrent calls only one asks. `credential` must change whenever the credential does.
     ///
@@ -64,7 +64,7 @@ impl<'a> Access<'a> {
 
     /// Creates the access from a token that another component keeps and that is not replaced here.
     #[must_use]
-    pub fn by(host: &'a dyn Host, token: String) -> Self {
+    pub fn with_token(host: &'a dyn Host, token: String) -> Self {
         Self { host, source: None, token }
     }
 
@@ -79,12 +79,17 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// The refusal from `send`.
-    pub fn send<T>(&self, send: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub fn send<T>(
+        &self,
+        send: impl Fn(&str) -> Result<T, ProviderRefusal>,
+    ) -> Result<T, ProviderRefusal> {
         match send(&self.token) {
-            Err(refusal) if refusal.is(401) => match self.another().map_err(Refusal::Unasked)? {
-                Some(token) => send(&token),
-                None => Err(refusal),
-            },
+            Err(refusal) if refusal.is(401) => {
+                match self.another().map_err(ProviderRefusal::Unasked)? {
+                    Some(token) => send(&token),
+                    None => Err(refusal),
+                }
+            }
             answered => answered,
         }
     }
@@ -108,7 +113,7 @@ impl<'a> Access<'a> {
         self.host.cache().remove(key)?;
         let another = kept(self.host, key, ask);
         // Also after a failure, so that the provider is asked no more often.
-        self.host.cache().put(&replaced, b"asked", QUIET)?;
+        self.host.cache().put(&replaced, b"asked", REPLACEMENT_INTERVAL_SECS)?;
         another.map(Some)
     }
 }
@@ -122,7 +127,7 @@ fn kept(
         return text(kept);
     }
     let AccessToken { token, lifetime } = ask()?;
-    let keep = lifetime.saturating_sub(EARLY).min(LONGEST);
+    let keep = lifetime.saturating_sub(EXPIRY_MARGIN_SECS).min(MAX_TOKEN_TTL_SECS);
     match u32::try_from(keep) {
         Ok(keep) if keep > 0 => host.cache().put(key, token.as_bytes(), keep)?,
         _ => host.cache().remove(key)?,
@@ -155,15 +160,20 @@ mod tests {
         Ok(AccessToken { token: format!("t-{}", asked.get()), lifetime: 3_600 })
     }
 
-    fn refused(status: u16) -> Refusal {
-        Refusal::Said { status, code: String::new(), message: "no".to_owned(), retry_after: None }
+    fn refused(status: u16) -> ProviderRefusal {
+        ProviderRefusal::Said {
+            status,
+            code: String::new(),
+            message: "no".to_owned(),
+            retry_after: None,
+        }
     }
 
     #[test]
     fn a_token_is_asked_for_once_for_each_credential_and_scope_until_shortly_before_its_end() {
         let (host, asked) = (TestHost::default(), Cell::new(0_u32));
         let token = |credential: &str, scope: &str| {
-            let access = Access::kept(&host, credential, scope, || given(&asked));
+            let access = ProviderAccess::kept(&host, credential, scope, || given(&asked));
             access.unwrap().token().to_owned()
         };
         assert_eq!((token("1", "a"), token("1", "a")), ("t-1".to_owned(), "t-1".to_owned()));
@@ -183,7 +193,7 @@ mod tests {
             sent.borrow_mut().push(token.to_owned());
             if token == known.get() { Ok(()) } else { Err(refused(401)) }
         };
-        let access = || Access::kept(&host, "c", "s", || given(&asked)).unwrap();
+        let access = || ProviderAccess::kept(&host, "c", "s", || given(&asked)).unwrap();
         let (first, second) = (access(), access());
         assert_eq!(first.send(send), Ok(()));
         known.set("t-2");
@@ -201,11 +211,11 @@ mod tests {
     #[test]
     fn other_refusals_replace_no_token_and_one_that_the_host_keeps_is_not_replaced() {
         let (host, asked) = (TestHost::default(), Cell::new(0));
-        let access = Access::kept(&host, "c", "s", || given(&asked)).unwrap();
+        let access = ProviderAccess::kept(&host, "c", "s", || given(&asked)).unwrap();
         for status in [400, 403, 404, 429] {
             assert_eq!(access.send(|_| Err::<(), _>(refused(status))), Err(refused(status)));
         }
-        let machine = Access::by(&host, "t-machine".to_owned());
+        let machine = ProviderAccess::with_token(&host, "t-machine".to_owned());
         assert_eq!(machine.send(|_| Err::<(), _>(refused(401))), Err(refused(401)));
         assert_eq!(asked.get(), 1);
     }
@@ -215,9 +225,9 @@ mod tests {
         let host = TestHost::default();
         for number in ["1", "2"] {
             let ask = || Ok(AccessToken { token: number.to_owned(), lifetime: 300 });
-            assert_eq!(Access::kept(&host, "c", "s", ask).unwrap().token(), number);
+            assert_eq!(ProviderAccess::kept(&host, "c", "s", ask).unwrap().token(), number);
         }
-        assert!(Access::kept(&host, "c", "s", || Err(Failure::invalid("no"))).is_err());
+        assert!(ProviderAccess::kept(&host, "c", "s", || Err(Failure::invalid("no"))).is_err());
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum Outcome {
     /// logins.
     Login(Box<Login>),
     /// An HTTP answer that replaces the envelope.
-    Raw(Raw),
+    Raw(RawAnswer),
 }
 
 /// A secret that ends.
@@ -94,7 +94,7 @@ impl Secret {
 
 /// A complete HTTP response made by the plugin.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Raw {
+pub struct RawAnswer {
     /// HTTP status.
     pub status: u16,
     /// The `Content-Type` header.

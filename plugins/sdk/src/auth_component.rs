@@ -1,7 +1,7 @@
 //! Bridge between a component and an [`AuthMethod`]: converts the types of the contract and decides
 //! nothing.
 
-use crate::answer::{Answer, Outcome, Raw};
+use crate::answer::{Answer, Outcome, RawAnswer};
 use crate::auth_method::{AuthMethod, HeldLogin};
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth;
 use crate::imports::Imports;
@@ -11,9 +11,9 @@ use bulkhead_wire::failure::Failure;
 use std::marker::PhantomData;
 
 /// A component with the answers of `M`.
-pub struct Component<M>(PhantomData<M>);
+pub struct AuthComponent<M>(PhantomData<M>);
 
-impl<M: AuthMethod> auth::Guest for Component<M> {
+impl<M: AuthMethod> auth::Guest for AuthComponent<M> {
     /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&M::description()).unwrap_or_default()
@@ -69,7 +69,7 @@ fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
         Outcome::Secret(_) => {
             return Err(Failure::internal("an auth method answered a secret; it has no leases"));
         }
-        Outcome::Raw(Raw { status, content_type, body }) => {
+        Outcome::Raw(RawAnswer { status, content_type, body }) => {
             auth::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };

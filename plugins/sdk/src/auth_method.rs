@@ -7,8 +7,8 @@ use crate::host::Host;
 use crate::login::Login;
 use crate::metric::Metric;
 use crate::table::{self, Row};
-use bulkhead_wire::description::Description;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::description::ComponentDescription;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub trait AuthMethod {
 
     /// Builds the description that the host reads at registration.
     #[must_use]
-    fn description() -> Description {
-        Description {
+    fn description() -> ComponentDescription {
+        ComponentDescription {
             kind: "auth-method".to_owned(),
             name: Self::NAME.to_owned(),
             aliases: Self::ALIASES.iter().map(|name| (*name).to_owned()).collect(),
@@ -85,7 +85,7 @@ pub trait AuthMethod {
         _increment: u64,
     ) -> Result<Login, Failure> {
         let message = format!("{} does not renew its logins; log in again", Self::NAME);
-        Err(Failure::new(Kind::UnsupportedOperation, message))
+        Err(Failure::new(FailureKind::UnsupportedOperation, message))
     }
 
     /// Returns the alias that a login would be for, from the caller's unproven input. Refused

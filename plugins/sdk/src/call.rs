@@ -171,7 +171,7 @@ impl Call {
 
     /// Returns the given fields that are not in `known`, on a route with open fields.
     #[must_use]
-    pub fn beyond(&self, known: &[Field]) -> Map<String, Value> {
+    pub fn undeclared_fields(&self, known: &[Field]) -> Map<String, Value> {
         let open = self
             .fields
             .iter()
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     use super::{Call, Caller, Mount};
     use crate::field::Field;
     use bulkhead_wire::description::Operation;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
@@ -274,7 +274,7 @@ pub(crate) mod tests {
         fn refused<T: DeserializeOwned + Default + PartialEq>(number: Value) -> String {
             let mut kept = T::default();
             let why = call(json!({ "length": number })).merge("length", &mut kept).unwrap_err();
-            assert!(why.kind == Kind::InvalidRequest && kept == T::default(), "{why}");
+            assert!(why.kind == FailureKind::InvalidRequest && kept == T::default(), "{why}");
             why.message
         }
         let range = |least: &str, most: &str| {
@@ -294,14 +294,14 @@ pub(crate) mod tests {
     fn merging_another_kind_is_a_fault_that_does_not_show_the_value() {
         let mut number = 0_u64;
         let fault = call(json!({"pin": "hunter2"})).merge("pin", &mut number).err().unwrap();
-        assert_eq!((fault.kind, number), (Kind::Internal, 0));
+        assert_eq!((fault.kind, number), (FailureKind::Internal, 0));
         assert!(!fault.message.contains("hunter2"), "{}", fault.message);
     }
 
     #[test]
     fn beyond_the_known_fields_are_the_open_ones() {
         const KNOWN: &[Field] = &[Field::text("mine", "known")];
-        let beyond = call(json!({"mine": 1, "yours": 2})).beyond(KNOWN);
+        let beyond = call(json!({"mine": 1, "yours": 2})).undeclared_fields(KNOWN);
         assert_eq!(Value::Object(beyond), json!({"yours": 2}));
     }
 }

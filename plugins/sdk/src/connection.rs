@@ -17,15 +17,17 @@ mod users;
 mod values;
 mod warnings;
 
-pub use description::About;
-pub use failed::failed;
+pub use description::PluginFacts;
+pub use failed::describe_failure;
 pub use faults::{FAULTS, Fault};
 pub use hosts::{addresses, endpoints};
 pub use known::{KnownParameters, refused_value};
-pub use login::{Login, credentials, pool};
-pub use parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
+pub use login::{ConnectionLogin, credentials, pool};
+pub use parameters::{
+    CONNECTION_URL, ConnectionParameters, UrlCredentials, WrittenValue, in_place,
+};
 pub use url::read as read_url;
 pub use usernames::UsernameRules;
-pub use users::{DENIALS, Denial, acting, login, refuse_self_managed};
+pub use users::{DENIALS, Denial, choose_login, log_in_as, refuse_self_managed};
 pub use values::{flag, milliseconds, pem, text, whole_number, without_nulls};
 pub use warnings::warnings;

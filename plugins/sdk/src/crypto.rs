@@ -71,7 +71,7 @@ pub struct Certificate {
 /// A certificate to verify, with its chain, the trusted roots and the required usage and name. The
 /// certificate must be valid at present.
 #[derive(Clone, Copy, Debug)]
-pub struct Chain<'a> {
+pub struct CertificateChain<'a> {
     /// The certificate, followed by the intermediate certificates up to the root, in PEM.
     pub certificates: &'a str,
     /// Trusted roots in PEM. No other root is trusted.
@@ -142,7 +142,7 @@ mod tests {
     fn pem_is_what_the_host_writes() {
         for length in [0, 47, 48, 49, 200] {
             let der = vec![7; length];
-            assert_eq!(pem("CERTIFICATE", &der), bulkhead_crypto::armour("CERTIFICATE", &der));
+            assert_eq!(pem("CERTIFICATE", &der), bulkhead_crypto::encode_pem("CERTIFICATE", &der));
         }
     }
 }

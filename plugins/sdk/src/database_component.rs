@@ -6,15 +6,15 @@ use crate::bindings::database_plugin::bulkhead::plugin::{
 };
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Guest;
 use crate::database_plugin::{
-    Act, Configured, Credential, DatabasePlugin, NewUser, Purpose, Refusal, Settings, SqlFailure,
-    SqlHost, Statement, StoreTime, Target,
+    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, DatabaseTarget, NewUser,
+    Refusal, SqlFailure, SqlHost, Statement, StatementAct, StatementPurpose, StoreTime,
 };
 use std::marker::PhantomData;
 
 /// A component with the answers of `P`.
-pub struct Component<P>(PhantomData<P>);
+pub struct DatabaseComponent<P>(PhantomData<P>);
 
-impl<P: DatabasePlugin> Guest for Component<P> {
+impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
     /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&P::description()).unwrap_or_default()
@@ -30,14 +30,14 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         purpose: words::Purpose,
     ) -> Result<Option<u32>, words::Refusal> {
         let unknown = || refusal(Refusal::of("unsupported"));
-        let act = Act::of_word(&purpose.act).ok_or_else(unknown)?;
+        let act = StatementAct::of_word(&purpose.act).ok_or_else(unknown)?;
         let words::Purpose { credential_type, passwords, .. } = purpose;
-        let purpose = Purpose { act, credential_type, passwords };
+        let purpose = StatementPurpose { act, credential_type, passwords };
         P::check_statements(&read(&settings)?, &statements, &purpose).map_err(refusal)
     }
 
     fn verify(settings: String) -> Result<Vec<String>, words::Refusal> {
-        P::verify(&Imports, &read(&settings)?).map_err(refusal)
+        P::verify(&SqlImports, &read(&settings)?).map_err(refusal)
     }
 
     fn plan_username(
@@ -45,7 +45,7 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         display_name: String,
         role_name: String,
     ) -> Result<String, words::Refusal> {
-        P::plan_username(&Imports, &read(&settings)?, &display_name, &role_name).map_err(refusal)
+        P::plan_username(&SqlImports, &read(&settings)?, &display_name, &role_name).map_err(refusal)
     }
 
     fn create_user(
@@ -59,7 +59,8 @@ impl<P: DatabasePlugin> Guest for Component<P> {
             credential: credential(user.credential),
             expires: user.expires,
         };
-        P::create_user(&Imports, &read(&settings)?, &user, &statements, &rollback).map_err(refusal)
+        P::create_user(&SqlImports, &read(&settings)?, &user, &statements, &rollback)
+            .map_err(refusal)
     }
 
     fn change_credential(
@@ -71,7 +72,7 @@ impl<P: DatabasePlugin> Guest for Component<P> {
     ) -> Result<(), words::Refusal> {
         let (new, current) = (credential(new), current.map(credential));
         P::change_credential(
-            &Imports,
+            &SqlImports,
             &read(&settings)?,
             &username,
             &new,
@@ -87,7 +88,7 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         expires: StoreTime,
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        P::set_expiration(&Imports, &read(&settings)?, &username, expires, &statements)
+        P::set_expiration(&SqlImports, &read(&settings)?, &username, expires, &statements)
             .map_err(refusal)
     }
 
@@ -96,7 +97,7 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         username: String,
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        P::delete_user(&Imports, &read(&settings)?, &username, &statements).map_err(refusal)
+        P::delete_user(&SqlImports, &read(&settings)?, &username, &statements).map_err(refusal)
     }
 
     fn check_credential(
@@ -104,19 +105,19 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         username: String,
         held: words::Credential,
     ) -> Result<Option<bool>, words::Refusal> {
-        P::check_credential(&Imports, &read(&settings)?, &username, &credential(held))
+        P::check_credential(&SqlImports, &read(&settings)?, &username, &credential(held))
             .map_err(refusal)
     }
 }
 
 /// Parses the settings. They come from `configure` through the host, so any other content is a
 /// fault of the host.
-fn read(settings: &str) -> Result<Settings, words::Refusal> {
+fn read(settings: &str) -> Result<ConnectionSettings, words::Refusal> {
     serde_json::from_str(settings)
         .map_err(|_| refusal(Refusal { code: "invalid-config".into(), ..Refusal::default() }))
 }
 
-fn configured(made: Configured) -> words::Configured {
+fn configured(made: ConfiguredConnection) -> words::Configured {
     words::Configured {
         settings: serde_json::Value::Object(made.settings).to_string(),
         targets: made.targets,
@@ -144,16 +145,16 @@ fn credential(given: words::Credential) -> Credential {
 }
 
 /// The real host.
-struct Imports;
+struct SqlImports;
 
-impl SqlHost for Imports {
-    fn ping(&self, at: &Target) -> Result<(), SqlFailure> {
+impl SqlHost for SqlImports {
+    fn ping(&self, at: &DatabaseTarget) -> Result<(), SqlFailure> {
         sql::ping(&target(at)).map_err(sql_failure)
     }
 
     fn query(
         &self,
-        at: &Target,
+        at: &DatabaseTarget,
         text: &str,
         parameters: &[&str],
     ) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
@@ -162,12 +163,12 @@ impl SqlHost for Imports {
         sql::query(&target(at), text, &parameters).map_err(sql_failure)
     }
 
-    fn transact(&self, at: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
+    fn transact(&self, at: &DatabaseTarget, statements: &[Statement]) -> Result<(), SqlFailure> {
         let statements: Vec<sql::Statement> = statements.iter().map(statement).collect();
         sql::transact(&target(at), &statements).map_err(sql_failure)
     }
 
-    fn execute(&self, at: &Target, one: &Statement) -> Result<(), SqlFailure> {
+    fn execute(&self, at: &DatabaseTarget, one: &Statement) -> Result<(), SqlFailure> {
         sql::execute(&target(at), &statement(one)).map_err(sql_failure)
     }
 
@@ -192,7 +193,7 @@ fn statement(one: &Statement) -> sql::Statement {
     sql::Statement { text: one.text.clone(), secret: one.secret, ext }
 }
 
-fn target(at: &Target) -> sql::Target {
+fn target(at: &DatabaseTarget) -> sql::Target {
     let endpoints = at.endpoints.iter();
     sql::Target {
         driver: at.driver.clone(),

@@ -9,7 +9,7 @@ use bulkhead_wire::description::DatabaseDescription;
 use serde_json::{Map, Value};
 
 /// A connection's settings: a JSON object, as `configure` returned it.
-pub type Settings = Map<String, Value>;
+pub type ConnectionSettings = Map<String, Value>;
 
 /// Milliseconds of store time since 1970.
 pub type StoreTime = u64;
@@ -74,9 +74,9 @@ pub(crate) fn is_nothing_made(ext: &[(String, String)]) -> bool {
 
 /// Result of `configure`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Configured {
+pub struct ConfiguredConnection {
     /// The settings to store.
-    pub settings: Settings,
+    pub settings: ConnectionSettings,
     /// Addresses that the plugin will dial: `postgres://db.example:5432`.
     pub targets: Vec<String>,
     /// Codes of the description's `warnings`.
@@ -96,7 +96,7 @@ pub enum Credential {
 
 /// The purpose of a list of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum StatementAct {
     /// Creates a user.
     Creation,
     /// Undoes a failed creation.
@@ -109,7 +109,7 @@ pub enum Act {
     Rotation,
 }
 
-impl Act {
+impl StatementAct {
     const WORDS: [(Self, &'static str); 5] = [
         (Self::Creation, "creation"),
         (Self::Rollback, "rollback"),
@@ -134,9 +134,9 @@ impl Act {
 /// The purpose of a list of statements, with passwords to try in the statements. No `Debug`: the
 /// passwords may later be in force.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Purpose {
+pub struct StatementPurpose {
     /// The act that the statements perform.
-    pub act: Act,
+    pub act: StatementAct,
     /// Credential type in the role's words: `password`, `client_certificate` and so on.
     pub credential_type: String,
     /// Candidate passwords for the statements.
@@ -165,7 +165,7 @@ pub struct Endpoint {
 
 /// Authentication of the server by TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
+pub struct DatabaseTls {
     /// `disable`, `prefer`, `require`, `verify-ca` or `verify-full`.
     pub mode: String,
     /// Trusted root certificates in PEM; `None` means the public roots.
@@ -180,7 +180,7 @@ pub struct Tls {
 
 /// Limits of a pool of sessions; durations in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct PoolLimits {
     /// Maximum number of concurrent sessions.
     pub max_connections: u32,
     /// Timeout for dialling and logging in.
@@ -191,7 +191,7 @@ pub struct Pool {
 
 /// Everything needed to log in; see `wit/sql.wit`. No `Debug`: the target holds the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct DatabaseTarget {
     /// `postgres` or `mysql`.
     pub driver: String,
     /// Addresses, tried in this order.
@@ -205,9 +205,9 @@ pub struct Target {
     /// Login password.
     pub password: String,
     /// Authentication of the server.
-    pub tls: Tls,
+    pub tls: DatabaseTls,
     /// Limits of the pool.
-    pub pool: Pool,
+    pub pool: PoolLimits,
     /// Further pairs for later versions of the contract.
     pub ext: Vec<(String, String)>,
 }
@@ -232,7 +232,7 @@ impl Statement {
 
     /// Lets the transaction continue if this statement fails.
     #[must_use]
-    pub fn or_else_nothing(self) -> Self {
+    pub fn allow_failure(self) -> Self {
         Self { may_fail: true, ..self }
     }
 }
@@ -254,20 +254,21 @@ pub struct SqlFailure {
 /// A database plugin's view of the host: the real imports in a component, a script in unit tests.
 pub trait SqlHost {
     /// Logs in and runs `SELECT 1`.
-    fn ping(&self, target: &Target) -> Result<(), SqlFailure>;
+    fn ping(&self, target: &DatabaseTarget) -> Result<(), SqlFailure>;
     /// Runs a read-only statement with bound text parameters (`$1`, `?`); every column is returned
     /// as text.
     fn query(
         &self,
-        target: &Target,
+        target: &DatabaseTarget,
         statement: &str,
         parameters: &[&str],
     ) -> Result<Vec<Vec<Option<String>>>, SqlFailure>;
     /// Runs all statements in one transaction, as far as the server supports transactions for these
     /// statements. The host retries conflicts.
-    fn transact(&self, target: &Target, statements: &[Statement]) -> Result<(), SqlFailure>;
+    fn transact(&self, target: &DatabaseTarget, statements: &[Statement])
+    -> Result<(), SqlFailure>;
     /// Runs a statement outside a transaction.
-    fn execute(&self, target: &Target, statement: &Statement) -> Result<(), SqlFailure>;
+    fn execute(&self, target: &DatabaseTarget, statement: &Statement) -> Result<(), SqlFailure>;
     /// Returns the store time.
     fn now(&self) -> StoreTime;
     /// Returns random bytes of the host's secure generator, at most 4,096.
@@ -282,29 +283,29 @@ pub trait DatabasePlugin {
     /// Returns the static facts: name, version, secret settings, and the sentence for every code.
     fn description() -> DatabaseDescription;
     /// Checks and normalises settings. Pure.
-    fn configure(settings: &Settings) -> Result<Configured, Refusal>;
+    fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal>;
     /// Checks that each element can be split into statements and that every placeholder has a value
     /// for this purpose. Returns the index of the first of the purpose's passwords that can be put
     /// into all the statements. Pure.
     fn check_statements(
-        settings: &Settings,
+        settings: &ConnectionSettings,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Refusal>;
     /// Logs in and runs harmless queries. Returns codes of the description's `warnings`:
     /// permissions that the user lacks and will need.
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal>;
+    fn verify(host: &dyn SqlHost, settings: &ConnectionSettings) -> Result<Vec<String>, Refusal>;
     /// Chooses a name for a new user. No I/O.
     fn plan_username(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Refusal>;
     /// Creates the user: all or nothing, if the database supports that.
     fn create_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
@@ -313,7 +314,7 @@ pub trait DatabasePlugin {
     /// change the credential itself.
     fn change_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
         current: Option<&Credential>,
@@ -322,7 +323,7 @@ pub trait DatabasePlugin {
     /// Moves the date at which the database stops accepting the credential.
     fn set_expiration(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         expires: StoreTime,
         statements: &[String],
@@ -330,14 +331,14 @@ pub trait DatabasePlugin {
     /// Removes the user, the user's permissions and sessions. Succeeds if the user does not exist.
     fn delete_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         statements: &[String],
     ) -> Result<(), Refusal>;
     /// Returns true if `username` can log in with `credential`; `None` if the database cannot tell.
     fn check_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal>;

@@ -7,7 +7,7 @@
 //! server.
 //!
 //! ```
-//! use bulkhead_sdk::destination::{self, Held, Place};
+//! use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 //! use bulkhead_sdk::{Call, Failure};
 //!
 //! struct Config {
@@ -18,10 +18,10 @@
 //!
 //! fn check(call: &Call, before: &Config, after: &Config) -> Result<(), Failure> {
 //!     let places = [
-//!         Place::of("url", before.url != after.url),
-//!         Place::of("certificate", before.certificate != after.certificate),
+//!         DestinationField::of("url", before.url != after.url),
+//!         DestinationField::of("certificate", before.certificate != after.certificate),
 //!     ];
-//!     destination::check(call, &places, &[Held::of("password", &before.password)])
+//!     destination::check(call, &places, &[CredentialField::of("password", &before.password)])
 //! }
 //! ```
 
@@ -30,12 +30,12 @@ use bulkhead_wire::failure::Failure;
 
 /// A setting that decides which server receives a credential, or how the server is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct DestinationField<'a> {
     field: &'a str,
     is_changed: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> DestinationField<'a> {
     /// Creates the place of a field. `is_changed` is true if the write changes the meaning of the
     /// setting: another scheme, host or port, or another way to authenticate the server.
     #[must_use]
@@ -46,12 +46,12 @@ impl<'a> Place<'a> {
 
 /// A credential that was stored before the write.
 #[derive(Clone, Copy)]
-pub struct Held<'a> {
+pub struct CredentialField<'a> {
     field: &'a str,
     is_there: bool,
 }
 
-impl<'a> Held<'a> {
+impl<'a> CredentialField<'a> {
     /// Creates the credential of a field. An empty text is no credential.
     #[must_use]
     pub fn of(field: &'a str, stored: &str) -> Self {
@@ -64,7 +64,11 @@ impl<'a> Held<'a> {
 ///
 /// # Errors
 /// Invalid request that names the fields of settings and credentials, and shows no value.
-pub fn check(call: &Call, places: &[Place<'_>], held: &[Held<'_>]) -> Result<(), Failure> {
+pub fn check(
+    call: &Call,
+    places: &[DestinationField<'_>],
+    held: &[CredentialField<'_>],
+) -> Result<(), Failure> {
     let changed: Vec<&str> =
         places.iter().filter(|place| place.is_changed).map(|place| place.field).collect();
     let missing: Vec<&str> = held
@@ -101,15 +105,15 @@ mod tests {
 
     #[test]
     fn a_place_changes_only_together_with_what_is_stored() {
-        let moved = [Place::of("url", true), Place::of("certificate", false)];
-        let held = [Held::of("password", "hunter2"), Held::of("key", "")];
+        let moved = [DestinationField::of("url", true), DestinationField::of("certificate", false)];
+        let held = [CredentialField::of("password", "hunter2"), CredentialField::of("key", "")];
         let refused = check(&call(json!({"url": "x"})), &moved, &held).unwrap_err();
         assert!(refused.message.starts_with("url changes: give password in"), "{refused}");
         for given in [json!({"password": "other"}), json!({"password": ""})] {
             assert_eq!(check(&call(given), &moved, &held), Ok(()));
         }
-        assert_eq!(check(&call(json!({})), &moved, &[Held::of("password", "")]), Ok(()));
-        assert_eq!(check(&call(json!({})), &[Place::of("url", false)], &held), Ok(()));
+        assert_eq!(check(&call(json!({})), &moved, &[CredentialField::of("password", "")]), Ok(()));
+        assert_eq!(check(&call(json!({})), &[DestinationField::of("url", false)], &held), Ok(()));
     }
 
     #[test]

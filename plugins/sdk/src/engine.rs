@@ -7,8 +7,8 @@ use crate::host::Host;
 use crate::metric::Metric;
 use crate::raw_access::RawAccess;
 use crate::table::{self, Row};
-use bulkhead_wire::description::Description;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::description::ComponentDescription;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored::Stored;
 
 /// A secrets engine: its name and version, its table, and the renewal and revocation of its leases.
@@ -51,8 +51,8 @@ pub trait SecretsEngine {
 
     /// Builds the description that the host reads at registration.
     #[must_use]
-    fn description() -> Description {
-        Description {
+    fn description() -> ComponentDescription {
+        ComponentDescription {
             kind: "secrets-engine".to_owned(),
             name: Self::NAME.to_owned(),
             aliases: Self::ALIASES.iter().map(|name| (*name).to_owned()).collect(),
@@ -93,7 +93,7 @@ pub trait SecretsEngine {
             Self::NAME,
             lease.tag
         );
-        Err(Failure::new(Kind::UnsupportedOperation, message))
+        Err(Failure::new(FailureKind::UnsupportedOperation, message))
     }
 
     /// Revokes the user or other object behind `lease`. Must be safe to repeat; an object that no
@@ -106,14 +106,15 @@ pub trait SecretsEngine {
         _host: &dyn Host,
         _context: &Context,
         lease: &Lease,
-        _reason: Reason,
+        _reason: RevocationReason,
     ) -> Result<(), Failure> {
         let message = format!("{} knows no way to end {:?}", Self::NAME, lease.tag);
-        Err(Failure::new(Kind::UnsupportedOperation, message))
+        Err(Failure::new(FailureKind::UnsupportedOperation, message))
     }
 
     /// Migrates the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA), in one
-    /// commit, or in several with [`Steps`](crate::migration::Steps). Runs again after a crash.
+    /// commit, or in several with [`MigrationSteps`](crate::migration::MigrationSteps). Runs again
+    /// after a crash.
     ///
     /// # Errors
     /// Internal by default, for any schema other than [`SCHEMA`](Self::SCHEMA).
@@ -181,7 +182,7 @@ pub struct Renewal {
 
 /// The reason for the end of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RevocationReason {
     /// The lease has expired.
     Expired,
     /// An operator or the caller revoked the lease.
@@ -194,7 +195,7 @@ pub enum Reason {
     Other,
 }
 
-impl Reason {
+impl RevocationReason {
     /// Returns the reason for a word of the contract.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
@@ -210,26 +211,26 @@ impl Reason {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lease, Reason, SecretsEngine};
+    use super::{Lease, RevocationReason, SecretsEngine};
     use crate::call::Context;
     use crate::table::Row;
     use crate::testbed::TestHost;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
     use bulkhead_wire::stored::Stored;
     use serde::{Deserialize, Serialize};
 
-    struct Bare;
+    struct BareEngine;
 
     #[derive(Serialize, Deserialize)]
-    struct Door {
+    struct DoorData {
         number: u32,
     }
 
-    impl Stored for Door {
+    impl Stored for DoorData {
         const KIND: &'static str = "door";
     }
 
-    impl SecretsEngine for Bare {
+    impl SecretsEngine for BareEngine {
         const NAME: &'static str = "bare";
         const VERSION: &'static str = "1.0.0";
         const SCHEMA: u32 = 2;
@@ -242,17 +243,22 @@ mod tests {
         let (host, context) = (TestHost::default(), Context::default());
         let lease = Lease { tag: "t".to_owned(), internal: "{}".to_owned(), issued: 0, expires: 0 };
         assert_eq!(
-            Bare::renew(&host, &context, &lease, 0).err().unwrap().kind,
-            Kind::UnsupportedOperation
+            BareEngine::renew(&host, &context, &lease, 0).err().unwrap().kind,
+            FailureKind::UnsupportedOperation
         );
         assert_eq!(
-            Bare::revoke(&host, &context, &lease, Reason::Expired).err().unwrap().kind,
-            Kind::UnsupportedOperation
+            BareEngine::revoke(&host, &context, &lease, RevocationReason::Expired)
+                .err()
+                .unwrap()
+                .kind,
+            FailureKind::UnsupportedOperation
         );
-        let woken = Bare::wake(&host, &context, "rotate/a", 1).err().unwrap();
+        let woken = BareEngine::wake(&host, &context, "rotate/a", 1).err().unwrap();
         assert!(woken.message.contains("\"rotate/a\""));
-        assert!(Bare::migrate(&host, &context, 2).is_ok());
-        assert!(Bare::migrate(&host, &context, 1).err().unwrap().message.contains("schema 1"));
+        assert!(BareEngine::migrate(&host, &context, 2).is_ok());
+        assert!(
+            BareEngine::migrate(&host, &context, 1).err().unwrap().message.contains("schema 1")
+        );
     }
 
     #[test]
@@ -263,13 +269,13 @@ mod tests {
             issued: 0,
             expires: 0,
         };
-        let fault = lease.internal::<Door>().err().unwrap();
+        let fault = lease.internal::<DoorData>().err().unwrap();
         assert!(!fault.message.contains("hunter2"), "{}", fault.message);
     }
 
     #[test]
     fn a_reason_of_a_later_host_still_ends_the_lease() {
-        assert_eq!(Reason::of_word("undo"), Reason::Undo);
-        assert_eq!(Reason::of_word("moon-phase"), Reason::Other);
+        assert_eq!(RevocationReason::of_word("undo"), RevocationReason::Undo);
+        assert_eq!(RevocationReason::of_word("moon-phase"), RevocationReason::Other);
     }
 }

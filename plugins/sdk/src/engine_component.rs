@@ -1,9 +1,9 @@
 //! Bridge between a component and a [`SecretsEngine`]: converts the types of the contract and
 //! decides nothing.
 
-use crate::answer::{Answer, Outcome, Raw, Secret};
+use crate::answer::{Answer, Outcome, RawAnswer, Secret};
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::{engine, leased};
-use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
+use crate::engine::{Lease, Renewal, RevocationReason, SecretsEngine};
 use crate::imports::Imports;
 use crate::translation::{call, context, failure, words};
 use bulkhead_wire::failure::Failure;
@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use std::marker::PhantomData;
 
 /// A component with the answers of `E`.
-pub struct Component<E>(PhantomData<E>);
+pub struct EngineComponent<E>(PhantomData<E>);
 
-impl<E: SecretsEngine> engine::Guest for Component<E> {
+impl<E: SecretsEngine> engine::Guest for EngineComponent<E> {
     /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&E::description()).unwrap_or_default()
@@ -33,7 +33,7 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
     }
 }
 
-impl<E: SecretsEngine> leased::Guest for Component<E> {
+impl<E: SecretsEngine> leased::Guest for EngineComponent<E> {
     fn renew(
         told: words::Context,
         held: words::Lease,
@@ -47,7 +47,8 @@ impl<E: SecretsEngine> leased::Guest for Component<E> {
         held: words::Lease,
         reason: String,
     ) -> Result<(), words::Failure> {
-        E::revoke(&Imports, &context(told), &lease(held), Reason::of_word(&reason)).map_err(failure)
+        E::revoke(&Imports, &context(told), &lease(held), RevocationReason::of_word(&reason))
+            .map_err(failure)
     }
 }
 
@@ -71,7 +72,7 @@ fn answer(made: Answer) -> Result<words::Answer, Failure> {
         Outcome::Login(_) => {
             return Err(Failure::internal("a secrets engine answered a login; it lets nobody in"));
         }
-        Outcome::Raw(Raw { status, content_type, body }) => {
+        Outcome::Raw(RawAnswer { status, content_type, body }) => {
             words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };

@@ -3,27 +3,27 @@
 //! (decision B2).
 //!
 //! The fault this file stops: an explanation that differs from the login's decision. A single
-//! function checks a login against its role and takes [`Constraints`] as a parameter.
+//! function checks a login against its role and takes [`LoginConstraints`] as a parameter.
 //!
 //! ```
-//! use bulkhead_sdk::explain::Constraints;
+//! use bulkhead_sdk::explain::LoginConstraints;
 //! use bulkhead_sdk::{Answer, Failure};
 //!
-//! fn admit(constraints: &mut Constraints, group: &str) -> Result<(), Failure> {
+//! fn admit(constraints: &mut LoginConstraints, group: &str) -> Result<(), Failure> {
 //!     let is_bound = group == "builders";
 //!     let found = is_bound
 //!         .then(|| ((), format!("{group} is bound")))
 //!         .ok_or_else(|| Failure::invalid(format!("group not authorized: {group}")));
-//!     constraints.hold("bound_groups", found)?;
+//!     constraints.record("bound_groups", found)?;
 //!     Ok(())
 //! }
 //!
 //! fn explain(group: &str) -> Result<Answer, Failure> {
-//!     let mut constraints = Constraints::listing();
+//!     let mut constraints = LoginConstraints::for_explanation();
 //!     admit(&mut constraints, group)?;
 //!     constraints.answer()
 //! }
-//! # assert!(admit(&mut Constraints::stopping(), "guests").is_err());
+//! # assert!(admit(&mut LoginConstraints::for_login(), "guests").is_err());
 //! # assert!(explain("guests").is_ok());
 //! ```
 
@@ -34,14 +34,14 @@ use serde_json::json;
 
 /// The constraints of a login that were checked so far.
 #[derive(Debug)]
-pub struct Constraints {
+pub struct LoginConstraints {
     is_listing: bool,
-    known: Vec<Constraint>,
+    known: Vec<LoginConstraint>,
 }
 
 /// A checked constraint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Constraint {
+pub struct LoginConstraint {
     /// The role's field, or an item that every login must present, such as `jwt`.
     pub name: String,
     /// True if the login meets the constraint.
@@ -50,26 +50,26 @@ pub struct Constraint {
     pub why: String,
 }
 
-impl Constraints {
+impl LoginConstraints {
     /// Creates the list for a login: the first unmet constraint ends the login.
     #[must_use]
-    pub fn stopping() -> Self {
+    pub fn for_login() -> Self {
         Self { is_listing: false, known: Vec::new() }
     }
 
     /// Creates the list for an explanation: all constraints are checked.
     #[must_use]
-    pub fn listing() -> Self {
+    pub fn for_explanation() -> Self {
         Self { is_listing: true, known: Vec::new() }
     }
 
     /// Notes a constraint: a value with the reason why the constraint is met, or the failure that
     /// says why not. Returns the value; `None` if the constraint is not met, so that the caller
-    /// [leaves out](Self::leave_out) the constraints that need the value.
+    /// [leaves out](Self::record_unchecked) the constraints that need the value.
     ///
     /// # Errors
     /// For a login, the failure of the unmet constraint.
-    pub fn hold<T>(
+    pub fn record<T>(
         &mut self,
         name: &str,
         found: Result<(T, String), Failure>,
@@ -88,7 +88,7 @@ impl Constraints {
     }
 
     /// Notes constraints that cannot be checked, because the constraint `missing` is not met.
-    pub fn leave_out(&mut self, names: &[&str], missing: &str) {
+    pub fn record_unchecked(&mut self, names: &[&str], missing: &str) {
         for name in names {
             self.note(name, false, format!("cannot be told while {missing} does not hold"));
         }
@@ -96,7 +96,7 @@ impl Constraints {
 
     /// Returns the noted constraints in their order.
     #[must_use]
-    pub fn known(&self) -> &[Constraint] {
+    pub fn known(&self) -> &[LoginConstraint] {
         &self.known
     }
 
@@ -109,7 +109,7 @@ impl Constraints {
     }
 
     fn note(&mut self, name: &str, held: bool, why: String) {
-        self.known.push(Constraint { name: name.to_owned(), held, why });
+        self.known.push(LoginConstraint { name: name.to_owned(), held, why });
     }
 }
 
@@ -117,19 +117,19 @@ impl Constraints {
 mod tests {
     use super::*;
 
-    fn admit(constraints: &mut Constraints, first: bool) -> Result<(), Failure> {
+    fn admit(constraints: &mut LoginConstraints, first: bool) -> Result<(), Failure> {
         let one = first.then(|| (7, "it is seven".to_owned()));
-        let one = constraints.hold("one", one.ok_or_else(|| Failure::invalid("one is not")))?;
+        let one = constraints.record("one", one.ok_or_else(|| Failure::invalid("one is not")))?;
         if one.is_none() {
-            constraints.leave_out(&["of-one"], "one");
+            constraints.record_unchecked(&["of-one"], "one");
         }
-        constraints.hold::<()>("two", Err(Failure::denied("two is not")))?;
+        constraints.record::<()>("two", Err(Failure::denied("two is not")))?;
         Ok(())
     }
 
     #[test]
     fn a_login_stops_at_the_first_that_does_not_hold() {
-        let refused = |first| admit(&mut Constraints::stopping(), first).unwrap_err().message;
+        let refused = |first| admit(&mut LoginConstraints::for_login(), first).unwrap_err().message;
         assert_eq!(
             (refused(false), refused(true)),
             ("one is not".to_owned(), "permission denied: two is not".to_owned(),)
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_explanation_lists_all_in_the_words_of_the_login() {
-        let mut constraints = Constraints::listing();
+        let mut constraints = LoginConstraints::for_explanation();
         admit(&mut constraints, false).unwrap();
         let known: Vec<(&str, bool, &str)> = constraints
             .known()
@@ -154,7 +154,7 @@ mod tests {
             ]
         );
         assert!(constraints.answer().is_ok());
-        let mut constraints = Constraints::listing();
+        let mut constraints = LoginConstraints::for_explanation();
         admit(&mut constraints, true).unwrap();
         assert!(constraints.known()[0].held);
     }

@@ -10,7 +10,7 @@ pub struct Field {
     kind: FieldKind,
     about: &'static str,
     aliases: &'static [&'static str],
-    default: Option<Preset>,
+    default: Option<FieldDefault>,
     required: bool,
     secret: bool,
     old_name_of: Option<&'static str>,
@@ -20,7 +20,7 @@ pub struct Field {
 
 /// A default, filled in when a write creates an object.
 #[derive(Clone, Copy)]
-enum Preset {
+enum FieldDefault {
     Text(&'static str),
     Flag(bool),
     Whole(i64),
@@ -144,21 +144,21 @@ impl Field {
     /// Sets a default text.
     #[must_use]
     pub const fn or_text(mut self, text: &'static str) -> Self {
-        self.default = Some(Preset::Text(text));
+        self.default = Some(FieldDefault::Text(text));
         self
     }
 
     /// Sets a default flag.
     #[must_use]
     pub const fn or_flag(mut self, flag: bool) -> Self {
-        self.default = Some(Preset::Flag(flag));
+        self.default = Some(FieldDefault::Flag(flag));
         self
     }
 
     /// Sets a default number, or a default duration in seconds.
     #[must_use]
     pub const fn or_whole(mut self, number: i64) -> Self {
-        self.default = Some(Preset::Whole(number));
+        self.default = Some(FieldDefault::Whole(number));
         self
     }
 
@@ -173,9 +173,9 @@ impl Field {
         description::Field {
             aliases: self.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             default: self.default.map(|preset| match preset {
-                Preset::Text(text) => Value::from(text),
-                Preset::Flag(flag) => Value::from(flag),
-                Preset::Whole(number) => Value::from(number),
+                FieldDefault::Text(text) => Value::from(text),
+                FieldDefault::Flag(flag) => Value::from(flag),
+                FieldDefault::Whole(number) => Value::from(number),
             }),
             required: self.required,
             secret: self.secret,

@@ -20,11 +20,13 @@ pub use ambient::{Ambient, MachineToken, Pod};
 pub use crypto::Crypto;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
-pub use databases::{Connection, Databases, Resolved, Unmade, VersionChoice};
+pub use databases::{
+    CreationFailure, DatabaseConnection, Databases, ResolvedPlugin, VersionChoice,
+};
 pub use identity::{Entity, Identity, IdentityToken};
 pub use ldap::Ldap;
 pub use migration::Migration;
-pub use storage::{Entry, Page, Plain, Storage};
+pub use storage::{Entry, PlainValue, RecordPage, Storage};
 
 /// Passes every interface, with the name of its method in [`Host`], to the macro `$say`.
 macro_rules! each_face {
@@ -98,7 +100,8 @@ pub trait Leases {
     fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure>;
 
     /// Replaces the data kept with a reservation of this call. Buffered like a write. Use
-    /// [`Made::go_on`](crate::reservation::Made::go_on), which keeps the order right.
+    /// [`CreationProof::make_next`](crate::reservation::CreationProof::make_next), which keeps the
+    /// order right.
     ///
     /// # Errors
     /// Not found if this call made no such reservation; unavailable if the reservation has ended
@@ -107,8 +110,8 @@ pub trait Leases {
 
     /// Ends the lease of another call of this mount, because the leased thing has already ended.
     /// The lease is not revoked any more. `handle` is
-    /// [`Reserved::handle`](crate::reservation::Reserved::handle). Buffered like a write. Succeeds
-    /// if the lease has already ended.
+    /// [`ReservedLease::handle`](crate::reservation::ReservedLease::handle). Buffered like a write.
+    /// Succeeds if the lease has already ended.
     ///
     /// # Errors
     /// Invalid request if `handle` is not a handle.
@@ -194,7 +197,7 @@ pub trait Passwords {
 /// followed.
 pub trait Http {
     /// Sends the request and waits for the complete response. An effect, unless the method is GET
-    /// or HEAD, or the request is [`asking`](Request::asking).
+    /// or HEAD, or the request is [`safe_post`](Request::safe_post).
     ///
     /// # Errors
     /// Permission denied for an origin without a grant: pass the failure on, its message names the
@@ -265,7 +268,7 @@ pub trait Random {
 
 /// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// For the plugin's developer.
     Debug,
     /// Information without need for action.
@@ -281,7 +284,7 @@ pub enum Level {
 pub trait Log {
     /// Writes a line. `event` is a fixed word (`rotation-delayed`); the variable parts go into
     /// `pairs`.
-    fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]);
+    fn write(&self, level: LogLevel, event: &str, pairs: &[(&str, &str)]);
 }
 
 /// Metrics for the operator. They count even if the call fails. A call that is run again after a

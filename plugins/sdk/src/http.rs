@@ -6,7 +6,7 @@
 //!
 //! fn token(host: &dyn Host, secret: &str) -> Result<String, Failure> {
 //!     let body = serde_json::json!({"grant_type": "client_credentials", "client_secret": secret});
-//!     let request = Request::asking("https://login.example.com/token");
+//!     let request = Request::safe_post("https://login.example.com/token");
 //!     let request = request.secret(secret).json(&body)?;
 //!     let answer = host.http().send(&request)?;
 //!     if answer.status != 200 {
@@ -17,7 +17,7 @@
 //! }
 //! ```
 
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,7 +48,7 @@ pub struct Request {
     pub timeout: u32,
     /// Trusted roots and client certificate; `None` means the public roots and no client
     /// certificate.
-    pub tls: Option<Tls>,
+    pub tls: Option<HttpTls>,
     /// Secrets inside of URL, headers and body, which must not appear in any text.
     pub secrets: Vec<String>,
     /// True for a POST that changes nothing.
@@ -59,7 +59,7 @@ pub struct Request {
 
 /// Trusted roots and client certificate of a request. No `Debug`: the type holds a private key.
 #[derive(Clone, Default, PartialEq)]
-pub struct Tls {
+pub struct HttpTls {
     /// Trusted roots in PEM, instead of the public roots.
     pub root_certificates: Option<String>,
     /// Client certificate in PEM; requires `client_key`.
@@ -92,7 +92,7 @@ impl Request {
     /// Creates a POST request that changes nothing, such as a request to a token endpoint. The host
     /// may run the call again afterwards and so repeat the request.
     #[must_use]
-    pub fn asking(url: &str) -> Self {
+    pub fn safe_post(url: &str) -> Self {
         Self { safe: true, ..Self::post(url) }
     }
 
@@ -137,7 +137,7 @@ impl Request {
 
     /// Sets the trusted roots and the client certificate.
     #[must_use]
-    pub fn tls(mut self, tls: Tls) -> Self {
+    pub fn tls(mut self, tls: HttpTls) -> Self {
         self.tls = Some(tls);
         self
     }
@@ -145,7 +145,7 @@ impl Request {
     /// Sends the request with the identity of the server's own pod: the host adds the pod's token,
     /// which no plugin sees. The URL must begin with [`Pod::url`](crate::host::Pod::url); the token
     /// is sent to no other server. The pod's certificate authority is trusted unless
-    /// [`Tls::root_certificates`] is set. An `authorization` header of the request replaces the
+    /// [`HttpTls::root_certificates`] is set. An `authorization` header of the request replaces the
     /// token. Needs the grant `ambient:pod-identity`.
     #[must_use]
     pub fn as_pod(mut self) -> Self {
@@ -189,7 +189,7 @@ impl Response {
         serde_json::from_slice(&self.body).map_err(|_| {
             let status = self.status;
             Failure::new(
-                Kind::Unreachable,
+                FailureKind::Unreachable,
                 format!("the server's answer (status {status}) is not the JSON that it should be"),
             )
         })
@@ -206,7 +206,8 @@ mod tests {
         let json = Request::post("https://a").json(&json!({"a": 1})).unwrap();
         assert_eq!(json.headers, [("content-type".to_owned(), "application/json".to_owned())]);
         assert_eq!(json.body, br#"{"a":1}"#);
-        let form = Request::asking("https://a").form(&[("scope", "a/.default b"), ("x", "1&y=2")]);
+        let form =
+            Request::safe_post("https://a").form(&[("scope", "a/.default b"), ("x", "1&y=2")]);
         assert_eq!(form.body, b"scope=a%2F.default%20b&x=1%26y%3D2");
         let bearer = Request::get("https://a").bearer("t-1");
         assert_eq!(bearer.headers, [("authorization".to_owned(), "Bearer t-1".to_owned())]);
@@ -217,7 +218,7 @@ mod tests {
     fn an_answer_that_is_not_json_is_not_quoted() {
         let answer = Response { status: 200, body: b"hunter2".to_vec(), ..Response::default() };
         let why = answer.json::<Value>().unwrap_err();
-        assert_eq!(why.kind, Kind::Unreachable);
+        assert_eq!(why.kind, FailureKind::Unreachable);
         assert!(!why.message.contains("hunter2"));
     }
 }

@@ -15,12 +15,12 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
     Ambient, Cache, Clock, Crypto, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
-    Ldap, Leases, Level, Log, MachineToken, Metrics, Migration, Page, Passwords, Pod, Random,
-    Storage, each_face,
+    Ldap, Leases, Log, LogLevel, MachineToken, Metrics, Migration, Passwords, Pod, Random,
+    RecordPage, Storage, each_face,
 };
-use crate::http::{Request, Response, Tls};
+use crate::http::{HttpTls, Request, Response};
 use crate::metric::Metric;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// The imports of the component's world.
 pub(crate) struct Imports;
@@ -57,7 +57,7 @@ impl Storage for Imports {
         import::storage::keys(prefix, after, limit).map_err(failure)
     }
 
-    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<RecordPage, Failure> {
         let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
         Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
     }
@@ -229,12 +229,12 @@ impl Random for Imports {
 }
 
 impl Log for Imports {
-    fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]) {
+    fn write(&self, level: LogLevel, event: &str, pairs: &[(&str, &str)]) {
         let level = match level {
-            Level::Debug => import::log::Level::Debug,
-            Level::Info => import::log::Level::Info,
-            Level::Warn => import::log::Level::Warn,
-            Level::Error => import::log::Level::Error,
+            LogLevel::Debug => import::log::Level::Debug,
+            LogLevel::Info => import::log::Level::Info,
+            LogLevel::Warn => import::log::Level::Warn,
+            LogLevel::Error => import::log::Level::Error,
         };
         let pairs: Vec<_> =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -260,7 +260,7 @@ fn entry(found: import::storage::Entry) -> Entry<Vec<u8>> {
     Entry { value: found.value, created: found.created, modified: found.modified }
 }
 
-fn tls_words(tls: &Tls) -> import::http::Tls {
+fn tls_words(tls: &HttpTls) -> import::http::Tls {
     import::http::Tls {
         root_certificates: tls.root_certificates.clone(),
         client_certificate: tls.client_certificate.clone(),
@@ -271,6 +271,6 @@ fn tls_words(tls: &Tls) -> import::http::Tls {
 }
 
 fn failure(why: import::types::Failure) -> Failure {
-    let failure = Failure::new(Kind::of_code(&why.code), why.message);
+    let failure = Failure::new(FailureKind::of_code(&why.code), why.message);
     Failure { retry_after: why.retry_after, ..failure }
 }

@@ -12,8 +12,8 @@
 //!
 //! ```
 //! use bulkhead_sdk::database_plugin::Credential;
-//! use bulkhead_sdk::host::Connection;
-//! use bulkhead_sdk::intent::{self, Candidates, Found, Intent, Proven};
+//! use bulkhead_sdk::host::DatabaseConnection;
+//! use bulkhead_sdk::intent::{self, EarlierCandidates, CandidateSearch, Intent, ProvenCandidate};
 //! use bulkhead_sdk::table::{Row, write};
 //! use bulkhead_sdk::{Answer, Call, Context, Failure, Host, SecretsEngine};
 //!
@@ -43,15 +43,15 @@
 //! /// Finishes the change of a call that failed or died.
 //! fn finish(host: &dyn Host) -> Result<(), Failure> {
 //!     let Some(intent) = Intent::recover(host, "app")? else { return Ok(()) };
-//!     let intent = match intent.look(|candidate: &String| works(host, candidate))? {
-//!         Found::InForce(proven) => return store(host, proven),
-//!         Found::Nowhere(intent) => intent,
+//!     let intent = match intent.find_in_force(|candidate: &String| works(host, candidate))? {
+//!         CandidateSearch::InForce(proven) => return store(host, proven),
+//!         CandidateSearch::Nowhere(intent) => intent,
 //!     };
 //!     let current: Option<String> = host.storage().get_plain("password")?;
 //!     let intent = match current {
 //!         // The old password still works: perhaps the target refuses the candidate.
 //!         Some(old) if works(host, &old)? => {
-//!             intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
+//!             intent.restart(host, host.passwords().generate("")?, EarlierCandidates::Disproven)?
 //!         }
 //!         // No password is known to work: try the same candidate again.
 //!         _ => intent,
@@ -59,7 +59,7 @@
 //!     store(host, change(host, intent)?)
 //! }
 //!
-//! fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
+//! fn change(host: &dyn Host, intent: Intent<String>) -> Result<ProvenCandidate<String>, Failure> {
 //!     intent.make(
 //!         |new| {
 //!             let new = Credential::Password(new.clone());
@@ -72,7 +72,7 @@
 //!     )
 //! }
 //!
-//! fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
+//! fn store(host: &dyn Host, proven: ProvenCandidate<String>) -> Result<(), Failure> {
 //!     proven.confirm(host, |password, ()| host.storage().put_plain("password", password))
 //! }
 //!
@@ -80,8 +80,8 @@
 //!     let held = Credential::Password(password.to_owned());
 //!     Ok(host.databases().check_credential(&orders(), "app", &held)?.unwrap_or(false))
 //! }
-//! # fn orders() -> Connection {
-//! #     Connection {
+//! # fn orders() -> DatabaseConnection {
+//! #     DatabaseConnection {
 //! #         plugin: "test".to_owned(),
 //! #         version: String::new(),
 //! #         name: "orders".to_owned(),
@@ -111,14 +111,15 @@
 //! # Secrets that a provider makes
 //!
 //! If the provider chooses the secret, the candidate is the state before the change (the ids of the
-//! existing keys), the effect returns the new secret, and [`Proven::confirm`] passes the secret on.
-//! A recovery cannot learn a secret shown only once: the recovery lists the keys, deletes the new
-//! keys of this engine, and makes a key again ([`Intent::make`] on the recovered intent).
+//! existing keys), the effect returns the new secret, and [`ProvenCandidate::confirm`] passes the
+//! secret on. A recovery cannot learn a secret shown only once: the recovery lists the keys,
+//! deletes the new keys of this engine, and makes a key again ([`Intent::make`] on the recovered
+//! intent).
 
 mod open;
 
-use crate::host::{Host, Level};
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::host::{Host, LogLevel};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::hexadecimal;
 use bulkhead_wire::stored::Stored;
 use serde::de::DeserializeOwned;
@@ -145,7 +146,7 @@ pub fn key_of(timer: &str) -> Option<&str> {
 /// follows the rule of [`bulkhead_wire::stored`], too, because the candidate is part of this
 /// record.
 #[derive(Serialize, Deserialize)]
-struct Record<C> {
+struct IntentRecord<C> {
     /// Name that changes with every call that takes over the intent, so that only the last call can
     /// confirm the intent.
     hold: String,
@@ -155,7 +156,7 @@ struct Record<C> {
     older: Vec<C>,
 }
 
-impl<C: Serialize + DeserializeOwned> Stored for Record<C> {
+impl<C: Serialize + DeserializeOwned> Stored for IntentRecord<C> {
     const KIND: &'static str = "intent";
 }
 
@@ -166,12 +167,12 @@ impl<C: Serialize + DeserializeOwned> Stored for Record<C> {
 #[must_use = "an intent that is not confirmed is finished by the engine's wake"]
 pub struct Intent<C> {
     key: String,
-    record: Record<C>,
+    record: IntentRecord<C>,
 }
 
 /// Proof that the candidate is in force. `T` is the other result of the effect.
 #[must_use = "what is in force is stored by confirming it"]
-pub struct Proven<C, T = ()> {
+pub struct ProvenCandidate<C, T = ()> {
     key: String,
     hold: String,
     candidate: C,
@@ -179,9 +180,9 @@ pub struct Proven<C, T = ()> {
 }
 
 /// Result of a search for the candidate in force.
-pub enum Found<C> {
+pub enum CandidateSearch<C> {
     /// A candidate is in force: confirm the candidate.
-    InForce(Proven<C>),
+    InForce(ProvenCandidate<C>),
     /// No candidate is in force. Check whether the state before the intent is in force, and
     /// [`restart`](Intent::restart), [`make`](Intent::make) the newest candidate again, or
     /// [`give_up`](Intent::give_up).
@@ -190,7 +191,7 @@ pub enum Found<C> {
 
 /// Treatment of the earlier candidates when a new candidate is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Candidates {
+pub enum EarlierCandidates {
     /// Keeps the earlier candidates, because any of them may be in force.
     Kept,
     /// Drops the earlier candidates, because the state before the intent is proven to be in force.
@@ -199,7 +200,7 @@ pub enum Candidates {
 
 /// Reason to end an intent without a candidate in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum IntentEndReason {
     /// The state before the intent is proven to be in force, and is to stay.
     Unchanged,
     /// The object of the change is gone: the role was deleted, the account removed.
@@ -220,10 +221,10 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             let message = format!(
                 "an earlier change of {key:?} is not finished yet; it goes on by itself, try later"
             );
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(Failure::new(FailureKind::Unavailable, message));
         }
         let (hold, lane) = (new_hold(host), lane.to_owned());
-        let record = Record { hold, lane, newest: candidate, older: Vec::new() };
+        let record = IntentRecord { hold, lane, newest: candidate, older: Vec::new() };
         Self { key: key.to_owned(), record }.write_down(host)
     }
 
@@ -235,8 +236,10 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     /// Internal if the intent has another shape, because a newer version wrote the intent.
     /// Unavailable and conflict as [`begin`](Self::begin).
     pub fn recover(host: &dyn Host, key: &str) -> Result<Option<Self>, Failure> {
-        let Some(record) = host.storage().get::<Record<C>>(&name(key))? else { return Ok(None) };
-        let record = Record { hold: new_hold(host), ..record };
+        let Some(record) = host.storage().get::<IntentRecord<C>>(&name(key))? else {
+            return Ok(None);
+        };
+        let record = IntentRecord { hold: new_hold(host), ..record };
         Self { key: key.to_owned(), record }.write_down(host).map(Some)
     }
 
@@ -255,24 +258,24 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         self,
         effect: impl FnOnce(&C) -> Result<T, Failure>,
         verify: impl FnOnce(&C, &T) -> Result<(), Failure>,
-    ) -> Result<Proven<C, T>, Failure> {
+    ) -> Result<ProvenCandidate<C, T>, Failure> {
         let candidate = self.record.newest;
         let made = effect(&candidate)?;
         verify(&candidate, &made)?;
-        Ok(Proven { key: self.key, hold: self.record.hold, candidate, made })
+        Ok(ProvenCandidate { key: self.key, hold: self.record.hold, candidate, made })
     }
 
     /// Searches for the candidate in force, the newest first.
     ///
     /// # Errors
     /// A failure of `in_force`, if it cannot tell. The intent stays in the store.
-    pub fn look(
+    pub fn find_in_force(
         self,
         mut in_force: impl FnMut(&C) -> Result<bool, Failure>,
-    ) -> Result<Found<C>, Failure> {
+    ) -> Result<CandidateSearch<C>, Failure> {
         let Self { key, record } = self;
         if in_force(&record.newest)? {
-            return Ok(Found::InForce(Proven {
+            return Ok(CandidateSearch::InForce(ProvenCandidate {
                 key,
                 hold: record.hold,
                 candidate: record.newest,
@@ -283,30 +286,35 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         for at in (0..older.len()).rev() {
             if older.get(at).map_or(Ok(false), &mut in_force)? {
                 let candidate = older.swap_remove(at);
-                return Ok(Found::InForce(Proven { key, hold: record.hold, candidate, made: () }));
+                return Ok(CandidateSearch::InForce(ProvenCandidate {
+                    key,
+                    hold: record.hold,
+                    candidate,
+                    made: (),
+                }));
             }
         }
-        Ok(Found::Nowhere(Self { key, record: Record { older, ..record } }))
+        Ok(CandidateSearch::Nowhere(Self { key, record: IntentRecord { older, ..record } }))
     }
 
     /// Records and commits a new candidate, as [`begin`](Self::begin) did with the first candidate.
     ///
     /// # Errors
     /// Unavailable if another call took over or finished the intent; internal if too many
-    /// candidates are [kept](Candidates::Kept), which an operator must then tell apart. The intent
-    /// stays.
+    /// candidates are [kept](EarlierCandidates::Kept), which an operator must then tell apart. The
+    /// intent stays.
     pub fn restart(
         self,
         host: &dyn Host,
         candidate: C,
-        earlier: Candidates,
+        earlier: EarlierCandidates,
     ) -> Result<Self, Failure> {
         let Self { key, record } = self;
         check_hold(host, &key, &record.hold)?;
         let mut older = record.older;
         match earlier {
-            Candidates::Kept => older.push(record.newest),
-            Candidates::Disproven => older.clear(),
+            EarlierCandidates::Kept => older.push(record.newest),
+            EarlierCandidates::Disproven => older.clear(),
         }
         if older.len() >= MOST_CANDIDATES {
             return Err(Failure::internal(format!(
@@ -314,7 +322,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
                  force; find out at the target why, the newest can still be tried"
             )));
         }
-        Self { key, record: Record { newest: candidate, older, ..record } }.write_down(host)
+        Self { key, record: IntentRecord { newest: candidate, older, ..record } }.write_down(host)
     }
 
     /// Ends the intent and forgets its candidates, in the commit that ends the call, and logs the
@@ -322,15 +330,15 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     ///
     /// # Errors
     /// Unavailable if another call took over or finished the intent.
-    pub fn give_up(self, host: &dyn Host, because: Ended) -> Result<(), Failure> {
+    pub fn give_up(self, host: &dyn Host, because: IntentEndReason) -> Result<(), Failure> {
         check_hold(host, &self.key, &self.record.hold)?;
         forget(host, &self.key)?;
         let cause = match because {
-            Ended::Unchanged => "unchanged",
-            Ended::Unwanted => "unwanted",
+            IntentEndReason::Unchanged => "unchanged",
+            IntentEndReason::Unwanted => "unwanted",
         };
         host.log().write(
-            Level::Warn,
+            LogLevel::Warn,
             "intent-given-up",
             &[("intent", &self.key), ("cause", cause)],
         );
@@ -346,7 +354,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     }
 }
 
-impl<C, T> Proven<C, T> {
+impl<C, T> ProvenCandidate<C, T> {
     /// Lets `store` write the value in force to the mount's records, and ends the intent.
     /// Everything is in the commit that ends the call, which fails if another call takes over the
     /// intent before that commit. The call must not make a checkpoint in between.
@@ -378,14 +386,14 @@ fn new_hold(host: &dyn Host) -> String {
 /// Reads the intent again, in the segment that is about to be committed: a checkpoint dropped the
 /// first read, so that only this read is checked at the commit.
 fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
-    match host.storage().get::<Record<Value>>(&name(key))? {
+    match host.storage().get::<IntentRecord<Value>>(&name(key))? {
         Some(record) if record.hold == hold => Ok(()),
         _ => {
             let message = format!(
                 "another call has taken up or finished the change of {key:?}; read what is in \
                  force, try again"
             );
-            Err(Failure::new(Kind::Unavailable, message))
+            Err(Failure::new(FailureKind::Unavailable, message))
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! A key is found only by the set's origin and the key id, never by other parts of a token.
 
-use crate::host::{Host, Level};
+use crate::host::{Host, LogLevel};
 use crate::http::Response;
 use crate::provider::nonsense;
 use bulkhead_wire::failure::Failure;
@@ -19,19 +19,19 @@ use bulkhead_wire::hexadecimal;
 use std::collections::BTreeMap;
 
 /// Default lifetime of a kept set, if the issuer states none, in seconds.
-const USUAL: u64 = 3_600;
+const DEFAULT_TTL_SECS: u64 = 3_600;
 /// Minimum and maximum lifetime of a kept set, in seconds.
-const SHORTEST: u64 = 300;
-const LONGEST: u64 = 86_400;
+const MIN_TTL_SECS: u64 = 300;
+const MAX_TTL_SECS: u64 = 86_400;
 /// Minimum time between two fetches caused by unknown ids, in seconds.
-const QUIET: u32 = 60;
+const REFETCH_INTERVAL_SECS: u32 = 60;
 /// Maximum number of keys in a set, and maximum size of the set in bytes.
-const KEYS: usize = 100;
-const BYTES: usize = 256 << 10;
+const MAX_KEYS: usize = 100;
+const MAX_SET_BYTES: usize = 256 << 10;
 
 /// A fetched set of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedKeys {
     /// Keys by id, each a JWK or PEM.
     pub keys: BTreeMap<String, String>,
     /// Lifetime that the issuer states, in seconds; see [`lifetime`].
@@ -58,7 +58,7 @@ pub fn find(
     host: &dyn Host,
     endpoint: &str,
     id: &str,
-    fetch: impl Fn() -> Result<Fetched, Failure>,
+    fetch: impl Fn() -> Result<FetchedKeys, Failure>,
 ) -> Result<Option<String>, Failure> {
     let digest = host.crypto().digest("sha256", endpoint.as_bytes())?;
     let digest = hexadecimal::text(&digest);
@@ -79,7 +79,7 @@ pub fn find(
     }
     let again = fetched(host, &set, &fetch);
     // Also after a failure, so that an issuer that is down is asked no more often.
-    host.cache().put(&quiet, b"asked", QUIET)?;
+    host.cache().put(&quiet, b"asked", REFETCH_INTERVAL_SECS)?;
     Ok(again?.remove(id))
 }
 
@@ -87,7 +87,7 @@ pub fn find(
 fn refreshed(
     host: &dyn Host,
     set: &str,
-    fetch: impl Fn() -> Result<Fetched, Failure>,
+    fetch: impl Fn() -> Result<FetchedKeys, Failure>,
 ) -> Result<Option<BTreeMap<String, String>>, Failure> {
     let young = young(set);
     if host.cache().get(&young)?.is_some() {
@@ -95,11 +95,11 @@ fn refreshed(
     }
     // First, so that concurrent calls do not fetch, too. After a failure, the next attempt is in a
     // minute.
-    host.cache().put(&young, b"asked", QUIET)?;
+    host.cache().put(&young, b"asked", REFETCH_INTERVAL_SECS)?;
     match fetched(host, set, fetch) {
         Ok(keys) => Ok(Some(keys)),
         Err(why) => {
-            host.log().write(Level::Warn, "issuer-keys-not-refreshed", &[("why", &why.message)]);
+            host.log().write(LogLevel::Warn, "issuer-keys-not-refreshed", &[("why", &why.message)]);
             Ok(None)
         }
     }
@@ -113,16 +113,16 @@ fn young(set: &str) -> String {
 fn fetched(
     host: &dyn Host,
     set: &str,
-    fetch: impl Fn() -> Result<Fetched, Failure>,
+    fetch: impl Fn() -> Result<FetchedKeys, Failure>,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let Fetched { keys, lifetime } = fetch()?;
+    let FetchedKeys { keys, lifetime } = fetch()?;
     let bytes = serde_json::to_vec(&keys)
         .map_err(|_| Failure::internal("a set of keys cannot be written as JSON"))?;
-    if keys.len() > KEYS || bytes.len() > BYTES {
+    if keys.len() > MAX_KEYS || bytes.len() > MAX_SET_BYTES {
         return Err(nonsense("the set of keys has more than 100 keys, or more than 256 KiB"));
     }
-    let keep = lifetime.unwrap_or(USUAL).clamp(SHORTEST, LONGEST);
-    let keep = u32::try_from(keep).unwrap_or(QUIET);
+    let keep = lifetime.unwrap_or(DEFAULT_TTL_SECS).clamp(MIN_TTL_SECS, MAX_TTL_SECS);
+    let keep = u32::try_from(keep).unwrap_or(REFETCH_INTERVAL_SECS);
     host.cache().put(set, &bytes, keep)?;
     host.cache().put(&young(set), b"fetched", keep / 2)?;
     Ok(keys)

@@ -1,19 +1,19 @@
 //! JWTs (RFC 7519): parsing, verification and checks of received tokens, and signing of own tokens.
 //!
 //! The three steps are three types, so that no claim is used before the signature is verified: a
-//! [`Token`] is parsed and proves nothing, [`Token::prove`] is the only source of proven
-//! [`Claims`], and [`Claims::check`] compares the claims with the caller's expectations.
+//! [`ParsedToken`] is parsed and proves nothing, [`ParsedToken::prove`] is the only source of
+//! proven [`Claims`], and [`Claims::check`] compares the claims with the caller's expectations.
 //!
 //! ```
-//! use bulkhead_sdk::jwt::{Claims, Expected, Fault, KeySet, Token};
+//! use bulkhead_sdk::jwt::{Claims, ExpectedClaims, JwtFault, KeySet, ParsedToken};
 //! use bulkhead_sdk::Host;
 //!
-//! fn proven(host: &dyn Host, jwt: &str, keys: &[u8]) -> Result<Claims, Fault> {
-//!     let token = Token::read(jwt, &["RS256"])?;
+//! fn proven(host: &dyn Host, jwt: &str, keys: &[u8]) -> Result<Claims, JwtFault> {
+//!     let token = ParsedToken::read(jwt, &["RS256"])?;
 //!     let keys = KeySet::read(keys)?;
 //!     let key = keys.key_of(&token)?;
 //!     let claims = token.prove(host, key)?;
-//!     let expected = Expected { issuer: "https://issuer.example", audience: "bulkhead" };
+//!     let expected = ExpectedClaims { issuer: "https://issuer.example", audience: "bulkhead" };
 //!     claims.check(host.clock().now(), &expected)?;
 //!     Ok(claims)
 //! }
@@ -30,7 +30,7 @@
 mod claims;
 mod keys;
 
-pub use claims::{Claims, Expected};
+pub use claims::{Claims, ExpectedClaims};
 pub use keys::KeySet;
 
 use crate::host::Host;
@@ -49,7 +49,7 @@ const KEY_ID_BYTES: usize = 512;
 const TYPES: [&str; 2] = ["jwt", "at+jwt"];
 
 /// A parsed token. Nothing in the token is proven.
-pub struct Token<'a> {
+pub struct ParsedToken<'a> {
     /// The signed text: header and claims, as sent.
     signed: &'a str,
     signature: Vec<u8>,
@@ -61,7 +61,7 @@ pub struct Token<'a> {
 /// Reason why a token is not accepted. A message shows no claim of the token except `exp` and
 /// `nbf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum JwtFault {
     /// The text is not a JWT, or the key set is not valid; with the reason.
     Malformed(String),
     /// The algorithm is not allowed.
@@ -94,7 +94,7 @@ pub enum Fault {
 
 /// Shows no issuer, audience or algorithm of the token: these may be unproven, and a caller could
 /// use the messages to test guesses.
-impl fmt::Display for Fault {
+impl fmt::Display for JwtFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed(why) => write!(f, "the token cannot be read: {why}"),
@@ -116,23 +116,23 @@ impl fmt::Display for Fault {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+impl From<JwtFault> for Failure {
+    fn from(fault: JwtFault) -> Self {
         match fault {
-            Fault::Refused(failure) => failure,
+            JwtFault::Refused(failure) => failure,
             other => Self::invalid(other.to_string()),
         }
     }
 }
 
-impl<'a> Token<'a> {
+impl<'a> ParsedToken<'a> {
     /// Parses a token that is signed by one of `algorithms`, given by their JOSE names.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] for a token that is longer than 16 KiB, does not have three parts in
+    /// [`JwtFault::Malformed`] for a token that is longer than 16 KiB, does not have three parts in
     /// base64url, has a JSON key twice, a `crit`, a type other than JWT or a registered claim of
-    /// the wrong type, or has no `exp`; [`Fault::Algorithm`].
-    pub fn read(text: &'a str, algorithms: &[&str]) -> Result<Self, Fault> {
+    /// the wrong type, or has no `exp`; [`JwtFault::Algorithm`].
+    pub fn read(text: &'a str, algorithms: &[&str]) -> Result<Self, JwtFault> {
         if text.len() > TOKEN_BYTES {
             return Err(malformed("it has more than 16 KiB"));
         }
@@ -145,7 +145,7 @@ impl<'a> Token<'a> {
         let header = object(header)?;
         let algorithm = text_of(&header, "alg")?.unwrap_or_default();
         if !algorithms.contains(&algorithm.as_str()) {
-            return Err(Fault::Algorithm(algorithm));
+            return Err(JwtFault::Algorithm(algorithm));
         }
         check_header(&header)?;
         let key_id = text_of(&header, "kid")?;
@@ -170,20 +170,20 @@ impl<'a> Token<'a> {
 
     /// Returns the claims without proof. Use them only to find the token's key.
     #[must_use]
-    pub fn unproven(&self) -> &Claims {
+    pub fn unverified_claims(&self) -> &Claims {
         &self.claims
     }
 
     /// Verifies the signature with `key`, a JWK or PEM, and returns the claims.
     ///
     /// # Errors
-    /// [`Fault::Signature`]; [`Fault::Refused`] if `key` is not a key for the algorithm.
-    pub fn prove(self, host: &dyn Host, key: &str) -> Result<Claims, Fault> {
+    /// [`JwtFault::Signature`]; [`JwtFault::Refused`] if `key` is not a key for the algorithm.
+    pub fn prove(self, host: &dyn Host, key: &str) -> Result<Claims, JwtFault> {
         let is_signed =
             host.crypto().verify(&self.algorithm, key, self.signed.as_bytes(), &self.signature);
-        match is_signed.map_err(Fault::Refused)? {
+        match is_signed.map_err(JwtFault::Refused)? {
             true => Ok(self.claims),
-            false => Err(Fault::Signature),
+            false => Err(JwtFault::Signature),
         }
     }
 }
@@ -213,7 +213,7 @@ pub fn sign(
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-fn check_header(header: &Map<String, Value>) -> Result<(), Fault> {
+fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
     if header.contains_key("crit") {
         return Err(malformed("its header has a crit, none of which is understood"));
     }
@@ -224,7 +224,7 @@ fn check_header(header: &Map<String, Value>) -> Result<(), Fault> {
     Err(malformed("its typ is neither JWT nor at+jwt"))
 }
 
-fn object(part: &str) -> Result<Map<String, Value>, Fault> {
+fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
     let bytes = decode(part)?;
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(malformed("a part of it is not one JSON object"));
@@ -232,14 +232,14 @@ fn object(part: &str) -> Result<Map<String, Value>, Fault> {
     json::object(&bytes).map_err(|_| malformed("a part of it is not JSON with each key once"))
 }
 
-fn decode(part: &str) -> Result<Vec<u8>, Fault> {
+fn decode(part: &str) -> Result<Vec<u8>, JwtFault> {
     URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| malformed("a part of it is not base64url without padding"))
 }
 
 /// Returns a text member; `None` if absent.
-fn text_of(from: &Map<String, Value>, name: &str) -> Result<Option<String>, Fault> {
+fn text_of(from: &Map<String, Value>, name: &str) -> Result<Option<String>, JwtFault> {
     match from.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -247,8 +247,8 @@ fn text_of(from: &Map<String, Value>, name: &str) -> Result<Option<String>, Faul
     }
 }
 
-fn malformed(why: &str) -> Fault {
-    Fault::Malformed(why.to_owned())
+fn malformed(why: &str) -> JwtFault {
+    JwtFault::Malformed(why.to_owned())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Directories: servers and login, searches, changes, and the meaning of refusals.
 //!
 //! ```
-//! use bulkhead_sdk::ldap::{Fault, Filter, Search, Target};
+//! use bulkhead_sdk::ldap::{LdapFault, Filter, Search, LdapTarget};
 //! use bulkhead_sdk::{Failure, Host};
 //!
-//! fn dn_of(host: &dyn Host, target: &Target, name: &str) -> Result<String, Failure> {
+//! fn dn_of(host: &dyn Host, target: &LdapTarget, name: &str) -> Result<String, Failure> {
 //!     let filter = Filter::equal("objectClass", "user")
 //!         .and_any(&[("userPrincipalName", name), ("sAMAccountName", name)]);
 //!     let search = Search::below("DC=corp,DC=example", filter).limit(2);
@@ -18,16 +18,16 @@
 
 mod fault;
 
-pub use fault::{Code, Fault};
+pub use fault::{LdapFault, LdapFaultCode};
 
 /// Servers and login. No `Debug`: contains a password.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct LdapTarget {
     /// Servers in order of preference, each `ldap://host:port` or `ldaps://host:port`. The next
     /// server is tried only if no session could be opened with the one before.
     pub urls: Vec<String>,
     /// TLS settings.
-    pub tls: Tls,
+    pub tls: LdapTls,
     /// Login name: a DN, or in Active Directory also `user@domain` or `DOMAIN\user`.
     pub bind_dn: String,
     /// Password; never empty if `bind_dn` is set.
@@ -38,7 +38,7 @@ pub struct Target {
     pub request_timeout: u32,
 }
 
-impl Target {
+impl LdapTarget {
     /// Returns the same servers with another login.
     #[must_use]
     pub fn log_in_as(&self, bind_dn: &str, password: &str) -> Self {
@@ -48,7 +48,7 @@ impl Target {
 
 /// Trust in the server, and the client's certificate. No `Debug`: contains a private key.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Tls {
+pub struct LdapTls {
     /// With `ldap://`: TLS is negotiated before anything else is sent.
     pub starttls: bool,
     /// Accepts any certificate for any name.
@@ -69,7 +69,7 @@ pub struct Tls {
 
 /// Depth of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum SearchScope {
     /// The base entry only.
     Base,
     /// The direct children of the base entry.
@@ -140,7 +140,7 @@ pub struct Search {
     /// DN of the base entry.
     pub base: String,
     /// Depth of the search.
-    pub scope: Scope,
+    pub scope: SearchScope,
     /// Conditions on the entries.
     pub filter: Filter,
     /// Attributes to return; empty: none.
@@ -153,7 +153,7 @@ impl Search {
     /// Returns a search for the entry `dn`.
     #[must_use]
     pub fn entry(dn: &str) -> Self {
-        Self { base: dn.to_owned(), scope: Scope::Base, ..Self::default() }
+        Self { base: dn.to_owned(), scope: SearchScope::Base, ..Self::default() }
     }
 
     /// Returns a search for the root DSE, a server's description of itself.
@@ -185,14 +185,14 @@ impl Search {
 
 /// An entry found by a search. No `Debug`: attributes may be secret.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct LdapEntry {
     /// DN in the server's spelling.
     pub dn: String,
     /// Attribute names in the server's spelling, with their values.
     pub attributes: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-impl Entry {
+impl LdapEntry {
     /// Returns the values of an attribute; none if the entry lacks the attribute. Case in the name
     /// does not matter.
     #[must_use]
@@ -218,7 +218,7 @@ impl Entry {
 
 /// A change of an entry. No `Debug`: a value may be a password.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum AttributeChange {
     /// Adds values to an attribute.
     Add(String, Vec<Vec<u8>>),
     /// Deletes these values of an attribute; without values, the whole attribute.
@@ -227,7 +227,7 @@ pub enum Change {
     Replace(String, Vec<Vec<u8>>),
 }
 
-impl Change {
+impl AttributeChange {
     /// Returns a change that replaces all values of the attribute by `value`.
     #[must_use]
     pub fn replace(attribute: &str, value: impl Into<Vec<u8>>) -> Self {

@@ -93,7 +93,7 @@
 //! guard: see [`Intent`](intent::Intent). After a crash, [`SecretsEngine::wake`] completes the
 //! change.
 //!
-//! Automatic rotation has [`rotation::Settings`], with a period or a cron expression
+//! Automatic rotation has [`rotation::RotationSettings`], with a period or a cron expression
 //! ([`Schedule`](schedule::Schedule)).
 //!
 //! # Plain HTTP
@@ -121,8 +121,8 @@
 //!
 //! # Directories
 //!
-//! [`Host::ldap`] searches and changes directories. An [`ldap::Target`] holds servers and login.
-//! Filters are built from parts and never parsed from text.
+//! [`Host::ldap`] searches and changes directories. An [`ldap::LdapTarget`] holds servers and
+//! login. Filters are built from parts and never parsed from text.
 //!
 //! # JSON Web Tokens
 //!
@@ -132,7 +132,8 @@
 //! # Another schema
 //!
 //! An engine that changes the shape of its stored data increases [`SecretsEngine::SCHEMA`] and
-//! implements [`SecretsEngine::migrate`], with [`migration::Steps`] for any number of records.
+//! implements [`SecretsEngine::migrate`], with [`migration::MigrationSteps`] for any number of
+//! records.
 //!
 //! # Clouds
 //!
@@ -210,10 +211,10 @@ mod translation;
 pub use answer::Answer;
 pub use auth_method::{AuthMethod, HeldLogin};
 pub use bulkhead_wire as wire;
-pub use bulkhead_wire::failure::{Failure, Kind};
+pub use bulkhead_wire::failure::{Failure, FailureKind};
 pub use bulkhead_wire::stored;
 pub use call::{Call, Context, Mount};
-pub use engine::{Lease, Reason, Renewal, SecretsEngine};
+pub use engine::{Lease, Renewal, RevocationReason, SecretsEngine};
 pub use host::Host;
 pub use login::Login;
 pub use metric::Metric;
@@ -231,7 +232,7 @@ macro_rules! export_secrets_engine {
     ($engine:ty) => {
         #[cfg(target_family = "wasm")]
         const _: () = {
-            type Exported = $crate::engine_component::Component<$engine>;
+            type Exported = $crate::engine_component::EngineComponent<$engine>;
             $crate::bindings::secrets_engine::export! {
                 Exported with_types_in $crate::bindings::secrets_engine
             }
@@ -245,7 +246,7 @@ macro_rules! export_auth_method {
     ($method:ty) => {
         #[cfg(target_family = "wasm")]
         const _: () = {
-            type Exported = $crate::auth_component::Component<$method>;
+            type Exported = $crate::auth_component::AuthComponent<$method>;
             $crate::bindings::auth_method::export! {
                 Exported with_types_in $crate::bindings::auth_method
             }
@@ -259,7 +260,7 @@ macro_rules! export_database_plugin {
     ($plugin:ty) => {
         #[cfg(target_family = "wasm")]
         const _: () = {
-            type Exported = $crate::database_component::Component<$plugin>;
+            type Exported = $crate::database_component::DatabaseComponent<$plugin>;
             $crate::bindings::database_plugin::export! {
                 Exported with_types_in $crate::bindings::database_plugin
             }

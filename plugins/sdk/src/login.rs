@@ -74,7 +74,7 @@ impl Login {
     ///
     /// # Errors
     /// Internal if `internal` cannot be serialised as JSON.
-    pub fn keeping(self, internal: &impl Stored) -> Result<Self, Failure> {
+    pub fn with_internal(self, internal: &impl Stored) -> Result<Self, Failure> {
         Ok(Self { internal: internal_text(internal)?, ..self })
     }
 
@@ -116,7 +116,7 @@ impl Login {
 mod tests {
     use super::Login;
     use crate::token_params::TokenParams;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
 
     fn login() -> Login {
         Login::of("eve", &TokenParams::default()).in_groups(["builders".to_owned()])
@@ -136,7 +136,7 @@ mod tests {
             (login().with("claim", long), "metadata of the alias"),
         ] {
             let refused = odd.within_bounds().err().expect(what);
-            assert_eq!(refused.kind, Kind::InvalidRequest, "{what}");
+            assert_eq!(refused.kind, FailureKind::InvalidRequest, "{what}");
             assert!(refused.message.contains(what), "{}", refused.message);
         }
     }

@@ -4,7 +4,7 @@
 //! use bulkhead_sdk::Metric;
 //!
 //! const MADE: Metric = Metric::counter("made_total", "Things that were asked for.")
-//!     .by("outcome", &["done", "refused"]);
+//!     .with_label("outcome", &["done", "refused"]);
 //! # fn tell(host: &dyn bulkhead_sdk::Host) {
 //! host.metrics().count(&MADE, "done", 1);
 //! # }
@@ -59,7 +59,11 @@ impl Metric {
     /// Adds a label, with one series for each of its values. The values are words of lower-case
     /// letters, digits, `_` and `-`.
     #[must_use]
-    pub const fn by(mut self, label: &'static str, values: &'static [&'static str]) -> Self {
+    pub const fn with_label(
+        mut self,
+        label: &'static str,
+        values: &'static [&'static str],
+    ) -> Self {
         (self.label, self.values) = (label, values);
         self
     }

@@ -1,7 +1,7 @@
 //! Migration of stored data to another schema, in as many steps as the data need.
 //!
 //! ```
-//! use bulkhead_sdk::migration::Steps;
+//! use bulkhead_sdk::migration::MigrationSteps;
 //! use bulkhead_sdk::{Context, Failure, Host, stored};
 //! use serde::{Deserialize, Serialize};
 //!
@@ -15,7 +15,7 @@
 //! # impl bulkhead_sdk::wire::stored::Stored for OldNote { const KIND: &'static str = "note"; }
 //! # impl bulkhead_sdk::wire::stored::Stored for Note { const KIND: &'static str = "note"; }
 //! fn migrate(host: &dyn Host, _context: &Context, _from: u32) -> Result<(), Failure> {
-//!     let mut steps = Steps::begin(host)?;
+//!     let mut steps = MigrationSteps::begin(host)?;
 //!     steps.table("note/", |_name, old: OldNote| {
 //!         Ok(Some(Note { lines: old.text.lines().map(str::to_owned).collect() }))
 //!     })?;
@@ -40,26 +40,26 @@ const RECORDS: u32 = 500;
 const BYTES: usize = 1 << 20;
 
 /// The steps of a migration: tables are transformed in a fixed order, record by record.
-pub struct Steps<'h> {
+pub struct MigrationSteps<'h> {
     host: &'h dyn Host,
-    start: Cursor,
+    start: MigrationCursor,
     /// The number of tables so far.
     tables: usize,
     records: u32,
     bytes: usize,
     /// Where the next step begins, once this step is full.
-    next: Option<Cursor>,
+    next: Option<MigrationCursor>,
 }
 
 /// The place of a record: the number of its table, and its name.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Cursor {
+struct MigrationCursor {
     table: usize,
     /// The last record that was transformed; empty for none.
     after: String,
 }
 
-impl Cursor {
+impl MigrationCursor {
     fn parse(text: &str) -> Option<Self> {
         let (table, after) = text.split_once('/')?;
         Some(Self { table: table.parse().ok()?, after: after.to_owned() })
@@ -70,15 +70,15 @@ impl Cursor {
     }
 }
 
-impl<'h> Steps<'h> {
+impl<'h> MigrationSteps<'h> {
     /// Begins the step of this call of `migrate`.
     ///
     /// # Errors
     /// Unsupported outside `migrate`; internal if the cursor was not made by these steps.
     pub fn begin(host: &'h dyn Host) -> Result<Self, Failure> {
         let start = match host.migration().cursor()? {
-            None => Cursor::default(),
-            Some(text) => Cursor::parse(&text).ok_or_else(|| {
+            None => MigrationCursor::default(),
+            Some(text) => MigrationCursor::parse(&text).ok_or_else(|| {
                 Failure::internal(format!(
                     "the migration stopped at {text:?}, where this version cannot go on; finish it \
                      with a version that can"
@@ -146,7 +146,7 @@ impl<'h> Steps<'h> {
                 self.records += 1;
                 after = name;
                 if self.records >= RECORDS || self.bytes >= BYTES {
-                    self.next = Some(Cursor { table, after });
+                    self.next = Some(MigrationCursor { table, after });
                     return Ok(());
                 }
             }

@@ -1,14 +1,14 @@
 //! Client of a cloud provider's JSON API for auth methods: requests with retries, and one mapping
 //! of refusals.
 //!
-//! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`Url`] is built
-//! from parts, each of them encoded); a provider, or an impostor, that answers with a redirect,
-//! nonsense or megabytes; and a provider that keeps a caller waiting without end. An error repeats
-//! only a code of the provider's answer.
+//! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`ProviderUrl`] is
+//! built from parts, each of them encoded); a provider, or an impostor, that answers with a
+//! redirect, nonsense or megabytes; and a provider that keeps a caller waiting without end. An
+//! error repeats only a code of the provider's answer.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;
-//! use bulkhead_sdk::provider::{Provider, Retries, Url};
+//! use bulkhead_sdk::provider::{Provider, RetryPolicy, ProviderUrl};
 //! use bulkhead_sdk::{Call, Failure, Host};
 //! use serde::Deserialize;
 //!
@@ -18,8 +18,8 @@
 //! }
 //!
 //! fn look_up(host: &dyn Host, call: &Call, name: &str, token: &str) -> Result<String, Failure> {
-//!     let provider = Provider::new(host, Retries::default(), call.deadline);
-//!     let url = Url::of("https://compute.example.com").path(&["machines", name])?;
+//!     let provider = Provider::new(host, RetryPolicy::default(), call.deadline);
+//!     let url = ProviderUrl::of("https://compute.example.com").path(&["machines", name])?;
 //!     let request = Request::get(&url.query("version", "1").text()).bearer(token);
 //!     let machine: Machine = provider.json(&request).map_err(|why| why.about("find it"))?;
 //!     Ok(machine.id)
@@ -29,8 +29,8 @@
 mod refusal;
 mod url;
 
-pub use refusal::Refusal;
-pub use url::Url;
+pub use refusal::ProviderRefusal;
+pub use url::ProviderUrl;
 
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
@@ -39,15 +39,15 @@ use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
 
 /// Maximum duration of one attempt, in milliseconds.
-const TRY: u64 = 10_000;
+const ATTEMPT_TIMEOUT_MS: u64 = 10_000;
 /// Minimum time that must remain after a pause for another attempt, in milliseconds.
-const LEAST_TRY: u64 = 1_000;
+const MIN_ATTEMPT_TIME_MS: u64 = 1_000;
 /// Maximum size of an answer's body, in bytes.
 const ANSWER_BYTES: usize = 1 << 20;
 
 /// Number of retries, and the pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// Maximum number of retries after the first attempt.
     pub most: u32,
     /// Pause before the first retry, in milliseconds. Later pauses are 3, 7, 15, … times as long.
@@ -56,13 +56,13 @@ pub struct Retries {
     pub longest: u64,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { most: 3, delay: 4_000, longest: 60_000 }
     }
 }
 
-impl Retries {
+impl RetryPolicy {
     /// No retry.
     pub const NONE: Self = Self { most: 0, delay: 0, longest: 0 };
 
@@ -79,14 +79,14 @@ impl Retries {
 #[derive(Clone, Copy)]
 pub struct Provider<'a> {
     host: &'a dyn Host,
-    retries: Retries,
+    retries: RetryPolicy,
     deadline: StoreTime,
 }
 
 impl<'a> Provider<'a> {
     /// Returns the provider, reached through `host` until `deadline`.
     #[must_use]
-    pub fn new(host: &'a dyn Host, retries: Retries, deadline: StoreTime) -> Self {
+    pub fn new(host: &'a dyn Host, retries: RetryPolicy, deadline: StoreTime) -> Self {
         Self { host, retries, deadline }
     }
 
@@ -99,18 +99,19 @@ impl<'a> Provider<'a> {
     /// Sends the request and parses the answer.
     ///
     /// # Errors
-    /// As [`ask`](Self::ask); [`Refusal::Nonsense`] if the answer does not parse as `T`.
-    pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Refusal> {
+    /// As [`ask`](Self::ask); [`ProviderRefusal::Nonsense`] if the answer does not parse as `T`.
+    pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderRefusal> {
         let answer = self.ask(request)?;
-        serde_json::from_slice(&answer.body).map_err(|_| Refusal::shapeless(request))
+        serde_json::from_slice(&answer.body).map_err(|_| ProviderRefusal::shapeless(request))
     }
 
     /// Sends the request. Retries only a request that changes nothing, and only after a failure
     /// that may be temporary.
     ///
     /// # Errors
-    /// The [`Refusal`] of the last attempt: no answer, a status other than 2xx, or more than 1 MiB.
-    pub fn ask(&self, request: &Request) -> Result<Response, Refusal> {
+    /// The [`ProviderRefusal`] of the last attempt: no answer, a status other than 2xx, or more
+    /// than 1 MiB.
+    pub fn ask(&self, request: &Request) -> Result<Response, ProviderRefusal> {
         let is_safe = request.safe || ["GET", "HEAD"].contains(&request.method.as_str());
         let most = if is_safe { self.retries.most } else { 0 };
         let mut failed = 0;
@@ -126,26 +127,26 @@ impl<'a> Provider<'a> {
         }
     }
 
-    fn once(&self, request: &Request) -> Result<Response, Refusal> {
+    fn once(&self, request: &Request) -> Result<Response, ProviderRefusal> {
         let left = self.deadline.saturating_sub(self.host.clock().now());
-        let timeout = u32::try_from(left.min(TRY)).unwrap_or(u32::MAX).max(1);
+        let timeout = u32::try_from(left.min(ATTEMPT_TIMEOUT_MS)).unwrap_or(u32::MAX).max(1);
         let sent = self.host.http().send(&request.clone().timeout(timeout));
-        let answer = sent.map_err(|why| Refusal::unsent(why, request))?;
+        let answer = sent.map_err(|why| ProviderRefusal::unsent(why, request))?;
         match answer.status {
             200..=299 if answer.body.len() <= ANSWER_BYTES => Ok(answer),
-            200..=299 => Err(Refusal::too_large(request)),
-            _ => Err(Refusal::answered(&answer, request)),
+            200..=299 => Err(ProviderRefusal::too_large(request)),
+            _ => Err(ProviderRefusal::answered(&answer, request)),
         }
     }
 
     /// Returns the pause before the next attempt, in milliseconds; `None` if a retry would not
     /// help, or the remaining time is too short.
-    fn pause(&self, refusal: &Refusal, failed: u32) -> Option<u64> {
+    fn pause(&self, refusal: &ProviderRefusal, failed: u32) -> Option<u64> {
         let spread = self.host.random().bytes(1).first().copied().unwrap_or_default();
         let own = self.retries.pause(failed, spread);
         let pause = refusal.passes()?.map_or(own, |told| told.max(own));
         let is_long = pause > self.retries.longest;
-        let end = self.host.clock().now().saturating_add(pause).saturating_add(LEAST_TRY);
+        let end = self.host.clock().now().saturating_add(pause).saturating_add(MIN_ATTEMPT_TIME_MS);
         (!is_long && end <= self.deadline).then_some(pause)
     }
 }
@@ -154,7 +155,7 @@ impl<'a> Provider<'a> {
 #[must_use]
 pub fn nonsense(what: &str) -> Failure {
     Failure::new(
-        bulkhead_wire::failure::Kind::Unreachable,
+        bulkhead_wire::failure::FailureKind::Unreachable,
         format!("the provider's answer is not what it should be: {what}"),
     )
 }

@@ -21,12 +21,12 @@ pub trait RawEngine: SecretsEngine {
     ///
     /// # Errors
     /// The caller receives the failure as text. After a conflict the host runs the request again.
-    fn serve(host: &dyn Host, request: &Request) -> Result<Reply, Failure>;
+    fn serve(host: &dyn Host, request: &RawRequest) -> Result<RawReply, Failure>;
 }
 
 /// A request of plain HTTP. No `Debug`: headers and body may contain secrets.
 #[derive(Clone)]
-pub struct Request {
+pub struct RawRequest {
     /// Request id, also used in the logs.
     pub id: String,
     /// Method as sent: `GET`, `HEAD`, `PURGE` …
@@ -42,7 +42,7 @@ pub struct Request {
     /// Body as received.
     pub body: Vec<u8>,
     /// Reason of the run.
-    pub run: Run,
+    pub run: RunReason,
     /// Time at which the host stops the call.
     pub deadline: StoreTime,
     /// Address of the peer, without a port.
@@ -53,7 +53,7 @@ pub struct Request {
 
 /// Reason why a request runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Run {
+pub enum RunReason {
     /// The request arrived.
     #[default]
     First,
@@ -63,7 +63,7 @@ pub enum Run {
     Elapsed,
 }
 
-impl Run {
+impl RunReason {
     /// Returns the run for a word of the contract. A word of a later host means a run that must be
     /// answered.
     #[must_use]
@@ -78,7 +78,7 @@ impl Run {
 
 /// An HTTP answer. No `Debug`: the body may contain a secret.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct RawReply {
     /// Status, 200 to 599.
     pub status: u16,
     /// Header names and values.

@@ -2,20 +2,20 @@
 //! nothing.
 
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::raw as words;
-use crate::engine_component::Component;
+use crate::engine_component::EngineComponent;
 use crate::imports::Imports;
-use crate::raw::{RawEngine, Reply, Request, Run};
+use crate::raw::{RawEngine, RawReply, RawRequest, RunReason};
 use crate::translation::{failure, mount, words as types};
 
-impl<E: RawEngine> words::Guest for Component<E> {
+impl<E: RawEngine> words::Guest for EngineComponent<E> {
     fn serve(given: words::Request) -> Result<words::Reply, types::Failure> {
         E::serve(&Imports, &request(given)).map(reply).map_err(failure)
     }
 }
 
-fn request(given: words::Request) -> Request {
+fn request(given: words::Request) -> RawRequest {
     let headers = given.headers.into_iter().map(|header| (header.name, header.value));
-    Request {
+    RawRequest {
         id: given.id,
         method: given.method,
         base: given.base,
@@ -23,14 +23,14 @@ fn request(given: words::Request) -> Request {
         query: given.query,
         headers: headers.collect(),
         body: given.body,
-        run: Run::of_word(&given.run),
+        run: RunReason::of_word(&given.run),
         deadline: given.deadline,
         remote_address: given.remote_address,
         mount: mount(given.mount),
     }
 }
 
-fn reply(made: Reply) -> words::Reply {
+fn reply(made: RawReply) -> words::Reply {
     let headers = made.headers.into_iter().map(|(name, value)| words::Header { name, value });
     let park = made.park.map(|park| words::Park {
         keys: park.keys,

@@ -79,26 +79,26 @@ const CARRIED: [&str; 10] = [
 /// plugin's own placeholders.
 #[cfg(not(target_family = "wasm"))]
 #[must_use]
-pub fn offences(table: &[(&str, &str)], carried: &[&str]) -> Vec<String> {
-    let mut offences = Vec::new();
+pub fn find_mistakes(table: &[(&str, &str)], carried: &[&str]) -> Vec<String> {
+    let mut mistakes = Vec::new();
     for (word, sentence) in table {
         if table.iter().filter(|(other, _)| other == word).count() > 1 {
-            offences.push(format!("{word} stands there twice"));
+            mistakes.push(format!("{word} stands there twice"));
         }
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
-            offences.push(format!("{word:?} is no word"));
+            mistakes.push(format!("{word:?} is no word"));
         }
         if sentence.len() <= 20 {
-            offences.push(format!("{word} says too little"));
+            mistakes.push(format!("{word} says too little"));
         }
         for asked in sentence.split('{').skip(1) {
             let name = asked.split('}').next().unwrap_or_default();
             if !CARRIED.contains(&name) && !carried.contains(&name) {
-                offences.push(format!("{word} asks for {name:?}"));
+                mistakes.push(format!("{word} asks for {name:?}"));
             }
         }
     }
-    offences
+    mistakes
 }
 
 #[cfg(test)]
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_table_is_told() {
         let sentence = "a sentence that is long enough";
-        assert_eq!(offences(&[("a", sentence), ("b-c", sentence)], &[]), Vec::<String>::new());
+        assert_eq!(find_mistakes(&[("a", sentence), ("b-c", sentence)], &[]), Vec::<String>::new());
         for (table, offence) in [
             (vec![("a", sentence), ("a", sentence)], "a stands there twice"),
             (vec![("A b", sentence)], "\"A b\" is no word"),
             (vec![("a", "short")], "a says too little"),
             (vec![("a", "a sentence that asks for {this}")], "a asks for \"this\""),
         ] {
-            assert_eq!(offences(&table, &["that"])[0], offence);
+            assert_eq!(find_mistakes(&table, &["that"])[0], offence);
         }
     }
 }

@@ -7,8 +7,8 @@
 //! own `revoke` with reason `undo`.
 
 use crate::answer::{Answer, Secret};
+pub use crate::host::CreationFailure;
 use crate::host::Host;
-pub use crate::host::Unmade;
 use crate::internal::internal_text;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
@@ -40,31 +40,31 @@ impl Reservation {
     pub fn make(
         self,
         host: &dyn Host,
-        effect: impl FnOnce() -> Result<(), Unmade>,
-    ) -> Result<Made, Failure> {
+        effect: impl FnOnce() -> Result<(), CreationFailure>,
+    ) -> Result<CreationProof, Failure> {
         self.reserve(host)?.make(host, effect)
     }
 
-    /// Stores the lease, which [`Reserved::make`] then commits. For an engine that keeps the handle
-    /// of the lease in its own records.
+    /// Stores the lease, which [`ReservedLease::make`] then commits. For an engine that keeps the
+    /// handle of the lease in its own records.
     ///
     /// # Errors
     /// The failure of the lease book.
-    pub fn reserve(self, host: &dyn Host) -> Result<Reserved, Failure> {
+    pub fn reserve(self, host: &dyn Host) -> Result<ReservedLease, Failure> {
         let handle = host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
-        Ok(Reserved { tag: self.tag, internal: self.internal, handle })
+        Ok(ReservedLease { tag: self.tag, internal: self.internal, handle })
     }
 }
 
 /// A lease that is stored but not committed.
 #[must_use = "what is reserved and not made is undone"]
-pub struct Reserved {
+pub struct ReservedLease {
     tag: String,
     internal: String,
     handle: String,
 }
 
-impl Reserved {
+impl ReservedLease {
     /// Returns the handle by which a later call of this mount can end the lease
     /// ([`Leases::end_issued`](crate::host::Leases::end_issued)). The handle is not a lease id.
     #[must_use]
@@ -79,13 +79,13 @@ impl Reserved {
     pub fn make(
         self,
         host: &dyn Host,
-        effect: impl FnOnce() -> Result<(), Unmade>,
-    ) -> Result<Made, Failure> {
+        effect: impl FnOnce() -> Result<(), CreationFailure>,
+    ) -> Result<CreationProof, Failure> {
         host.storage().checkpoint()?;
         match effect() {
-            Ok(()) => Ok(Made { tag: self.tag, internal: self.internal }),
-            Err(Unmade::Perhaps(failure)) => Err(failure),
-            Err(Unmade::Surely(failure)) => {
+            Ok(()) => Ok(CreationProof { tag: self.tag, internal: self.internal }),
+            Err(CreationFailure::Perhaps(failure)) => Err(failure),
+            Err(CreationFailure::Surely(failure)) => {
                 host.leases().end(&self.tag)?;
                 Err(failure)
             }
@@ -95,13 +95,13 @@ impl Reserved {
 
 /// Proof that the credential exists and its lease is committed.
 #[must_use = "a reservation that no answer confirms is undone"]
-pub struct Made {
+pub struct CreationProof {
     tag: String,
     /// Data stored for revocation, to be restored if the next step was certainly not taken.
     internal: String,
 }
 
-impl Made {
+impl CreationProof {
     /// Takes the next step of a credential that is created in several steps: commits `internal`,
     /// the data for revocation, and then runs `effect`. If the step was certainly not taken, the
     /// previous data is restored, so that the undo does not look for an object that never existed.
@@ -109,19 +109,19 @@ impl Made {
     /// # Errors
     /// The failure of the lease book, the checkpoint or `effect`. The handler returns the failure;
     /// the host undoes every step that may have been taken.
-    pub fn go_on(
+    pub fn make_next(
         self,
         host: &dyn Host,
         internal: &impl Stored,
-        effect: impl FnOnce() -> Result<(), Unmade>,
+        effect: impl FnOnce() -> Result<(), CreationFailure>,
     ) -> Result<Self, Failure> {
         let next = internal_text(internal)?;
         host.leases().amend(&self.tag, &next)?;
         host.storage().checkpoint()?;
         match effect() {
             Ok(()) => Ok(Self { internal: next, ..self }),
-            Err(Unmade::Perhaps(failure)) => Err(failure),
-            Err(Unmade::Surely(failure)) => {
+            Err(CreationFailure::Perhaps(failure)) => Err(failure),
+            Err(CreationFailure::Surely(failure)) => {
                 host.leases().amend(&self.tag, &self.internal)?;
                 host.storage().checkpoint()?;
                 Err(failure)
@@ -164,25 +164,27 @@ impl Made {
 mod tests {
     use crate::table::{Row, read};
     use crate::testbed::TestBed;
-    use crate::{Answer, Call, Context, Failure, Host, Kind, Lease, Reason, SecretsEngine};
+    use crate::{
+        Answer, Call, Context, Failure, FailureKind, Host, Lease, RevocationReason, SecretsEngine,
+    };
     use bulkhead_wire::stored::Stored;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
 
-    use super::{Reservation, Unmade};
+    use super::{CreationFailure, Reservation};
 
-    struct Doors;
+    struct DoorEngine;
 
     #[derive(Serialize, Deserialize)]
-    struct Door {
+    struct DoorLease {
         number: u32,
     }
 
-    impl Stored for Door {
+    impl Stored for DoorLease {
         const KIND: &'static str = "door";
     }
 
-    impl SecretsEngine for Doors {
+    impl SecretsEngine for DoorEngine {
         const NAME: &'static str = "doors";
         const VERSION: &'static str = "1.0.0";
         const SCHEMA: u32 = 1;
@@ -202,7 +204,7 @@ mod tests {
             host: &dyn Host,
             _context: &Context,
             lease: &Lease,
-            _reason: Reason,
+            _reason: RevocationReason,
         ) -> Result<(), Failure> {
             host.storage().put_plain("kept", &lease.internal)?;
             host.storage().put_plain("closed", &lease.tag)
@@ -211,14 +213,14 @@ mod tests {
 
     fn open(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         host.storage().put_plain("before", &1_u32)?;
-        let made = Reservation::new("door-1", "house", &Door { number: 1 })?
+        let made = Reservation::new("door-1", "house", &DoorLease { number: 1 })?
             .make(host, || Ok(host.storage().put_plain("effect", &call.id)?))?;
         made.secret(&json!({"code": "1234"}), 60, 120)
     }
 
     fn jam(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        let refused = || Err(Unmade::Surely(Failure::invalid("the door does not fit")));
-        Reservation::new("door-1", "house", &Door { number: 1 })?.make(host, refused)?.secret(
+        let refused = || Err(CreationFailure::Surely(Failure::invalid("the door does not fit")));
+        Reservation::new("door-1", "house", &DoorLease { number: 1 })?.make(host, refused)?.secret(
             &json!({}),
             60,
             120,
@@ -226,29 +228,32 @@ mod tests {
     }
 
     fn widen(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        Reservation::new("door-1", "house", &Door { number: 1 })?
+        Reservation::new("door-1", "house", &DoorLease { number: 1 })?
             .make(host, || Ok(()))?
-            .go_on(host, &Door { number: 2 }, || Err(Failure::invalid("the door jams").into()))?
+            .make_next(host, &DoorLease { number: 2 }, || {
+                Err(Failure::invalid("the door jams").into())
+            })?
             .secret(&json!({}), 60, 120)
     }
 
     fn stop(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        let refused = || Err(Unmade::Surely(Failure::invalid("there is no second door")));
-        Reservation::new("door-1", "house", &Door { number: 1 })?
+        let refused = || Err(CreationFailure::Surely(Failure::invalid("there is no second door")));
+        Reservation::new("door-1", "house", &DoorLease { number: 1 })?
             .make(host, || Ok(()))?
-            .go_on(host, &Door { number: 2 }, refused)?
+            .make_next(host, &DoorLease { number: 2 }, refused)?
             .secret(&json!({}), 60, 120)
     }
 
     fn furnish(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        Reservation::new("door-1", "house", &Door { number: 1 })?
+        Reservation::new("door-1", "house", &DoorLease { number: 1 })?
             .make(host, || Ok(()))?
-            .settle(host, &Door { number: 3 })?
+            .settle(host, &DoorLease { number: 3 })?
             .fixed_secret(&json!({}), 60)
     }
 
     fn lend(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        let reserved = Reservation::new("door-1", "house", &Door { number: 1 })?.reserve(host)?;
+        let reserved =
+            Reservation::new("door-1", "house", &DoorLease { number: 1 })?.reserve(host)?;
         host.storage().put_plain("handle", reserved.handle())?;
         reserved.make(host, || Ok(()))?.secret(&json!({}), 60, 120)
     }
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_confirmed_reservation_becomes_a_lease_with_its_own_internal_data() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         let reply = bed.read("open").unwrap();
         assert_eq!((reply.lease.as_deref(), reply.ttl, reply.max_ttl), (Some("door-1"), 60, 120));
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint"]);
@@ -276,9 +281,9 @@ mod tests {
     #[test]
     fn the_effect_does_not_happen_when_the_lease_cannot_be_written_down() {
         for step in ["reserve", "checkpoint"] {
-            let bed = TestBed::<Doors>::new().unwrap();
-            bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
-            assert_eq!(bed.read("open").err().unwrap().kind, Kind::Conflict);
+            let bed = TestBed::<DoorEngine>::new().unwrap();
+            bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
+            assert_eq!(bed.read("open").err().unwrap().kind, FailureKind::Conflict);
             assert_eq!(bed.host.stored("effect"), None);
             assert_eq!(bed.host.stored("before"), None, "what was buffered before is dropped");
             assert!(bed.host.lease_tags().is_empty());
@@ -287,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_effect_that_no_answer_confirms_is_undone() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("forget").unwrap();
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "undo door-1"]);
         assert_eq!(bed.host.stored("closed"), Some(json!("door-1")));
@@ -296,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_was_surely_not_made_is_withdrawn_instead_of_undone() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("jam").err().unwrap().message, "the door does not fit");
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "end door-1"]);
         assert_eq!(bed.host.stored("closed"), None);
@@ -305,21 +310,21 @@ mod tests {
 
     #[test]
     fn what_the_next_step_makes_is_known_to_the_undo_before_it_is_made() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("widen").err().unwrap().message, "the door jams");
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1", "checkpoint"];
         assert_eq!(bed.host.steps(), [&steps[..], &["undo door-1"]].concat());
         assert_eq!(bed.host.stored("kept"), Some(json!(r#"{"number":2}"#)));
         for step in ["amend", "checkpoint"] {
-            let bed = TestBed::<Doors>::new().unwrap();
-            bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
-            assert_eq!(bed.read("widen").err().unwrap().kind, Kind::Conflict);
+            let bed = TestBed::<DoorEngine>::new().unwrap();
+            bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
+            assert_eq!(bed.read("widen").err().unwrap().kind, FailureKind::Conflict);
         }
     }
 
     #[test]
     fn a_step_that_was_surely_not_taken_is_forgotten_before_the_rest_is_undone() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("stop").err().unwrap().message, "there is no second door");
         assert_eq!(bed.host.stored("kept"), Some(json!(r#"{"number":1}"#)));
         assert!(bed.host.lease_tags().is_empty());
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_complete_thing_is_committed_with_the_answer() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("furnish").unwrap();
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1"];
         assert_eq!(bed.host.steps(), steps);
@@ -336,9 +341,10 @@ mod tests {
 
     #[test]
     fn a_lease_is_ended_by_another_call_without_its_revocation() {
-        let bed = TestBed::<Doors>::new().unwrap();
+        let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("lend").unwrap();
-        bed.host.refuse("end-issued", Failure::new(Kind::Unavailable, "the store went away"));
+        bed.host
+            .refuse("end-issued", Failure::new(FailureKind::Unavailable, "the store went away"));
         assert!(bed.read("close").is_err());
         assert_eq!(bed.host.lease_tags(), ["door-1"]);
         for _ in 0..2 {
@@ -350,8 +356,11 @@ mod tests {
 
     #[test]
     fn what_was_committed_before_the_effect_stays_when_the_effect_fails() {
-        let bed = TestBed::<Doors>::new().unwrap();
-        bed.host.lose_reply("checkpoint", Failure::new(Kind::Unavailable, "the store went away"));
+        let bed = TestBed::<DoorEngine>::new().unwrap();
+        bed.host.lose_reply(
+            "checkpoint",
+            Failure::new(FailureKind::Unavailable, "the store went away"),
+        );
         assert!(bed.read("open").is_err());
         assert_eq!(bed.host.stored("before"), Some(json!(1)));
         assert_eq!(bed.host.stored("effect"), None);

@@ -4,18 +4,18 @@
 //! Prevents contradictory settings, which each reader could interpret differently, and a rotation
 //! outside the hours that an operator set aside.
 //!
-//! An engine stores [`Settings`] and [`Times`] in its record, sets a timer for [`Times::due`], and
-//! calls [`Settings::decide`] when the timer wakes the engine.
+//! An engine stores [`RotationSettings`] and [`RotationTimes`] in its record, sets a timer for
+//! [`RotationTimes::due`], and calls [`RotationSettings::decide`] when the timer wakes the engine.
 //!
 //! ```
-//! use bulkhead_sdk::rotation::{Decision, Settings, Times};
+//! use bulkhead_sdk::rotation::{RotationDecision, RotationSettings, RotationTimes};
 //!
-//! let settings = Settings { period: 86_400, ..Settings::default() };
+//! let settings = RotationSettings { period: 86_400, ..RotationSettings::default() };
 //! let now = 1_767_225_600_000;
 //! let times = settings.rotated_at(now)?;
-//! assert_eq!(times, Times { last: Some(now), due: Some(now + 86_400_000) });
-//! assert_eq!(settings.decide(&times, now)?, Decision::Wait(now + 86_400_000));
-//! assert_eq!(settings.decide(&times, now + 90_000_000)?, Decision::Rotate);
+//! assert_eq!(times, RotationTimes { last: Some(now), due: Some(now + 86_400_000) });
+//! assert_eq!(settings.decide(&times, now)?, RotationDecision::Wait(now + 86_400_000));
+//! assert_eq!(settings.decide(&times, now + 90_000_000)?, RotationDecision::Rotate);
 //! # Ok::<(), bulkhead_sdk::Failure>(())
 //! ```
 
@@ -48,14 +48,14 @@ pub const MIN_WINDOW: u64 = 3_600;
 
 /// Bounds on the settings of a kind of credential.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct RotationBounds {
     /// Minimum period, in seconds.
     pub min_period: u64,
     /// Requires a period or a schedule.
     pub is_required: bool,
 }
 
-impl Bounds {
+impl RotationBounds {
     /// Bounds of a configuration: neither period nor schedule means no rotation (decision P9).
     pub const CONFIG: Self = Self { min_period: 10, is_required: false };
     /// Bounds of a static role.
@@ -65,7 +65,7 @@ impl Bounds {
 /// Rotation settings of a credential: a period, or a schedule with or without a window, or neither.
 /// Part of an engine's stored record, nested or by `#[serde(flatten)]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct RotationSettings {
     /// Seconds between rotations; 0: no period.
     #[serde(default, rename = "rotation_period")]
     pub period: u64,
@@ -81,9 +81,9 @@ pub struct Settings {
 }
 
 /// Times of the last and the next rotation of a credential. Part of a stored record, like
-/// [`Settings`].
+/// [`RotationSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
+pub struct RotationTimes {
     /// Last rotation; `None` before the first.
     #[serde(default, rename = "last_rotation")]
     pub last: Option<StoreTime>,
@@ -94,7 +94,7 @@ pub struct Times {
 
 /// Decision on a rotation at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RotationDecision {
     /// Rotate now.
     Rotate,
     /// Not due before this time.
@@ -105,7 +105,7 @@ pub enum Decision {
     Off,
 }
 
-impl Settings {
+impl RotationSettings {
     /// Merges the call's fields into the settings; absent fields keep their value. A period
     /// replaces schedule and window, and a schedule replaces the period. Returns true if the
     /// settings changed, so that the next rotation has to be recomputed.
@@ -113,7 +113,7 @@ impl Settings {
     /// # Errors
     /// Invalid request if the fields contradict each other or `bounds`; the settings are then
     /// unchanged.
-    pub fn merge(&mut self, call: &Call, bounds: Bounds) -> Result<bool, Failure> {
+    pub fn merge(&mut self, call: &Call, bounds: RotationBounds) -> Result<bool, Failure> {
         let mut merged = self.clone();
         let (mut period, mut schedule) = (0, String::new());
         call.merge("rotation_period", &mut period)?;
@@ -166,7 +166,7 @@ impl Settings {
         })
     }
 
-    fn check(&self, bounds: Bounds) -> Result<(), Failure> {
+    fn check(&self, bounds: RotationBounds) -> Result<(), Failure> {
         if self.period > 0 && self.period < bounds.min_period {
             let least = bounds.min_period;
             return Err(refused(format!("rotation_period must be {least} seconds or more")));
@@ -215,8 +215,8 @@ impl Settings {
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
-    pub fn rotated_at(&self, now: StoreTime) -> Result<Times, Failure> {
-        Ok(Times { last: Some(now), due: self.due_after(now)? })
+    pub fn rotated_at(&self, now: StoreTime) -> Result<RotationTimes, Failure> {
+        Ok(RotationTimes { last: Some(now), due: self.due_after(now)? })
     }
 
     /// Returns the times after a change of the settings. The change itself rotates nothing; the
@@ -224,9 +224,13 @@ impl Settings {
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
-    pub fn changed_at(&self, times: &Times, now: StoreTime) -> Result<Times, Failure> {
+    pub fn changed_at(
+        &self,
+        times: &RotationTimes,
+        now: StoreTime,
+    ) -> Result<RotationTimes, Failure> {
         let due = self.due_after(times.last.unwrap_or(now))?;
-        Ok(Times { last: times.last, due })
+        Ok(RotationTimes { last: times.last, due })
     }
 
     /// Decides on the rotation due at `times.due`. To be called before each attempt, so that no
@@ -234,18 +238,22 @@ impl Settings {
     ///
     /// # Errors
     /// As [`due_after`](Self::due_after).
-    pub fn decide(&self, times: &Times, now: StoreTime) -> Result<Decision, Failure> {
+    pub fn decide(
+        &self,
+        times: &RotationTimes,
+        now: StoreTime,
+    ) -> Result<RotationDecision, Failure> {
         let Some(due) = times.due.filter(|_| !self.is_disabled && self.has_time()) else {
-            return Ok(Decision::Off);
+            return Ok(RotationDecision::Off);
         };
         if now < due {
-            return Ok(Decision::Wait(due));
+            return Ok(RotationDecision::Wait(due));
         }
         let window = self.window.saturating_mul(1_000);
         if self.window > 0 && now >= due.saturating_add(window) {
-            return Ok(Decision::Missed(self.due_after(now)?));
+            return Ok(RotationDecision::Missed(self.due_after(now)?));
         }
-        Ok(Decision::Rotate)
+        Ok(RotationDecision::Rotate)
     }
 
     /// Returns all settings, for a read of a configuration.
@@ -274,7 +282,7 @@ impl Settings {
     }
 }
 
-impl Times {
+impl RotationTimes {
     /// Returns the seconds until the next rotation, rounded; 0 if the rotation is due or none is
     /// scheduled.
     #[must_use]

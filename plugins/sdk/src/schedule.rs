@@ -25,7 +25,7 @@ mod zone;
 
 use crate::database_plugin::StoreTime;
 use chrono::{DateTime, Utc};
-use dialect::Fields;
+use dialect::CronFields;
 use zone::Zone;
 
 /// Maximum distance of a due time, in seconds: five years. Only the 29th of February around a year
@@ -58,7 +58,7 @@ impl Schedule {
             return Err(format!("it has {} bytes; at most {LONGEST} are read", text.len()));
         }
         let (zone, fields) = zone::split(text)?;
-        let fields = Fields::parse(fields)?;
+        let fields = CronFields::parse(fields)?;
         let read = |calendar: String| {
             calendar.parse().map_err(|error: cron::error::Error| error.to_string())
         };

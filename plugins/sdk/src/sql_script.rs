@@ -1,11 +1,13 @@
 //! A scripted host for unit tests of a database plugin: records every request, and answers by the
 //! rules of the test.
 
-use crate::database_plugin::{Settings, SqlFailure, SqlHost, Statement, StoreTime, Target};
+use crate::database_plugin::{
+    ConnectionSettings, DatabaseTarget, SqlFailure, SqlHost, Statement, StoreTime,
+};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 
-type Rows = Vec<Vec<Option<String>>>;
+type ScriptedRows = Vec<Vec<Option<String>>>;
 
 /// A scripted host. A request is answered by the first rule with a text that occurs in the request,
 /// once or always. Without a rule, the answer is success with no rows.
@@ -14,13 +16,13 @@ pub struct SqlScript {
     asked: RefCell<Vec<String>>,
     secrets: RefCell<Vec<String>>,
     logins: RefCell<Vec<String>>,
-    rules: RefCell<Vec<Rule>>,
+    rules: RefCell<Vec<ScriptRule>>,
     drawn: Cell<u8>,
 }
 
-struct Rule {
+struct ScriptRule {
     part: String,
-    answer: Result<Rows, SqlFailure>,
+    answer: Result<ScriptedRows, SqlFailure>,
     once: bool,
 }
 
@@ -58,8 +60,8 @@ impl SqlScript {
         self.rule(part, Err(failure), true)
     }
 
-    fn rule(self, part: &str, answer: Result<Rows, SqlFailure>, once: bool) -> Self {
-        self.rules.borrow_mut().push(Rule { part: part.to_owned(), answer, once });
+    fn rule(self, part: &str, answer: Result<ScriptedRows, SqlFailure>, once: bool) -> Self {
+        self.rules.borrow_mut().push(ScriptRule { part: part.to_owned(), answer, once });
         self
     }
 
@@ -82,7 +84,7 @@ impl SqlScript {
         self.logins.borrow().clone()
     }
 
-    fn ask(&self, asked: String) -> Result<Rows, SqlFailure> {
+    fn ask(&self, asked: String) -> Result<ScriptedRows, SqlFailure> {
         let mut rules = self.rules.borrow_mut();
         let found = rules.iter().position(|rule| asked.contains(&rule.part));
         self.asked.borrow_mut().push(asked);
@@ -101,15 +103,20 @@ impl SqlScript {
 }
 
 impl SqlHost for SqlScript {
-    fn ping(&self, target: &Target) -> Result<(), SqlFailure> {
+    fn ping(&self, target: &DatabaseTarget) -> Result<(), SqlFailure> {
         self.ask(format!("ping {}:{}", target.username, target.password)).map(drop)
     }
 
-    fn query(&self, _: &Target, statement: &str, parameters: &[&str]) -> Result<Rows, SqlFailure> {
+    fn query(
+        &self,
+        _: &DatabaseTarget,
+        statement: &str,
+        parameters: &[&str],
+    ) -> Result<ScriptedRows, SqlFailure> {
         self.ask(format!("query {statement} <- {}", parameters.join(", ")))
     }
 
-    fn transact(&self, at: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
+    fn transact(&self, at: &DatabaseTarget, statements: &[Statement]) -> Result<(), SqlFailure> {
         self.note(statements);
         self.logins.borrow_mut().push(format!("{}:{}", at.username, at.password));
         let texts: Vec<String> = statements
@@ -119,7 +126,7 @@ impl SqlHost for SqlScript {
         self.ask(format!("transact {}", texts.join("; "))).map(drop)
     }
 
-    fn execute(&self, _: &Target, statement: &Statement) -> Result<(), SqlFailure> {
+    fn execute(&self, _: &DatabaseTarget, statement: &Statement) -> Result<(), SqlFailure> {
         self.note(std::slice::from_ref(statement));
         self.ask(format!("execute {}", statement.text)).map(drop)
     }
@@ -162,14 +169,14 @@ impl SqlScript {
 
     /// Returns settings with only a connection URL.
     #[must_use]
-    pub fn settings(connection_url: &str) -> Settings {
+    pub fn settings(connection_url: &str) -> ConnectionSettings {
         Self::settings_with(connection_url, &[])
     }
 
     /// Returns settings with a connection URL and other settings.
     #[must_use]
-    pub fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> Settings {
-        let mut settings = Settings::new();
+    pub fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> ConnectionSettings {
+        let mut settings = ConnectionSettings::new();
         settings.insert("connection_url".to_owned(), json!(connection_url));
         settings.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         settings

@@ -16,13 +16,13 @@ mod split;
 
 pub use fault::{LexError, LexFault};
 
-use crate::database_plugin::{Purpose, Statement, StoreTime};
-use fault::Located;
-use placeholder::Available;
+use crate::database_plugin::{Statement, StatementPurpose, StoreTime};
+use fault::LocatedFault;
+use placeholder::AvailableKinds;
 
 /// SQL dialect, with its quoting rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum SqlDialect {
     /// PostgreSQL, and databases that speak its protocol.
     Postgres,
     /// MySQL and MariaDB, with the SQL modes that the host sets for a session.
@@ -31,7 +31,7 @@ pub enum Dialect {
 
 /// Values of the placeholders. No `Debug`: contains the password.
 #[derive(Clone, Copy)]
-pub struct Values<'a> {
+pub struct PlaceholderValues<'a> {
     /// Value of `{{name}}` and `{{username}}`.
     pub username: &'a str,
     /// Value of `{{password}}`; `None` if statements of this kind have none.
@@ -45,7 +45,7 @@ pub struct Values<'a> {
 
 /// A statement that is ready to send.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Prepared {
+pub struct FilledStatement {
     /// The statement, marked secret if it contains the password.
     pub statement: Statement,
     /// Position of the statement's text in the given list, from 0.
@@ -57,22 +57,26 @@ pub struct Prepared {
 /// # Errors
 /// The first fault, including a placeholder without a value in statements for this purpose. Only
 /// [`first_fitting`] and [`prepare`] check that a value fits into its place.
-pub fn check(dialect: Dialect, list: &[String], purpose: &Purpose) -> Result<(), LexError> {
-    let available = Available::of_purpose(purpose);
+pub fn check(
+    dialect: SqlDialect,
+    list: &[String],
+    purpose: &StatementPurpose,
+) -> Result<(), LexError> {
+    let available = AvailableKinds::of_purpose(purpose);
     visit(dialect, list, &mut |statement| fill::check(statement, available))
 }
 
 /// Returns the position of the first of the purpose's passwords that can be inserted into all
 /// statements of `list`. `as_sent` converts a password to the text that is sent, if there is one.
 pub fn first_fitting(
-    dialect: Dialect,
+    dialect: SqlDialect,
     list: &[String],
-    purpose: &Purpose,
+    purpose: &StatementPurpose,
     as_sent: impl Fn(&str) -> Option<String>,
 ) -> Option<u32> {
     let fits = |password: &String| {
         let Some(sent) = as_sent(password) else { return false };
-        let values = Values {
+        let values = PlaceholderValues {
             username: "v",
             password: Some(&sent),
             subject: Some("CN=v"),
@@ -90,29 +94,29 @@ pub fn first_fitting(
 /// # Errors
 /// The first fault; the caller then runs none of the statements.
 pub fn prepare(
-    dialect: Dialect,
+    dialect: SqlDialect,
     list: &[String],
-    values: &Values<'_>,
-) -> Result<Vec<Prepared>, LexError> {
+    values: &PlaceholderValues<'_>,
+) -> Result<Vec<FilledStatement>, LexError> {
     let mut prepared = Vec::new();
     visit(dialect, list, &mut |statement| {
         let index = statement.index;
         let statement = fill::fill(dialect, statement, values)?;
-        prepared.push(Prepared { statement, index });
+        prepared.push(FilledStatement { statement, index });
         Ok(())
     })?;
     Ok(prepared)
 }
 
 fn visit(
-    dialect: Dialect,
+    dialect: SqlDialect,
     list: &[String],
-    each: &mut dyn FnMut(&split::Lexed) -> Result<(), Located>,
+    each: &mut dyn FnMut(&split::LexedStatement) -> Result<(), LocatedFault>,
 ) -> Result<(), LexError> {
     for (index, element) in list.iter().enumerate() {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         for text in split::texts(element) {
-            let located = |fault: Located| fault.within(&text, index);
+            let located = |fault: LocatedFault| fault.within(&text, index);
             for statement in split::statements(dialect, &text, index).map_err(located)? {
                 each(&statement).map_err(located)?;
             }

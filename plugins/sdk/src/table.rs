@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::host::Host;
 pub use bulkhead_wire::description::Operation;
 use bulkhead_wire::description::{Route, Verb};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 pub use crate::field::Field;
 
@@ -253,7 +253,7 @@ pub fn dispatch(table: &[Row], host: &dyn Host, call: &Call) -> Result<Answer, F
     let Some(handler) = row.and_then(|row| row.handler) else {
         let message =
             format!("{} on {:?} is not served by this plugin", call.operation.word(), call.route);
-        return Err(Failure::new(Kind::UnsupportedOperation, message));
+        return Err(Failure::new(FailureKind::UnsupportedOperation, message));
     };
     handler(host, call)
 }

@@ -33,7 +33,7 @@ const MOST_STEPS: u32 = 2000;
 
 /// Names that a template can use.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Names<'a> {
+pub struct TemplateNames<'a> {
     /// Value of `.DisplayName`: the caller's display name from the auth method. Untrusted.
     pub display_name: &'a str,
     /// Value of `.RoleName`.
@@ -42,7 +42,7 @@ pub struct Names<'a> {
 
 /// Randomness and time of one rendering.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct RenderContext<'a> {
     /// Returns the given number of bytes of a secure generator.
     pub random: &'a dyn Fn(u32) -> Vec<u8>,
     /// Time for `unix_time`, `unix_time_millis` and `timestamp`.
@@ -116,7 +116,7 @@ impl fmt::Display for TemplateFault {
 /// A parsed template.
 #[derive(Debug)]
 pub struct Template {
-    nodes: Vec<Node>,
+    nodes: Vec<TemplateNode>,
 }
 
 impl Template {
@@ -137,8 +137,8 @@ impl Template {
     /// Unfit arguments, and every bound of this module.
     pub fn render(
         &self,
-        names: &Names<'_>,
-        surroundings: &Surroundings<'_>,
+        names: &TemplateNames<'_>,
+        surroundings: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
         self.rendered(names, None, surroundings)
     }
@@ -150,18 +150,18 @@ impl Template {
     /// As [`render`](Self::render).
     pub fn render_for_user(
         &self,
-        names: &Names<'_>,
+        names: &TemplateNames<'_>,
         username: &str,
-        surroundings: &Surroundings<'_>,
+        surroundings: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
         self.rendered(names, Some(username), surroundings)
     }
 
     fn rendered(
         &self,
-        names: &Names<'_>,
+        names: &TemplateNames<'_>,
         username: Option<&str>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
         let rendered = evaluate::render(&self.nodes, names, username, surroundings)?;
         if rendered.len() > LONGEST_RESULT { Err(TemplateFault::TooLong) } else { Ok(rendered) }
@@ -178,24 +178,24 @@ pub fn sanitised(rendered: &[u8]) -> String {
 
 /// A value inside a template. Text is bytes, because `truncate` cuts bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum TemplateValue {
     Text(Vec<u8>),
     Int(i64),
     Bool(bool),
 }
 
 #[derive(Debug)]
-enum Node {
+enum TemplateNode {
     Text(String),
     Show(Pipeline),
-    If(Vec<Branch>),
+    If(Vec<IfBranch>),
 }
 
 /// A branch of an `if`; the `else` branch has no condition.
 #[derive(Debug)]
-struct Branch {
+struct IfBranch {
     condition: Option<Pipeline>,
-    body: Vec<Node>,
+    body: Vec<TemplateNode>,
 }
 
 /// Commands joined by `|`; each command is a head with arguments.
@@ -209,8 +209,8 @@ enum Operand {
     DisplayName,
     RoleName,
     Username,
-    Literal(Value),
-    Function(functions::Function),
+    Literal(TemplateValue),
+    Function(functions::TemplateFunction),
     Group(Pipeline),
 }
 

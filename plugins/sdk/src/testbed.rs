@@ -36,14 +36,14 @@ pub use host::TestHost;
 use crate::answer::{Answer, Outcome, Secret};
 use crate::call::{Call, Caller, Context, Mount};
 use crate::database_plugin::StoreTime;
-use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
+use crate::engine::{Lease, Renewal, RevocationReason, SecretsEngine};
 use crate::host::Host;
 use crate::login::Login;
 use bulkhead_wire::api_version;
 use bulkhead_wire::description::{Operation, Route, Verb};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
-use bulkhead_wire::route::{Match, Table, fill};
+use bulkhead_wire::route::{RouteMatch, RouteTable, fill_pattern};
 use serde_json::{Map, Value, json};
 use std::marker::PhantomData;
 
@@ -100,7 +100,7 @@ impl<E: SecretsEngine> TestBed<E> {
             ..Mount::default()
         };
         let caller = Caller { display_name: "token".to_owned(), ..Caller::default() };
-        Table::new(E::description().routes)?;
+        RouteTable::new(E::description().routes)?;
         let host = TestHost::default();
         if E::INDEXED {
             host.number_commits();
@@ -165,7 +165,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// # Errors
     /// The failure of the engine, after which the lease stays; not found if the lease does not
     /// exist.
-    pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
+    pub fn revoke(&self, tag: &str, reason: RevocationReason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
         self.settle(E::revoke(&self.host, &self.context(), &lease, reason))?;
         self.host.forget_lease(tag);
@@ -205,27 +205,27 @@ impl<E: SecretsEngine> TestBed<E> {
     fn request(&self, verb: Verb, path: &str, body: &Value) -> Result<Reply, Failure> {
         let table = self.table()?;
         let (route, captures) = match table.find(verb, path) {
-            Match::Row { route, captures, .. } => (route, captures),
-            Match::NoPath => {
-                return Err(Failure::new(Kind::NotFound, format!("no route for {path:?}")));
+            RouteMatch::Row { route, captures, .. } => (route, captures),
+            RouteMatch::NoPath => {
+                return Err(Failure::new(FailureKind::NotFound, format!("no route for {path:?}")));
             }
-            Match::NoVerb => {
+            RouteMatch::NoVerb => {
                 return Err(Failure::new(
-                    Kind::UnsupportedOperation,
+                    FailureKind::UnsupportedOperation,
                     format!("not served on {path:?}"),
                 ));
             }
         };
         let body = body.as_object().ok_or_else(|| Failure::invalid("a body is an object"))?;
-        let mut folded = fields::fold(route, body, &captures)?;
+        let mut folded = fields::fold_names(route, body, &captures)?;
         if let Some(prefix) = route.list.as_deref().filter(|_| verb == Verb::List) {
-            return self.list_keys(&fill(prefix, &captures));
+            return self.list_keys(&fill_pattern(prefix, &captures));
         }
         let operation = self.operation(route, &captures)?;
         let creating = operation == Operation::Create;
-        folded.drop_unsaid(route, creating);
+        folded.drop_blank(route, creating);
         let mut values = folded.values;
-        fields::complete(route, &mut values, creating)?;
+        fields::apply_defaults(route, &mut values, creating)?;
         let call = Call { captures, ..self.call(operation, route, values) };
         let mut reply = self.reply(E::handle(&self.host, &call), route.login)?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
@@ -233,14 +233,14 @@ impl<E: SecretsEngine> TestBed<E> {
     }
 
     /// Returns the rows for the mount's option `version`, as the host serves them.
-    fn table(&self) -> Result<Table, Failure> {
+    fn table(&self) -> Result<RouteTable, Failure> {
         let description = E::description();
         let option = self.mount.options.iter().find(|(name, _)| name == api_version::OPTION);
         let chosen = description.api_version(option.map(|(_, text)| text.as_str()));
         let is_served =
             |route: &Route| [0, chosen.unwrap_or_default()].contains(&route.api_version);
         let rows = description.routes.into_iter().filter(is_served).collect();
-        Table::new(rows).map_err(Failure::internal)
+        RouteTable::new(rows).map_err(Failure::internal)
     }
 
     fn operation(
@@ -250,7 +250,7 @@ impl<E: SecretsEngine> TestBed<E> {
     ) -> Result<Operation, Failure> {
         Ok(match (route.verb, &route.existence) {
             (Verb::Write, Some(key))
-                if self.host.storage().get_bytes(&fill(key, captures))?.is_none() =>
+                if self.host.storage().get_bytes(&fill_pattern(key, captures))?.is_none() =>
             {
                 Operation::Create
             }
@@ -358,7 +358,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// the lease book, as in the real host.
     fn undo(&self, lease: &Lease) {
         self.host.record(format!("undo {}", lease.tag));
-        let revoked = E::revoke(&self.host, &self.context(), lease, Reason::Undo);
+        let revoked = E::revoke(&self.host, &self.context(), lease, RevocationReason::Undo);
         if self.settle(revoked).is_ok() {
             self.host.forget_lease(&lease.tag);
         }
@@ -369,7 +369,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// # Errors
     /// Not found if the lease does not exist.
     pub fn lease(&self, tag: &str) -> Result<Lease, Failure> {
-        let unknown = || Failure::new(Kind::NotFound, format!("there is no lease {tag:?}"));
+        let unknown = || Failure::new(FailureKind::NotFound, format!("there is no lease {tag:?}"));
         self.host.lease(tag).ok_or_else(unknown)
     }
 }

@@ -6,7 +6,7 @@ pub(crate) use crate::bindings::auth_method::bulkhead::plugin::types as words;
 pub(crate) use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
 use crate::call::{Call, Caller, Context, Mount};
 use bulkhead_wire::description::Operation;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use serde_json::{Map, Value};
 
 pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
@@ -36,7 +36,7 @@ fn operation(word: &str) -> Result<Operation, Failure> {
     let known = [Create, Read, Update, Patch, Delete, List];
     known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
         Failure::new(
-            Kind::UnsupportedOperation,
+            FailureKind::UnsupportedOperation,
             format!("the operation {word:?} is newer than this plugin"),
         )
     })

@@ -1,8 +1,8 @@
 //! Templates of user names and the SQL lexer, given nearly good input at random.
 
-use bulkhead_sdk::database_plugin::{Act, Purpose};
-use bulkhead_sdk::statements::{Dialect, Values, check, prepare};
-use bulkhead_sdk::template::{LONGEST_RESULT, Names, Surroundings, Template, sanitised};
+use bulkhead_sdk::database_plugin::{StatementAct, StatementPurpose};
+use bulkhead_sdk::statements::{PlaceholderValues, SqlDialect, check, prepare};
+use bulkhead_sdk::template::{LONGEST_RESULT, RenderContext, Template, TemplateNames, sanitised};
 
 #[test]
 fn templates() {
@@ -28,12 +28,12 @@ fn templates() {
         ".X",
         "$x",
     ];
-    let names = Names { display_name: "a\"b'c;--\u{e9}", role_name: "R.\0" };
+    let names = TemplateNames { display_name: "a\"b'c;--\u{e9}", role_name: "R.\0" };
     bulkhead_fuzz::run("templates", &seeds, &words, |bytes| {
         let Ok(template) = Template::parse(&String::from_utf8_lossy(bytes)) else { return };
         let random =
             |length: u32| (0..length.min(4_096)).map(|byte| byte.to_le_bytes()[0]).collect();
-        let surroundings = Surroundings { random: &random, now: 1_700_000_000_123 };
+        let surroundings = RenderContext { random: &random, now: 1_700_000_000_123 };
         if let Ok(rendered) = template.render(&names, &surroundings) {
             assert!(rendered.len() <= LONGEST_RESULT);
             assert!(
@@ -76,20 +76,20 @@ fn statements() {
     ];
     // Neither value may be found outside of the quotes that the operator wrote: both are recognised
     // by what they hold.
-    let values = Values {
+    let values = PlaceholderValues {
         username: "v-name-1",
         password: Some("p'w\\d"),
         subject: None,
         expiration: Some(1_893_456_000_999),
     };
-    let purpose = Purpose {
-        act: Act::Creation,
+    let purpose = StatementPurpose {
+        act: StatementAct::Creation,
         credential_type: "password".to_owned(),
         passwords: Vec::new(),
     };
     bulkhead_fuzz::run("SQL lexer", &seeds, &words, |bytes| {
         let list = [String::from_utf8_lossy(bytes).into_owned()];
-        for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        for dialect in [SqlDialect::Postgres, SqlDialect::Mysql] {
             let checked = check(dialect, &list, &purpose);
             let Ok(prepared) = prepare(dialect, &list, &values) else { continue };
             assert_eq!(checked, Ok(()), "what can be filled was let in when it was written");

@@ -55,7 +55,7 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
 
 fn login(name: &str, user: User) -> Result<Login, Failure> {
     let login = Login::of(name, &user.token).with("username", name);
-    login.keeping(&LoginUser { id: user.id })
+    login.with_internal(&LoginUser { id: user.id })
 }
 
 fn refused() -> Failure {

@@ -25,7 +25,7 @@ const DUMMY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm90IG9mIGFueSB1c2VyIQ$\
 /// # Errors
 /// Invalid request for an empty or too long password, and for a foreign hash of another kind or
 /// cost.
-pub(crate) fn given(host: &dyn Host, call: &Call) -> Result<Option<String>, Failure> {
+pub(crate) fn hash_given(host: &dyn Host, call: &Call) -> Result<Option<String>, Failure> {
     if call.is_given("password") {
         return match call.text("password") {
             "" => Err(Failure::invalid("password is empty; give a password")),

@@ -16,7 +16,7 @@ pub(crate) const POLICIES: &[Field] = &[
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
     let known = User::find(host, name)?;
-    let hash = password::given(host, call)?;
+    let hash = password::hash_given(host, call)?;
     if known.is_none() && hash.is_none() {
         return Err(without_password());
     }
@@ -30,7 +30,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Changes the password of a user.
 pub(crate) fn write_password(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, mut user) = existing(host, call)?;
-    user.password_hash = password::given(host, call)?.ok_or_else(without_password)?;
+    user.password_hash = password::hash_given(host, call)?.ok_or_else(without_password)?;
     user.put(host, name)?;
     Ok(Answer::nothing())
 }

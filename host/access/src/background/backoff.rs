@@ -5,19 +5,19 @@
 
 use super::lanes::is_silence;
 use crate::random;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// Milliseconds after a call's deadline until its reservations are undone and its guards become
 /// due, even if the call's end was not observed.
-pub const GRACE: u64 = 60_000;
+pub const CALL_GRACE: u64 = 60_000;
 /// First pause after a transient failure, in milliseconds; doubles with each attempt. Also the
 /// constant pause after a conflict in our own store.
-pub const FIRST: u64 = 1_000;
+pub const FIRST_PAUSE: u64 = 1_000;
 /// First pause after a refusal, in milliseconds; doubles with each attempt. Six attempts span five
 /// minutes, in which an operator may fix the cause.
 const FIRST_REFUSED: u64 = 10_000;
 /// Maximum calculated pause before it is spread, in milliseconds.
-const LONGEST: u64 = 600_000;
+const MAX_PAUSE: u64 = 600_000;
 /// Maximum pause after a missing answer, in milliseconds. The pause can be short because the lane
 /// protects its target, and short pauses let all work resume soon after the target returns.
 const LONGEST_UNANSWERED: u64 = 60_000;
@@ -28,19 +28,23 @@ const SHORTEST_ASKED: u64 = 1_000;
 /// due work for ever.
 const LONGEST_ASKED: u64 = 86_400_000;
 /// Spread of a pause: two fifths of the pause, from 20 % less to 20 % more.
-const SPREAD: (u64, u64) = (2, 5);
+const PAUSE_SPREAD: (u64, u64) = (2, 5);
 
 /// Returns whether the same attempt may succeed later without any change.
-pub fn may_pass(kind: Kind) -> bool {
+pub fn may_pass(kind: FailureKind) -> bool {
     matches!(
         kind,
-        Kind::Unreachable | Kind::TimedOut | Kind::Conflict | Kind::Unavailable | Kind::RateLimited
+        FailureKind::Unreachable
+            | FailureKind::TimedOut
+            | FailureKind::Conflict
+            | FailureKind::Unavailable
+            | FailureKind::RateLimited
     )
 }
 
 /// Returns the milliseconds until the next attempt, after `attempts` failed attempts, the last of
 /// them with `failure`.
-pub fn pause(failure: &Failure, attempts: u32) -> u64 {
+pub fn backoff_pause(failure: &Failure, attempts: u32) -> u64 {
     // Without randomness, the pause is not spread.
     let dice = random::bytes::<1>().map_or(u8::MAX / 2, |[dice]| dice);
     spread_pause(failure, attempts, dice)
@@ -53,15 +57,15 @@ fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
         let asked = asked.clamp(SHORTEST_ASKED, LONGEST_ASKED);
         return asked.saturating_add(part_of(asked, dice));
     }
-    let first = if may_pass(failure.kind) { FIRST } else { FIRST_REFUSED };
-    let longest = if is_silence(failure) { LONGEST_UNANSWERED } else { LONGEST };
+    let first = if may_pass(failure.kind) { FIRST_PAUSE } else { FIRST_REFUSED };
+    let longest = if is_silence(failure) { LONGEST_UNANSWERED } else { MAX_PAUSE };
     let grown = first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(longest);
     grown.saturating_sub(part_of(grown, u8::MAX) / 2).saturating_add(part_of(grown, dice))
 }
 
 /// Returns `dice` / 255 of the spread of `pause`.
 fn part_of(pause: u64, dice: u8) -> u64 {
-    let (part, whole) = SPREAD;
+    let (part, whole) = PAUSE_SPREAD;
     pause.saturating_mul(part).saturating_mul(u64::from(dice)) / (whole * u64::from(u8::MAX))
 }
 
@@ -69,46 +73,57 @@ fn part_of(pause: u64, dice: u8) -> u64 {
 mod tests {
     use super::*;
 
-    fn failure(kind: Kind) -> Failure {
+    fn failure(kind: FailureKind) -> Failure {
         Failure::new(kind, "")
     }
 
     /// The shortest and the longest pause.
-    fn range(kind: Kind, attempts: u32) -> (u64, u64) {
+    fn range(kind: FailureKind, attempts: u32) -> (u64, u64) {
         (spread_pause(&failure(kind), attempts, 0), spread_pause(&failure(kind), attempts, u8::MAX))
     }
 
     #[test]
     fn what_may_pass_is_tried_after_a_second_and_a_refusal_after_ten() {
         for kind in [
-            Kind::Unreachable,
-            Kind::TimedOut,
-            Kind::Conflict,
-            Kind::Unavailable,
-            Kind::RateLimited,
+            FailureKind::Unreachable,
+            FailureKind::TimedOut,
+            FailureKind::Conflict,
+            FailureKind::Unavailable,
+            FailureKind::RateLimited,
         ] {
             assert_eq!(range(kind, 1), (800, 1_200), "{kind:?}");
         }
-        for kind in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::NotFound, Kind::Internal] {
+        for kind in [
+            FailureKind::InvalidRequest,
+            FailureKind::PermissionDenied,
+            FailureKind::NotFound,
+            FailureKind::Internal,
+        ] {
             assert_eq!(range(kind, 1), (8_000, 12_000), "{kind:?}");
         }
     }
 
     #[test]
     fn pauses_double_and_are_capped() {
-        assert_eq!(range(Kind::Unreachable, 4), (6_400, 9_600));
-        assert_eq!(range(Kind::InvalidRequest, 6), (256_000, 384_000));
+        assert_eq!(range(FailureKind::Unreachable, 4), (6_400, 9_600));
+        assert_eq!(range(FailureKind::InvalidRequest, 6), (256_000, 384_000));
         for attempts in [11, 17, 64, 65, u32::MAX] {
-            assert_eq!(range(Kind::Conflict, attempts), (480_000, 720_000), "{attempts}");
-            assert_eq!(range(Kind::Unreachable, attempts), (48_000, 72_000), "{attempts}");
+            assert_eq!(range(FailureKind::Conflict, attempts), (480_000, 720_000), "{attempts}");
+            assert_eq!(range(FailureKind::Unreachable, attempts), (48_000, 72_000), "{attempts}");
         }
-        assert_eq!(range(Kind::Unreachable, 0), (800, 1_200), "no attempt counts as the first");
+        assert_eq!(
+            range(FailureKind::Unreachable, 0),
+            (800, 1_200),
+            "no attempt counts as the first"
+        );
     }
 
     #[test]
     fn what_was_asked_is_waited_for_and_never_cut_short() {
-        let asked =
-            |retry_after| Failure { retry_after: Some(retry_after), ..failure(Kind::RateLimited) };
+        let asked = |retry_after| Failure {
+            retry_after: Some(retry_after),
+            ..failure(FailureKind::RateLimited)
+        };
         assert_eq!(spread_pause(&asked(30_000), 9, 0), 30_000);
         assert_eq!(spread_pause(&asked(30_000), 9, u8::MAX), 42_000);
         assert_eq!(spread_pause(&asked(0), 1, 0), SHORTEST_ASKED);
@@ -118,7 +133,7 @@ mod tests {
     #[test]
     fn thousands_that_failed_together_do_not_come_back_together() {
         let ends: std::collections::BTreeSet<u64> =
-            (0..1_000).map(|_| pause(&failure(Kind::Unreachable), 1)).collect();
+            (0..1_000).map(|_| backoff_pause(&failure(FailureKind::Unreachable), 1)).collect();
         assert!(ends.len() > 100, "{} different pauses", ends.len());
         assert!(ends.iter().all(|end| (800..=1_200).contains(end)), "{ends:?}");
     }
@@ -126,12 +141,14 @@ mod tests {
     #[test]
     fn only_what_may_pass_by_itself_is_tried_for_ever() {
         assert!(
-            may_pass(Kind::Unreachable) && may_pass(Kind::Conflict) && may_pass(Kind::TimedOut)
+            may_pass(FailureKind::Unreachable)
+                && may_pass(FailureKind::Conflict)
+                && may_pass(FailureKind::TimedOut)
         );
         assert!(
-            !may_pass(Kind::InvalidRequest)
-                && !may_pass(Kind::NotFound)
-                && !may_pass(Kind::Internal)
+            !may_pass(FailureKind::InvalidRequest)
+                && !may_pass(FailureKind::NotFound)
+                && !may_pass(FailureKind::Internal)
         );
     }
 }

@@ -19,27 +19,27 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-/// Maximum number of concurrent claims in lanes. A mount gets another claim only while [`SHARE`]
-/// times its claims are fewer than the free claims: the first mount gets a third. If its targets
-/// hang, and targets of some other mounts too, the next mount still gets a claim.
+/// Maximum number of concurrent claims in lanes. A mount gets another claim only while
+/// [`SHARE_FACTOR`] times its claims are fewer than the free claims: the first mount gets a third.
+/// If its targets hang, and targets of some other mounts too, the next mount still gets a claim.
 const IN_LANES: usize = 64;
 /// Factor of the share of a mount; see [`IN_LANES`].
-const SHARE: usize = 2;
+const SHARE_FACTOR: usize = 2;
 /// Maximum number of concurrent claims without a lane. These are tokens, which reach no target that
 /// could hang, and must not wait for work that does.
 const WITHOUT_LANE: usize = 16;
 
 #[derive(Default)]
-struct Held {
+struct ClaimedAddresses {
     addresses: BTreeSet<Address>,
     /// Claimed addresses that due work skipped and has to revisit.
     passed_over: BTreeSet<Address>,
     lanes: BTreeMap<(Space, String), usize>,
 }
 
-impl Held {
+impl ClaimedAddresses {
     /// Returns the number of free claims, in lanes or outside of lanes.
-    fn free(&self, in_lanes: bool) -> usize {
+    fn count_free(&self, in_lanes: bool) -> usize {
         let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
         let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
         most.saturating_sub(counted.map(|(_, count)| count).sum())
@@ -52,12 +52,12 @@ impl Held {
 
     /// Returns the number of further claims that the lane may take, out of `places`.
     fn room(&self, lane: &(Space, String), places: usize) -> usize {
-        let free = self.free(has_lane(lane));
+        let free = self.count_free(has_lane(lane));
         if !has_lane(lane) {
             return free;
         }
         let held = self.of_mount(mount_of(&lane.1));
-        let in_share = |more: &usize| (held + more) * SHARE < free.saturating_sub(*more);
+        let in_share = |more: &usize| (held + more) * SHARE_FACTOR < free.saturating_sub(*more);
         (self.in_lane(lane)..places).enumerate().take_while(|(more, _)| in_share(more)).count()
     }
 
@@ -86,7 +86,7 @@ fn has_lane(lane: &(Space, String)) -> bool {
 /// All claims of the process.
 #[derive(Default)]
 pub struct Claims {
-    held: Mutex<Held>,
+    held: Mutex<ClaimedAddresses>,
     freed: Notify,
     /// Wakes only the worker on due rows. Otherwise the worker would search all lanes in vain after
     /// each request that held a claim.
@@ -126,7 +126,7 @@ impl Claims {
     /// Claims due work and counts the claim in the lane. Returns `None` if the lane has no room or
     /// the address is already claimed.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
-        let places = self.lanes.places(lane, Instant::now());
+        let places = self.lanes.concurrency_limit(lane, Instant::now());
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
         if held.room(&lane, places) == 0 {
@@ -142,13 +142,13 @@ impl Claims {
 
     /// Returns the number of further claims that the lane may take now.
     pub(crate) fn room(&self, space: Space, lane: &str) -> usize {
-        let places = self.lanes.places(lane, Instant::now());
+        let places = self.lanes.concurrency_limit(lane, Instant::now());
         self.lock().room(&(space, lane.to_owned()), places)
     }
 
     /// Returns an upper bound of the number of the lane's records that are already claimed, in the
     /// lane or outside of all lanes.
-    pub(crate) fn held(&self, space: Space, lane: &str) -> usize {
+    pub(crate) fn count_claimed(&self, space: Space, lane: &str) -> usize {
         let held = self.lock();
         let elsewhere: usize = held.lanes.values().sum();
         let outside = held.addresses.len().saturating_sub(elsewhere);
@@ -158,22 +158,22 @@ impl Claims {
     /// Returns whether the mount's share allows another claim.
     pub(crate) fn has_share(&self, mount: &str) -> bool {
         let held = self.lock();
-        held.of_mount(mount) * SHARE < held.free(true)
+        held.of_mount(mount) * SHARE_FACTOR < held.count_free(true)
     }
 
     /// Returns whether any claim in lanes is free.
     pub(crate) fn has_room_in_lanes(&self) -> bool {
-        self.lock().free(true) > 0
+        self.lock().count_free(true) > 0
     }
 
     /// Sets the maximum concurrency of the lane, clamped to 1 to 16. The default is 4.
-    pub fn widen(&self, lane: &str, places: usize) {
-        self.lanes.widen(lane, places);
+    pub fn set_concurrency(&self, lane: &str, places: usize) {
+        self.lanes.set_concurrency(lane, places);
     }
 
     /// Returns the remaining rest of a lane whose target does not answer; zero while an attempt
     /// probes the target, `None` if the target is not down.
-    pub fn rest(&self, lane: &str) -> Option<Duration> {
+    pub fn remaining_rest(&self, lane: &str) -> Option<Duration> {
         self.lanes.rest(lane, Instant::now())
     }
 
@@ -197,7 +197,7 @@ impl Claims {
     /// Notes an answer of the lane's target. Returns `true` if the target was down; waiting work
     /// may then proceed.
     pub fn note_answer(&self, lane: &str) -> bool {
-        let was_down = self.lanes.answered(lane);
+        let was_down = self.lanes.note_answer(lane);
         if was_down {
             self.notify_of_room();
         }
@@ -206,19 +206,19 @@ impl Claims {
 
     /// Notes a missing answer of the lane's target. Returns the rest that starts now, if any.
     pub fn note_silence(&self, lane: &str) -> Option<Duration> {
-        self.lanes.unanswered(lane, Instant::now())
+        self.lanes.note_silence(lane, Instant::now())
     }
 
     /// Resolves when a claim is released or a lane's rest ends. Enable the future before checking
     /// the state, or a release in between is missed.
-    pub fn freed(&self) -> Notified<'_> {
+    pub fn release_notice(&self) -> Notified<'_> {
         self.freed.notified()
     }
 
     /// Resolves when skipped due work may start: a lane has room, a skipped address was released,
     /// or a lane's rest ended. Enable the future before checking the state, as for
-    /// [`Claims::freed`].
-    pub(crate) fn room_made(&self) -> Notified<'_> {
+    /// [`Claims::release_notice`].
+    pub(crate) fn room_notice(&self) -> Notified<'_> {
         self.room.notified()
     }
 
@@ -227,7 +227,7 @@ impl Claims {
         self.room.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, ClaimedAddresses> {
         sync::lock(&self.held)
     }
 }
@@ -274,7 +274,7 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::PLACES;
+    use super::super::lanes::DEFAULT_CONCURRENCY;
     use super::*;
 
     fn lease(key: &str) -> Address {
@@ -293,16 +293,16 @@ mod tests {
     #[test]
     fn a_full_lane_stalls_no_other() {
         let claims = Arc::new(Claims::default());
-        let held: Vec<_> = (0..PLACES)
+        let held: Vec<_> = (0..DEFAULT_CONCURRENCY)
             .map(|n| claims.claim_due(&lease(&n.to_string()), "m/slow").unwrap())
             .collect();
         assert!(claims.claim_due(&lease("x"), "m/slow").is_none());
         assert_eq!(claims.room(Space::Lease, "m/slow"), 0);
-        assert_eq!(claims.held(Space::Lease, "m/slow"), PLACES);
+        assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
         assert!(claims.claim_due(&lease("x"), "m/quick").is_some());
         drop(held);
-        assert_eq!(claims.room(Space::Lease, "m/slow"), PLACES);
-        assert_eq!(claims.held(Space::Lease, "m/slow"), 0);
+        assert_eq!(claims.room(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
+        assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), 0);
     }
 
     /// Claims as much as `mount` may have, in as many lanes as needed.
@@ -348,7 +348,7 @@ mod tests {
     fn the_worker_is_woken_by_a_place_and_by_what_it_passed_over_and_by_no_other_claim() {
         let claims = Arc::new(Claims::default());
         let wakes = |claim: Claim| {
-            let woken = claims.room_made();
+            let woken = claims.room_notice();
             tokio::pin!(woken);
             woken.as_mut().enable();
             drop(claim);

@@ -9,11 +9,11 @@
 //! mount whose targets all hang uses only its share of the claims.
 
 use super::claims::{Claim, Claims};
-use super::lane_order::{LaneOrder, Part, behind, mount_of};
-use crate::log::{Log, cause, moment};
-use crate::sealing::{InFlight, Sealing};
+use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};
+use crate::log::{Log, cause, format_store_time};
+use crate::sealing::{InFlight, SealSignal};
 use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,13 +38,13 @@ const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
 
 /// State shared by the background work of an open store.
-pub struct Background {
+pub struct BackgroundState {
     /// The open store.
     pub store: Arc<Store>,
     /// The claims of rows under way.
     pub claims: Arc<Claims>,
     /// The signal that ends background work.
-    pub sealing: Sealing,
+    pub sealing: SealSignal,
     /// The log of the process.
     pub log: Arc<dyn Log>,
     /// True if no due work runs.
@@ -53,8 +53,8 @@ pub struct Background {
 }
 
 /// A single search for due work.
-struct Look<'a, Work> {
-    background: &'a Arc<Background>,
+struct DueSearch<'a, Work> {
+    background: &'a Arc<BackgroundState>,
     work: &'a Arc<Work>,
     /// Store time in milliseconds; rows due by then are processed.
     now: u64,
@@ -72,11 +72,11 @@ pub trait DueWork: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-impl Background {
+impl BackgroundState {
     /// Creates the state for a newly opened store.
     pub fn new(
         store: &Arc<Store>,
-        sealing: Sealing,
+        sealing: SealSignal,
         log: &Arc<dyn Log>,
         is_suspended: bool,
     ) -> Arc<Self> {
@@ -106,8 +106,8 @@ impl Background {
     fn tell_of_a_clock_behind(&self) {
         let Some(ClockBehind { system, store }) = self.store.take_clock_behind() else { return };
         let pairs = [
-            ("system", moment(system)),
-            ("data", moment(store)),
+            ("system", format_store_time(system)),
+            ("data", format_store_time(store)),
             ("effect", "leases and tokens go on from the time of the data".to_owned()),
             (
                 "remedy",
@@ -140,12 +140,12 @@ impl Background {
 }
 
 /// Runs due work until the service is being sealed.
-pub async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
+pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.watch_time().await;
         background.store.alarm().listen();
-        let room_made = background.claims.room_made();
+        let room_made = background.claims.room_notice();
         tokio::pin!(room_made);
         room_made.as_mut().enable();
         let sleep = match begin_what_is_due(&background, &work, &mut order).await {
@@ -157,32 +157,32 @@ pub async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
         };
         tokio::select! {
             () = tokio::time::sleep(sleep) => {}
-            () = background.store.alarm().rung() => {}
+            () = background.store.alarm().wait_for_ring() => {}
             () = room_made => {}
-            () = background.sealing.begun() => {}
+            () = background.sealing.wait_for_seal() => {}
         }
     }
 }
 
 /// Watches the clock until the service is being sealed, for a service with suspended due work.
-pub async fn run_suspended(background: Arc<Background>) {
+pub async fn run_suspended(background: Arc<BackgroundState>) {
     while !background.sealing.has_begun() {
         background.watch_time().await;
         tokio::select! {
             () = tokio::time::sleep(LONGEST_SLEEP) => {}
-            () = background.sealing.begun() => {}
+            () = background.sealing.wait_for_seal() => {}
         }
     }
 }
 
 /// Claims and starts due work. Returns the time until more work may be due.
 async fn begin_what_is_due(
-    background: &Arc<Background>,
+    background: &Arc<BackgroundState>,
     work: &Arc<impl DueWork>,
     order: &mut LaneOrder,
 ) -> Result<Duration, Failure> {
     let now = background.store.now();
-    let look = Look { background, work, now };
+    let look = DueSearch { background, work, now };
     let in_lanes = match background.store.stopped() {
         None => {
             for space in WITHOUT_LANE {
@@ -207,7 +207,7 @@ async fn begin_what_is_due(
     let next = background.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
-    background.store.alarm().set(next);
+    background.store.alarm().ring_before(next);
     let sleep = Duration::from_millis(next.saturating_sub(now));
     Ok(background.claims.next_end_of_rest().map_or(sleep, |rest| rest.min(sleep)))
 }
@@ -215,7 +215,7 @@ async fn begin_what_is_due(
 /// Starts due work in the lanes of `space`, as far as claims are free. Returns `true` if any
 /// started.
 async fn begin_kind(
-    look: &Look<'_, impl DueWork>,
+    look: &DueSearch<'_, impl DueWork>,
     order: &mut LaneOrder,
     space: Space,
 ) -> Result<bool, Failure> {
@@ -223,7 +223,7 @@ async fn begin_kind(
     let mut began = false;
     for part in order.of_kind(space) {
         let mut left = Some(part.clone());
-        while let Some(Part { first, end }) = left
+        while let Some(RingRange { first, end }) = left
             && claims.has_room_in_lanes()
         {
             let found = store.due_lanes(space, (&first, &end), look.now).await?;
@@ -232,9 +232,10 @@ async fn begin_kind(
             for mount in &mounts {
                 began |= begin_of_mount(look, order, (space, mount)).await?;
             }
-            let done = mounts.last().map(|mount| behind(mount));
-            left =
-                found.next.and_then(|next| part.from(done.map_or(next.clone(), |d| d.max(next))));
+            let done = mounts.last().map(|mount| end_of_mount(mount));
+            left = found
+                .next
+                .and_then(|next| part.rest_from(done.map_or(next.clone(), |d| d.max(next))));
         }
     }
     Ok(began)
@@ -243,14 +244,14 @@ async fn begin_kind(
 /// Starts due work in the lanes of a mount, as far as its share allows. Returns `true` if any
 /// started.
 async fn begin_of_mount(
-    look: &Look<'_, impl DueWork>,
+    look: &DueSearch<'_, impl DueWork>,
     order: &mut LaneOrder,
     (space, mount): (Space, &str),
 ) -> Result<bool, Failure> {
     let mut began = false;
     for part in order.of_mount(space, mount) {
         let mut left = Some(part.clone());
-        while let Some(Part { first, end }) = left
+        while let Some(RingRange { first, end }) = left
             && look.background.claims.has_share(mount)
         {
             let found = look.background.store.due_lanes(space, (&first, &end), look.now).await?;
@@ -260,7 +261,7 @@ async fn begin_of_mount(
                     order.lane_began(space, lane);
                 }
             }
-            left = found.next.and_then(|next| part.from(next));
+            left = found.next.and_then(|next| part.rest_from(next));
         }
     }
     Ok(began)
@@ -269,16 +270,16 @@ async fn begin_of_mount(
 /// Starts the oldest due work of a lane, as far as the lane has room. Returns `true` if any
 /// started.
 async fn begin_in_lane(
-    look: &Look<'_, impl DueWork>,
+    look: &DueSearch<'_, impl DueWork>,
     lane: (Space, &str),
 ) -> Result<bool, Failure> {
-    let &Look { background, work, now } = look;
+    let &DueSearch { background, work, now } = look;
     let room = background.claims.room(lane.0, lane.1);
     if room == 0 {
         return Ok(false);
     }
     // As many of the first rows may already be claimed.
-    let limit = room.saturating_add(background.claims.held(lane.0, lane.1));
+    let limit = room.saturating_add(background.claims.count_claimed(lane.0, lane.1));
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let mut began = false;
     for due in background.store.due_in_lane(lane, now, limit).await? {
@@ -294,7 +295,7 @@ async fn begin_in_lane(
 
 /// Runs the work. If the outcome could not be stored, keeps the claim for a while.
 async fn do_and_pause(
-    background: Arc<Background>,
+    background: Arc<BackgroundState>,
     work: Arc<impl DueWork>,
     claim: Claim,
     in_flight: InFlight,
@@ -305,7 +306,8 @@ async fn do_and_pause(
     let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
     drop(in_flight);
     let Err(failure) = done else { return };
-    let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
+    let needs_repair =
+        failure.kind == FailureKind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
     background.log.line("error", "due-work-unstored", &[cause(&failure)]);
     // The row is still due; without a pause the worker would take it again at once. Other rows may
@@ -313,6 +315,6 @@ async fn do_and_pause(
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
     tokio::select! {
         () = tokio::time::sleep(pause) => {}
-        () = background.sealing.begun() => {}
+        () = background.sealing.wait_for_seal() => {}
     }
 }

@@ -6,11 +6,11 @@
 //! releases all guards because no call survives a process; and the row's own due time, a minute
 //! after the call's deadline, in case both are lost.
 
-use super::backoff::GRACE;
+use super::backoff::CALL_GRACE;
 use super::claims::{Claim, Claims};
 use crate::log::{Log, cause};
 use crate::random;
-use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 /// Owner of guard rows. The start of the process finds guards by this owner.
 const OWNER: &str = "guard";
 /// Maximum number of keys that a call may guard.
-const MOST: usize = 64;
+const MAX_GUARDED_KEYS: usize = 64;
 
 /// A timer that a call asks to be guarded.
 pub struct GuardRequest {
@@ -34,19 +34,19 @@ pub struct GuardRequest {
 /// The guards of a call. Each timer has a mark that distinguishes its row from later rows of the
 /// same key.
 #[derive(Default)]
-pub struct Guards {
-    set: Mutex<BTreeMap<Address, Set>>,
+pub struct CallGuards {
+    set: Mutex<BTreeMap<Address, ArmedGuard>>,
 }
 
 /// A guard that was set.
-struct Set {
+struct ArmedGuard {
     mark: String,
     /// Keeps due work from the guard while the call runs, even if the clock jumps. `None` if the
     /// address is claimed already: a wake holds the claim on its own key.
     claim: Option<Claim>,
 }
 
-impl Guards {
+impl CallGuards {
     /// Writes a guard into the call's unit of work.
     ///
     /// # Errors
@@ -58,39 +58,39 @@ impl Guards {
         asked: GuardRequest,
     ) -> Result<(), Failure> {
         let mut set = sync::lock(&self.set);
-        if set.len() >= MOST && !set.contains_key(&asked.timer) {
+        if set.len() >= MAX_GUARDED_KEYS && !set.contains_key(&asked.timer) {
             return Err(Failure::invalid(format!(
-                "a call guards at most {MOST} keys; finish what it began, or split it into several \
-                 calls"
+                "a call guards at most {MAX_GUARDED_KEYS} keys; finish what it began, or split \
+                 it into several calls"
             )));
         }
         // A call uses the same mark for every write of a key: if the commit of this write fails, an
         // earlier guard of the call still belongs to the call.
         let mark = match set.get(&asked.timer) {
             Some(before) => before.mark.clone(),
-            None => random::hex::<16>()?,
+            None => random::random_hex::<16>()?,
         };
         // The count of failed attempts, followed by the mark.
         let body = format!("0 {mark}").into_bytes();
-        let due = Some(asked.deadline.saturating_add(GRACE));
+        let due = Some(asked.deadline.saturating_add(CALL_GRACE));
         unit.put(
             asked.timer.clone(),
             body,
-            Index { due, lane: asked.lane, owner: OWNER.to_owned() },
+            IndexColumns { due, lane: asked.lane, owner: OWNER.to_owned() },
         );
         let before = set.remove(&asked.timer).and_then(|before| before.claim);
         let claim = before.or_else(|| claims.claim(&asked.timer));
-        set.insert(asked.timer, Set { mark, claim });
+        set.insert(asked.timer, ArmedGuard { mark, claim });
         Ok(())
     }
 
     /// Returns whether `record`, found at `timer`, is the guard that this call set there.
-    pub fn stand(&self, timer: &Address, record: &Record) -> bool {
+    pub fn is_own_guard(&self, timer: &Address, record: &Record) -> bool {
         let set = sync::lock(&self.set);
         set.get(timer).is_some_and(|set| is_guard(record, &set.mark))
     }
 
-    fn take(&self) -> BTreeMap<Address, Set> {
+    fn take(&self) -> BTreeMap<Address, ArmedGuard> {
         std::mem::take(&mut *sync::lock(&self.set))
     }
 }
@@ -109,13 +109,13 @@ pub fn attempts(timer: &Record) -> u32 {
 
 /// Writes the next attempt of a timer or guard, as an ordinary timer.
 pub fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts: u32, due: u64) {
-    let index = Index { due: Some(due), lane: lane.to_owned(), owner: String::new() };
+    let index = IndexColumns { due: Some(due), lane: lane.to_owned(), owner: String::new() };
     unit.put(address.clone(), attempts.to_string().into_bytes(), index);
 }
 
 /// Releases the guards of a call, as its last act after commit or failure. No guard becomes due
 /// before `earliest`.
-pub async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards, earliest: u64) {
+pub async fn release(store: &Arc<Store>, log: &dyn Log, guards: &CallGuards, earliest: u64) {
     for (timer, set) in guards.take() {
         if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark, earliest)).await {
             // Nothing is lost: the guard becomes due a minute after the call's deadline, or at the
@@ -174,22 +174,22 @@ pub async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_store::{Body, Options, SealKey};
+    use bulkhead_store::{RecordBody, SealKey, StoreOptions};
     use std::path::PathBuf;
 
-    struct Scratch(PathBuf);
+    struct TemporaryFolder(PathBuf);
 
-    impl Scratch {
+    impl TemporaryFolder {
         async fn open(name: &str) -> (Self, Arc<Store>) {
             let directory =
                 std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
             let key = SealKey::generate().unwrap();
-            let store = Store::open(Options::at(&directory), key).await.unwrap();
+            let store = Store::open(StoreOptions::at(&directory), key).await.unwrap();
             (Self(directory), store)
         }
     }
 
-    impl Drop for Scratch {
+    impl Drop for TemporaryFolder {
         fn drop(&mut self) {
             std::fs::remove_dir_all(&self.0).unwrap();
         }
@@ -203,11 +203,11 @@ mod tests {
         GuardRequest { timer: timer(key), lane: "mount/lane".to_owned(), deadline }
     }
 
-    async fn index(store: &Arc<Store>, key: &str) -> Option<Index> {
+    async fn index(store: &Arc<Store>, key: &str) -> Option<IndexColumns> {
         store.begin().get(&timer(key)).await.unwrap().map(|record| record.index)
     }
 
-    async fn let_go(store: &Arc<Store>, guards: &Guards) {
+    async fn let_go(store: &Arc<Store>, guards: &CallGuards) {
         for (timer, set) in guards.take() {
             release_one(store, &timer, &set.mark, 0).await.unwrap();
         }
@@ -215,15 +215,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_guard_waits_for_the_end_of_its_call_and_is_an_ordinary_timer_from_then_on() {
-        let (_scratch, store) = Scratch::open("waits").await;
-        let guards = Guards::default();
+        let (_scratch, store) = TemporaryFolder::open("waits").await;
+        let guards = CallGuards::default();
         let mut unit = store.begin();
         let deadline = store.now() + 90_000;
         guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
         unit.commit().await.unwrap();
         let lane = "mount/lane".to_owned();
-        let while_it_runs =
-            Index { due: Some(deadline + GRACE), lane: lane.clone(), owner: OWNER.to_owned() };
+        let while_it_runs = IndexColumns {
+            due: Some(deadline + CALL_GRACE),
+            lane: lane.clone(),
+            owner: OWNER.to_owned(),
+        };
         assert_eq!(index(&store, "m/a").await, Some(while_it_runs));
         let_go(&store, &guards).await;
         let after = index(&store, "m/a").await.unwrap();
@@ -233,8 +236,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_guard_that_was_never_committed_or_was_cancelled_leaves_nothing() {
-        let (_scratch, store) = Scratch::open("nothing").await;
-        let guards = Guards::default();
+        let (_scratch, store) = TemporaryFolder::open("nothing").await;
+        let guards = CallGuards::default();
         let mut unit = store.begin();
         guards.set(&Arc::default(), &mut unit, asked("m/cancelled", store.now())).unwrap();
         unit.checkpoint().await.unwrap();
@@ -249,8 +252,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_guard_that_stands_is_its_calls_also_where_a_later_write_of_it_was_not_committed() {
-        let (_scratch, store) = Scratch::open("again").await;
-        let guards = Guards::default();
+        let (_scratch, store) = TemporaryFolder::open("again").await;
+        let guards = CallGuards::default();
         let deadline = store.now() + 90_000;
         let mut unit = store.begin();
         guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
@@ -258,15 +261,15 @@ mod tests {
         guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
         drop(unit);
         let standing = store.begin().get(&timer("m/a")).await.unwrap().unwrap();
-        assert!(guards.stand(&timer("m/a"), &standing));
+        assert!(guards.is_own_guard(&timer("m/a"), &standing));
         let_go(&store, &guards).await;
         assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
     }
 
     #[tokio::test]
     async fn a_key_that_another_call_guards_or_schedules_by_then_is_not_touched() {
-        let (_scratch, store) = Scratch::open("others").await;
-        let (first, second) = (Guards::default(), Guards::default());
+        let (_scratch, store) = TemporaryFolder::open("others").await;
+        let (first, second) = (CallGuards::default(), CallGuards::default());
         let deadline = store.now() + 90_000;
         for guards in [&first, &second] {
             let mut unit = store.begin();
@@ -281,7 +284,7 @@ mod tests {
         let_go(&store, &first).await;
         assert_eq!(
             index(&store, "m/a").await.unwrap().due,
-            Some(deadline + GRACE),
+            Some(deadline + CALL_GRACE),
             "the second call still runs"
         );
         let_go(&store, &second).await;
@@ -295,10 +298,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_guards_sixty_four_keys_and_the_same_key_again_as_often_as_it_likes() {
-        let (_scratch, store) = Scratch::open("limit").await;
-        let guards = Guards::default();
+        let (_scratch, store) = TemporaryFolder::open("limit").await;
+        let guards = CallGuards::default();
         let mut unit = store.begin();
-        for key in 0..MOST {
+        for key in 0..MAX_GUARDED_KEYS {
             guards.set(&Arc::default(), &mut unit, asked(&key.to_string(), 1)).unwrap();
         }
         guards.set(&Arc::default(), &mut unit, asked("0", 2)).unwrap();
@@ -306,13 +309,14 @@ mod tests {
         assert!(refused.message.contains("at most 64 keys"), "{refused}");
         unit.commit().await.unwrap();
         assert_eq!(store.count(Space::Timer, "", 99).await.unwrap(), 64);
-        assert_eq!(index(&store, "0").await.unwrap().due, Some(2 + GRACE));
+        assert_eq!(index(&store, "0").await.unwrap().due, Some(2 + CALL_GRACE));
     }
 
     #[tokio::test]
     async fn attempts_are_counted_in_bodies_of_any_shape() {
-        let body =
-            |text: &str| Record::unwritten(Body::new(text.as_bytes().to_vec()), Index::default());
+        let body = |text: &str| {
+            Record::unwritten(RecordBody::new(text.as_bytes().to_vec()), IndexColumns::default())
+        };
         let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"]
             .map(|text| attempts(&body(text)));
         assert_eq!(counted, [0, 7, 7, 0, 0, 0, 0, 0]);

@@ -25,14 +25,14 @@ pub(super) struct LaneOrder {
 
 /// A part of a ring: names from `first` (inclusive) to `end` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct RingRange {
     pub(super) first: String,
     pub(super) end: String,
 }
 
-impl Part {
+impl RingRange {
     /// Returns the rest of the part from `name` on; `None` if nothing is left.
-    pub(super) fn from(&self, name: String) -> Option<Self> {
+    pub(super) fn rest_from(&self, name: String) -> Option<Self> {
         (name < self.end).then(|| Self { first: name.max(self.first.clone()), ..self.clone() })
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn mount_of(lane: &str) -> &str {
 }
 
 /// Returns the first name after all lanes of the mount: `0` follows `/` in ASCII.
-pub(super) fn behind(mount: &str) -> String {
+pub(super) fn end_of_mount(mount: &str) -> String {
     format!("{mount}0")
 }
 
@@ -56,14 +56,14 @@ impl LaneOrder {
     }
 
     /// Returns the lanes of all mounts of a kind, starting with the next mount.
-    pub(super) fn of_kind(&self, space: Space) -> Vec<Part> {
-        ring(self.mounts.get(&space), String::new(), BEHIND_ALL.to_owned())
+    pub(super) fn of_kind(&self, space: Space) -> Vec<RingRange> {
+        ring_from(self.mounts.get(&space), String::new(), BEHIND_ALL.to_owned())
     }
 
     /// Returns the lanes of a mount, starting with the next lane.
-    pub(super) fn of_mount(&self, space: Space, mount: &str) -> Vec<Part> {
+    pub(super) fn of_mount(&self, space: Space, mount: &str) -> Vec<RingRange> {
         let turn = self.lanes.get(&(space, mount.to_owned()));
-        ring(turn, mount.to_owned(), behind(mount))
+        ring_from(turn, mount.to_owned(), end_of_mount(mount))
     }
 
     /// Notes that work of this lane was started. The following lanes are next.
@@ -73,7 +73,7 @@ impl LaneOrder {
         }
         let mount = mount_of(lane);
         self.lanes.insert((space, mount.to_owned()), format!("{lane}\0"));
-        self.mounts.insert(space, behind(mount));
+        self.mounts.insert(space, end_of_mount(mount));
     }
 
     /// Notes the first kind of work that a search started. The next search starts with the
@@ -84,17 +84,19 @@ impl LaneOrder {
 }
 
 /// Returns the part from `turn` to the end, followed by the part from the start to `turn`.
-fn ring(turn: Option<&String>, first: String, end: String) -> Vec<Part> {
-    let Some(turn) = turn.filter(|turn| **turn > first) else { return vec![Part { first, end }] };
-    vec![Part { first: turn.clone(), end }, Part { first, end: turn.clone() }]
+fn ring_from(turn: Option<&String>, first: String, end: String) -> Vec<RingRange> {
+    let Some(turn) = turn.filter(|turn| **turn > first) else {
+        return vec![RingRange { first, end }];
+    };
+    vec![RingRange { first: turn.clone(), end }, RingRange { first, end: turn.clone() }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn part(first: &str, end: &str) -> Part {
-        Part { first: first.to_owned(), end: end.to_owned() }
+    fn part(first: &str, end: &str) -> RingRange {
+        RingRange { first: first.to_owned(), end: end.to_owned() }
     }
 
     #[test]
@@ -124,11 +126,11 @@ mod tests {
     #[test]
     fn all_lanes_of_a_mount_are_before_what_is_behind_it_and_of_another_none() {
         for lane in ["a", "a/", "a/\u{10FFFE}", "a/~"] {
-            assert!(part("a", &behind("a")).from(lane.to_owned()).is_some(), "{lane}");
+            assert!(part("a", &end_of_mount("a")).rest_from(lane.to_owned()).is_some(), "{lane}");
             assert_eq!(mount_of(lane), "a");
         }
-        assert_eq!(part("a", &behind("a")).from("ab/x".to_owned()), None);
-        assert_eq!(part("b", "c").from("a".to_owned()), Some(part("b", "c")));
+        assert_eq!(part("a", &end_of_mount("a")).rest_from("ab/x".to_owned()), None);
+        assert_eq!(part("b", "c").rest_from("a".to_owned()), Some(part("b", "c")));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! The state lives in memory only; after a start every lane has the default state.
 
 use super::lane_order::mount_of;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,18 +19,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Default concurrency of a lane, and the concurrency after a missing answer.
-pub(super) const PLACES: usize = 4;
+pub(super) const DEFAULT_CONCURRENCY: usize = 4;
 /// Maximum concurrency of a lane. A hanging lane must leave a part of the mount's share to other
 /// lanes.
-const MOST_PLACES: usize = 16;
+const MAX_CONCURRENCY: usize = 16;
 /// Number of unanswered attempts in a row after which a lane rests.
-const PATIENCE: u32 = 3;
+const MAX_SILENT_ATTEMPTS: u32 = 3;
 /// First rest; doubles with each further unanswered attempt.
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// Maximum rest, and so the maximum delay until the first probe of a returned target.
-const LONGEST_REST: Duration = Duration::from_secs(30);
+const MAX_REST: Duration = Duration::from_secs(30);
 /// Maximum number of lanes of a mount with remembered state.
-const MOST_LANES: usize = 1_024;
+const MAX_LANES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lane {
@@ -45,7 +45,12 @@ struct Lane {
 
 impl Default for Lane {
     fn default() -> Self {
-        Self { most: PLACES, open: PLACES, unanswered: 0, rests_until: None }
+        Self {
+            most: DEFAULT_CONCURRENCY,
+            open: DEFAULT_CONCURRENCY,
+            unanswered: 0,
+            rests_until: None,
+        }
     }
 }
 
@@ -55,7 +60,7 @@ impl Lane {
     }
 
     fn is_down(&self) -> bool {
-        self.unanswered >= PATIENCE
+        self.unanswered >= MAX_SILENT_ATTEMPTS
     }
 
     /// Returns `true` if the last attempt was not answered.
@@ -67,18 +72,18 @@ impl Lane {
 /// All lanes with remembered state, by mount.
 #[derive(Default)]
 pub(super) struct Lanes {
-    known: Mutex<BTreeMap<String, OfMount>>,
+    known: Mutex<BTreeMap<String, MountLanes>>,
 }
 
 /// The lanes of a mount.
 #[derive(Default)]
-struct OfMount {
+struct MountLanes {
     /// Lanes by name, each with its state and the number of its last change.
     lanes: BTreeMap<String, (Lane, u64)>,
     changes: u64,
 }
 
-impl OfMount {
+impl MountLanes {
     fn find(&self, name: &str) -> Lane {
         self.lanes.get(name).map(|(lane, _)| *lane).unwrap_or_default()
     }
@@ -90,7 +95,7 @@ impl OfMount {
             self.lanes.remove(name);
             return;
         }
-        if self.lanes.len() >= MOST_LANES && !self.lanes.contains_key(name) {
+        if self.lanes.len() >= MAX_LANES && !self.lanes.contains_key(name) {
             let first = self.lanes.iter().min_by_key(|(_, (it, at))| (it.backs_off(), *at));
             let Some((first, (forgotten, _))) = first else { return };
             if forgotten.backs_off() && !lane.backs_off() {
@@ -107,24 +112,28 @@ impl OfMount {
 /// Returns whether the failure means that the target gave no answer. A failure with its own retry
 /// time is an answer.
 pub fn is_silence(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::Unreachable | Kind::TimedOut) && failure.retry_after.is_none()
+    matches!(failure.kind, FailureKind::Unreachable | FailureKind::TimedOut)
+        && failure.retry_after.is_none()
 }
 
 /// Returns whether the failure is an answer of the target or the component, not of the layers in
 /// front.
 pub fn is_answer(failure: &Failure) -> bool {
     !is_silence(failure)
-        && !matches!(failure.kind, Kind::Conflict | Kind::Unavailable | Kind::Internal)
+        && !matches!(
+            failure.kind,
+            FailureKind::Conflict | FailureKind::Unavailable | FailureKind::Internal
+        )
 }
 
 impl Lanes {
     /// Sets the maximum concurrency of a lane, clamped to 1 to 16.
-    pub(super) fn widen(&self, lane: &str, places: usize) {
-        self.change(lane, |lane| lane.most = places.clamp(1, MOST_PLACES));
+    pub(super) fn set_concurrency(&self, lane: &str, places: usize) {
+        self.change(lane, |lane| lane.most = places.clamp(1, MAX_CONCURRENCY));
     }
 
     /// Returns the present concurrency limit of the lane.
-    pub(super) fn places(&self, lane: &str, now: Instant) -> usize {
+    pub(super) fn concurrency_limit(&self, lane: &str, now: Instant) -> usize {
         let lane = self.find(lane);
         match (lane.rest(now), lane.is_down()) {
             (Some(_), _) => 0,
@@ -153,25 +162,25 @@ impl Lanes {
     }
 
     /// Notes an answer of the target; a refusal is an answer. Returns `true` if the lane was down.
-    pub(super) fn answered(&self, lane: &str) -> bool {
+    pub(super) fn note_answer(&self, lane: &str) -> bool {
         self.change(lane, |lane| {
             let was_down = lane.is_down();
-            let open = lane.open.saturating_add(1).min(lane.most.max(PLACES));
+            let open = lane.open.saturating_add(1).min(lane.most.max(DEFAULT_CONCURRENCY));
             *lane = Lane { open, unanswered: 0, rests_until: None, ..*lane };
             was_down
         })
     }
 
     /// Notes a missing answer. Returns the rest that starts now, if any.
-    pub(super) fn unanswered(&self, lane: &str, now: Instant) -> Option<Duration> {
+    pub(super) fn note_silence(&self, lane: &str, now: Instant) -> Option<Duration> {
         self.change(lane, |lane| {
             if lane.rest(now).is_some() {
                 return None;
             }
-            lane.open = PLACES;
+            lane.open = DEFAULT_CONCURRENCY;
             lane.unanswered = lane.unanswered.saturating_add(1);
-            let beyond = lane.unanswered.checked_sub(PATIENCE)?;
-            let rest = FIRST_REST.saturating_mul(1 << beyond.min(16)).min(LONGEST_REST);
+            let beyond = lane.unanswered.checked_sub(MAX_SILENT_ATTEMPTS)?;
+            let rest = FIRST_REST.saturating_mul(1 << beyond.min(16)).min(MAX_REST);
             lane.rests_until = Some(now + rest);
             Some(rest)
         })
@@ -214,48 +223,65 @@ mod tests {
     #[test]
     fn a_lane_is_as_wide_as_its_target_allows_and_grows_with_its_answers() {
         let (lanes, now) = (Lanes::default(), Instant::now());
-        assert_eq!(lanes.places(LANE, now), PLACES);
-        lanes.widen(LANE, 7);
-        assert_eq!(lanes.places(LANE, now), PLACES, "nothing was heard of its target yet");
+        assert_eq!(lanes.concurrency_limit(LANE, now), DEFAULT_CONCURRENCY);
+        lanes.set_concurrency(LANE, 7);
+        assert_eq!(
+            lanes.concurrency_limit(LANE, now),
+            DEFAULT_CONCURRENCY,
+            "nothing was heard of its target yet"
+        );
         for _ in 0..9 {
-            lanes.answered(LANE);
+            lanes.note_answer(LANE);
         }
-        assert_eq!(lanes.places(LANE, now), 7);
-        assert_eq!(lanes.unanswered(LANE, now), None);
-        assert_eq!(lanes.places(LANE, now), PLACES, "until it is heard of again");
-        lanes.widen(LANE, 1);
-        assert_eq!(lanes.places(LANE, now), 1);
-        lanes.widen(LANE, usize::MAX);
+        assert_eq!(lanes.concurrency_limit(LANE, now), 7);
+        assert_eq!(lanes.note_silence(LANE, now), None);
+        assert_eq!(
+            lanes.concurrency_limit(LANE, now),
+            DEFAULT_CONCURRENCY,
+            "until it is heard of again"
+        );
+        lanes.set_concurrency(LANE, 1);
+        assert_eq!(lanes.concurrency_limit(LANE, now), 1);
+        lanes.set_concurrency(LANE, usize::MAX);
         for _ in 0..99 {
-            lanes.answered(LANE);
+            lanes.note_answer(LANE);
         }
-        assert_eq!(lanes.places(LANE, now), MOST_PLACES);
-        lanes.widen(LANE, 0);
-        assert_eq!(lanes.places(LANE, now), 1);
+        assert_eq!(lanes.concurrency_limit(LANE, now), MAX_CONCURRENCY);
+        lanes.set_concurrency(LANE, 0);
+        assert_eq!(lanes.concurrency_limit(LANE, now), 1);
     }
 
     #[test]
     fn a_target_that_does_not_answer_is_asked_by_one_at_a_time_and_ever_more_seldom() {
         let (lanes, mut now) = (Lanes::default(), Instant::now());
-        assert_eq!([1, 2].map(|_| lanes.unanswered(LANE, now)), [None, None]);
-        assert_eq!((lanes.places(LANE, now), lanes.rest(LANE, now)), (PLACES, None));
+        assert_eq!([1, 2].map(|_| lanes.note_silence(LANE, now)), [None, None]);
+        assert_eq!(
+            (lanes.concurrency_limit(LANE, now), lanes.rest(LANE, now)),
+            (DEFAULT_CONCURRENCY, None)
+        );
         for rest in [1, 2, 4, 8, 16, 30, 30] {
-            assert_eq!(lanes.unanswered(LANE, now), Some(seconds(rest)));
-            assert_eq!(lanes.unanswered(LANE, now), None, "what ran beside it says nothing more");
-            assert_eq!((lanes.places(LANE, now), lanes.next_end(now)), (0, Some(seconds(rest))));
+            assert_eq!(lanes.note_silence(LANE, now), Some(seconds(rest)));
+            assert_eq!(lanes.note_silence(LANE, now), None, "what ran beside it says nothing more");
+            assert_eq!(
+                (lanes.concurrency_limit(LANE, now), lanes.next_end(now)),
+                (0, Some(seconds(rest)))
+            );
             assert_eq!(lanes.rest(LANE, now), Some(seconds(rest)));
             now += seconds(rest);
-            assert_eq!((lanes.places(LANE, now), lanes.next_end(now)), (1, None));
+            assert_eq!((lanes.concurrency_limit(LANE, now), lanes.next_end(now)), (1, None));
             assert_eq!(lanes.rest(LANE, now), Some(Duration::ZERO), "it is being asked");
         }
-        assert_eq!(lanes.places("mount/another", now), PLACES);
-        assert_eq!(lanes.unanswered(LANE, now), Some(seconds(30)));
+        assert_eq!(lanes.concurrency_limit("mount/another", now), DEFAULT_CONCURRENCY);
+        assert_eq!(lanes.note_silence(LANE, now), Some(seconds(30)));
         assert!(lanes.ask_again(LANE), "a caller asks");
-        assert_eq!(lanes.places(LANE, now), 1);
+        assert_eq!(lanes.concurrency_limit(LANE, now), 1);
         assert!(!lanes.ask_again(LANE));
-        assert!(lanes.answered(LANE), "it was down");
-        assert_eq!((lanes.places(LANE, now), lanes.rest(LANE, now)), (PLACES, None));
-        assert!(!lanes.answered(LANE));
+        assert!(lanes.note_answer(LANE), "it was down");
+        assert_eq!(
+            (lanes.concurrency_limit(LANE, now), lanes.rest(LANE, now)),
+            (DEFAULT_CONCURRENCY, None)
+        );
+        assert!(!lanes.note_answer(LANE));
     }
 
     #[test]
@@ -265,21 +291,21 @@ mod tests {
         let (lanes, began) = (Lanes::default(), Instant::now());
         let (mut now, mut attempts) = (began, 0);
         let mut due = [(began, 0_u32); WAITING];
-        let silent = Failure::new(Kind::Unreachable, "it is away");
+        let silent = Failure::new(FailureKind::Unreachable, "it is away");
         while now < began + OUTAGE {
             for (at, tried) in &mut due {
-                if *at <= now && lanes.places(LANE, now) > 0 {
-                    lanes.unanswered(LANE, now);
+                if *at <= now && lanes.concurrency_limit(LANE, now) > 0 {
+                    lanes.note_silence(LANE, now);
                     *tried += 1;
                     attempts += 1;
-                    *at = now + Duration::from_millis(backoff::pause(&silent, *tried));
+                    *at = now + Duration::from_millis(backoff::backoff_pause(&silent, *tried));
                 }
             }
             now += seconds(1);
         }
         assert!((20..40).contains(&attempts), "{attempts} in ten minutes");
         let rest = lanes.rest(LANE, now).unwrap();
-        assert!(rest <= LONGEST_REST, "{rest:?}");
+        assert!(rest <= MAX_REST, "{rest:?}");
         let latest = due.iter().map(|(at, _)| *at).max().unwrap();
         assert!(latest <= now + seconds(90), "{:?}", latest - now);
     }
@@ -287,15 +313,17 @@ mod tests {
     #[test]
     fn only_a_target_without_an_answer_is_silent() {
         let failure = |kind| Failure::new(kind, "");
-        for silent in [Kind::Unreachable, Kind::TimedOut] {
+        for silent in [FailureKind::Unreachable, FailureKind::TimedOut] {
             assert!(is_silence(&failure(silent)) && !is_answer(&failure(silent)), "{silent:?}");
         }
-        let later = Failure { retry_after: Some(1), ..failure(Kind::Unreachable) };
+        let later = Failure { retry_after: Some(1), ..failure(FailureKind::Unreachable) };
         assert!(!is_silence(&later) && is_answer(&later));
-        for answer in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::RateLimited] {
+        for answer in
+            [FailureKind::InvalidRequest, FailureKind::PermissionDenied, FailureKind::RateLimited]
+        {
             assert!(is_answer(&failure(answer)), "{answer:?}");
         }
-        for neither in [Kind::Conflict, Kind::Unavailable, Kind::Internal] {
+        for neither in [FailureKind::Conflict, FailureKind::Unavailable, FailureKind::Internal] {
             assert!(!is_silence(&failure(neither)) && !is_answer(&failure(neither)));
         }
     }
@@ -310,7 +338,7 @@ mod tests {
     }
 
     fn silence(lanes: &Lanes, lane: &str) {
-        (0..PATIENCE).for_each(|_| _ = lanes.unanswered(lane, Instant::now()));
+        (0..MAX_SILENT_ATTEMPTS).for_each(|_| _ = lanes.note_silence(lane, Instant::now()));
     }
 
     #[test]
@@ -318,12 +346,12 @@ mod tests {
         let lanes = Lanes::default();
         silence(&lanes, "other/down");
         silence(&lanes, LANE);
-        (0..20 * MOST_LANES).for_each(|lane| lanes.widen(&format!("mount/{lane}"), 9));
-        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        (0..20 * MAX_LANES).for_each(|lane| lanes.set_concurrency(&format!("mount/{lane}"), 9));
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MAX_LANES, 1));
         assert!(rests(&lanes, "other/down") && rests(&lanes, LANE));
-        (0..MOST_LANES).for_each(|lane| silence(&lanes, &format!("mount/down {lane}")));
-        lanes.widen("mount/wide", 9);
-        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MOST_LANES, 1));
+        (0..MAX_LANES).for_each(|lane| silence(&lanes, &format!("mount/down {lane}")));
+        lanes.set_concurrency("mount/wide", 9);
+        assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MAX_LANES, 1));
         assert!(!rests(&lanes, LANE), "the one that was silent longest ago");
         assert!(rests(&lanes, "other/down") && rests(&lanes, "mount/down 0"));
     }
@@ -331,8 +359,8 @@ mod tests {
     #[test]
     fn a_lane_as_it_was_and_those_of_a_mount_that_is_gone_are_forgotten() {
         let lanes = Lanes::default();
-        lanes.unanswered(LANE, Instant::now());
-        lanes.answered(LANE);
+        lanes.note_silence(LANE, Instant::now());
+        lanes.note_answer(LANE);
         assert!(sync::lock(&lanes.known).is_empty());
         silence(&lanes, LANE);
         lanes.forget("mount");

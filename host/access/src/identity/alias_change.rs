@@ -8,7 +8,7 @@ use super::alias::{Alias, AliasMount};
 use super::bounds::{check_metadata, check_name};
 use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
-use super::index::Noun;
+use super::index::IdentityKind;
 use super::mount_gone::{forget_entity_alias, forget_group_alias};
 use super::{membership, names};
 use crate::random;
@@ -42,14 +42,16 @@ pub async fn change_entity_alias(
     now: u64,
     change: AliasChange,
 ) -> Result<(Alias, String), Failure> {
-    let owner = change.owner::<Entity>(unit).await?;
+    let owner = change.find_owner::<Entity>(unit).await?;
     let is_meant = |alias: &&Alias| change.is_of(alias);
     let known = owner.as_ref().and_then(|owner| owner.aliases.iter().find(is_meant)).cloned();
     let alias = change.apply(now, known)?;
     let taken = entity::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
     refuse_taken(taken.iter().flat_map(|taken| &taken.aliases), &alias)?;
     let target = match &change.canonical_id {
-        Some(id) => Some(entity::read(unit, id).await?.ok_or_else(|| unknown("entity", id))?),
+        Some(id) => {
+            Some(entity::read(unit, id).await?.ok_or_else(|| unknown_id_failure("entity", id))?)
+        }
         None => owner.clone(),
     };
     if let Some(owner) = owner.filter(|owner| Some(&owner.id) != target.as_ref().map(|t| &t.id)) {
@@ -59,7 +61,9 @@ pub async fn change_entity_alias(
     }
     let mut after = match &target {
         Some(target) => Entity { updated: now, ..Entity::clone(target) },
-        None => Entity::new(random::uuid()?, names::draw(unit, Noun::Entity).await?, now),
+        None => {
+            Entity::new(random::uuid()?, names::draw_name(unit, IdentityKind::Entity).await?, now)
+        }
     };
     after.aliases.retain(|other| other.id != alias.id);
     if after.alias_at(&alias.mount.accessor).is_some() {
@@ -84,7 +88,7 @@ pub async fn change_group_alias(
     now: u64,
     change: AliasChange,
 ) -> Result<(Alias, String), Failure> {
-    let owner = change.owner::<Group>(unit).await?;
+    let owner = change.find_owner::<Group>(unit).await?;
     let known = owner.as_ref().and_then(|owner| owner.alias.clone());
     let alias = change.apply(now, known.clone())?;
     let taken = group::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
@@ -126,7 +130,9 @@ async fn external_group(
     owner: Option<&Arc<Group>>,
 ) -> Result<Arc<Group>, Failure> {
     let group = match (canonical_id, owner) {
-        (Some(id), _) => group::read(unit, id).await?.ok_or_else(|| unknown("group", id))?,
+        (Some(id), _) => {
+            group::read(unit, id).await?.ok_or_else(|| unknown_id_failure("group", id))?
+        }
         (None, Some(owner)) => Arc::clone(owner),
         (None, None) => {
             return Err(Failure::invalid(
@@ -144,7 +150,7 @@ async fn external_group(
 }
 
 /// An owner of aliases: an entity or a group.
-trait Owner: Sized {
+trait AliasOwner: Sized {
     /// Returns the owner of the alias with this id.
     fn by_alias_id(
         unit: &mut Unit,
@@ -159,7 +165,7 @@ trait Owner: Sized {
     ) -> impl Future<Output = Result<Option<Arc<Self>>, Failure>> + Send;
 }
 
-impl Owner for Entity {
+impl AliasOwner for Entity {
     async fn by_alias_id(unit: &mut Unit, id: &str) -> Result<Option<Arc<Self>>, Failure> {
         entity::by_alias_id(unit, id).await
     }
@@ -173,7 +179,7 @@ impl Owner for Entity {
     }
 }
 
-impl Owner for Group {
+impl AliasOwner for Group {
     async fn by_alias_id(unit: &mut Unit, id: &str) -> Result<Option<Arc<Self>>, Failure> {
         group::by_alias_id(unit, id).await
     }
@@ -192,7 +198,7 @@ impl AliasChange {
     ///
     /// # Errors
     /// 400 for an unknown alias id.
-    async fn owner<T: Owner>(&self, unit: &mut Unit) -> Result<Option<Arc<T>>, Failure> {
+    async fn find_owner<T: AliasOwner>(&self, unit: &mut Unit) -> Result<Option<Arc<T>>, Failure> {
         match (&self.id, &self.name, &self.mount) {
             (Some(id), ..) => {
                 let owner = T::by_alias_id(unit, id).await?;
@@ -262,6 +268,6 @@ fn unknown_alias(id: &str) -> Failure {
     Failure::invalid(format!("invalid alias id: there is no alias with the id {}", quoted(id)))
 }
 
-fn unknown(what: &str, id: &str) -> Failure {
+fn unknown_id_failure(what: &str, id: &str) -> Failure {
     Failure::invalid(format!("invalid canonical ID: there is no {what} with the id {}", quoted(id)))
 }

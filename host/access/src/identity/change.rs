@@ -3,7 +3,7 @@
 use super::bounds::{check_metadata, check_name, check_policies};
 use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
-use super::index::{Noun, follow};
+use super::index::{IdentityKind, find_target};
 use super::{hierarchy, membership, names};
 use crate::policies::{self, RESPONSE_WRAPPING, ROOT};
 use crate::random;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A change of the fields that entities and groups share.
 #[derive(Default)]
-pub struct Change {
+pub struct IdentityChange {
     /// New name.
     pub name: Option<String>,
     /// Metadata that replaces the stored metadata.
@@ -27,7 +27,7 @@ pub struct Change {
 #[derive(Default)]
 pub struct GroupChange {
     /// The fields that entities have too.
-    pub common: Change,
+    pub common: IdentityChange,
     /// The kind of a new group; an existing group keeps its kind.
     pub kind: Option<GroupKind>,
     /// Ids of the entities that become the members.
@@ -45,15 +45,15 @@ pub async fn change_entity(
     unit: &mut Unit,
     now: u64,
     known: Option<Arc<Entity>>,
-    (change, is_disabled): (Change, Option<bool>),
+    (change, is_disabled): (IdentityChange, Option<bool>),
 ) -> Result<Entity, Failure> {
-    let change = change.checked()?;
+    let change = change.into_checked()?;
     let mut after = match &known {
         Some(known) => Entity { updated: now, ..Entity::clone(known) },
         None => Entity::new(random::uuid()?, String::new(), now),
     };
     let named = (change.name, after.name);
-    after.name = name(unit, Noun::Entity, named, &after.id).await?;
+    after.name = name(unit, IdentityKind::Entity, named, &after.id).await?;
     after.metadata = change.metadata.unwrap_or(after.metadata);
     after.policies = change.policies.unwrap_or(after.policies);
     after.is_disabled = is_disabled.unwrap_or(after.is_disabled);
@@ -73,7 +73,7 @@ pub async fn change_group(
     known: Option<Arc<Group>>,
     change: GroupChange,
 ) -> Result<Group, Failure> {
-    let common = change.common.checked()?;
+    let common = change.common.into_checked()?;
     let kind = change.kind.or(known.as_ref().map(|known| known.kind)).unwrap_or_default();
     let mut after = match &known {
         Some(known) if known.kind != kind => {
@@ -86,7 +86,7 @@ pub async fn change_group(
         None => Group::new(random::uuid()?, String::new(), kind, now),
     };
     let named = (common.name, after.name);
-    after.name = name(unit, Noun::Group, named, &after.id).await?;
+    after.name = name(unit, IdentityKind::Group, named, &after.id).await?;
     after.metadata = common.metadata.unwrap_or(after.metadata);
     after.policies = common.policies.unwrap_or(after.policies);
     after.modify_index += 1;
@@ -132,15 +132,15 @@ fn check_settable(
 /// draws a new name.
 async fn name(
     unit: &mut Unit,
-    noun: Noun,
+    noun: IdentityKind,
     (sent, before): (Option<String>, String),
     id: &str,
 ) -> Result<String, Failure> {
     let Some(name) = sent else {
-        return if before.is_empty() { names::draw(unit, noun).await } else { Ok(before) };
+        return if before.is_empty() { names::draw_name(unit, noun).await } else { Ok(before) };
     };
     let way = noun.name(unit, &name);
-    if follow(unit, &way).await?.is_some_and(|found| found != id) {
+    if find_target(unit, &way).await?.is_some_and(|found| found != id) {
         let word = noun.word();
         return Err(Failure::invalid(format!(
             "{word} name is already in use: another {word} is called {}",
@@ -150,9 +150,9 @@ async fn name(
     Ok(name)
 }
 
-impl Change {
+impl IdentityChange {
     /// Checks the change and brings policies into canonical form.
-    fn checked(self) -> Result<Self, Failure> {
+    fn into_checked(self) -> Result<Self, Failure> {
         if let Some(name) = &self.name {
             check_name("name", name)?;
         }

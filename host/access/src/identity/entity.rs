@@ -2,8 +2,8 @@
 
 use super::alias::Alias;
 use super::bounds::{MOST_ALIASES, MOST_GROUPS, MOST_MERGED, at_most};
-use super::index::{self, Noun, Ways, follow};
-use bulkhead_store::{Index, Unit};
+use super::index::{self, IdentityKind, LookupAddresses, find_target};
+use bulkhead_store::{IndexColumns, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -58,15 +58,16 @@ impl Entity {
     }
 
     /// Returns all addresses that lead to the entity.
-    fn ways(&self, unit: &Unit) -> Ways {
-        let mut ways = Ways::from([(Noun::Entity.name(unit, &self.name), String::new())]);
+    fn lookup_addresses(&self, unit: &Unit) -> LookupAddresses {
+        let mut ways =
+            LookupAddresses::from([(IdentityKind::Entity.name(unit, &self.name), String::new())]);
         for alias in &self.aliases {
             let accessor = &alias.mount.accessor;
-            ways.insert(Noun::Entity.alias(unit, accessor, &alias.name), String::new());
-            ways.insert(Noun::Entity.alias_id(&alias.id), accessor.clone());
+            ways.insert(IdentityKind::Entity.alias(unit, accessor, &alias.name), String::new());
+            ways.insert(IdentityKind::Entity.alias_id(&alias.id), accessor.clone());
         }
         let members = self.direct_groups().map(|group| index::member(group, &self.id));
-        let merged = self.merged.iter().map(|id| index::merged(id));
+        let merged = self.merged.iter().map(|id| index::successor_address(id));
         ways.extend(members.chain(merged).map(|address| (address, String::new())));
         ways
     }
@@ -85,18 +86,18 @@ impl Entity {
 /// 400 if the entity exceeds a bound.
 pub(crate) fn put(unit: &mut Unit, before: Option<&Entity>, after: &Entity) -> Result<(), Failure> {
     after.check()?;
-    let old = before.map(|before| before.ways(unit)).unwrap_or_default();
-    let new = after.ways(unit);
+    let old = before.map(|before| before.lookup_addresses(unit)).unwrap_or_default();
+    let new = after.lookup_addresses(unit);
     index::replace(unit, &after.id, &old, &new)?;
-    unit.put(Noun::Entity.record(&after.id), after.to_bytes()?, Index::default());
+    unit.put(IdentityKind::Entity.record(&after.id), after.to_bytes()?, IndexColumns::default());
     Ok(())
 }
 
 /// Deletes an entity and all records that lead to it. Its tokens are refused from the commit on.
 pub fn delete(unit: &mut Unit, entity: &Entity) -> Result<(), Failure> {
-    let ways = entity.ways(unit);
-    index::replace(unit, &entity.id, &ways, &Ways::new())?;
-    unit.delete(Noun::Entity.record(&entity.id));
+    let ways = entity.lookup_addresses(unit);
+    index::replace(unit, &entity.id, &ways, &LookupAddresses::new())?;
+    unit.delete(IdentityKind::Entity.record(&entity.id));
     Ok(())
 }
 
@@ -105,7 +106,7 @@ pub async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>>, Fail
     if !index::is_id(id) {
         return Ok(None);
     }
-    let Some(found) = unit.get(&Noun::Entity.record(id)).await? else { return Ok(None) };
+    let Some(found) = unit.get(&IdentityKind::Entity.record(id)).await? else { return Ok(None) };
     let parsed = found.body.parsed(Entity::from_bytes);
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of an entity"))
 }
@@ -113,14 +114,14 @@ pub async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>>, Fail
 /// Reads the entity with this id, or the entity into which it was merged.
 pub(crate) async fn current(unit: &mut Unit, id: &str) -> Result<Option<Arc<Entity>>, Failure> {
     match read(unit, id).await? {
-        None if index::is_id(id) => led_to(unit, index::merged(id)).await,
+        None if index::is_id(id) => led_to(unit, index::successor_address(id)).await,
         found => Ok(found),
     }
 }
 
 /// Reads the entity with this name, ignoring case.
 pub async fn by_name(unit: &mut Unit, name: &str) -> Result<Option<Arc<Entity>>, Failure> {
-    let way = Noun::Entity.name(unit, name);
+    let way = IdentityKind::Entity.name(unit, name);
     led_to(unit, way).await
 }
 
@@ -130,7 +131,7 @@ pub async fn by_alias(
     accessor: &str,
     name: &str,
 ) -> Result<Option<Arc<Entity>>, Failure> {
-    let way = Noun::Entity.alias(unit, accessor, name);
+    let way = IdentityKind::Entity.alias(unit, accessor, name);
     led_to(unit, way).await
 }
 
@@ -139,14 +140,14 @@ pub async fn by_alias_id(unit: &mut Unit, alias: &str) -> Result<Option<Arc<Enti
     if !index::is_id(alias) {
         return Ok(None);
     }
-    led_to(unit, Noun::Entity.alias_id(alias)).await
+    led_to(unit, IdentityKind::Entity.alias_id(alias)).await
 }
 
 async fn led_to(
     unit: &mut Unit,
     way: bulkhead_store::Address,
 ) -> Result<Option<Arc<Entity>>, Failure> {
-    match follow(unit, &way).await? {
+    match find_target(unit, &way).await? {
         Some(id) => read(unit, &id).await,
         None => Ok(None),
     }

@@ -1,8 +1,8 @@
 //! Stored groups. Times are in milliseconds of store time.
 
 use super::alias::{Alias, GroupProof};
-use super::index::{self, Noun, Ways, follow};
-use bulkhead_store::{Address, Index, Unit};
+use super::index::{self, IdentityKind, LookupAddresses, find_target};
+use bulkhead_store::{Address, IndexColumns, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -89,12 +89,13 @@ impl Group {
     }
 
     /// Returns all addresses that lead to the group.
-    fn ways(&self, unit: &Unit) -> Ways {
-        let mut ways = Ways::from([(Noun::Group.name(unit, &self.name), String::new())]);
+    fn lookup_addresses(&self, unit: &Unit) -> LookupAddresses {
+        let mut ways =
+            LookupAddresses::from([(IdentityKind::Group.name(unit, &self.name), String::new())]);
         if let Some(alias) = &self.alias {
             let accessor = &alias.mount.accessor;
-            ways.insert(Noun::Group.alias(unit, accessor, &alias.name), String::new());
-            ways.insert(Noun::Group.alias_id(&alias.id), accessor.clone());
+            ways.insert(IdentityKind::Group.alias(unit, accessor, &alias.name), String::new());
+            ways.insert(IdentityKind::Group.alias_id(&alias.id), accessor.clone());
         }
         ways
     }
@@ -102,18 +103,18 @@ impl Group {
 
 /// Writes a group and all records that lead to it. `before` is the group before the change.
 pub(crate) fn put(unit: &mut Unit, before: Option<&Group>, after: &Group) -> Result<(), Failure> {
-    let old = before.map(|before| before.ways(unit)).unwrap_or_default();
-    let new = after.ways(unit);
+    let old = before.map(|before| before.lookup_addresses(unit)).unwrap_or_default();
+    let new = after.lookup_addresses(unit);
     index::replace(unit, &after.id, &old, &new)?;
-    unit.put(Noun::Group.record(&after.id), after.to_bytes()?, Index::default());
+    unit.put(IdentityKind::Group.record(&after.id), after.to_bytes()?, IndexColumns::default());
     Ok(())
 }
 
 /// Deletes the record of a group and all records that lead to it.
 pub(super) fn remove(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
-    let ways = group.ways(unit);
-    index::replace(unit, &group.id, &ways, &Ways::new())?;
-    unit.delete(Noun::Group.record(&group.id));
+    let ways = group.lookup_addresses(unit);
+    index::replace(unit, &group.id, &ways, &LookupAddresses::new())?;
+    unit.delete(IdentityKind::Group.record(&group.id));
     Ok(())
 }
 
@@ -122,14 +123,14 @@ pub async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Group>>, Failu
     if !index::is_id(id) {
         return Ok(None);
     }
-    let Some(found) = unit.get(&Noun::Group.record(id)).await? else { return Ok(None) };
+    let Some(found) = unit.get(&IdentityKind::Group.record(id)).await? else { return Ok(None) };
     let parsed = found.body.parsed(Group::from_bytes);
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a group"))
 }
 
 /// Reads the group with this name, ignoring case.
 pub async fn by_name(unit: &mut Unit, name: &str) -> Result<Option<Arc<Group>>, Failure> {
-    let way = Noun::Group.name(unit, name);
+    let way = IdentityKind::Group.name(unit, name);
     led_to(unit, way).await
 }
 
@@ -139,7 +140,7 @@ pub async fn by_alias(
     accessor: &str,
     name: &str,
 ) -> Result<Option<Arc<Group>>, Failure> {
-    let way = Noun::Group.alias(unit, accessor, name);
+    let way = IdentityKind::Group.alias(unit, accessor, name);
     led_to(unit, way).await
 }
 
@@ -148,11 +149,11 @@ pub async fn by_alias_id(unit: &mut Unit, alias: &str) -> Result<Option<Arc<Grou
     if !index::is_id(alias) {
         return Ok(None);
     }
-    led_to(unit, Noun::Group.alias_id(alias)).await
+    led_to(unit, IdentityKind::Group.alias_id(alias)).await
 }
 
 async fn led_to(unit: &mut Unit, way: Address) -> Result<Option<Arc<Group>>, Failure> {
-    match follow(unit, &way).await? {
+    match find_target(unit, &way).await? {
         Some(id) => read(unit, &id).await,
         None => Ok(None),
     }

@@ -1,8 +1,8 @@
 //! Groups as members of groups.
 //!
 //! Prevents a cycle of groups, and a tree so deep or so wide that every request of a member becomes
-//! slow. A group has at most [`MOST_ABOVE`] groups above it, and a new member group brings at most
-//! [`MOST_BELOW`] groups along.
+//! slow. A group has at most [`MAX_ANCESTORS`] groups above it, and a new member group brings at
+//! most [`MAX_SUBTREE`] groups along.
 
 use super::bounds::at_most;
 use super::group::{self, Group};
@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of groups above a group, direct or indirect.
-const MOST_ABOVE: usize = 64;
+const MAX_ANCESTORS: usize = 64;
 /// Maximum number of groups in the subtree of a new member group, itself included; also the maximum
 /// number of member groups.
-const MOST_BELOW: usize = 512;
+const MAX_SUBTREE: usize = 512;
 
 /// Makes exactly the groups `wanted` members of `group`. Writes the records of the members; the
 /// caller writes the record of `group`.
@@ -27,10 +27,10 @@ pub(super) async fn set_members(
     group: &mut Group,
     wanted: BTreeSet<String>,
 ) -> Result<(), Failure> {
-    at_most(wanted.len(), MOST_BELOW, "the groups that are members")?;
+    at_most(wanted.len(), MAX_SUBTREE, "the groups that are members")?;
     let added: Vec<String> = wanted.difference(&group.members).cloned().collect();
     if !added.is_empty() {
-        let above = Above::of(unit, group).await?;
+        let above = GroupAncestry::of(unit, group).await?;
         for id in &added {
             above.check_new_member(unit, group, id).await?;
         }
@@ -71,13 +71,13 @@ async fn set_parent(
 }
 
 /// A group and all groups above it.
-struct Above {
+struct GroupAncestry {
     /// Groups by id, each with its name and the group below on the path to the starting group. The
     /// starting group itself has no group below.
     ways: BTreeMap<String, (String, Option<String>)>,
 }
 
-impl Above {
+impl GroupAncestry {
     async fn of(unit: &mut Unit, group: &Group) -> Result<Self, Failure> {
         let mut ways = BTreeMap::from([(group.id.clone(), (group.name.clone(), None))]);
         let mut next = VecDeque::from([Arc::new(group.clone())]);
@@ -105,7 +105,7 @@ impl Above {
             return Err(Failure::invalid(format!(
                 "group {} would be a member of itself: {}",
                 quoted(&group.name),
-                self.circle(group, id)
+                self.describe_cycle(group, id)
             )));
         }
         let Some(member) = group::read(unit, id).await? else {
@@ -114,17 +114,17 @@ impl Above {
                 quoted(id)
             )));
         };
-        for below in self.subtree(unit, member).await? {
+        for below in self.find_subtree(unit, member).await? {
             let mut above: BTreeSet<&String> = self.ways.keys().collect();
             let others = Self::of(unit, &below).await?;
             above.extend(others.ways.keys().filter(|id| **id != below.id));
-            at_most(above.len(), MOST_ABOVE, &groups_above(&below))?;
+            at_most(above.len(), MAX_ANCESTORS, &groups_above(&below))?;
         }
         Ok(())
     }
 
     /// Returns the member and all groups below it.
-    async fn subtree(
+    async fn find_subtree(
         &self,
         unit: &mut Unit,
         member: Arc<Group>,
@@ -140,13 +140,13 @@ impl Above {
             }
             found.push(above);
             let all = found.len() + next.len();
-            at_most(all, MOST_BELOW, &format!("group {} and those in it", quoted(&name)))?;
+            at_most(all, MAX_SUBTREE, &format!("group {} and those in it", quoted(&name)))?;
         }
         Ok(found)
     }
 
     /// Returns the cycle that the new member would make: `"crew" > "night" > "crew"`.
-    fn circle(&self, group: &Group, member: &str) -> String {
+    fn describe_cycle(&self, group: &Group, member: &str) -> String {
         let mut names = vec![quoted(&group.name)];
         let mut at = Some(member.to_owned());
         while let Some((name, below)) = at.as_ref().and_then(|id| self.ways.get(id)) {

@@ -5,7 +5,7 @@
 //! keyed hashes of names. An entity or group is written together with all records that lead to it
 //! ([`replace`]), so no record leads to a missing entity or group.
 
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -19,21 +19,21 @@ const ALIAS: &str = "identity alias";
 
 /// A record that leads to an entity or a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Pointer {
+struct LookupRecord {
     /// Id of the entity or group.
     to: String,
 }
 
-stored!(Pointer, "identity-pointer", reads_stored_identity_pointers);
+stored!(LookupRecord, "identity-pointer", reads_stored_identity_pointers);
 
 /// The kind of record to which an address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Noun {
+pub(super) enum IdentityKind {
     Entity,
     Group,
 }
 
-impl Noun {
+impl IdentityKind {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Entity => "entity",
@@ -90,22 +90,22 @@ pub(super) const LEAVING: &str = "group-leaving/";
 
 /// Schedules the removal of memberships of a group.
 pub(super) fn mark_leaving(unit: &mut Unit, group: &str) -> Result<(), Failure> {
-    let body = Pointer { to: group.to_owned() }.to_bytes()?;
-    unit.put(leaving(group), body, Index::default());
+    let body = LookupRecord { to: group.to_owned() }.to_bytes()?;
+    unit.put(removal_address(group), body, IndexColumns::default());
     Ok(())
 }
 
 /// Deletes the schedule of a group, after the removal.
 pub(super) fn forget_leaving(unit: &mut Unit, group: &str) {
-    unit.delete(leaving(group));
+    unit.delete(removal_address(group));
 }
 
-fn leaving(group: &str) -> Address {
+fn removal_address(group: &str) -> Address {
     Address::new(Space::Core, format!("{LEAVING}{group}"))
 }
 
 /// Returns the address of the record that leads from a merged entity to its successor.
-pub(super) fn merged(entity: &str) -> Address {
+pub(super) fn successor_address(entity: &str) -> Address {
     Address::new(Space::Core, format!("merged-entity/{entity}"))
 }
 
@@ -115,9 +115,12 @@ pub(super) fn is_id(text: &str) -> bool {
 }
 
 /// Returns the id to which the record at `address` leads.
-pub(super) async fn follow(unit: &mut Unit, address: &Address) -> Result<Option<String>, Failure> {
+pub(super) async fn find_target(
+    unit: &mut Unit,
+    address: &Address,
+) -> Result<Option<String>, Failure> {
     let Some(found) = unit.get(address).await? else { return Ok(None) };
-    let parsed: Result<Arc<Pointer>, _> = found.body.parsed(Pointer::from_bytes);
+    let parsed: Result<Arc<LookupRecord>, _> = found.body.parsed(LookupRecord::from_bytes);
     let parsed =
         parsed.map_err(|unreadable| unreadable.of("what leads to an entity or a group"))?;
     Ok(Some(parsed.to.clone()))
@@ -125,22 +128,22 @@ pub(super) async fn follow(unit: &mut Unit, address: &Address) -> Result<Option<
 
 /// The addresses that lead to an entity or a group, each with the owner under which it is listed:
 /// the accessor of the alias's mount, or an empty text.
-pub(super) type Ways = BTreeMap<Address, String>;
+pub(super) type LookupAddresses = BTreeMap<Address, String>;
 
 /// Writes the records `after`, which lead to `id`, and deletes the other records of `before`.
 pub(super) fn replace(
     unit: &mut Unit,
     id: &str,
-    before: &Ways,
-    after: &Ways,
+    before: &LookupAddresses,
+    after: &LookupAddresses,
 ) -> Result<(), Failure> {
     for gone in before.keys().filter(|address| !after.contains_key(*address)) {
         unit.delete(gone.clone());
     }
     for (address, owner) in after {
         if before.get(address) != Some(owner) {
-            let index = Index { owner: owner.clone(), ..Index::default() };
-            unit.put(address.clone(), Pointer { to: id.to_owned() }.to_bytes()?, index);
+            let index = IndexColumns { owner: owner.clone(), ..IndexColumns::default() };
+            unit.put(address.clone(), LookupRecord { to: id.to_owned() }.to_bytes()?, index);
         }
     }
     Ok(())

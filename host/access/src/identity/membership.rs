@@ -10,7 +10,7 @@ use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
 use super::index;
 use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) const MOST_MEMBERS: usize = 10_000;
 /// Maximum number of entities that join or leave a group in a single request.
 const MOST_CHANGED: usize = 1_000;
 /// Maximum number of entities that are removed from a group in a single commit.
-const PAGE: u32 = 500;
+const REMOVALS_PER_COMMIT: u32 = 500;
 
 /// Makes exactly the entities `wanted` direct members of the group.
 ///
@@ -39,7 +39,7 @@ pub(super) async fn set_members(
     let changed: Vec<&String> = wanted.symmetric_difference(&present).collect();
     if changed.len() > MOST_CHANGED {
         return Err(Failure::new(
-            Kind::TooLarge,
+            FailureKind::TooLarge,
             format!(
                 "{} entities would come into the group or leave it; change at most {MOST_CHANGED} \
                  at once",
@@ -67,7 +67,7 @@ pub(super) async fn set_members(
 /// Returns the direct members of the group, sorted, and whether more than [`MOST_MEMBERS`] exist.
 /// The rest is left out. Reads outside the request's unit, so logins that join the group cause no
 /// conflict.
-pub async fn members(store: &Arc<Store>, group: &str) -> Result<(Vec<String>, bool), Failure> {
+pub async fn list_members(store: &Arc<Store>, group: &str) -> Result<(Vec<String>, bool), Failure> {
     let prefix = index::members_prefix(group);
     let mut members = store.begin().names(Space::Core, &prefix, "", MOST_MEMBERS + 1).await?;
     let more = members.len() > MOST_MEMBERS;
@@ -89,7 +89,7 @@ pub(super) fn let_all_leave(unit: &mut Unit, group: &str) -> Result<(), Failure>
 }
 
 /// Returns the groups with scheduled removals.
-pub async fn leaving(store: &Arc<Store>) -> Result<Vec<String>, Failure> {
+pub async fn groups_with_removals(store: &Arc<Store>) -> Result<Vec<String>, Failure> {
     Ok(store.begin().names(Space::Core, index::LEAVING, "", usize::MAX).await?)
 }
 
@@ -97,13 +97,13 @@ pub async fn leaving(store: &Arc<Store>) -> Result<Vec<String>, Failure> {
 /// the schedule. An interrupted walk may start again from the beginning.
 pub async fn all_leave(store: &Arc<Store>, group: &str) -> Result<(), Failure> {
     let changes = group::read(&mut store.begin(), group).await?.map(|group| group.modify_index);
-    let mut sweep = Sweep { store, group, changes, after: String::new() };
+    let mut sweep = MemberScan { store, group, changes, after: String::new() };
     while !sweep.some_leave().await? {}
     Ok(())
 }
 
 /// A walk over the members of a group.
-struct Sweep<'a> {
+struct MemberScan<'a> {
     store: &'a Arc<Store>,
     group: &'a str,
     /// Modify index of the group at the start of the walk; `None` for a deleted group.
@@ -112,7 +112,7 @@ struct Sweep<'a> {
     after: String,
 }
 
-impl Sweep<'_> {
+impl MemberScan<'_> {
     /// Handles a page of members; returns `true` after the last page.
     ///
     /// A conflict with a login writes nothing, and the page is repeated. If the group changed
@@ -125,7 +125,7 @@ impl Sweep<'_> {
             (self.changes, self.after) = (changes, String::new());
         }
         let prefix = index::members_prefix(self.group);
-        let keys = unit.keys(Space::Core, &prefix, &self.after, PAGE).await?;
+        let keys = unit.keys(Space::Core, &prefix, &self.after, REMOVALS_PER_COMMIT).await?;
         for key in &keys {
             let id = key.strip_prefix(&prefix).unwrap_or_default();
             match entity::read(&mut unit, id).await? {

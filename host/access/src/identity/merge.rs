@@ -6,7 +6,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeSet;
 
 /// A merge of entities, with the choice of aliases if several entities have an alias at a mount.
-pub struct Merge {
+pub struct EntityMerge {
     /// Ids of the entities that are removed.
     pub from: BTreeSet<String>,
     /// Id of the entity that remains.
@@ -26,7 +26,7 @@ pub struct Merge {
 /// # Errors
 /// 400 if an entity does not exist, or if two entities have an alias at the same mount and the
 /// request does not decide which to keep.
-pub async fn merge(unit: &mut Unit, now: u64, merge: &Merge) -> Result<(), Failure> {
+pub async fn merge(unit: &mut Unit, now: u64, merge: &EntityMerge) -> Result<(), Failure> {
     let invalid = |way: &str, id: &str| {
         Failure::invalid(format!(
             "entity id to merge {way} is invalid: there is no entity with the id {}",
@@ -60,7 +60,12 @@ pub async fn merge(unit: &mut Unit, now: u64, merge: &Merge) -> Result<(), Failu
 
 /// Adds the aliases, policies and groups of `from`. Adds the accessors of mounts with undecided
 /// aliases to `conflicts`.
-fn absorb(after: &mut Entity, from: &Entity, merge: &Merge, conflicts: &mut BTreeSet<String>) {
+fn absorb(
+    after: &mut Entity,
+    from: &Entity,
+    merge: &EntityMerge,
+    conflicts: &mut BTreeSet<String>,
+) {
     for alias in &from.aliases {
         let accessor = &alias.mount.accessor;
         let own = after.alias_at(accessor).map(|own| own.id.clone());

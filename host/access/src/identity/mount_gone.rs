@@ -2,14 +2,14 @@
 
 use super::entity::{self, Entity};
 use super::group::{self, Group};
-use super::index::Noun;
+use super::index::IdentityKind;
 use super::membership;
 use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Maximum number of aliases that are removed in a single commit.
-const PAGE: u32 = 200;
+const REMOVALS_PER_COMMIT: u32 = 200;
 
 /// Removes all aliases of entities and groups at the mount with this accessor, page by page. An
 /// interrupted removal may start again.
@@ -17,7 +17,7 @@ const PAGE: u32 = 200;
 /// # Errors
 /// Errors of the store.
 pub async fn forget_mount(store: &Arc<Store>, accessor: &str) -> Result<(), Failure> {
-    let mut scan = store.scan_owned(Space::Core, accessor).by(PAGE);
+    let mut scan = store.scan_owned(Space::Core, accessor).by(REMOVALS_PER_COMMIT);
     while let Some(page) = scan.page().await? {
         while !forget_page(store, &page).await? {}
     }
@@ -29,9 +29,9 @@ pub async fn forget_mount(store: &Arc<Store>, accessor: &str) -> Result<(), Fail
 async fn forget_page(store: &Arc<Store>, page: &[Address]) -> Result<bool, Failure> {
     let mut unit = store.begin();
     for address in page {
-        if let Some(id) = Noun::Entity.id_of_alias(address) {
+        if let Some(id) = IdentityKind::Entity.id_of_alias(address) {
             forget_entity_alias(&mut unit, id).await?;
-        } else if let Some(id) = Noun::Group.id_of_alias(address) {
+        } else if let Some(id) = IdentityKind::Group.id_of_alias(address) {
             forget_group_alias(&mut unit, id).await?;
         }
     }

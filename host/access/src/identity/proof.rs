@@ -2,7 +2,7 @@
 //!
 //! Prevents a token from using rights that another login proved. An auth method may give several
 //! callers the same alias (for example, a common alias for all logins by a role), which gives these
-//! callers the same entity. Each token therefore keeps its own [`Proof`]. The entity's record
+//! callers the same entity. Each token therefore keeps its own [`LoginProof`]. The entity's record
 //! describes the latest login only.
 
 use super::alias::{Alias, ProvenGroups};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Facts that the login of a token proved. The facts count for this token and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct LoginProof {
     /// Accessor of the mount of the login.
     accessor: String,
     /// Id of the alias.
@@ -24,7 +24,7 @@ pub struct Proof {
     groups: Option<ProvenGroups>,
 }
 
-impl Proof {
+impl LoginProof {
     /// Returns the proof of a login by `alias`.
     pub(super) fn of(
         alias: &Alias,
@@ -37,7 +37,7 @@ impl Proof {
     }
 
     /// Keeps the groups of an `earlier` proof of the same alias if this proof does not name groups.
-    pub(crate) fn after(self, earlier: Option<&Self>) -> Self {
+    pub(crate) fn keep_groups_of(self, earlier: Option<&Self>) -> Self {
         let is_same = |earlier: &&Self| earlier.alias == self.alias && earlier.name == self.name;
         let kept = earlier.filter(is_same).and_then(|earlier| earlier.groups.clone());
         Self { groups: self.groups.or(kept), ..self }
@@ -49,7 +49,7 @@ impl Proof {
 }
 
 /// The part of an alias that counts for a token.
-pub(super) struct Counted<'a> {
+pub(super) struct EffectiveAlias<'a> {
     pub(super) metadata: &'a BTreeMap<String, String>,
     /// `None` if no groups are known.
     pub(super) groups: Option<&'a ProvenGroups>,
@@ -60,13 +60,17 @@ pub(super) struct Counted<'a> {
 /// At the mount of the token's login only `own` counts, as long as the alias has the id and name
 /// that were proven. At every other mount the latest login counts. A token without a proof was made
 /// by an earlier release; no alias counts for such a token until its renewal.
-pub(super) fn counted<'a>(alias: &'a Alias, own: Option<&'a Proof>) -> Option<Counted<'a>> {
+pub(super) fn effective_alias<'a>(
+    alias: &'a Alias,
+    own: Option<&'a LoginProof>,
+) -> Option<EffectiveAlias<'a>> {
     let own = own?;
     if own.is_of(alias) {
-        return Some(Counted { metadata: &own.metadata, groups: own.groups.as_ref() });
+        return Some(EffectiveAlias { metadata: &own.metadata, groups: own.groups.as_ref() });
     }
     let is_elsewhere = alias.mount.accessor != own.accessor;
-    is_elsewhere.then_some(Counted { metadata: &alias.metadata, groups: Some(&alias.groups) })
+    is_elsewhere
+        .then_some(EffectiveAlias { metadata: &alias.metadata, groups: Some(&alias.groups) })
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use super::alias::{Alias, AliasMount, GroupProof, ProvenGroups};
 use super::bounds::{MOST_GROUPS, at_most, check_metadata, check_name};
 use super::entity::{self, Entity};
 use super::group::{self, GroupKind};
-use super::index::Noun;
+use super::index::IdentityKind;
 use super::names;
-use super::proof::Proof;
+use super::proof::LoginProof;
 use crate::random;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A login as the auth method proved it.
-pub struct Proven {
+pub struct ProvenAlias {
     /// The auth mount.
     pub mount: AliasMount,
     /// Name of the caller at the mount.
@@ -30,11 +30,11 @@ pub struct Proven {
 
 /// The entity that signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedIn {
+pub struct SignedInEntity {
     /// Id of the entity.
     pub entity_id: String,
     /// Proof for the token of this login.
-    pub proof: Proof,
+    pub proof: LoginProof,
 }
 
 /// Finds or creates the entity behind a proven alias, and records the login's metadata and external
@@ -48,8 +48,8 @@ pub struct SignedIn {
 pub async fn sign_in(
     unit: &mut Unit,
     now: u64,
-    proven: &Proven,
-) -> Result<Option<SignedIn>, Failure> {
+    proven: &ProvenAlias,
+) -> Result<Option<SignedInEntity>, Failure> {
     check_name("the alias of the login", &proven.alias)?;
     check_metadata("the metadata of the alias", &proven.metadata)?;
     let known = entity::by_alias(unit, &proven.mount.accessor, &proven.alias).await?;
@@ -71,11 +71,11 @@ pub async fn sign_in(
     if known.as_deref() != Some(&entity) {
         entity::put(unit, known.as_deref(), &entity)?;
     }
-    Ok(Some(SignedIn { entity_id: entity.id, proof }))
+    Ok(Some(SignedInEntity { entity_id: entity.id, proof }))
 }
 
-async fn first_seen(unit: &mut Unit, now: u64, proven: &Proven) -> Result<Entity, Failure> {
-    let name = names::draw(unit, Noun::Entity).await?;
+async fn first_seen(unit: &mut Unit, now: u64, proven: &ProvenAlias) -> Result<Entity, Failure> {
+    let name = names::draw_name(unit, IdentityKind::Entity).await?;
     let mut entity = Entity::new(random::uuid()?, name, now);
     entity.aliases.push(Alias::new(random::uuid()?, proven.mount.clone(), &proven.alias, now));
     Ok(entity)
@@ -85,13 +85,13 @@ async fn first_seen(unit: &mut Unit, now: u64, proven: &Proven) -> Result<Entity
 fn refresh_alias(
     entity: &mut Entity,
     now: u64,
-    proven: &Proven,
+    proven: &ProvenAlias,
     groups: Option<ProvenGroups>,
-) -> Result<Proof, Failure> {
+) -> Result<LoginProof, Failure> {
     let is_it = |alias: &&mut Alias| alias.is(&proven.mount.accessor, &proven.alias);
     let alias = entity.aliases.iter_mut().find(is_it);
     let alias = alias.ok_or_else(|| Failure::internal("an alias leads to another entity"))?;
-    let proof = Proof::of(alias, proven.metadata.clone(), groups.clone());
+    let proof = LoginProof::of(alias, proven.metadata.clone(), groups.clone());
     if alias.metadata != proven.metadata {
         alias.metadata.clone_from(&proven.metadata);
         alias.updated = now;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The mount and the caller that look up an entity.
 #[derive(Clone, Copy, Debug)]
-pub struct Viewer<'a> {
+pub struct EntityViewer<'a> {
     /// Accessor of the mount.
     pub accessor: &'a str,
     /// Id of the caller's entity; empty without an entity.
@@ -22,9 +22,9 @@ pub struct Viewer<'a> {
 ///
 /// # Errors
 /// 503 when the store cannot be read.
-pub async fn visible(
+pub async fn read_visible(
     unit: &mut Unit,
-    viewer: Viewer<'_>,
+    viewer: EntityViewer<'_>,
     id: &str,
 ) -> Result<Option<Arc<Entity>>, Failure> {
     let found = entity::current(unit, id).await?;

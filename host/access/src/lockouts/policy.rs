@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Maximum threshold of failures, followed by the maximum time in seconds.
-const MOST: u64 = 1_000_000;
-const LONGEST: u64 = 366 * 86_400;
+const MAX_THRESHOLD: u64 = 1_000_000;
+const MAX_SECONDS: u64 = 366 * 86_400;
 
 /// The lockout policy of a mount. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl LockoutPolicy {
     /// 400 that names the member.
     pub fn changed_by(mut self, given: &Value) -> Result<Self, Failure> {
         let Value::Object(given) = given else {
-            return Err(refused(
+            return Err(policy_refusal(
                 "",
                 "must be an object, e.g. {\"lockout_threshold\": 5, \"lockout_duration\": \"15m\"}",
             ));
@@ -78,7 +78,7 @@ impl LockoutPolicy {
     }
 }
 
-fn refused(member: &str, why: &str) -> Failure {
+fn policy_refusal(member: &str, why: &str) -> Failure {
     let dot = if member.is_empty() { "" } else { "." };
     Failure::invalid(format!("user_lockout_config{dot}{member} {why}"))
 }
@@ -89,17 +89,17 @@ fn threshold(value: &Value) -> Result<u64, Failure> {
         Value::String(text) => text.trim().parse().ok(),
         other => other.as_u64(),
     };
-    number.filter(|number| (1..=MOST).contains(number)).ok_or_else(|| {
-        refused("lockout_threshold", "must be 1 to 1000000; lockout_disable locks no name")
+    number.filter(|number| (1..=MAX_THRESHOLD).contains(number)).ok_or_else(|| {
+        policy_refusal("lockout_threshold", "must be 1 to 1000000; lockout_disable locks no name")
     })
 }
 
 fn time(name: &str, value: &Value) -> Result<u64, Failure> {
-    let seconds = duration::seconds(value).map_err(|why| refused(name, &why.to_string()))?;
-    if (1..=LONGEST).contains(&seconds) {
+    let seconds = duration::seconds(value).map_err(|why| policy_refusal(name, &why.to_string()))?;
+    if (1..=MAX_SECONDS).contains(&seconds) {
         return Ok(seconds);
     }
-    Err(refused(name, "must be 1 second to 366 days"))
+    Err(policy_refusal(name, "must be 1 second to 366 days"))
 }
 
 fn flag(value: &Value) -> Result<bool, Failure> {
@@ -108,5 +108,5 @@ fn flag(value: &Value) -> Result<bool, Failure> {
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     }
-    .ok_or_else(|| refused("lockout_disable", "must be true or false"))
+    .ok_or_else(|| policy_refusal("lockout_disable", "must be true or false"))
 }

@@ -14,15 +14,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Keyed hashes of mount and name.
-pub(super) type Key = [u64; 2];
+pub(super) type CounterKey = [u64; 2];
 
 /// Maximum numbers of counters.
-pub(super) struct Bounds {
+pub(super) struct CounterBounds {
     pub(super) all: usize,
     pub(super) of_client: usize,
 }
 
-impl Default for Bounds {
+impl Default for CounterBounds {
     fn default() -> Self {
         // At 50 a second after the first thousand, a client tries 46,000 names in 15 minutes.
         Self { all: 128 << 10, of_client: 48 << 10 }
@@ -30,7 +30,7 @@ impl Default for Bounds {
 }
 
 /// The failures of a name. Times are in milliseconds of store time.
-pub(super) struct Counter {
+pub(super) struct FailureCounter {
     /// UUID of the mount.
     pub(super) mount: Arc<str>,
     /// The client of the first failure.
@@ -42,43 +42,43 @@ pub(super) struct Counter {
     pub(super) locked_name: Option<Box<str>>,
 }
 
-impl Counter {
+impl FailureCounter {
     pub(super) fn is_locked(&self) -> bool {
         self.locked_name.is_some()
     }
 
     /// Rank among the unlocked counters of the client; the lowest rank gives way first.
-    fn rank(&self, key: Key) -> (u64, u64, Key) {
+    fn rank(&self, key: CounterKey) -> (u64, u64, CounterKey) {
         (self.number, self.last, key)
     }
 }
 
 /// All counters, with the indexes that find a counter by end, mount and client.
-pub(super) struct Table {
-    bounds: Bounds,
-    counters: HashMap<Key, Counter>,
-    by_end: BTreeSet<(u64, Key)>,
-    of_mounts: HashMap<Arc<str>, OfMount>,
-    of_clients: HashMap<Client, OfClient>,
+pub(super) struct FailureCounters {
+    bounds: CounterBounds,
+    counters: HashMap<CounterKey, FailureCounter>,
+    by_end: BTreeSet<(u64, CounterKey)>,
+    of_mounts: HashMap<Arc<str>, MountCounters>,
+    of_clients: HashMap<Client, ClientCounters>,
     /// Clients by their number of unlocked counters.
     by_most: BTreeSet<(usize, Client)>,
 }
 
 #[derive(Default)]
-struct OfMount {
+struct MountCounters {
     number: usize,
-    locked: BTreeMap<Box<str>, Key>,
+    locked: BTreeMap<Box<str>, CounterKey>,
 }
 
 #[derive(Default)]
-struct OfClient {
+struct ClientCounters {
     /// Counters that can give way.
-    unlocked: BTreeSet<(u64, u64, Key)>,
+    unlocked: BTreeSet<(u64, u64, CounterKey)>,
     locked: usize,
 }
 
-impl Table {
-    pub(super) fn new(bounds: Bounds) -> Self {
+impl FailureCounters {
+    pub(super) fn new(bounds: CounterBounds) -> Self {
         Self {
             bounds,
             counters: HashMap::new(),
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&Counter> {
+    pub(super) fn get(&self, key: &CounterKey) -> Option<&FailureCounter> {
         self.counters.get(key)
     }
 
@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// Stores a counter, and replaces an earlier counter of the same key.
-    pub(super) fn put(&mut self, key: Key, counter: Counter) {
+    pub(super) fn put(&mut self, key: CounterKey, counter: FailureCounter) {
         self.remove(&key);
         self.by_end.insert((counter.ends_at, key));
         let of_mount = self.of_mounts.entry(Arc::clone(&counter.mount)).or_default();
@@ -161,7 +161,7 @@ impl Table {
         self.counters.insert(key, counter);
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<Counter> {
+    pub(super) fn remove(&mut self, key: &CounterKey) -> Option<FailureCounter> {
         let counter = self.counters.remove(key)?;
         self.by_end.remove(&(counter.ends_at, *key));
         if let Some(of_mount) = self.of_mounts.get_mut(&counter.mount) {

@@ -18,7 +18,7 @@ fn of<'a>(name: &'a str, number: u64) -> LoginName<'a> {
 
 /// Returns lockouts with a maximum of counters in all, and of a single client.
 fn within(all: usize, of_client: usize) -> Lockouts {
-    Lockouts::within(Bounds { all, of_client })
+    Lockouts::with_bounds(CounterBounds { all, of_client })
 }
 
 #[test]
@@ -28,26 +28,30 @@ fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
     let count = |now| lockouts.count(of("eve", 1), POLICY, now);
     assert_eq!(
         [count(0), count(1), count(2)],
-        [Counted::Noted, Counted::Noted, Counted::NowLocked]
+        [FailureEffect::Noted, FailureEffect::Noted, FailureEffect::NowLocked]
     );
     assert!(lockouts.is_locked(M, "eve", 60_001), "for its duration from the last failure");
-    assert_eq!(count(3), Counted::WasLocked, "a guess on its way does not make it longer");
+    assert_eq!(count(3), FailureEffect::WasLocked, "a guess on its way does not make it longer");
     assert_eq!(lockouts.locked(M, 60_001), ["eve"]);
     assert!(!lockouts.is_locked(M, "bob", 3) && !lockouts.is_locked("other", "eve", 3));
     assert!(!lockouts.is_locked(M, "eve", 60_002));
     assert!(!lockouts.is_asked(M, client(1), 60_002));
-    assert_eq!(count(60_003), Counted::Noted, "it begins anew");
+    assert_eq!(count(60_003), FailureEffect::Noted, "it begins anew");
 }
 
 #[test]
 fn failures_are_forgotten_by_time_by_a_proof_and_by_an_operator() {
     let lockouts = Lockouts::default();
     let count = |now| lockouts.count(of("eve", 1), POLICY, now);
-    assert_eq!([count(0), count(1)], [Counted::Noted; 2]);
-    assert_eq!([count(30_001), count(30_002)], [Counted::Noted; 2], "the first two are too old");
+    assert_eq!([count(0), count(1)], [FailureEffect::Noted; 2]);
+    assert_eq!(
+        [count(30_001), count(30_002)],
+        [FailureEffect::Noted; 2],
+        "the first two are too old"
+    );
     assert!(lockouts.forget(M, "eve"));
-    assert_eq!([count(30_003), count(30_004)], [Counted::Noted; 2]);
-    assert_eq!(count(30_005), Counted::NowLocked);
+    assert_eq!([count(30_003), count(30_004)], [FailureEffect::Noted; 2]);
+    assert_eq!(count(30_005), FailureEffect::NowLocked);
     assert!(lockouts.forget(M, "eve") && !lockouts.forget(M, "eve"));
     assert!(!lockouts.is_locked(M, "eve", 30_006));
 }
@@ -64,7 +68,7 @@ fn a_flood_of_names_takes_no_more_memory_and_frees_no_locked_name() {
     assert_eq!(sync::lock(&lockouts.table).len(), 64);
     assert!(lockouts.is_locked(M, "eve", 1_000));
     let long = "x".repeat(NAME_BYTES + 1);
-    assert_eq!(lockouts.count(of(&long, 1), POLICY, 1), Counted::Noted);
+    assert_eq!(lockouts.count(of(&long, 1), POLICY, 1), FailureEffect::Noted);
     assert_eq!(sync::lock(&lockouts.table).len(), 64);
     assert_eq!(lockouts.locked(M, 200_000), [""; 0]);
     assert!(sync::lock(&lockouts.table).is_empty(), "nothing is left of what ended");
@@ -75,11 +79,11 @@ fn other_names_of_the_same_or_of_another_client_evict_no_counter_of_a_guessed_na
     for flooder in [1, 2] {
         let lockouts = within(64, 48);
         let guess = || lockouts.count(of("eve", 1), POLICY, 5);
-        assert_eq!([guess(), guess()], [Counted::Noted; 2]);
+        assert_eq!([guess(), guess()], [FailureEffect::Noted; 2]);
         for number in 0..10_000 {
             lockouts.count(of(&format!("name-{number}"), flooder), POLICY, 6);
         }
-        assert_eq!(guess(), Counted::NowLocked, "by client {flooder}");
+        assert_eq!(guess(), FailureEffect::NowLocked, "by client {flooder}");
     }
 }
 
@@ -109,10 +113,10 @@ fn a_client_that_locked_as_many_names_as_it_may_tries_no_other() {
         });
     }
     assert!(!lockouts.would_count(of("eve", 1)) && lockouts.would_count(of("name-1", 1)));
-    assert_eq!(lockouts.count(of("eve", 1), POLICY, 3), Counted::NoRoom);
+    assert_eq!(lockouts.count(of("eve", 1), POLICY, 3), FailureEffect::NoRoom);
     assert!(lockouts.is_asked("another mount", client(1), 3));
     assert!(lockouts.would_count(of("eve", 2)));
-    assert_eq!(lockouts.count(of("eve", 2), POLICY, 3), Counted::Noted);
+    assert_eq!(lockouts.count(of("eve", 2), POLICY, 3), FailureEffect::Noted);
     assert!(!lockouts.is_asked(M, client(1), 60_003), "the locks have ended");
 }
 
@@ -120,7 +124,7 @@ fn a_client_that_locked_as_many_names_as_it_may_tries_no_other() {
 fn a_client_has_room_for_every_name_that_it_can_try_within_a_counters_usual_time() {
     let usual = LockoutPolicy::default().counter_reset;
     let tried = usize::try_from(1_000 + 50 * usual).unwrap();
-    let Bounds { all, of_client } = Bounds::default();
+    let CounterBounds { all, of_client } = CounterBounds::default();
     assert!(tried <= of_client && 2 * of_client <= all, "{tried} of {of_client}");
 }
 
@@ -128,7 +132,7 @@ fn a_client_has_room_for_every_name_that_it_can_try_within_a_counters_usual_time
 fn a_mount_that_locks_no_name_counts_none() {
     let (lockouts, off) = (Lockouts::default(), LockoutPolicy { is_disabled: true, ..POLICY });
     for now in 0..10 {
-        assert_eq!(lockouts.count(of("eve", 1), off, now), Counted::Noted);
+        assert_eq!(lockouts.count(of("eve", 1), off, now), FailureEffect::Noted);
     }
     assert!(!lockouts.is_asked(M, client(1), 10));
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A signature algorithm, under its JOSE name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Algorithm {
+pub enum TokenAlgorithm {
     /// RSA of 2048 bits with SHA-256, which every verifier supports.
     #[default]
     #[serde(rename = "RS256")]
@@ -30,7 +30,7 @@ pub enum Algorithm {
     EdDsa,
 }
 
-impl Algorithm {
+impl TokenAlgorithm {
     /// All algorithms, in display order.
     pub(crate) const ALL: [Self; 7] =
         [Self::Rs256, Self::Rs384, Self::Rs512, Self::Es256, Self::Es384, Self::Es512, Self::EdDsa];
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn each_algorithm_is_stored_and_asked_for_by_the_name_that_tokens_carry() {
-        for one in Algorithm::ALL {
-            assert_eq!(Algorithm::of_word(one.word()), Ok(one));
+        for one in TokenAlgorithm::ALL {
+            assert_eq!(TokenAlgorithm::of_word(one.word()), Ok(one));
             assert_eq!(serde_json::to_value(one).unwrap(), one.word());
         }
         for wrong in ["none", "HS256", "rs256", ""] {
-            let refused = Algorithm::of_word(wrong).unwrap_err();
+            let refused = TokenAlgorithm::of_word(wrong).unwrap_err();
             assert!(refused.message.contains("RS256, RS384"), "{refused}");
         }
     }

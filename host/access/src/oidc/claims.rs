@@ -4,8 +4,8 @@
 //! Prevents claim injection by a caller who can choose a name: a value is encoded as JSON before it
 //! replaces a placeholder. Templates cannot set the claims about issuer, audience and lifetime.
 
-use crate::policies::identity::{Entity, Identity};
-use crate::policies::reference::Reference;
+use crate::policies::identity::{TemplateEntity, TemplateIdentity};
+use crate::policies::reference::TemplateReference;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulkhead_wire::duration;
@@ -13,7 +13,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
 /// Maximum length of a template, in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_TEMPLATE_LEN: usize = 16 << 10;
 /// Maximum length of a filled template, in bytes. A template can repeat a value many times.
 const LONGEST_FILLED: usize = 64 << 10;
 /// Claims that only the provider sets.
@@ -30,7 +30,7 @@ const KNOWN: &str = "known are identity.entity.{id, name, metadata, metadata.KEY
 /// # Errors
 /// 400 that describes the fault.
 pub(super) fn check(template: &str) -> Result<(), Failure> {
-    fill(template, &Identity::default(), 0).map(|_| ())
+    fill(template, &TemplateIdentity::default(), 0).map(|_| ())
 }
 
 /// Returns the claims of a template for this caller at `now`, in seconds since 1970. A value that
@@ -40,7 +40,7 @@ pub(super) fn check(template: &str) -> Result<(), Failure> {
 /// 400 that describes the fault of the template.
 pub(super) fn fill(
     template: &str,
-    identity: &Identity,
+    identity: &TemplateIdentity,
     now: u64,
 ) -> Result<Map<String, Value>, Failure> {
     let text = written_out(template)?;
@@ -49,41 +49,45 @@ pub(super) fn fill(
     }
     let filled = filled(&text, identity, now)?;
     let claims: Map<String, Value> = serde_json::from_str(&filled).map_err(|_| {
-        wrong(
+        template_failure(
             "it is no JSON object; write places without quotes, as in \
              {\"id\": {{identity.entity.id}}}",
         )
     })?;
     match RESERVED.into_iter().find(|name| claims.contains_key(*name)) {
-        Some(name) => Err(wrong(&format!("{name} is said by the server alone; leave it out"))),
+        Some(name) => {
+            Err(template_failure(&format!("{name} is said by the server alone; leave it out")))
+        }
         None => Ok(claims),
     }
 }
 
-fn wrong(why: &str) -> Failure {
+fn template_failure(why: &str) -> Failure {
     Failure::invalid(format!("the template cannot be used: {why}"))
 }
 
 /// Decodes a template in base64, which avoids quoting on a command line. Other text stays
 /// unchanged.
 fn written_out(template: &str) -> Result<String, Failure> {
-    if template.len() > LONGEST {
-        return Err(wrong(&format!("it has more than {LONGEST} bytes")));
+    if template.len() > MAX_TEMPLATE_LEN {
+        return Err(template_failure(&format!("it has more than {MAX_TEMPLATE_LEN} bytes")));
     }
     let decoded = STANDARD.decode(template).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(decoded.unwrap_or_else(|| template.to_owned()))
 }
 
-fn filled(text: &str, identity: &Identity, now: u64) -> Result<String, Failure> {
+fn filled(text: &str, identity: &TemplateIdentity, now: u64) -> Result<String, Failure> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").ok_or_else(|| wrong("a \"{{\" stays open"))?;
-        let value = value(name.trim(), identity, now)
-            .ok_or_else(|| wrong(&format!("it names {}; {KNOWN}", quoted(name.trim()))))?;
+        let (name, after) =
+            after.split_once("}}").ok_or_else(|| template_failure("a \"{{\" stays open"))?;
+        let value = value(name.trim(), identity, now).ok_or_else(|| {
+            template_failure(&format!("it names {}; {KNOWN}", quoted(name.trim())))
+        })?;
         filled.push_str(before);
         filled.push_str(&value.to_string());
         if filled.len() > LONGEST_FILLED {
-            return Err(wrong(&format!("it becomes more than {LONGEST_FILLED} bytes")));
+            return Err(template_failure(&format!("it becomes more than {LONGEST_FILLED} bytes")));
         }
         rest = after;
     }
@@ -91,19 +95,19 @@ fn filled(text: &str, identity: &Identity, now: u64) -> Result<String, Failure> 
 }
 
 /// Returns the value of a placeholder; `None` for an unknown name.
-fn value(name: &str, identity: &Identity, now: u64) -> Option<Value> {
+fn value(name: &str, identity: &TemplateIdentity, now: u64) -> Option<Value> {
     if let Some(rest) = name.strip_prefix("time.now") {
-        return moment(rest, now);
+        return evaluate_time(rest, now);
     }
     if let Some(whole) = whole_value(name, identity) {
         return Some(whole);
     }
-    let reference = Reference::parse(name)?;
+    let reference = TemplateReference::parse(name)?;
     Some(json!(identity.value(&reference).unwrap_or_default()))
 }
 
 /// Returns the value of a placeholder that stands for a list or an object.
-fn whole_value(name: &str, identity: &Identity) -> Option<Value> {
+fn whole_value(name: &str, identity: &TemplateIdentity) -> Option<Value> {
     let groups = || identity.groups.iter();
     let entity = identity.entity.as_ref();
     match name {
@@ -120,7 +124,7 @@ fn whole_value(name: &str, identity: &Identity) -> Option<Value> {
     }
 }
 
-fn metadata_of_alias(name: &str, entity: Option<&Entity>) -> Option<Value> {
+fn metadata_of_alias(name: &str, entity: Option<&TemplateEntity>) -> Option<Value> {
     let (accessor, which) = name.strip_prefix("identity.entity.aliases.")?.split_once('.')?;
     let alias = entity.and_then(|entity| entity.aliases.get(accessor)).cloned().unwrap_or_default();
     match which {
@@ -131,7 +135,7 @@ fn metadata_of_alias(name: &str, entity: Option<&Entity>) -> Option<Value> {
 }
 
 /// Evaluates `""`, `.plus.5m` or `.minus.1h` relative to `now`, in seconds since 1970.
-fn moment(rest: &str, now: u64) -> Option<Value> {
+fn evaluate_time(rest: &str, now: u64) -> Option<Value> {
     if rest.is_empty() {
         return Some(json!(now));
     }
@@ -145,21 +149,28 @@ fn moment(rest: &str, now: u64) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policies::identity::{Alias, Group};
+    use crate::policies::identity::{TemplateAlias, TemplateGroup};
     use std::collections::BTreeMap;
 
-    fn eve() -> Identity {
+    fn eve() -> TemplateIdentity {
         let texts = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        let alias =
-            Alias { name: "eve@example".to_owned(), metadata: texts("a", "b"), ..Alias::default() };
-        Identity {
-            entity: Some(Entity {
+        let alias = TemplateAlias {
+            name: "eve@example".to_owned(),
+            metadata: texts("a", "b"),
+            ..TemplateAlias::default()
+        };
+        TemplateIdentity {
+            entity: Some(TemplateEntity {
                 id: "5e1c".to_owned(),
                 name: "eve\", \"admin\": true, \"x\": \"".to_owned(),
                 metadata: texts("team", "blue"),
                 aliases: BTreeMap::from([("auth_a_1".to_owned(), alias)]),
             }),
-            groups: vec![Group { id: "g1".to_owned(), name: "ops".to_owned(), ..Group::default() }],
+            groups: vec![TemplateGroup {
+                id: "g1".to_owned(),
+                name: "ops".to_owned(),
+                ..TemplateGroup::default()
+            }],
         }
     }
 
@@ -202,7 +213,7 @@ mod tests {
             (r#"{"a": {{identity.entity.policies}}}"#, "known are"),
             (r#"{"a": {{time.now.plus.x}}}"#, "known are"),
             (r#"{"sub": "me"}"#, "sub is said by the server alone"),
-            (&"x".repeat(LONGEST + 1), "more than 16384 bytes"),
+            (&"x".repeat(MAX_TEMPLATE_LEN + 1), "more than 16384 bytes"),
         ] {
             let refused = check(template).unwrap_err();
             assert!(refused.message.contains(why), "{template}: {refused}");

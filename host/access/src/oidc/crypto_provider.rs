@@ -3,9 +3,9 @@
 //! Prevents algorithm confusion: `host/crypto` reads each key for a single algorithm, as for
 //! components.
 
-use super::algorithm::Algorithm;
-use super::public_key::{self, PublicKey};
-use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey, armour};
+use super::algorithm::TokenAlgorithm;
+use super::public_key::{self, PublicJwk};
+use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey, encode_pem};
 use bulkhead_wire::failure::Failure;
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, new_error};
@@ -20,11 +20,11 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     verifier_factory: verifier,
     // The library needs these for key sets and thumbprints, which this crate makes itself.
     key_utils: KeyUtils {
-        rsa_pub_components_from_private_key: |_| Err(unserved()),
-        rsa_pub_components_from_public_key: |_| Err(unserved()),
-        ec_pub_components_from_private_key: |_, _| Err(unserved()),
-        ed_pub_components_from_private_key: |_, _| Err(unserved()),
-        compute_digest: |_, _| Err(unserved()),
+        rsa_pub_components_from_private_key: |_| Err(unsupported_error()),
+        rsa_pub_components_from_public_key: |_| Err(unsupported_error()),
+        ec_pub_components_from_private_key: |_, _| Err(unsupported_error()),
+        ed_pub_components_from_private_key: |_, _| Err(unsupported_error()),
+        compute_digest: |_, _| Err(unsupported_error()),
     },
 };
 
@@ -41,7 +41,7 @@ pub(super) fn install() -> Result<(), Failure> {
     }
 }
 
-impl Algorithm {
+impl TokenAlgorithm {
     /// The library's name of the algorithm; `None` for ES512, which the library lacks.
     pub(super) fn in_library(self) -> Option<Jose> {
         self.word().parse().ok()
@@ -50,27 +50,27 @@ impl Algorithm {
     /// The algorithm with that name in the library. The library's other algorithms are refused.
     fn of_library(word: Jose) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|one| one.in_library() == Some(word));
-        found.ok_or_else(unserved)
+        found.ok_or_else(unsupported_error)
     }
 }
 
-struct Signer(Jose, SigningKey);
+struct JoseSigner(Jose, SigningKey);
 
-impl signature::Signer<Vec<u8>> for Signer {
+impl signature::Signer<Vec<u8>> for JoseSigner {
     fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
         self.1.sign(message).map_err(|failure| signature::Error::from_source(failure.message))
     }
 }
 
-impl JwtSigner for Signer {
+impl JwtSigner for JoseSigner {
     fn algorithm(&self) -> Jose {
         self.0
     }
 }
 
-struct Verifier(Jose, VerifyingKey);
+struct JoseVerifier(Jose, VerifyingKey);
 
-impl signature::Verifier<Vec<u8>> for Verifier {
+impl signature::Verifier<Vec<u8>> for JoseVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         match self.1.verify(message, signature) {
             Ok(true) => Ok(()),
@@ -80,46 +80,46 @@ impl signature::Verifier<Vec<u8>> for Verifier {
     }
 }
 
-impl JwtVerifier for Verifier {
+impl JwtVerifier for JoseVerifier {
     fn algorithm(&self) -> Jose {
         self.0
     }
 }
 
 fn signer(algorithm: &Jose, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
-    let word = Algorithm::of_library(*algorithm)?.word();
-    let pem = Zeroizing::new(armour("PRIVATE KEY", key.as_bytes()));
+    let word = TokenAlgorithm::of_library(*algorithm)?.word();
+    let pem = Zeroizing::new(encode_pem("PRIVATE KEY", key.as_bytes()));
     let key = PrivateKey::read(&pem).and_then(|key| SigningKey::read(word, &key));
-    Ok(Box::new(Signer(*algorithm, key.map_err(refused)?)))
+    Ok(Box::new(JoseSigner(*algorithm, key.map_err(convert_failure)?)))
 }
 
 fn verifier(algorithm: &Jose, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    let algorithm_of_ours = Algorithm::of_library(*algorithm)?;
+    let algorithm_of_ours = TokenAlgorithm::of_library(*algorithm)?;
     let jwk = public_half(algorithm_of_ours, key)?.jwk();
-    let key = VerifyingKey::read(algorithm_of_ours.word(), &jwk).map_err(refused)?;
-    Ok(Box::new(Verifier(*algorithm, key)))
+    let key = VerifyingKey::read(algorithm_of_ours.word(), &jwk).map_err(convert_failure)?;
+    Ok(Box::new(JoseVerifier(*algorithm, key)))
 }
 
 /// Converts a key of the library into a published key.
-fn public_half(algorithm: Algorithm, key: &DecodingKey) -> Result<PublicKey, Error> {
+fn public_half(algorithm: TokenAlgorithm, key: &DecodingKey) -> Result<PublicJwk, Error> {
     let unfit = || new_error(ErrorKind::InvalidKeyFormat);
     match (key.kind(), key.family()) {
         (DecodingKeyKind::RsaModulusExponent { n, e }, _) => {
-            Ok(PublicKey::Rsa { n: public_key::text(n), e: public_key::text(e) })
+            Ok(PublicJwk::Rsa { n: public_key::encode_base64(n), e: public_key::encode_base64(e) })
         }
         (DecodingKeyKind::SecretOrDer(point), AlgorithmFamily::Ec) => {
             let curve = algorithm.curve().ok_or_else(unfit)?;
-            PublicKey::of_point(curve, point).ok_or_else(unfit)
+            PublicJwk::of_point(curve, point).ok_or_else(unfit)
         }
-        (DecodingKeyKind::SecretOrDer(key), AlgorithmFamily::Ed) => Ok(PublicKey::of_ed25519(key)),
+        (DecodingKeyKind::SecretOrDer(key), AlgorithmFamily::Ed) => Ok(PublicJwk::of_ed25519(key)),
         _ => Err(unfit()),
     }
 }
 
-fn refused(failure: Failure) -> Error {
+fn convert_failure(failure: Failure) -> Error {
     new_error(ErrorKind::Provider(failure.message))
 }
 
-fn unserved() -> Error {
+fn unsupported_error() -> Error {
     new_error(ErrorKind::UnsupportedAlgorithm)
 }

@@ -6,10 +6,10 @@
 //! audience is a list. Store time decides whether a token has expired.
 
 use super::crypto_provider;
-use super::issuer::Documents;
+use super::issuer::DocumentedTokens;
 use super::key_pair::PublishedKey;
 use super::named_key::{self, NamedKey};
-use super::provider::Provider;
+use super::provider::OidcProvider;
 use super::public_key::bytes;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::json;
@@ -18,14 +18,14 @@ use jsonwebtoken::errors::{Error, ErrorKind};
 use serde_json::{Map, Value};
 
 /// Maximum length of a token, in bytes.
-const LONGEST: usize = 128 << 10;
+const MAX_TOKEN_LEN: usize = 128 << 10;
 /// Refusal of a token that the named key did not sign.
 const UNSIGNED: &str = "its signature does not verify";
 /// Refusal of a token with a different structure than the provider's tokens.
 const NOT_OURS: &str = "it lacks a claim that each token of a role has, or has it in another form";
 
 /// A parsed token before verification.
-struct Unproven<'a> {
+struct UnverifiedToken<'a> {
     token: &'a str,
     kid: String,
     alg: String,
@@ -33,13 +33,13 @@ struct Unproven<'a> {
 }
 
 /// The issuer and the audience that a token must contain.
-struct Expected<'a> {
+struct ExpectedClaims<'a> {
     issuer: &'a str,
     /// Empty for any client.
     client_id: &'a str,
 }
 
-impl Provider {
+impl OidcProvider {
     /// Returns the subject of a valid token of a role. If `client_id` is not empty, the token must
     /// be for this client.
     ///
@@ -50,13 +50,15 @@ impl Provider {
         token: &str,
         client_id: &str,
     ) -> Result<Result<String, &'static str>, Failure> {
-        let Some(unproven) = Unproven::read(token) else { return Ok(Err("it is no signed token")) };
+        let Some(unproven) = UnverifiedToken::read(token) else {
+            return Ok(Err("it is no signed token"));
+        };
         let Some(key) = self.published_key(&unproven.kid).await? else {
             return Ok(Err("no published key signed it"));
         };
-        let issuer = self.issuer(Documents::General).await?;
+        let issuer = self.issuer(DocumentedTokens::General).await?;
         crypto_provider::install()?;
-        let expected = Expected { issuer: &issuer, client_id };
+        let expected = ExpectedClaims { issuer: &issuer, client_id };
         let proven = unproven.prove(&key, &expected);
         Ok(proven.and_then(|claims| check(&claims, &expected, self.now())))
     }
@@ -73,10 +75,10 @@ impl Provider {
     }
 }
 
-impl<'a> Unproven<'a> {
+impl<'a> UnverifiedToken<'a> {
     /// Parses a token of three parts. Refuses duplicate keys in the header or the claims.
     fn read(token: &'a str) -> Option<Self> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_LEN {
             return None;
         }
         let (message, signature) = token.rsplit_once('.')?;
@@ -95,7 +97,7 @@ impl<'a> Unproven<'a> {
     fn prove(
         self,
         key: &PublishedKey,
-        expected: &Expected<'_>,
+        expected: &ExpectedClaims<'_>,
     ) -> Result<Map<String, Value>, &'static str> {
         if self.alg != key.alg.word() {
             return Err(UNSIGNED);
@@ -112,7 +114,7 @@ impl<'a> Unproven<'a> {
         }
         let key = key.decoding_key().map_err(|_| UNSIGNED)?;
         let decoded = jsonwebtoken::decode(self.token, &key, &validation);
-        decoded.map(|decoded| decoded.claims).map_err(|why| told(&why))
+        decoded.map(|decoded| decoded.claims).map_err(|why| describe_error(&why))
     }
 
     /// Verifies an ES512 signature, which the library lacks.
@@ -129,7 +131,7 @@ impl<'a> Unproven<'a> {
 const OTHER_ISSUER: &str = "another issuer signed it";
 const OTHER_CLIENT: &str = "it is for another client";
 
-fn told(why: &Error) -> &'static str {
+fn describe_error(why: &Error) -> &'static str {
     match why.kind() {
         ErrorKind::InvalidIssuer => OTHER_ISSUER,
         ErrorKind::InvalidAudience => OTHER_CLIENT,
@@ -141,7 +143,7 @@ fn told(why: &Error) -> &'static str {
 /// Returns the subject of verified claims if their structure is right and they are valid at `now`.
 fn check(
     claims: &Map<String, Value>,
-    expected: &Expected<'_>,
+    expected: &ExpectedClaims<'_>,
     now: u64,
 ) -> Result<String, &'static str> {
     let texts = ["iss", "aud", "sub"].map(|name| text(claims, name));

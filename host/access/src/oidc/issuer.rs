@@ -1,10 +1,10 @@
 //! The issuer of tokens, and the public documents below the issuer's address.
 
-use super::algorithm::Algorithm;
+use super::algorithm::TokenAlgorithm;
 use super::named_key::{self, NamedKey};
-use super::provider::Provider;
-use bulkhead_store::{Address, Index, Space, Unit};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use super::provider::OidcProvider;
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ impl IssuerConfig {
 
     /// Writes the configuration into the unit.
     pub fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        unit.put(address(), self.to_bytes()?, Index::default());
+        unit.put(address(), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 }
@@ -83,14 +83,14 @@ fn address() -> Address {
 
 /// The kind of tokens that the documents describe.
 #[derive(Clone, Copy, Debug)]
-pub enum Documents {
+pub enum DocumentedTokens {
     /// Documents for tokens of mounts.
     Plugins,
     /// Documents for all other tokens.
     General,
 }
 
-impl Documents {
+impl DocumentedTokens {
     /// Returns the path of an issuer after the server's address.
     fn path(self) -> &'static str {
         match self {
@@ -100,17 +100,17 @@ impl Documents {
     }
 }
 
-impl Provider {
+impl OidcProvider {
     /// Returns the issuer as tokens name it.
     ///
     /// # Errors
     /// 412 if neither the configuration nor the listener gives the address of this server.
-    pub(crate) async fn issuer(&self, whose: Documents) -> Result<String, Failure> {
+    pub(crate) async fn issuer(&self, whose: DocumentedTokens) -> Result<String, Failure> {
         let config = IssuerConfig::read(&mut self.store.begin()).await?;
         let base = Some(config.issuer).filter(|issuer| !issuer.is_empty());
         let base = base.or_else(|| self.address.clone()).ok_or_else(|| {
             Failure::new(
-                Kind::PreconditionFailed,
+                FailureKind::PreconditionFailed,
                 "nothing says how others reach this server; set issuer at identity/oidc/config, \
                  or api_addr in the server's configuration",
             )
@@ -121,15 +121,15 @@ impl Provider {
     /// Returns the discovery document, `openid-configuration`, which verifiers request first.
     ///
     /// # Errors
-    /// Errors of [`Provider::issuer`].
-    pub async fn discovery(&self, whose: Documents) -> Result<Value, Failure> {
+    /// Errors of [`OidcProvider::issuer`].
+    pub async fn discovery(&self, whose: DocumentedTokens) -> Result<Value, Failure> {
         let issuer = self.issuer(whose).await?;
         Ok(json!({
             "jwks_uri": format!("{issuer}/.well-known/keys"),
             "issuer": issuer,
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": Algorithm::ALL.map(Algorithm::word),
+            "id_token_signing_alg_values_supported": TokenAlgorithm::ALL.map(TokenAlgorithm::word),
         }))
     }
 

@@ -3,8 +3,8 @@
 //! Prevents a private key from leaking. `Debug` hides its bytes, memory is wiped, and only signing
 //! and the store's sealing read the bytes.
 
-use super::algorithm::Algorithm;
-use super::public_key::PublicKey;
+use super::algorithm::TokenAlgorithm;
+use super::public_key::PublicJwk;
 use crate::random;
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa;
@@ -15,7 +15,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulkhead_crypto::{VerifyingKey, armour};
+use bulkhead_crypto::{VerifyingKey, encode_pem};
 use bulkhead_wire::failure::Failure;
 use jsonwebtoken::errors::Error;
 use jsonwebtoken::{DecodingKey, EncodingKey};
@@ -32,57 +32,57 @@ pub(super) struct PrivateKey(Zeroizing<Vec<u8>>);
 pub(super) struct PublishedKey {
     /// Key id, a UUID.
     pub(super) kid: String,
-    pub(super) alg: Algorithm,
+    pub(super) alg: TokenAlgorithm,
     #[serde(flatten)]
-    pub(super) public: PublicKey,
+    pub(super) public: PublicJwk,
 }
 
 /// A key that signs, or that will sign next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SigningKey {
+pub(super) struct TokenSigningKey {
     #[serde(flatten)]
     pub(super) published: PublishedKey,
     private: PrivateKey,
 }
 
 /// The key type of an algorithm.
-enum Kind {
+enum KeyType {
     Rsa,
     Elliptic(&'static EcdsaSigningAlgorithm, &'static str),
     Ed25519,
 }
 
-impl Algorithm {
-    fn kind(self) -> Kind {
+impl TokenAlgorithm {
+    fn kind(self) -> KeyType {
         match self {
-            Self::Rs256 | Self::Rs384 | Self::Rs512 => Kind::Rsa,
-            Self::Es256 => Kind::Elliptic(&ECDSA_P256_SHA256_FIXED_SIGNING, "P-256"),
-            Self::Es384 => Kind::Elliptic(&ECDSA_P384_SHA384_FIXED_SIGNING, "P-384"),
-            Self::Es512 => Kind::Elliptic(&ECDSA_P521_SHA512_FIXED_SIGNING, "P-521"),
-            Self::EdDsa => Kind::Ed25519,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 => KeyType::Rsa,
+            Self::Es256 => KeyType::Elliptic(&ECDSA_P256_SHA256_FIXED_SIGNING, "P-256"),
+            Self::Es384 => KeyType::Elliptic(&ECDSA_P384_SHA384_FIXED_SIGNING, "P-384"),
+            Self::Es512 => KeyType::Elliptic(&ECDSA_P521_SHA512_FIXED_SIGNING, "P-521"),
+            Self::EdDsa => KeyType::Ed25519,
         }
     }
 
     /// Returns the curve of the algorithm's keys, as published keys name it.
     pub(super) fn curve(self) -> Option<&'static str> {
         match self.kind() {
-            Kind::Rsa => None,
-            Kind::Elliptic(_, name) => Some(name),
-            Kind::Ed25519 => Some("Ed25519"),
+            KeyType::Rsa => None,
+            KeyType::Elliptic(_, name) => Some(name),
+            KeyType::Ed25519 => Some("Ed25519"),
         }
     }
 }
 
-impl SigningKey {
+impl TokenSigningKey {
     /// Creates a key. An RSA key takes several tenths of a second of CPU time.
     ///
     /// # Errors
     /// 500 when the machine's random generator fails.
-    pub(super) fn make(alg: Algorithm) -> Result<Self, Failure> {
+    pub(super) fn make(alg: TokenAlgorithm) -> Result<Self, Failure> {
         let made = match alg.kind() {
-            Kind::Rsa => make_rsa(),
-            Kind::Elliptic(curve, name) => make_ecdsa(curve, name),
-            Kind::Ed25519 => make_ed25519(),
+            KeyType::Rsa => make_rsa(),
+            KeyType::Elliptic(curve, name) => make_ecdsa(curve, name),
+            KeyType::Ed25519 => make_ed25519(),
         };
         let (private, public) =
             made.ok_or_else(|| Failure::internal(format!("no {} key was made", alg.word())))?;
@@ -96,7 +96,7 @@ impl SigningKey {
     /// 500 when the stored key is damaged.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (alg, PrivateKey(private)) = (self.published.alg, &self.private);
-        let pem = Zeroizing::new(armour("PRIVATE KEY", private));
+        let pem = Zeroizing::new(encode_pem("PRIVATE KEY", private));
         bulkhead_crypto::PrivateKey::read(&pem)
             .and_then(|key| bulkhead_crypto::sign(alg.word(), &key, message))
             .map_err(|_| self.signs_nothing())
@@ -112,9 +112,9 @@ impl SigningKey {
     pub(super) fn encoding_key(&self) -> EncodingKey {
         let PrivateKey(private) = &self.private;
         match self.published.alg.kind() {
-            Kind::Rsa => EncodingKey::from_rsa_der(private),
-            Kind::Elliptic(..) => EncodingKey::from_ec_der(private),
-            Kind::Ed25519 => EncodingKey::from_ed_der(private),
+            KeyType::Rsa => EncodingKey::from_rsa_der(private),
+            KeyType::Elliptic(..) => EncodingKey::from_ec_der(private),
+            KeyType::Ed25519 => EncodingKey::from_ed_der(private),
         }
     }
 }
@@ -132,32 +132,32 @@ impl PublishedKey {
     /// Refuses a key with numbers that are not valid base64.
     pub(super) fn decoding_key(&self) -> Result<DecodingKey, Error> {
         match &self.public {
-            PublicKey::Rsa { n, e } => DecodingKey::from_rsa_components(n, e),
-            PublicKey::Ec { x, y, .. } => DecodingKey::from_ec_components(x, y),
-            PublicKey::Okp { x, .. } => DecodingKey::from_ed_components(x),
+            PublicJwk::Rsa { n, e } => DecodingKey::from_rsa_components(n, e),
+            PublicJwk::Ec { x, y, .. } => DecodingKey::from_ec_components(x, y),
+            PublicJwk::Okp { x, .. } => DecodingKey::from_ed_components(x),
         }
     }
 }
 
-type Made = Option<(PrivateKey, PublicKey)>;
+type NewKeyPair = Option<(PrivateKey, PublicJwk)>;
 
-fn make_rsa() -> Made {
+fn make_rsa() -> NewKeyPair {
     let pair = rsa::KeyPair::generate(rsa::KeySize::Rsa2048).ok()?;
     let private: Pkcs8V1Der<'_> = pair.as_der().ok()?;
-    Some((PrivateKey::of(private.as_ref()), PublicKey::of_rsa(pair.public_key().as_ref())?))
+    Some((PrivateKey::of(private.as_ref()), PublicJwk::of_rsa(pair.public_key().as_ref())?))
 }
 
-fn make_ecdsa(curve: &'static EcdsaSigningAlgorithm, name: &str) -> Made {
+fn make_ecdsa(curve: &'static EcdsaSigningAlgorithm, name: &str) -> NewKeyPair {
     let pair = EcdsaKeyPair::generate(curve).ok()?;
     let private = pair.to_pkcs8v1().ok()?;
-    let public = PublicKey::of_point(name, pair.public_key().as_ref())?;
+    let public = PublicJwk::of_point(name, pair.public_key().as_ref())?;
     Some((PrivateKey::of(private.as_ref()), public))
 }
 
-fn make_ed25519() -> Made {
+fn make_ed25519() -> NewKeyPair {
     let pair = Ed25519KeyPair::generate().ok()?;
     let private = pair.to_pkcs8().ok()?;
-    Some((PrivateKey::of(private.as_ref()), PublicKey::of_ed25519(pair.public_key().as_ref())))
+    Some((PrivateKey::of(private.as_ref()), PublicJwk::of_ed25519(pair.public_key().as_ref())))
 }
 
 impl PrivateKey {
@@ -195,17 +195,17 @@ mod tests {
 
     #[test]
     fn what_each_algorithm_signs_its_published_key_verifies_also_after_it_was_stored() {
-        for alg in Algorithm::ALL {
-            let made = SigningKey::make(alg).unwrap();
+        for alg in TokenAlgorithm::ALL {
+            let made = TokenSigningKey::make(alg).unwrap();
             let stored = serde_json::to_vec(&made).unwrap();
-            let read: SigningKey = serde_json::from_slice(&stored).unwrap();
+            let read: TokenSigningKey = serde_json::from_slice(&stored).unwrap();
             assert_eq!(read, made);
             let signed = read.sign(MESSAGE).unwrap();
             assert!(made.published.verifies(MESSAGE, &signed), "{alg:?}");
             assert!(!made.published.verifies(b"another", &signed), "{alg:?}");
-            let other = SigningKey::make(alg).unwrap().published;
+            let other = TokenSigningKey::make(alg).unwrap().published;
             assert!(!other.verifies(MESSAGE, &signed), "{alg:?}");
-            for alg in Algorithm::ALL.into_iter().filter(|other| *other != alg) {
+            for alg in TokenAlgorithm::ALL.into_iter().filter(|other| *other != alg) {
                 let misread = PublishedKey { alg, ..made.published.clone() };
                 assert!(!misread.verifies(MESSAGE, &signed), "{alg:?}");
             }
@@ -214,12 +214,12 @@ mod tests {
 
     #[test]
     fn a_private_key_is_not_shown_and_bytes_that_are_none_sign_nothing() {
-        let made = SigningKey::make(Algorithm::EdDsa).unwrap();
+        let made = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
         let shown = format!("{made:?}");
         assert!(shown.contains("PrivateKey(hidden)"), "{shown}");
-        for alg in Algorithm::ALL {
+        for alg in TokenAlgorithm::ALL {
             let (private, published) = (PrivateKey::of(b"no key"), made.published.clone());
-            let wrong = SigningKey { private, published: PublishedKey { alg, ..published } };
+            let wrong = TokenSigningKey { private, published: PublishedKey { alg, ..published } };
             assert!(wrong.sign(MESSAGE).is_err(), "{alg:?}");
         }
         let refused = serde_json::from_str::<PrivateKey>(r#""c4n4ry!""#).unwrap_err();

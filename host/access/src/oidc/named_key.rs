@@ -4,9 +4,9 @@
 //! so verifiers that cache the document for an hour already know it. A retired public key stays
 //! published until the last token that it verifies has expired.
 
-use super::algorithm::Algorithm;
-use super::key_pair::{PublishedKey, SigningKey};
-use bulkhead_store::{Address, Index, Record, Space, Unit};
+use super::algorithm::TokenAlgorithm;
+use super::key_pair::{PublishedKey, TokenSigningKey};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Unit};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::stored;
@@ -23,15 +23,15 @@ const MOST_KEYS: usize = 100;
 /// Maximum number of retired public keys of a named key, for the same reason.
 const MOST_RETIRED: usize = 16;
 /// Minimum rotation period and verification TTL, in seconds.
-const SHORTEST: u64 = 60;
+const MIN_PERIOD: u64 = 60;
 /// Maximum verification TTL in rotation periods. Bounds the number of retired keys.
-const PERIODS: u64 = 10;
+const MAX_TTL_PERIODS: u64 = 10;
 
 /// The operator's settings of a key. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySettings {
     /// Signature algorithm.
-    pub algorithm: Algorithm,
+    pub algorithm: TokenAlgorithm,
     /// Time for which a key signs.
     pub rotation_period: u64,
     /// Time for which the public key stays published afterwards, and the maximum lifetime of a
@@ -43,10 +43,10 @@ pub struct KeySettings {
 
 impl KeySettings {
     /// Returns the default settings of a key with this name.
-    pub fn unsaid(name: &str) -> Self {
+    pub fn default_settings(name: &str) -> Self {
         let all = || vec!["*".to_owned()];
         Self {
-            algorithm: Algorithm::default(),
+            algorithm: TokenAlgorithm::default(),
             rotation_period: 86_400,
             verification_ttl: 86_400,
             allowed_client_ids: if name == DEFAULT { all() } else { Vec::new() },
@@ -62,17 +62,17 @@ impl KeySettings {
             ("rotation_period", self.rotation_period),
             ("verification_ttl", self.verification_ttl),
         ];
-        if let Some((name, time)) = times.into_iter().find(|(_, time)| *time < SHORTEST) {
+        if let Some((name, time)) = times.into_iter().find(|(_, time)| *time < MIN_PERIOD) {
             let time = duration::show(time);
             return Err(Failure::invalid(format!(
                 "{name} of {time} is too short: give 1m or more"
             )));
         }
-        if self.verification_ttl > self.rotation_period.saturating_mul(PERIODS) {
+        if self.verification_ttl > self.rotation_period.saturating_mul(MAX_TTL_PERIODS) {
             let [period, ttl] = times.map(|(_, time)| duration::show(time));
             return Err(Failure::invalid(format!(
-                "verification_ttl of {ttl} is longer than {PERIODS} times the rotation_period of \
-                 {period}; shorten it, or rotate less often"
+                "verification_ttl of {ttl} is longer than {MAX_TTL_PERIODS} times the \
+                 rotation_period of {period}; shorten it, or rotate less often"
             )));
         }
         Ok(())
@@ -87,8 +87,8 @@ pub struct NamedKey {
     pub settings: KeySettings,
     /// Start of signing with the present key, as store time in milliseconds.
     since: u64,
-    signing: SigningKey,
-    next: SigningKey,
+    signing: TokenSigningKey,
+    next: TokenSigningKey,
     retired: Vec<RetiredKey>,
 }
 
@@ -105,7 +105,7 @@ struct RetiredKey {
 
 impl NamedKey {
     /// Returns a key that signs from `now` on.
-    pub(super) fn new(settings: KeySettings, keys: [SigningKey; 2], now: u64) -> Self {
+    pub(super) fn new(settings: KeySettings, keys: [TokenSigningKey; 2], now: u64) -> Self {
         let [signing, next] = keys;
         Self { settings, since: now, signing, next, retired: Vec::new() }
     }
@@ -117,7 +117,7 @@ impl NamedKey {
     /// 400 when too many retired keys are still published.
     pub(super) fn rotate(
         &mut self,
-        next: SigningKey,
+        next: TokenSigningKey,
         verification_ttl: u64,
         now: u64,
     ) -> Result<(), Failure> {
@@ -142,20 +142,20 @@ impl NamedKey {
     ///
     /// # Errors
     /// Errors of [`NamedKey::rotate`].
-    pub(super) fn replace(&mut self, keys: [SigningKey; 2], now: u64) -> Result<(), Failure> {
+    pub(super) fn replace(&mut self, keys: [TokenSigningKey; 2], now: u64) -> Result<(), Failure> {
         let [signing, next] = keys;
         self.next = signing;
         self.rotate(next, self.settings.verification_ttl, now)
     }
 
     /// Returns the key that signs.
-    pub(super) fn signing(&self) -> &SigningKey {
+    pub(super) fn signing(&self) -> &TokenSigningKey {
         &self.signing
     }
 
     /// Returns the store time of the next rotation, in milliseconds. A rotation waits until the
     /// list of retired keys has room, because retired keys are never withdrawn early.
-    pub(super) fn due(&self) -> u64 {
+    pub(super) fn next_rotation(&self) -> u64 {
         let period = self.settings.rotation_period.saturating_mul(1_000);
         let due = self.since.saturating_add(period);
         let mut ends: Vec<u64> = self.retired.iter().map(|key| key.until).collect();
@@ -184,7 +184,7 @@ impl NamedKey {
 
     /// Writes the key into the unit, and schedules the next rotation.
     pub fn put(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
-        let index = Index { due: Some(self.due()), ..Index::default() };
+        let index = IndexColumns { due: Some(self.next_rotation()), ..IndexColumns::default() };
         unit.put(address(name), self.to_bytes()?, index);
         Ok(())
     }

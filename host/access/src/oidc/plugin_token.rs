@@ -3,9 +3,9 @@
 //! Prevents a mount from impersonating another mount. The claims about the mount come from the
 //! mount's record; the component chooses only the audience and the lifetime.
 
-use super::issuer::Documents;
+use super::issuer::DocumentedTokens;
 use super::named_key::DEFAULT;
-use super::provider::Provider;
+use super::provider::OidcProvider;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const NAMESPACE: &str = "root";
 
 /// The mount that holds a token.
 #[derive(Clone, Copy, Debug)]
-pub struct Holder<'a> {
+pub struct TokenHolder<'a> {
     /// Accessor of the mount.
     pub accessor: &'a str,
     /// Path of the mount as listings show it, without `auth/`.
@@ -41,7 +41,7 @@ pub struct PluginToken {
     pub expires: u64,
 }
 
-impl Provider {
+impl OidcProvider {
     /// Returns a token for `audience` with a lifetime of `ttl` seconds (0: an hour). The lifetime
     /// is shortened to the verification TTL of the key.
     ///
@@ -50,12 +50,12 @@ impl Provider {
     /// read.
     pub async fn plugin_token(
         &self,
-        holder: Holder<'_>,
+        holder: TokenHolder<'_>,
         audience: &str,
         ttl: u64,
     ) -> Result<PluginToken, Failure> {
         check_audience(audience)?;
-        let issuer = self.issuer(Documents::Plugins).await?;
+        let issuer = self.issuer(DocumentedTokens::Plugins).await?;
         let key = self.key(if holder.key.is_empty() { DEFAULT } else { holder.key }).await?;
         let wanted = if ttl == 0 { USUAL_TTL } else { ttl };
         let issued = self.now();
@@ -74,15 +74,15 @@ impl Provider {
     }
 }
 
-fn class(holder: &Holder<'_>) -> &'static str {
+fn class(holder: &TokenHolder<'_>) -> &'static str {
     if holder.is_auth { "auth" } else { "secret" }
 }
 
-fn subject(holder: &Holder<'_>) -> String {
+fn subject(holder: &TokenHolder<'_>) -> String {
     format!("plugin-identity:{NAMESPACE}:{}:{}", class(holder), holder.accessor)
 }
 
-fn of_holder(holder: &Holder<'_>) -> Value {
+fn of_holder(holder: &TokenHolder<'_>) -> Value {
     let (plugin, version) = holder.plugin;
     json!({
         "namespace_id": NAMESPACE,
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_holder_is_what_its_mount_is() {
-        let holder = Holder {
+        let holder = TokenHolder {
             accessor: "auth_azure_00c0ffee",
             path: "azure/",
             is_auth: true,
@@ -125,7 +125,7 @@ mod tests {
             key: "",
         };
         assert_eq!(subject(&holder), "plugin-identity:root:auth:auth_azure_00c0ffee");
-        let secret = Holder { is_auth: false, accessor: "database_1", ..holder };
+        let secret = TokenHolder { is_auth: false, accessor: "database_1", ..holder };
         assert_eq!(subject(&secret), "plugin-identity:root:secret:database_1");
         let shown = of_holder(&holder);
         let expected = [

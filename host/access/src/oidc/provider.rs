@@ -3,18 +3,18 @@
 //! Prevents key creation and signing from occupying all processors. Such work runs one task at a
 //! time, outside the worker threads, and concurrent first uses of a key create a single key.
 
-use super::algorithm::Algorithm;
-use super::key_pair::SigningKey;
+use super::algorithm::TokenAlgorithm;
+use super::key_pair::TokenSigningKey;
 use super::named_key::{DEFAULT, KeySettings, NamedKey, address};
-use crate::background::{Background, Claims};
+use crate::background::{BackgroundState, Claims};
 use crate::log::Log;
 use bulkhead_store::{Store, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// The OIDC provider of an open store.
-pub struct Provider {
+pub struct OidcProvider {
     pub(super) store: Arc<Store>,
     claims: Arc<Claims>,
     log: Arc<dyn Log>,
@@ -24,9 +24,9 @@ pub struct Provider {
     turns: Arc<Semaphore>,
 }
 
-impl Provider {
+impl OidcProvider {
     /// Returns a provider. The first non-empty address is the address of this server for clients.
-    pub fn new(work: &Background, addresses: [&str; 2]) -> Self {
+    pub fn new(work: &BackgroundState, addresses: [&str; 2]) -> Self {
         let said = addresses.into_iter().find(|address| !address.is_empty());
         Self {
             store: Arc::clone(&work.store),
@@ -47,8 +47,8 @@ impl Provider {
     }
 
     /// Creates a key.
-    pub(super) async fn make(&self, algorithm: Algorithm) -> Result<SigningKey, Failure> {
-        self.compute(move || SigningKey::make(algorithm)).await
+    pub(super) async fn make(&self, algorithm: TokenAlgorithm) -> Result<TokenSigningKey, Failure> {
+        self.compute(move || TokenSigningKey::make(algorithm)).await
     }
 
     /// Runs `work` outside the worker threads, one task at a time.
@@ -78,7 +78,7 @@ impl Provider {
                  identity_token_key",
                 quoted(name)
             );
-            return Err(Failure::new(Kind::PreconditionFailed, message));
+            return Err(Failure::new(FailureKind::PreconditionFailed, message));
         }
         self.default_key().await
     }
@@ -90,7 +90,7 @@ impl Provider {
         if let Some(key) = NamedKey::read(&mut unit, DEFAULT).await? {
             return Ok(key);
         }
-        let key = self.new_key(KeySettings::unsaid(DEFAULT)).await?;
+        let key = self.new_key(KeySettings::default_settings(DEFAULT)).await?;
         key.put(&mut unit, DEFAULT)?;
         match unit.commit().await {
             // An operator wrote the key meanwhile.

@@ -12,7 +12,7 @@ const INTEGER: u8 = 0x02;
 /// A public key. Numbers are in unpadded URL-safe base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kty")]
-pub(super) enum PublicKey {
+pub(super) enum PublicJwk {
     /// RSA.
     #[serde(rename = "RSA")]
     Rsa { n: String, e: String },
@@ -24,30 +24,34 @@ pub(super) enum PublicKey {
     Okp { crv: String, x: String },
 }
 
-impl PublicKey {
+impl PublicJwk {
     /// Parses the DER structure `RSAPublicKey`; `None` for other bytes.
     pub(super) fn of_rsa(der: &[u8]) -> Option<Self> {
-        let (inner, nothing) = element(der, SEQUENCE)?;
-        let (modulus, inner) = element(inner, INTEGER)?;
-        let (exponent, inner) = element(inner, INTEGER)?;
+        let (inner, nothing) = split_element(der, SEQUENCE)?;
+        let (modulus, inner) = split_element(inner, INTEGER)?;
+        let (exponent, inner) = split_element(inner, INTEGER)?;
         let is_whole = nothing.is_empty() && inner.is_empty();
-        is_whole.then(|| Self::Rsa { n: number(modulus), e: number(exponent) })
+        is_whole.then(|| Self::Rsa { n: encode_number(modulus), e: encode_number(exponent) })
     }
 
     /// Parses an uncompressed point: a 4, and both coordinates; `None` for other bytes.
     pub(super) fn of_point(curve: &str, point: &[u8]) -> Option<Self> {
         let coordinates = point.strip_prefix(&[4])?;
         let (x, y) = coordinates.split_at_checked(coordinates.len() / 2)?;
-        (x.len() == y.len()).then(|| Self::Ec { crv: curve.to_owned(), x: text(x), y: text(y) })
+        (x.len() == y.len()).then(|| Self::Ec {
+            crv: curve.to_owned(),
+            x: encode_base64(x),
+            y: encode_base64(y),
+        })
     }
 
     /// Converts the bytes of an Ed25519 key.
     pub(super) fn of_ed25519(bytes: &[u8]) -> Self {
-        Self::Okp { crv: "Ed25519".to_owned(), x: text(bytes) }
+        Self::Okp { crv: "Ed25519".to_owned(), x: encode_base64(bytes) }
     }
 }
 
-impl PublicKey {
+impl PublicJwk {
     /// Returns the key as a JSON Web Key.
     pub(super) fn jwk(&self) -> String {
         let jwk = match self {
@@ -65,17 +69,17 @@ pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Encodes unpadded URL-safe base64.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Encodes a positive number, without the zero byte that DER puts before a high first bit.
-fn number(bytes: &[u8]) -> String {
-    text(bytes.strip_prefix(&[0]).unwrap_or(bytes))
+fn encode_number(bytes: &[u8]) -> String {
+    encode_base64(bytes.strip_prefix(&[0]).unwrap_or(bytes))
 }
 
 /// Returns the content of the element with this tag at the front of `der`, and the rest.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+fn split_element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (length, content) = length(der.strip_prefix(&[tag])?)?;
     content.split_at_checked(length)
 }
@@ -104,29 +108,32 @@ mod tests {
         let mut der = vec![SEQUENCE, 0x82, 0x01, 0x0a, INTEGER, 0x82, 0x01, 0x01, 0];
         der.extend([0xab; 256]);
         der.extend([INTEGER, 3, 1, 0, 1]);
-        let expected = PublicKey::Rsa { n: text(&[0xab; 256]), e: "AQAB".to_owned() };
-        assert_eq!(PublicKey::of_rsa(&der), Some(expected));
+        let expected = PublicJwk::Rsa { n: encode_base64(&[0xab; 256]), e: "AQAB".to_owned() };
+        assert_eq!(PublicJwk::of_rsa(&der), Some(expected));
     }
 
     #[test]
     fn what_is_no_rsa_key_is_none() {
         let whole = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
-        assert!(PublicKey::of_rsa(&whole).is_some());
+        assert!(PublicJwk::of_rsa(&whole).is_some());
         for length in 0..whole.len() {
-            assert_eq!(PublicKey::of_rsa(whole.get(..length).unwrap()), None, "{length}");
+            assert_eq!(PublicJwk::of_rsa(whole.get(..length).unwrap()), None, "{length}");
         }
         let longer = [whole.as_slice(), &[0]].concat();
-        assert_eq!(PublicKey::of_rsa(&longer), None);
-        assert_eq!(PublicKey::of_rsa(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+        assert_eq!(PublicJwk::of_rsa(&longer), None);
+        assert_eq!(PublicJwk::of_rsa(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
     }
 
     #[test]
     fn a_point_has_two_coordinates_of_one_length() {
         let point = [4, 1, 2, 3, 4];
-        let expected =
-            PublicKey::Ec { crv: "P-256".to_owned(), x: text(&[1, 2]), y: text(&[3, 4]) };
-        assert_eq!(PublicKey::of_point("P-256", &point), Some(expected));
-        assert_eq!(PublicKey::of_point("P-256", &[4, 1, 2, 3]), None);
-        assert_eq!(PublicKey::of_point("P-256", &[2, 1, 2]), None, "a point that is folded");
+        let expected = PublicJwk::Ec {
+            crv: "P-256".to_owned(),
+            x: encode_base64(&[1, 2]),
+            y: encode_base64(&[3, 4]),
+        };
+        assert_eq!(PublicJwk::of_point("P-256", &point), Some(expected));
+        assert_eq!(PublicJwk::of_point("P-256", &[4, 1, 2, 3]), None);
+        assert_eq!(PublicJwk::of_point("P-256", &[2, 1, 2]), None, "a point that is folded");
     }
 }

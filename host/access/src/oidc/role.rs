@@ -4,11 +4,11 @@
 //! template takes its values only from that entity.
 
 use super::claims;
-use super::issuer::Documents;
+use super::issuer::DocumentedTokens;
 use super::named_key::NamedKey;
-use super::provider::Provider;
-use crate::policies::identity::Identity;
-use bulkhead_store::{Address, Index, Space, Unit};
+use super::provider::OidcProvider;
+use crate::policies::identity::TemplateIdentity;
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -74,7 +74,7 @@ impl Role {
 
     /// Writes the role into the unit.
     pub fn put(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
-        unit.put(address(name), self.to_bytes()?, Index::default());
+        unit.put(address(name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 }
@@ -103,13 +103,17 @@ fn address(name: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{name}"))
 }
 
-impl Provider {
+impl OidcProvider {
     /// Returns a token of the role for a caller with an entity.
     ///
     /// # Errors
     /// 400 for a caller without an entity, or if the key does not allow the role; 412 without an
     /// issuer or a key.
-    pub async fn role_token(&self, role: &Role, caller: &Identity) -> Result<RoleToken, Failure> {
+    pub async fn role_token(
+        &self,
+        role: &Role,
+        caller: &TemplateIdentity,
+    ) -> Result<RoleToken, Failure> {
         let entity = caller.entity.as_ref().ok_or_else(|| {
             Failure::invalid(
                 "the token of this request has no entity that a token could be about; log in by \
@@ -122,7 +126,7 @@ impl Provider {
         let issued = self.now();
         let mut said = claims::fill(&role.template, caller, issued)?;
         let own = json!({
-            "iss": self.issuer(Documents::General).await?,
+            "iss": self.issuer(DocumentedTokens::General).await?,
             "sub": entity.id,
             "aud": role.client_id,
             "iat": issued,

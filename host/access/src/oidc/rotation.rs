@@ -1,13 +1,13 @@
 //! Rotation of due keys. The host rotates each key in its own commit.
 
-use super::algorithm::Algorithm;
-use super::key_pair::SigningKey;
+use super::algorithm::TokenAlgorithm;
+use super::key_pair::TokenSigningKey;
 use super::named_key::{NamedKey, name_at};
-use super::provider::Provider;
+use super::provider::OidcProvider;
 use crate::background::Claim;
 use bulkhead_wire::failure::Failure;
 
-impl Provider {
+impl OidcProvider {
     /// Rotates the claimed key, if it is still due.
     ///
     /// # Errors
@@ -46,14 +46,17 @@ impl Provider {
     /// Replaces the keys by keys of the algorithm in the settings.
     ///
     /// # Errors
-    /// Errors of [`Provider::rotate`].
+    /// Errors of [`OidcProvider::rotate`].
     pub async fn replace(&self, key: &mut NamedKey) -> Result<(), Failure> {
         let keys = self.make_two(key.settings.algorithm).await?;
         key.replace(keys, self.store.now())
     }
 
     /// Creates a signing key and the next key.
-    pub(super) async fn make_two(&self, algorithm: Algorithm) -> Result<[SigningKey; 2], Failure> {
+    pub(super) async fn make_two(
+        &self,
+        algorithm: TokenAlgorithm,
+    ) -> Result<[TokenSigningKey; 2], Failure> {
         Ok([self.make(algorithm).await?, self.make(algorithm).await?])
     }
 }

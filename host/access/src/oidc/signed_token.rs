@@ -2,15 +2,15 @@
 //! ES512, so this file assembles ES512 tokens.
 
 use super::crypto_provider;
-use super::key_pair::SigningKey;
+use super::key_pair::TokenSigningKey;
 use super::named_key::NamedKey;
-use super::provider::Provider;
+use super::provider::OidcProvider;
 use super::public_key;
 use bulkhead_wire::failure::Failure;
 use jsonwebtoken::Header;
 use serde_json::{Value, json};
 
-impl Provider {
+impl OidcProvider {
     /// Signs the claims with the key.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Provider {
     }
 }
 
-fn sign(key: &SigningKey, claims: &Value) -> Result<String, Failure> {
+fn sign(key: &TokenSigningKey, claims: &Value) -> Result<String, Failure> {
     let published = &key.published;
     if let Some(algorithm) = published.alg.in_library() {
         crypto_provider::install()?;
@@ -36,21 +36,21 @@ fn sign(key: &SigningKey, claims: &Value) -> Result<String, Failure> {
             .map_err(|_| key.signs_nothing());
     }
     let header = json!({ "alg": published.alg, "kid": published.kid, "typ": "JWT" });
-    let part = |value: &Value| public_key::text(value.to_string().as_bytes());
+    let part = |value: &Value| public_key::encode_base64(value.to_string().as_bytes());
     let message = format!("{}.{}", part(&header), part(claims));
-    let signature = public_key::text(&key.sign(message.as_bytes())?);
+    let signature = public_key::encode_base64(&key.sign(message.as_bytes())?);
     Ok(format!("{message}.{signature}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Algorithm;
+    use super::super::TokenAlgorithm;
     use super::*;
 
     #[test]
     fn a_token_has_three_parts_and_names_its_key() {
-        for alg in Algorithm::ALL {
-            let key = SigningKey::make(alg).unwrap();
+        for alg in TokenAlgorithm::ALL {
+            let key = TokenSigningKey::make(alg).unwrap();
             let token = sign(&key, &json!({"sub": "me"})).unwrap();
             let parts: Vec<Vec<u8>> =
                 token.split('.').map(|part| public_key::bytes(part).unwrap()).collect();

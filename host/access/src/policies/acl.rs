@@ -9,15 +9,15 @@ mod access;
 mod rules;
 
 use super::capability::Capability;
-use super::identity::Identity;
+use super::identity::TemplateIdentity;
 use super::parse::Policy;
-use super::pattern::Pattern;
+use super::pattern::PathPattern;
 use super::spelling;
-use super::template::Unresolved;
-use crate::log::Cause;
-use access::{Access, Joined};
+use super::template::UnresolvedReason;
+use crate::log::LogCause;
+use access::{AccessBuilder, CombinedAccess};
 use bulkhead_wire::description::{Field, Operation};
-use rules::{Denial, Rules, Ruling};
+use rules::{ApplicableRules, RuleIndex, UnresolvedDenial};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use std::sync::Arc;
 /// The rules of all policies of a token.
 #[derive(Debug)]
 pub struct Acl {
-    held: Held,
+    held: AclContent,
 }
 
 #[derive(Debug)]
-enum Held {
+enum AclContent {
     /// The root policy: every question gets the same answer.
-    Everything(Granted),
-    Rules(Rules),
+    Everything(GrantedAccess),
+    Rules(RuleIndex),
 }
 
 /// The action that a caller requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct AccessRequest<'a> {
     /// Canonical path: no slash at either end, also for LIST.
     pub path: &'a str,
     /// The operation. A write is already classified as create or update.
@@ -55,11 +55,11 @@ pub struct Question<'a> {
     pub schema: &'a [Field],
 }
 
-/// The answer to a [`Question`].
+/// The answer to an [`AccessRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// The action is allowed.
-    Granted(Granted),
+    Granted(GrantedAccess),
     /// The action is denied; the text is the sentence for the caller.
     Denied(String),
 }
@@ -67,7 +67,7 @@ pub enum Verdict {
 /// The capabilities granted, and the policies that grant them. Shared with the [`Acl`], so that an
 /// answer copies nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedAccess {
     /// All capabilities of the token on this path, in alphabetical order; `["root"]` for the root
     /// policy.
     pub capabilities: Arc<[String]>,
@@ -86,14 +86,14 @@ pub struct ListedRules {
 
 /// A rule that is skipped for a caller because the caller's value must not stand in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedRule {
     /// The policy that contains the rule.
     pub policy: String,
     /// The attribute and the fault of its value. The value itself is not shown.
     pub why: String,
 }
 
-impl Cause for Skipped {
+impl LogCause for SkippedRule {
     fn words(&self) -> String {
         self.why.clone()
     }
@@ -103,7 +103,7 @@ impl Acl {
     /// Combines `policies` for a caller without an entity. Everything that no rule grants is
     /// denied.
     pub fn new<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Self {
-        let (acl, _) = Self::of_caller(policies, &Identity::default());
+        let (acl, _) = Self::of_caller(policies, &TemplateIdentity::default());
         acl
     }
 
@@ -115,9 +115,9 @@ impl Acl {
     /// denies every path that some value could produce.
     pub fn of_caller<'a>(
         policies: impl IntoIterator<Item = &'a Policy>,
-        identity: &Identity,
-    ) -> (Self, Vec<Skipped>) {
-        let mut joined: BTreeMap<Pattern, Joined> = BTreeMap::new();
+        identity: &TemplateIdentity,
+    ) -> (Self, Vec<SkippedRule>) {
+        let mut joined: BTreeMap<PathPattern, AccessBuilder> = BTreeMap::new();
         let (mut skipped, mut denials) = (Vec::new(), Vec::new());
         for policy in policies {
             let name: Arc<str> = Arc::from(policy.name.as_str());
@@ -125,7 +125,9 @@ impl Acl {
                 let why = match rule.path.resolve(identity) {
                     Ok(pattern) => {
                         let pattern = pattern.into_owned();
-                        for pattern in spelling::respelt(&pattern).into_iter().chain([pattern]) {
+                        for pattern in
+                            spelling::respell_pattern(&pattern).into_iter().chain([pattern])
+                        {
                             joined.entry(pattern).or_default().add(&name, rule);
                         }
                         continue;
@@ -133,22 +135,24 @@ impl Acl {
                     Err(why) => why,
                 };
                 if rule.capabilities.contains(&Capability::Deny) {
-                    denials.extend(Denial::of(&rule.path, &why));
+                    denials.extend(UnresolvedDenial::of(&rule.path, &why));
                 }
-                if let Unresolved::Refused(why) = why {
-                    skipped.push(Skipped { policy: policy.name.clone(), why });
+                if let UnresolvedReason::Refused(why) = why {
+                    skipped.push(SkippedRule { policy: policy.name.clone(), why });
                 }
             }
         }
-        (Self { held: Held::Rules(Rules::of(joined, denials)) }, skipped)
+        (Self { held: AclContent::Rules(RuleIndex::of(joined, denials)) }, skipped)
     }
 
     /// Returns the rules, for a user interface that shows only the allowed actions. `None` for the
     /// root policy, which has no rules.
     #[must_use]
     pub fn listed(&self) -> Option<ListedRules> {
-        let Held::Rules(rules) = &self.held else { return None };
-        let listed = |(path, access): (&str, &access::Access)| (path.to_owned(), access.shown());
+        let AclContent::Rules(rules) = &self.held else { return None };
+        let listed = |(path, access): (&str, &access::CombinedAccess)| {
+            (path.to_owned(), access.capability_words())
+        };
         Some(ListedRules {
             exact: rules.exact_paths().map(listed).collect(),
             patterns: rules.patterns().map(listed).collect(),
@@ -158,49 +162,50 @@ impl Acl {
     /// Returns the root policy: everything is allowed.
     #[must_use]
     pub fn root() -> Self {
-        let granted = Granted {
+        let granted = GrantedAccess {
             capabilities: Arc::from([super::ROOT.to_owned()]),
             policies: Arc::from([Arc::from(super::ROOT)]),
         };
-        Self { held: Held::Everything(granted) }
+        Self { held: AclContent::Everything(granted) }
     }
 
     /// Answers a request.
     #[must_use]
-    pub fn check(&self, question: &Question<'_>) -> Verdict {
+    pub fn check(&self, question: &AccessRequest<'_>) -> AccessVerdict {
         let rules = match &self.held {
-            Held::Everything(granted) => return Verdict::Granted(granted.clone()),
-            Held::Rules(rules) => rules,
+            AclContent::Everything(granted) => return AccessVerdict::Granted(granted.clone()),
+            AclContent::Rules(rules) => rules,
         };
-        judge(ruling(rules, question), question).map_or_else(Verdict::Denied, Verdict::Granted)
+        decide_request(find_rules(rules, question), question)
+            .map_or_else(AccessVerdict::Denied, AccessVerdict::Granted)
     }
 
     /// Answers a request without checking its parameters.
     #[must_use]
-    pub fn check_apart_from_parameters(&self, question: &Question<'_>) -> Verdict {
+    pub fn check_apart_from_parameters(&self, question: &AccessRequest<'_>) -> AccessVerdict {
         let rules = match &self.held {
-            Held::Everything(granted) => return Verdict::Granted(granted.clone()),
-            Held::Rules(rules) => rules,
+            AclContent::Everything(granted) => return AccessVerdict::Granted(granted.clone()),
+            AclContent::Rules(rules) => rules,
         };
-        let judged = judge_act(ruling(rules, question), question);
-        judged.map_or_else(Verdict::Denied, |(granted, _)| Verdict::Granted(granted))
+        let judged = judge_act(find_rules(rules, question), question);
+        judged.map_or_else(AccessVerdict::Denied, |(granted, _)| AccessVerdict::Granted(granted))
     }
 
     /// Returns true if the answer depends on the request's parameters.
     #[must_use]
-    pub fn speaks_of_parameters(&self, question: &Question<'_>) -> bool {
-        let Held::Rules(rules) = &self.held else { return false };
-        let Ruling { access, other } = ruling(rules, question);
+    pub fn speaks_of_parameters(&self, question: &AccessRequest<'_>) -> bool {
+        let AclContent::Rules(rules) = &self.held else { return false };
+        let ApplicableRules { access, other } = find_rules(rules, question);
         let mut counting = access.into_iter().chain(other);
         has_parameters(question.operation) && counting.any(|access| !access.constraints.are_none())
     }
 
     /// Returns true if the token may do anything at `folder`, which ends in a slash, or below.
     #[must_use]
-    pub fn reaches(&self, folder: &str) -> bool {
+    pub fn may_reach(&self, folder: &str) -> bool {
         match &self.held {
-            Held::Everything(_) => true,
-            Held::Rules(rules) => rules.allow_below(folder),
+            AclContent::Everything(_) => true,
+            AclContent::Rules(rules) => rules.allow_below(folder),
         }
     }
 
@@ -212,13 +217,13 @@ impl Acl {
     #[must_use]
     pub fn capabilities(&self, path: &str) -> Vec<String> {
         let rules = match &self.held {
-            Held::Everything(granted) => return granted.capabilities.to_vec(),
-            Held::Rules(rules) => rules,
+            AclContent::Everything(granted) => return granted.capabilities.to_vec(),
+            AclContent::Rules(rules) => rules,
         };
         let path = path.trim_start_matches('/');
         let ruling = match path.strip_suffix('/') {
             Some(folder) => rules.ruling_of_list(folder),
-            None => rules.ruling(path),
+            None => rules.find_applicable(path),
         };
         let granting = ruling.access.filter(|_| !ruling.denies());
         let words = granting.map(|access| access.words.to_vec()).unwrap_or_default();
@@ -228,16 +233,16 @@ impl Acl {
     /// Returns the number of patterns.
     pub(super) fn len(&self) -> usize {
         match &self.held {
-            Held::Everything(_) => 1,
-            Held::Rules(rules) => rules.len(),
+            AclContent::Everything(_) => 1,
+            AclContent::Rules(rules) => rules.len(),
         }
     }
 }
 
-fn ruling<'a>(rules: &'a Rules, question: &Question<'_>) -> Ruling<'a> {
+fn find_rules<'a>(rules: &'a RuleIndex, question: &AccessRequest<'_>) -> ApplicableRules<'a> {
     match question.operation {
         Operation::List => rules.ruling_of_list(question.path),
-        _ => rules.ruling(question.path),
+        _ => rules.find_applicable(question.path),
     }
 }
 
@@ -245,7 +250,10 @@ fn ruling<'a>(rules: &'a Rules, question: &Question<'_>) -> Ruling<'a> {
 ///
 /// # Errors
 /// The sentence for the caller.
-fn judge(ruling: Ruling<'_>, question: &Question<'_>) -> Result<Granted, String> {
+fn decide_request(
+    ruling: ApplicableRules<'_>,
+    question: &AccessRequest<'_>,
+) -> Result<GrantedAccess, String> {
     let (granted, access) = judge_act(ruling, question)?;
     if has_parameters(question.operation) {
         for access in std::iter::once(access).chain(ruling.other) {
@@ -263,29 +271,30 @@ fn judge(ruling: Ruling<'_>, question: &Question<'_>) -> Result<Granted, String>
 /// # Errors
 /// The sentence for the caller.
 fn judge_act<'a>(
-    ruling: Ruling<'a>,
-    question: &Question<'_>,
-) -> Result<(Granted, &'a Access), String> {
+    ruling: ApplicableRules<'a>,
+    question: &AccessRequest<'_>,
+) -> Result<(GrantedAccess, &'a CombinedAccess), String> {
     let access = ruling.access.filter(|_| !ruling.denies());
-    let granting = access
-        .and_then(|access| Some((access, access.granting(capability_for(question.operation))?)));
+    let granting = access.and_then(|access| {
+        Some((access, access.granting_policies(capability_for(question.operation))?))
+    });
     let Some((access, policies)) = granting else {
         return Err(refusal(access, question, ""));
     };
     let refused = |why: &str| Err(refusal(Some(access), question, why));
-    if question.sudo && !access.holds(Capability::Sudo) {
+    if question.sudo && !access.has_capability(Capability::Sudo) {
         return refused("without sudo; its policy needs that capability for this path too");
     }
     if let Err(why) = access.wrapping.check(question.wrap_ttl) {
         return refused(&why);
     }
     let granted =
-        Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) };
+        GrantedAccess { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) };
     Ok((granted, access))
 }
 
 /// Builds the sentence of a refusal; `why` ends the sentence.
-fn refusal(access: Option<&Access>, question: &Question<'_>, why: &str) -> String {
+fn refusal(access: Option<&CombinedAccess>, question: &AccessRequest<'_>, why: &str) -> String {
     let act =
         format!("this token may not {} {}", refused_act(access, question.operation), question.path);
     if why.is_empty() { act } else { format!("{act} {why}") }
@@ -308,9 +317,10 @@ fn has_parameters(operation: Operation) -> bool {
 
 /// Returns the word for a refused operation. Only callers with a write capability on the path learn
 /// that a write would have created the object.
-fn refused_act(access: Option<&Access>, operation: Operation) -> &'static str {
-    let may_write = access
-        .is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));
+fn refused_act(access: Option<&CombinedAccess>, operation: Operation) -> &'static str {
+    let may_write = access.is_some_and(|access| {
+        access.has_capability(Capability::Create) || access.has_capability(Capability::Update)
+    });
     match operation {
         Operation::Create if !may_write => Operation::Update.word(),
         other => other.word(),

@@ -2,7 +2,7 @@
 //!
 //! Prevents three attacks: a value in a form other than the policy's (`"1h"` and `3600`), a
 //! forbidden value hidden among others in a list, and a request that is slow to compare. Each
-//! value's possible readings are computed once, and [`effort`] estimates the cost of all
+//! value's possible readings are computed once, and [`comparison_cost`] estimates the cost of all
 //! comparisons in advance. Allowed values are matched narrowly, denied values widely.
 
 use bulkhead_wire::duration;
@@ -22,7 +22,7 @@ pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
     match asked {
         Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_listed(item, list)),
         Value::Object(entries) => {
-            !entries.is_empty() && entries.iter().all(|entry| is_listed(&pair(entry), list))
+            !entries.is_empty() && entries.iter().all(|entry| is_listed(&format_pair(entry), list))
         }
         _ => false,
     }
@@ -30,15 +30,15 @@ pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
 
 /// Returns true if `asked`, or any value nested in `asked`, is listed or could be read as a listed
 /// value.
-pub(super) fn holds_any(asked: &Value, list: &[Written<'_>]) -> bool {
-    let read = Read::of(asked);
+pub(super) fn holds_any(asked: &Value, list: &[PolicyValue<'_>]) -> bool {
+    let read = ComparedValue::of(asked);
     if list.iter().any(|written| may_mean(&read, written)) {
         return true;
     }
     match asked {
         Value::Array(items) => items.iter().any(|item| holds_any(item, list)),
         Value::Object(entries) => entries.iter().any(|entry| {
-            let pair = pair(entry);
+            let pair = format_pair(entry);
             let is_listed = list.iter().any(|written| is_same(&pair, written.read.value));
             is_listed || holds_any(entry.1, list)
         }),
@@ -48,13 +48,16 @@ pub(super) fn holds_any(asked: &Value, list: &[Written<'_>]) -> bool {
 
 /// Returns the cost of comparing `asked` with a single policy value, in comparisons: 1 for each
 /// nested value, and more for long texts.
-pub(super) fn effort(asked: &Value) -> u64 {
+pub(super) fn comparison_cost(asked: &Value) -> u64 {
     let of_text = |text: &str| 1 + text.len() as u64 / TEXT_BYTES_A_COMPARISON;
     match asked {
         Value::String(text) => of_text(text),
-        Value::Array(items) => 1 + items.iter().map(effort).sum::<u64>(),
+        Value::Array(items) => 1 + items.iter().map(comparison_cost).sum::<u64>(),
         Value::Object(entries) => {
-            1 + entries.iter().map(|(key, value)| of_text(key) + effort(value)).sum::<u64>()
+            1 + entries
+                .iter()
+                .map(|(key, value)| of_text(key) + comparison_cost(value))
+                .sum::<u64>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
@@ -62,7 +65,7 @@ pub(super) fn effort(asked: &Value) -> u64 {
 
 /// A value with every reading that an endpoint may give the value, computed once for all
 /// comparisons.
-struct Read<'a> {
+struct ComparedValue<'a> {
     value: &'a Value,
     /// The value as text after [`folded`]; `None` if the value is no scalar.
     folded: Option<String>,
@@ -70,22 +73,22 @@ struct Read<'a> {
     flag: Option<bool>,
 }
 
-impl<'a> Read<'a> {
+impl<'a> ComparedValue<'a> {
     fn of(value: &'a Value) -> Self {
-        let folded = scalar(value).map(|text| folded(&text));
+        let folded = scalar(value).map(|text| fold_text(&text));
         Self { value, folded, seconds: seconds_of(value), flag: flag_of(value) }
     }
 }
 
 /// A value as written in a policy.
-pub(super) struct Written<'a> {
-    read: Read<'a>,
+pub(super) struct PolicyValue<'a> {
+    read: ComparedValue<'a>,
     /// True if the policy value is a boolean or its text, so that every spelling of the boolean
     /// matches.
     is_flag: bool,
 }
 
-impl<'a> Written<'a> {
+impl<'a> PolicyValue<'a> {
     pub(super) fn all(list: &'a [Value]) -> Vec<Self> {
         list.iter().map(Self::of).collect()
     }
@@ -98,12 +101,12 @@ impl<'a> Written<'a> {
             }
             _ => false,
         };
-        Self { read: Read::of(value), is_flag }
+        Self { read: ComparedValue::of(value), is_flag }
     }
 }
 
 /// Returns a map entry in the other form that policies and clients use: `key=value`.
-fn pair((key, value): (&String, &Value)) -> Value {
+fn format_pair((key, value): (&String, &Value)) -> Value {
     scalar(value).map_or(Value::Null, |text| format!("{key}={text}").into())
 }
 
@@ -135,8 +138,8 @@ pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
 /// Returns true if the endpoint could read a request value as the forbidden value. Values of fields
 /// without a declared kind arrive as sent: `"TRUE"` may be a flag, and `"60m"` may be the policy's
 /// 3600.
-fn may_mean(asked: &Read<'_>, written: &Written<'_>) -> bool {
-    let Written { read, is_flag } = written;
+fn may_mean(asked: &ComparedValue<'_>, written: &PolicyValue<'_>) -> bool {
+    let PolicyValue { read, is_flag } = written;
     let is_like = match (&asked.folded, &read.folded) {
         (Some(asked), Some(written)) => matches_glob(written, asked),
         _ => false,
@@ -149,7 +152,7 @@ fn may_mean(asked: &Read<'_>, written: &Written<'_>) -> bool {
 
 /// Removes the differences that endpoints ignore in names and paths: case, surrounding white space,
 /// and slashes at both ends.
-fn folded(text: &str) -> String {
+fn fold_text(text: &str) -> String {
     let text: String = text.nfc().collect();
     text.trim().trim_matches('/').to_lowercase()
 }

@@ -5,8 +5,8 @@
 //! spelling that the endpoint ignores, sending a value in another form (see `comparison.rs`), and
 //! occupying a processor with a request that takes long to compare with a rule.
 
-use super::comparison::{Written, effort, holds_any, holds_only};
-use super::parameters::{Parameter, canonical, counts_as, deferring};
+use super::comparison::{PolicyValue, comparison_cost, holds_any, holds_only};
+use super::parameters::{SentParameter, canonical, counts_as, deferring_value};
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::quoted;
 use serde_json::{Map, Value};
@@ -17,21 +17,21 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_COMPARISONS: u64 = 1 << 17;
 
 /// Values by lower-case parameter name; an empty list means any value.
-pub type Lists = BTreeMap<String, Vec<Value>>;
+pub type ParameterLists = BTreeMap<String, Vec<Value>>;
 
 /// The parameter restrictions of a rule, or of several merged rules.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Constraints {
+pub struct ParameterConstraints {
     /// If not empty, only these parameters may be given. The name `*` stands for every parameter
     /// that is not named.
-    pub allowed: Lists,
+    pub allowed: ParameterLists,
     /// Parameters that may not be given. The name `*` stands for every parameter.
-    pub denied: Lists,
+    pub denied: ParameterLists,
     /// Lower-case names of parameters that must be given.
     pub required: BTreeSet<String>,
 }
 
-impl Constraints {
+impl ParameterConstraints {
     /// Merges the restrictions of another rule for the same pattern. Every name of either rule
     /// counts.
     pub(super) fn merge(&mut self, other: &Self) {
@@ -52,8 +52,9 @@ impl Constraints {
         if self.are_none() {
             return Ok(());
         }
-        let given = Parameter::all(fields, schema);
-        let every: Vec<&Parameter<'_>> = given.iter().flat_map(Parameter::flattened).collect();
+        let given = SentParameter::all(fields, schema);
+        let every: Vec<&SentParameter<'_>> =
+            given.iter().flat_map(SentParameter::flatten_settings).collect();
         let is_given = |name: &str| every.iter().any(|one| one.is_read && one.name == name);
         if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
             return Err(format!("without parameter {}, which its policy requires", quoted(name)));
@@ -62,7 +63,7 @@ impl Constraints {
             return Err("with any parameter".to_owned());
         }
         let denied = denied_by_field(&self.denied, schema);
-        let allowed = Allowed { lists: by_field(&self.allowed, schema), schema };
+        let allowed = AllowedParameters { lists: by_field(&self.allowed, schema), schema };
         check_effort([&denied, &allowed.lists], &every)?;
         check_denied(&denied, &every)?;
         if self.allowed.is_empty() {
@@ -80,7 +81,7 @@ impl Constraints {
 /// field.
 type FieldLists<'a> = BTreeMap<String, Vec<&'a Vec<Value>>>;
 
-fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
+fn by_field<'a>(lists: &'a ParameterLists, schema: &[Field]) -> FieldLists<'a> {
     let mut found = FieldLists::new();
     for (name, list) in lists {
         found.entry(canonical(name, schema)).or_default().push(list);
@@ -90,7 +91,7 @@ fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
 
 /// Like [`by_field`], but values denied for a parameter that counts as another parameter are denied
 /// for the other parameter too.
-fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
+fn denied_by_field<'a>(lists: &'a ParameterLists, schema: &[Field]) -> FieldLists<'a> {
     let mut found = by_field(lists, schema);
     for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
         if let Some(other) = counts_as(name, schema) {
@@ -101,16 +102,16 @@ fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
 }
 
 /// Refuses a request whose comparison would take too long, before anything is compared.
-fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&Parameter<'_>]) -> Result<(), String> {
+fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&SentParameter<'_>]) -> Result<(), String> {
     let values = |name: &str| -> u64 {
         let lists = rules.iter().filter_map(|lists| lists.get(name)).flatten();
         lists.map(|list| list.len() as u64).sum()
     };
     let any = values("*");
-    let of_one = |one: &&Parameter<'_>| {
+    let of_one = |one: &&SentParameter<'_>| {
         let counted = one.counts_as.as_deref().map_or(0, values);
         let listed = any.saturating_add(values(&one.name)).saturating_add(counted);
-        if listed == 0 { 0 } else { effort(&one.value).saturating_mul(listed) }
+        if listed == 0 { 0 } else { comparison_cost(&one.value).saturating_mul(listed) }
     };
     let effort = given.iter().map(of_one).fold(0, u64::saturating_add);
     if effort <= MOST_COMPARISONS {
@@ -123,12 +124,12 @@ fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&Parameter<'_>]) -> Result
     ))
 }
 
-fn check_denied(denied: &FieldLists<'_>, given: &[&Parameter<'_>]) -> Result<(), String> {
+fn check_denied(denied: &FieldLists<'_>, given: &[&SentParameter<'_>]) -> Result<(), String> {
     for parameter in given {
-        let Parameter { name, counts_as, value, .. } = parameter;
+        let SentParameter { name, counts_as, value, .. } = parameter;
         let by_settings = parameter.by_settings();
         let is_listed = |list: &Vec<Value>| {
-            let list = Written::all(list);
+            let list = PolicyValue::all(list);
             holds_any(value, &list)
                 || by_settings.as_ref().is_some_and(|settings| holds_any(settings, &list))
         };
@@ -142,17 +143,17 @@ fn check_denied(denied: &FieldLists<'_>, given: &[&Parameter<'_>]) -> Result<(),
 }
 
 /// The parameters that a rule allows on a route with this schema.
-struct Allowed<'a> {
+struct AllowedParameters<'a> {
     lists: FieldLists<'a>,
     schema: &'a [Field],
 }
 
-impl Allowed<'_> {
+impl AllowedParameters<'_> {
     /// Checks that the rule allows `parameter`: by the parameter's own name, by the name of the
     /// parameter that it counts as, or, for a group that no rule names, by allowing each setting
     /// inside. Settings inside an allowed group are checked if a rule names the setting.
-    fn check(&self, parameter: &Parameter<'_>) -> Result<(), String> {
-        let Parameter { name, value, members, .. } = parameter;
+    fn check(&self, parameter: &SentParameter<'_>) -> Result<(), String> {
+        let SentParameter { name, value, members, .. } = parameter;
         if parameter.defers && !self.lists.contains_key(name) {
             return Ok(());
         }
@@ -176,8 +177,8 @@ impl Allowed<'_> {
 
     /// Checks a parameter that no rule names. All settings inside must be allowed, or `*` must
     /// allow the parameter.
-    fn check_unnamed(&self, parameter: &Parameter<'_>) -> Result<(), String> {
-        let Parameter { name, value, members, .. } = parameter;
+    fn check_unnamed(&self, parameter: &SentParameter<'_>) -> Result<(), String> {
+        let SentParameter { name, value, members, .. } = parameter;
         if !parameter.holds_others && !members.is_empty() && !self.lists.contains_key("*") {
             return members.iter().try_for_each(|member| self.check(member));
         }
@@ -191,7 +192,7 @@ impl Allowed<'_> {
     }
 
     /// Checks the `members` that a rule names.
-    fn check_named(&self, members: &[Parameter<'_>]) -> Result<(), String> {
+    fn check_named(&self, members: &[SentParameter<'_>]) -> Result<(), String> {
         let is_named = |name: &String| self.lists.contains_key(name);
         for member in members {
             if is_named(&member.name) || member.counts_as.as_ref().is_some_and(is_named) {
@@ -208,8 +209,8 @@ impl Allowed<'_> {
         let Some((name, lists)) = counted.and_then(|name| self.lists.get_key_value(name)) else {
             return true;
         };
-        let may_defer =
-            deferring(name, self.schema).is_some_and(|word| admits(lists, &Value::from(word)));
+        let may_defer = deferring_value(name, self.schema)
+            .is_some_and(|word| admits(lists, &Value::from(word)));
         may_defer || admits(lists, value)
     }
 }
@@ -224,7 +225,7 @@ fn not_with_this_value(name: &str) -> String {
 
 /// Merges two sets of lists. An empty list means any value and therefore replaces a list with
 /// values.
-fn merge_lists(lists: &mut Lists, other: &Lists) {
+fn merge_lists(lists: &mut ParameterLists, other: &ParameterLists) {
     for (name, values) in other {
         match lists.get_mut(name) {
             Some(known) if known.is_empty() || values.is_empty() => known.clear(),

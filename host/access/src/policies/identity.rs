@@ -3,21 +3,21 @@
 //! This file holds values only. Other files decide the source of a value and whether the value may
 //! stand in a path.
 
-use super::reference::{Attribute, Reference, Subject};
+use super::reference::{ReferenceAttribute, ReferenceSubject, TemplateReference};
 use std::collections::BTreeMap;
 
 /// The identity behind a token. A token without an entity has the empty identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct TemplateIdentity {
     /// The person or machine behind the caller's logins.
-    pub entity: Option<Entity>,
+    pub entity: Option<TemplateEntity>,
     /// The groups of the entity, direct or through another group.
-    pub groups: Vec<Group>,
+    pub groups: Vec<TemplateGroup>,
 }
 
 /// A person or machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entity {
+pub struct TemplateEntity {
     /// Unique id, never reused.
     pub id: String,
     /// Display name.
@@ -25,12 +25,12 @@ pub struct Entity {
     /// Texts by key.
     pub metadata: BTreeMap<String, String>,
     /// The entity's aliases, by the accessor of their auth mount.
-    pub aliases: BTreeMap<String, Alias>,
+    pub aliases: BTreeMap<String, TemplateAlias>,
 }
 
 /// An entity's name at an auth method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Alias {
+pub struct TemplateAlias {
     /// Unique id, never reused.
     pub id: String,
     /// Name as proven by the auth method.
@@ -43,7 +43,7 @@ pub struct Alias {
 
 /// A set of entities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct TemplateGroup {
     /// Unique id, never reused.
     pub id: String,
     /// Display name.
@@ -52,22 +52,24 @@ pub struct Group {
     pub metadata: BTreeMap<String, String>,
 }
 
-impl Identity {
+impl TemplateIdentity {
     /// Returns the value of `reference`; `None` if the value is missing or empty. An empty value
     /// would turn a rule for the caller's folder into a rule for the parent folder.
     #[must_use]
-    pub fn value(&self, reference: &Reference) -> Option<&str> {
+    pub fn value(&self, reference: &TemplateReference) -> Option<&str> {
         let attribute = &reference.attribute;
         let value = match &reference.subject {
-            Subject::Entity => {
+            ReferenceSubject::Entity => {
                 let entity = self.entity.as_ref()?;
                 attribute_of(&entity.id, &entity.name, &entity.metadata, attribute)
             }
-            Subject::Alias { mount } => self.entity.as_ref()?.aliases.get(mount)?.value(attribute),
-            Subject::GroupById(id) => {
+            ReferenceSubject::Alias { mount } => {
+                self.entity.as_ref()?.aliases.get(mount)?.value(attribute)
+            }
+            ReferenceSubject::GroupById(id) => {
                 self.groups.iter().find(|group| group.id == *id)?.value(attribute)
             }
-            Subject::GroupByName(name) => {
+            ReferenceSubject::GroupByName(name) => {
                 self.groups.iter().find(|group| group.name == *name)?.value(attribute)
             }
         };
@@ -75,17 +77,19 @@ impl Identity {
     }
 }
 
-impl Alias {
-    fn value(&self, attribute: &Attribute) -> Option<&str> {
+impl TemplateAlias {
+    fn value(&self, attribute: &ReferenceAttribute) -> Option<&str> {
         match attribute {
-            Attribute::CustomMetadata(key) => self.custom_metadata.get(key).map(String::as_str),
+            ReferenceAttribute::CustomMetadata(key) => {
+                self.custom_metadata.get(key).map(String::as_str)
+            }
             _ => attribute_of(&self.id, &self.name, &self.metadata, attribute),
         }
     }
 }
 
-impl Group {
-    fn value(&self, attribute: &Attribute) -> Option<&str> {
+impl TemplateGroup {
+    fn value(&self, attribute: &ReferenceAttribute) -> Option<&str> {
         attribute_of(&self.id, &self.name, &self.metadata, attribute)
     }
 }
@@ -95,12 +99,12 @@ fn attribute_of<'a>(
     id: &'a str,
     name: &'a str,
     metadata: &'a BTreeMap<String, String>,
-    attribute: &Attribute,
+    attribute: &ReferenceAttribute,
 ) -> Option<&'a str> {
     match attribute {
-        Attribute::Id => Some(id),
-        Attribute::Name => Some(name),
-        Attribute::Metadata(key) => metadata.get(key).map(String::as_str),
-        Attribute::CustomMetadata(_) => None,
+        ReferenceAttribute::Id => Some(id),
+        ReferenceAttribute::Name => Some(name),
+        ReferenceAttribute::Metadata(key) => metadata.get(key).map(String::as_str),
+        ReferenceAttribute::CustomMetadata(_) => None,
     }
 }

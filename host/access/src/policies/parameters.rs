@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// A sent parameter. Two names of the same field are two parameters, and both must pass.
-pub(super) struct Parameter<'a> {
+pub(super) struct SentParameter<'a> {
     /// Canonical name in lower case.
     pub(super) name: String,
     /// Canonical lower-case name of another parameter that this parameter's value also sets.
@@ -30,7 +30,7 @@ pub(super) struct Parameter<'a> {
     pub(super) holds_others: bool,
 }
 
-impl<'a> Parameter<'a> {
+impl<'a> SentParameter<'a> {
     /// Returns the sent parameters, resolved by the endpoint's fields. `null` counts as absent.
     pub(super) fn all(sent: &'a Map<String, Value>, schema: &[Field]) -> Vec<Self> {
         let given = sent.iter().filter(|(_, value)| !value.is_null());
@@ -44,8 +44,8 @@ impl<'a> Parameter<'a> {
     }
 
     /// Returns the parameter and all settings inside, at any depth.
-    pub(super) fn flattened(&self) -> Vec<&Self> {
-        let inside = self.members.iter().flat_map(Self::flattened);
+    pub(super) fn flatten_settings(&self) -> Vec<&Self> {
+        let inside = self.members.iter().flat_map(Self::flatten_settings);
         std::iter::once(self).chain(inside).collect()
     }
 
@@ -77,14 +77,14 @@ impl<'a> Parameter<'a> {
     /// Returns the other parameters that this parameter, or a setting inside, also sets.
     fn said_of_others(&self) -> Vec<String> {
         let says = |one: &&Self| one.value.as_str() != Some("");
-        let others = self.flattened().into_iter().filter(says);
+        let others = self.flatten_settings().into_iter().filter(says);
         others.filter_map(|one| one.counts_as.clone()).collect()
     }
 }
 
 /// Returns the settings inside a group, and whether the value contains anything else. Values are
 /// read like the same settings outside a group, so that `"60m"` becomes the 3600 of a rule.
-fn inside(group: &Field, value: &Value) -> (Vec<Parameter<'static>>, bool) {
+fn inside(group: &Field, value: &Value) -> (Vec<SentParameter<'static>>, bool) {
     let Some(entries) = value.as_object().filter(|_| !group.members.is_empty()) else {
         return (Vec::new(), true);
     };
@@ -92,7 +92,7 @@ fn inside(group: &Field, value: &Value) -> (Vec<Parameter<'static>>, bool) {
     let known = given().filter_map(|(name, value)| {
         let read = fields::value_of(field(name, &group.members)?, value);
         let value = Cow::Owned(read.unwrap_or_else(|| value.clone()));
-        Some(Parameter::of(name, value, &group.members))
+        Some(SentParameter::of(name, value, &group.members))
     });
     let holds_others = given().any(|(name, _)| field(name, &group.members).is_none());
     (known.collect(), holds_others)
@@ -113,7 +113,7 @@ pub(super) fn counts_as(name: &str, schema: &[Field]) -> Option<String> {
 }
 
 /// Returns the value that makes the field `name` defer to another field.
-pub(super) fn deferring<'a>(name: &str, schema: &'a [Field]) -> Option<&'a str> {
+pub(super) fn deferring_value<'a>(name: &str, schema: &'a [Field]) -> Option<&'a str> {
     field(name, schema)?.deferring.as_deref()
 }
 

@@ -4,12 +4,12 @@
 //! refused if it contains an unknown word or a restriction that this build cannot enforce.
 
 use super::capability::Capability;
-use super::constraints::{Constraints, Lists};
-use super::reference::Reference;
+use super::constraints::{ParameterConstraints, ParameterLists};
+use super::reference::TemplateReference;
 use super::template::RulePath;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
-use bulkhead_wire::hcl::{self, Item, Node, SyntaxError};
+use bulkhead_wire::hcl::{self, HclItem, HclValue, SyntaxError};
 use bulkhead_wire::spelling::hint;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub struct Rule {
     /// nothing.
     pub capabilities: BTreeSet<Capability>,
     /// Restrictions on parameters.
-    pub constraints: Constraints,
+    pub constraints: ParameterConstraints,
     /// Minimum wrapping TTL of a response, in seconds; 0 if not set.
     pub min_wrapping_ttl: u64,
     /// Maximum wrapping TTL of a response, in seconds; 0 if not set.
@@ -117,13 +117,13 @@ impl Policy {
     }
 
     /// Returns the caller attributes that the policy's paths use, with repetitions.
-    pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
+    pub(super) fn references(&self) -> impl Iterator<Item = &TemplateReference> {
         self.rules.iter().flat_map(|rule| rule.path.references())
     }
 }
 
-fn rule(item: &Item) -> Result<Rule, PolicyError> {
-    let ([label], Node::Block(body)) = (item.labels.as_slice(), &item.value) else {
+fn rule(item: &HclItem) -> Result<Rule, PolicyError> {
+    let ([label], HclValue::Block(body)) = (item.labels.as_slice(), &item.value) else {
         return Err(at(
             item,
             "a path is written as one pattern and a block, such as path \"database/creds/*\" { … }",
@@ -133,7 +133,7 @@ fn rule(item: &Item) -> Result<Rule, PolicyError> {
         path: RulePath::parse(label)
             .map_err(|why| at(item, format!("path {} {why}", quoted(label))))?,
         capabilities: BTreeSet::new(),
-        constraints: Constraints::default(),
+        constraints: ParameterConstraints::default(),
         min_wrapping_ttl: 0,
         max_wrapping_ttl: 0,
     };
@@ -171,7 +171,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// Applies a key of the block to the rule.
-fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
+fn apply(rule: &mut Rule, item: &HclItem) -> Result<(), PolicyError> {
     if !item.labels.is_empty() {
         return Err(at(
             item,
@@ -215,7 +215,7 @@ fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
     Ok(())
 }
 
-fn capability(item: &Item, word: &str) -> Result<Capability, PolicyError> {
+fn capability(item: &HclItem, word: &str) -> Result<Capability, PolicyError> {
     Capability::of_word(word).ok_or_else(|| {
         let hint = hint(word, &Capability::ALL.map(Capability::word));
         at(item, format!("unknown capability {}{hint}", quoted(word)))
@@ -223,7 +223,7 @@ fn capability(item: &Item, word: &str) -> Result<Capability, PolicyError> {
 }
 
 /// Returns the capabilities behind the older form `policy = "read"`.
-fn legacy_word(item: &Item) -> Result<Vec<Capability>, PolicyError> {
+fn legacy_word(item: &HclItem) -> Result<Vec<Capability>, PolicyError> {
     use Capability::{Create, Delete, Deny, List, Read, Sudo, Update};
     let word = text_of(item)?;
     match word {
@@ -238,44 +238,44 @@ fn legacy_word(item: &Item) -> Result<Vec<Capability>, PolicyError> {
     }
 }
 
-fn text_of(item: &Item) -> Result<&str, PolicyError> {
+fn text_of(item: &HclItem) -> Result<&str, PolicyError> {
     match &item.value {
-        Node::Text(text) => Ok(text),
-        other => Err(unlike(item, "a text", other)),
+        HclValue::Text(text) => Ok(text),
+        other => Err(type_error(item, "a text", other)),
     }
 }
 
-fn texts_of(item: &Item) -> Result<Vec<&str>, PolicyError> {
-    let Node::List(elements) = &item.value else {
-        return Err(unlike(item, "a list of texts", &item.value));
+fn texts_of(item: &HclItem) -> Result<Vec<&str>, PolicyError> {
+    let HclValue::List(elements) = &item.value else {
+        return Err(type_error(item, "a list of texts", &item.value));
     };
     let texts = elements.iter().map(|element| match element {
-        Node::Text(text) => Ok(text.as_str()),
-        other => Err(unlike(item, "a list of texts", other)),
+        HclValue::Text(text) => Ok(text.as_str()),
+        other => Err(type_error(item, "a list of texts", other)),
     });
     texts.collect()
 }
 
 /// Reads a duration as whole seconds, never negative.
-fn seconds_of(item: &Item) -> Result<u64, PolicyError> {
+fn seconds_of(item: &HclItem) -> Result<u64, PolicyError> {
     let value = match &item.value {
-        Node::Text(text) => Value::from(text.as_str()),
-        Node::Number(number) => Value::Number(number.clone()),
-        other => return Err(unlike(item, "a duration", other)),
+        HclValue::Text(text) => Value::from(text.as_str()),
+        HclValue::Number(number) => Value::Number(number.clone()),
+        other => return Err(type_error(item, "a duration", other)),
     };
     duration::seconds(&value).map_err(|why| at(item, format!("{}: {why}", item.key)))
 }
 
 /// Reads values by parameter: `{ ttl = ["1h", 60], name = [] }`.
-fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
+fn lists_of(item: &HclItem) -> Result<ParameterLists, PolicyError> {
     const SHAPE: &str = "a block of lists, such as { ttl = [\"1h\"], name = [] }";
-    let Node::Block(body) = &item.value else {
-        return Err(unlike(item, SHAPE, &item.value));
+    let HclValue::Block(body) = &item.value else {
+        return Err(type_error(item, SHAPE, &item.value));
     };
-    let mut lists = Lists::new();
+    let mut lists = ParameterLists::new();
     for parameter in &body.items {
-        let (Node::List(values), []) = (&parameter.value, parameter.labels.as_slice()) else {
-            return Err(unlike(item, SHAPE, &parameter.value));
+        let (HclValue::List(values), []) = (&parameter.value, parameter.labels.as_slice()) else {
+            return Err(type_error(item, SHAPE, &parameter.value));
         };
         if values.len() > MAX_VALUES {
             let key = quoted(&parameter.key);
@@ -284,8 +284,10 @@ fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
                 format!("parameter {key} lists more than {MAX_VALUES} values; use \"*\" in them"),
             ));
         }
-        let values =
-            values.iter().map(|value| plain(parameter, value)).collect::<Result<_, _>>()?;
+        let values = values
+            .iter()
+            .map(|value| parse_plain_value(parameter, value))
+            .collect::<Result<_, _>>()?;
         if lists.insert(parameter.key.to_lowercase(), values).is_some() {
             return Err(at(
                 parameter,
@@ -297,23 +299,25 @@ fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
 }
 
 /// Returns a value that can be compared with a parameter.
-fn plain(item: &Item, node: &Node) -> Result<Value, PolicyError> {
+fn parse_plain_value(item: &HclItem, node: &HclValue) -> Result<Value, PolicyError> {
     match node {
-        Node::Text(text) => Ok(Value::from(text.as_str())),
-        Node::Number(number) => Ok(Value::Number(number.clone())),
-        Node::Bool(flag) => Ok(Value::Bool(*flag)),
-        Node::List(values) => values.iter().map(|value| plain(item, value)).collect(),
-        Node::Block(_) => {
-            Err(unlike(item, "a list of texts, numbers, flags or lists of them", node))
+        HclValue::Text(text) => Ok(Value::from(text.as_str())),
+        HclValue::Number(number) => Ok(Value::Number(number.clone())),
+        HclValue::Bool(flag) => Ok(Value::Bool(*flag)),
+        HclValue::List(values) => {
+            values.iter().map(|value| parse_plain_value(item, value)).collect()
+        }
+        HclValue::Block(_) => {
+            Err(type_error(item, "a list of texts, numbers, flags or lists of them", node))
         }
     }
 }
 
-fn unlike(item: &Item, expected: &str, got: &Node) -> PolicyError {
+fn type_error(item: &HclItem, expected: &str, got: &HclValue) -> PolicyError {
     at(item, format!("{} is {expected}, not {}", quoted(&item.key), got.kind()))
 }
 
-fn at(item: &Item, message: impl Into<String>) -> PolicyError {
+fn at(item: &HclItem, message: impl Into<String>) -> PolicyError {
     PolicyError { line: item.line, message: message.into() }
 }
 

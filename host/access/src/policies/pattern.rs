@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 /// A path pattern. Patterns are ordered from the loosest to the closest: the order of the fields is
 /// the priority of decision H10.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pattern {
+pub struct PathPattern {
     /// Number of bytes before the first `+` or `*`. A later wildcard makes the pattern closer.
     certain: usize,
     /// True if the pattern does not end in `*`.
@@ -21,7 +21,7 @@ pub struct Pattern {
     body: String,
 }
 
-impl Pattern {
+impl PathPattern {
     /// Parses the label of a rule. A single leading `/` is dropped.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Pattern {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let path = text.strip_prefix('/').unwrap_or(text);
         let (body, closed) = path.strip_suffix('*').map_or((path, true), |body| (body, false));
-        if let Some(why) = fault(path, body) {
+        if let Some(why) = find_fault(path, body) {
             return Err(why);
         }
         Ok(Self::of(body.to_owned(), closed))
@@ -58,7 +58,7 @@ impl Pattern {
     }
 
     /// Returns the pattern `*`.
-    pub(super) fn everything() -> Self {
+    pub(super) fn match_all() -> Self {
         Self { certain: 0, closed: false, plus: Reverse(0), length: 0, body: String::new() }
     }
 
@@ -119,12 +119,12 @@ impl Pattern {
     }
 
     /// Returns true if the pattern matches every path below `folder`, which ends in a slash.
-    pub(super) fn covers(&self, folder: &str) -> bool {
+    pub(super) fn matches_all_below(&self, folder: &str) -> bool {
         !self.closed && self.plus == Reverse(0) && folder.starts_with(&self.body)
     }
 
     /// Returns true if the pattern may match a path at or below `folder`, which ends in a slash.
-    pub(super) fn meets(&self, folder: &str) -> bool {
+    pub(super) fn may_match_below(&self, folder: &str) -> bool {
         let mut parts = self.body.split('/').peekable();
         for segment in folder.trim_end_matches('/').split('/') {
             let Some(part) = parts.next() else { return false };
@@ -140,7 +140,7 @@ impl Pattern {
 }
 
 /// Returns the fault of a pattern, as text to follow the pattern. `body` is `path` without its `*`.
-fn fault(path: &str, body: &str) -> Option<&'static str> {
+fn find_fault(path: &str, body: &str) -> Option<&'static str> {
     let is_mixed = |segment: &str| segment.contains('+') && segment != "+";
     if path.is_empty() {
         Some("is empty; name a path such as \"database/creds/orders\"")
@@ -174,8 +174,8 @@ mod tests {
 
     use super::*;
 
-    fn pattern(text: &str) -> Pattern {
-        Pattern::parse(text).unwrap()
+    fn pattern(text: &str) -> PathPattern {
+        PathPattern::parse(text).unwrap()
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
             ("a/..", "write out where it leads"),
             (long.as_str(), "longer than any path"),
         ] {
-            let error = Pattern::parse(text).unwrap_err();
+            let error = PathPattern::parse(text).unwrap_err();
             assert!(error.contains(part), "{text:?} gave {error}");
         }
     }

@@ -2,16 +2,16 @@
 
 /// A `{{identity.…}}` reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reference {
+pub struct TemplateReference {
     /// The subject of the reference.
-    pub subject: Subject,
+    pub subject: ReferenceSubject,
     /// The requested attribute of the subject.
-    pub attribute: Attribute,
+    pub attribute: ReferenceAttribute,
 }
 
-/// The subject of a [`Reference`].
+/// The subject of a [`TemplateReference`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum ReferenceSubject {
     /// The caller's entity.
     Entity,
     /// The entity's alias at an auth method.
@@ -25,9 +25,9 @@ pub enum Subject {
     GroupByName(String),
 }
 
-/// The requested attribute of a [`Subject`].
+/// The requested attribute of a [`ReferenceSubject`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Attribute {
+pub enum ReferenceAttribute {
     /// The subject's id.
     Id,
     /// The subject's name.

@@ -6,7 +6,7 @@
 //! that a rule in an old spelling still applies.
 
 use super::canonical_name;
-use super::pattern::Pattern;
+use super::pattern::PathPattern;
 use std::borrow::Cow;
 
 /// A base path, and the function that folds the name below the base.
@@ -78,9 +78,9 @@ pub fn other_path(path: &str) -> Option<OtherPath> {
         return Some(OtherPath { path, base, decides: true, is_newer: true });
     }
     let [old, new] = METHODS;
-    let (mount, base, is_newer) = match below(path, old) {
+    let (mount, base, is_newer) = match strip_base(path, old) {
         Some(mount) => (mount, new, true),
-        None => (below(path, new)?, old, false),
+        None => (strip_base(path, new)?, old, false),
     };
     (!mount.is_empty()).then(|| OtherPath {
         path: format!("{base}{mount}"),
@@ -91,7 +91,7 @@ pub fn other_path(path: &str) -> Option<OtherPath> {
 }
 
 /// Returns `pattern` in the server's spelling, if this spelling differs.
-pub(super) fn respelt(pattern: &Pattern) -> Option<Pattern> {
+pub(super) fn respell_pattern(pattern: &PathPattern) -> Option<PathPattern> {
     let body = pattern.body();
     let moved = in_new_place(body).map(|(moved, _)| moved);
     let folded = fold_body(moved.as_deref().unwrap_or(body));
@@ -100,11 +100,11 @@ pub(super) fn respelt(pattern: &Pattern) -> Option<Pattern> {
 
 /// Moves a path, or the beginning of a path, from an old base to its new base.
 fn in_new_place(path: &str) -> Option<(String, &'static str)> {
-    MOVED.iter().find_map(|(old, new)| Some((format!("{new}{}", below(path, old)?), *new)))
+    MOVED.iter().find_map(|(old, new)| Some((format!("{new}{}", strip_base(path, old)?), *new)))
 }
 
 /// Returns the text after `base`: empty, or a slash and the rest.
-fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
+fn strip_base<'a>(path: &'a str, base: &str) -> Option<&'a str> {
     path.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -133,8 +133,8 @@ fn fold_policy(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn respelling(text: &str) -> Option<Pattern> {
-        respelt(&Pattern::parse(text).unwrap())
+    fn respelling(text: &str) -> Option<PathPattern> {
+        respell_pattern(&PathPattern::parse(text).unwrap())
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             ("sys/policy/Ops", "sys/policies/acl/ops"),
             ("sys/renew/+/creds", "sys/leases/renew/+/creds"),
         ] {
-            assert_eq!(respelling(text), Some(Pattern::parse(other).unwrap()), "{text}");
+            assert_eq!(respelling(text), Some(PathPattern::parse(other).unwrap()), "{text}");
         }
         for text in ["identity/group/name/admins", "sys/*", "sys/pol*", "*", "identity/Group/*"] {
             assert_eq!(respelling(text), None, "{text}");

@@ -5,12 +5,12 @@
 //! a caller to another caller (a templated combination is looked up by the values that were filled
 //! in).
 
-use super::acl::{Acl, Skipped};
-use super::identity::Identity;
+use super::acl::{Acl, SkippedRule};
+use super::identity::TemplateIdentity;
 use super::parse::Policy;
-use super::reference::Reference;
+use super::reference::TemplateReference;
 use super::{DEFAULT, DEFAULT_POLICY, RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY, ROOT};
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,20 +23,20 @@ const PREFIX: &str = "policy/";
 const MOST_RULES: usize = 100_000;
 
 #[derive(Default)]
-struct Cache {
+struct PolicyCache {
     /// Number of policy writes since the start.
     writes: u64,
     parsed: BTreeMap<String, Option<Arc<Policy>>>,
     /// Combinations by the policy names of a token, in the token's order.
-    combinations: BTreeMap<Vec<String>, Combination>,
+    combinations: BTreeMap<Vec<String>, PolicyCombination>,
     /// Number of rules in all entries; an entry without rules counts as 1.
     rules: usize,
 }
 
 /// A combination of policies that some tokens have.
-struct Combination {
+struct PolicyCombination {
     /// The caller attributes that the policies use, without repetitions. Usually few or none.
-    references: Vec<Reference>,
+    references: Vec<TemplateReference>,
     /// Access lists by the caller's values for `references`. Callers with the same values share an
     /// entry, and a caller whose name changed does not find the old entry.
     acls: BTreeMap<Vec<Option<String>>, Arc<Acl>>,
@@ -45,7 +45,7 @@ struct Combination {
 /// The policies of the service.
 pub struct Policies {
     root: Arc<Acl>,
-    cache: Mutex<Cache>,
+    cache: Mutex<PolicyCache>,
 }
 
 impl Default for Policies {
@@ -54,8 +54,8 @@ impl Default for Policies {
     }
 }
 
-impl Cache {
-    fn acl(&self, names: &[String], identity: &Identity) -> Option<Arc<Acl>> {
+impl PolicyCache {
+    fn acl(&self, names: &[String], identity: &TemplateIdentity) -> Option<Arc<Acl>> {
         let combination = self.combinations.get(names)?;
         combination.acls.get(&values(&combination.references, identity)).map(Arc::clone)
     }
@@ -68,13 +68,13 @@ impl Cache {
     fn keep_acl(
         &mut self,
         names: &[String],
-        references: Vec<Reference>,
-        identity: &Identity,
+        references: Vec<TemplateReference>,
+        identity: &TemplateIdentity,
         acl: &Arc<Acl>,
     ) {
         self.make_room(acl.len());
         let values = values(&references, identity);
-        let new = || Combination { references, acls: BTreeMap::new() };
+        let new = || PolicyCombination { references, acls: BTreeMap::new() };
         self.combinations
             .entry(names.to_vec())
             .or_insert_with(new)
@@ -98,7 +98,7 @@ impl Cache {
 }
 
 /// Returns the caller's values for the references.
-fn values(references: &[Reference], identity: &Identity) -> Vec<Option<String>> {
+fn values(references: &[TemplateReference], identity: &TemplateIdentity) -> Vec<Option<String>> {
     references.iter().map(|reference| identity.value(reference).map(str::to_owned)).collect()
 }
 
@@ -107,7 +107,7 @@ impl Policies {
     /// does not exist grants nothing.
     pub async fn acl(&self, store: &Arc<Store>, names: &[String]) -> Result<Arc<Acl>, Failure> {
         // Without an entity there is no value that could be unfit for a path.
-        let (acl, _) = self.acl_for(store, names, &Identity::default()).await?;
+        let (acl, _) = self.acl_for(store, names, &TemplateIdentity::default()).await?;
         Ok(acl)
     }
 
@@ -118,8 +118,8 @@ impl Policies {
         &self,
         store: &Arc<Store>,
         names: &[String],
-        identity: &Identity,
-    ) -> Result<(Arc<Acl>, Vec<Skipped>), Failure> {
+        identity: &TemplateIdentity,
+    ) -> Result<(Arc<Acl>, Vec<SkippedRule>), Failure> {
         if names.iter().any(|name| name == ROOT) {
             return Ok((Arc::clone(&self.root), Vec::new()));
         }
@@ -139,16 +139,16 @@ impl Policies {
         &self,
         store: &Arc<Store>,
         names: &[String],
-        identity: &Identity,
+        identity: &TemplateIdentity,
         writes: u64,
-    ) -> Result<(Arc<Acl>, Vec<Skipped>), Failure> {
+    ) -> Result<(Arc<Acl>, Vec<SkippedRule>), Failure> {
         let mut policies = Vec::with_capacity(names.len());
         for name in names {
             policies.extend(self.policy(store, name).await?);
         }
         let (acl, skipped) = Acl::of_caller(policies.iter().map(Arc::as_ref), identity);
         let acl = Arc::new(acl);
-        let references: BTreeSet<Reference> =
+        let references: BTreeSet<TemplateReference> =
             policies.iter().flat_map(|policy| policy.references()).cloned().collect();
         let mut cache = self.lock();
         if cache.writes == writes {
@@ -165,7 +165,7 @@ impl Policies {
             }
             cache.writes
         };
-        let text = text(&mut store.begin(), name).await?;
+        let text = read_policy_text(&mut store.begin(), name).await?;
         let parsed = text.map(|text| Policy::parse(name, &text).map(Arc::new)).transpose();
         let parsed = parsed
             .map_err(|_| Failure::internal(format!("the stored policy {name:?} does not parse")))?;
@@ -183,14 +183,14 @@ impl Policies {
         cache.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cache> {
+    fn lock(&self) -> MutexGuard<'_, PolicyCache> {
         sync::lock(&self.cache)
     }
 }
 
 /// Returns the text of a policy. `default` has the built-in text until an operator writes the
 /// policy; `response-wrapping` always has the built-in text.
-pub async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
+pub async fn read_policy_text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     if name == RESPONSE_WRAPPING {
         return Ok(Some(RESPONSE_WRAPPING_POLICY.to_owned()));
     }
@@ -207,7 +207,7 @@ pub async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure
 /// 400 with line and reason if the text does not parse; nothing is written then.
 pub fn put(unit: &mut Unit, name: &str, text: &str) -> Result<(), Failure> {
     Policy::parse(name, text)?;
-    unit.put(address(name), text.as_bytes().to_vec(), Index::default());
+    unit.put(address(name), text.as_bytes().to_vec(), IndexColumns::default());
     Ok(())
 }
 
@@ -233,21 +233,25 @@ fn address(name: &str) -> Address {
 #[cfg(test)]
 mod tests {
 
-    use super::super::identity::Entity;
+    use super::super::identity::TemplateEntity;
     use super::*;
 
     const TEMPLATED: &str = r#"path "home/{{identity.entity.name}}" { capabilities = ["read"] }"#;
 
-    fn called(id: &str, name: &str) -> Identity {
-        let entity = Entity { id: id.to_owned(), name: name.to_owned(), ..Entity::default() };
-        Identity { entity: Some(entity), groups: Vec::new() }
+    fn called(id: &str, name: &str) -> TemplateIdentity {
+        let entity = TemplateEntity {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            ..TemplateEntity::default()
+        };
+        TemplateIdentity { entity: Some(entity), groups: Vec::new() }
     }
 
     /// Returns a cache that holds the policy `p` for these callers.
-    fn kept(text: &str, callers: &[&Identity]) -> (Cache, Vec<String>) {
+    fn kept(text: &str, callers: &[&TemplateIdentity]) -> (PolicyCache, Vec<String>) {
         let policy = Policy::parse("p", text).unwrap();
-        let references: BTreeSet<Reference> = policy.references().cloned().collect();
-        let (mut cache, names) = (Cache::default(), vec!["p".to_owned()]);
+        let references: BTreeSet<TemplateReference> = policy.references().cloned().collect();
+        let (mut cache, names) = (PolicyCache::default(), vec!["p".to_owned()]);
         for identity in callers {
             let (acl, _) = Acl::of_caller([&policy], identity);
             cache.keep_acl(&names, references.iter().cloned().collect(), identity, &Arc::new(acl));
@@ -268,7 +272,7 @@ mod tests {
                 (vec!["read".into()], vec!["deny".into()])
             );
         }
-        for other in [called("1", "carol"), called("3", ""), Identity::default()] {
+        for other in [called("1", "carol"), called("3", ""), TemplateIdentity::default()] {
             assert!(
                 cache.acl(&names, &other).is_none(),
                 "also the same entity under a new name: {other:?}"
@@ -279,7 +283,7 @@ mod tests {
     #[test]
     fn a_combination_that_asks_nothing_of_the_caller_is_shared() {
         let (cache, names) =
-            kept(r#"path "x" { capabilities = ["read"] }"#, &[&Identity::default()]);
+            kept(r#"path "x" { capabilities = ["read"] }"#, &[&TemplateIdentity::default()]);
         assert!(cache.acl(&names, &called("1", "ann")).is_some());
         assert!(cache.acl(&["p".to_owned(), "q".to_owned()], &called("1", "ann")).is_none());
     }

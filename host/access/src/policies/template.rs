@@ -4,9 +4,9 @@
 //! for a single folder into a rule for all folders. A value may be only a part of a single segment;
 //! other values are refused.
 
-use super::identity::Identity;
-use super::pattern::Pattern;
-use super::reference::{Attribute, Reference, Subject};
+use super::identity::TemplateIdentity;
+use super::pattern::PathPattern;
+use super::reference::{ReferenceAttribute, ReferenceSubject, TemplateReference};
 use bulkhead_wire::failure::quoted;
 use std::borrow::Cow;
 use std::fmt;
@@ -15,27 +15,27 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub enum RulePath {
     /// A path that is the same for every caller.
-    Fixed(Pattern),
+    Fixed(PathPattern),
     /// A path that differs by caller.
-    Templated(Template),
+    Templated(PathTemplate),
 }
 
 /// A pattern with placeholders for the caller's values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template {
+pub struct PathTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum TemplatePart {
     Text(String),
-    Value(Reference),
+    Value(TemplateReference),
 }
 
 /// The reason a templated rule does not apply to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unresolved {
+pub(super) enum UnresolvedReason {
     /// The caller does not have the value; this is common.
     Unknown,
     /// The caller's value must not stand in a path. The sentence names the attribute and never
@@ -56,16 +56,19 @@ impl RulePath {
     /// The fault and its remedy. The text follows the quoted label.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if !text.contains("{{") && !text.contains("}}") {
-            return Ok(Self::Fixed(Pattern::parse(text)?));
+            return Ok(Self::Fixed(PathPattern::parse(text)?));
         }
-        let template = Template { text: text.to_owned(), parts: parts(text)? };
+        let template = PathTemplate { text: text.to_owned(), parts: parse_parts(text)? };
         // The template must be a valid pattern with any fit value.
-        Pattern::parse(&template.filled(|_| "x"))?;
+        PathPattern::parse(&template.filled(|_| "x"))?;
         Ok(Self::Templated(template))
     }
 
     /// Returns the path for this caller.
-    pub(super) fn resolve(&self, identity: &Identity) -> Result<Cow<'_, Pattern>, Unresolved> {
+    pub(super) fn resolve(
+        &self,
+        identity: &TemplateIdentity,
+    ) -> Result<Cow<'_, PathPattern>, UnresolvedReason> {
         match self {
             Self::Fixed(pattern) => Ok(Cow::Borrowed(pattern)),
             Self::Templated(template) => template.resolve(identity).map(Cow::Owned),
@@ -74,7 +77,7 @@ impl RulePath {
 
     /// Returns a pattern for all paths that the rule may mean for a caller whose
     /// [`resolve`](Self::resolve) fails with `why`.
-    pub(super) fn for_any_value(&self, why: &Unresolved) -> Pattern {
+    pub(super) fn for_any_value(&self, why: &UnresolvedReason) -> PathPattern {
         match self {
             Self::Fixed(pattern) => pattern.clone(),
             Self::Templated(template) => template.for_any_value(why),
@@ -82,7 +85,7 @@ impl RulePath {
     }
 
     /// Returns the caller attributes that the path uses.
-    pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
+    pub(super) fn references(&self) -> impl Iterator<Item = &TemplateReference> {
         let parts = match self {
             Self::Fixed(_) => [].as_slice(),
             Self::Templated(template) => template.parts.as_slice(),
@@ -91,60 +94,63 @@ impl RulePath {
     }
 }
 
-impl Template {
-    fn resolve(&self, identity: &Identity) -> Result<Pattern, Unresolved> {
+impl PathTemplate {
+    fn resolve(&self, identity: &TemplateIdentity) -> Result<PathPattern, UnresolvedReason> {
         for reference in references(&self.parts) {
-            let value = identity.value(reference).ok_or(Unresolved::Unknown)?;
+            let value = identity.value(reference).ok_or(UnresolvedReason::Unknown)?;
             if value.contains(is_unfit) {
                 let why = format!(
                     "the caller's value of {reference} holds \"/\", \"*\", \"+\", \",\" or a \
                      control character"
                 );
-                return Err(Unresolved::Refused(why));
+                return Err(UnresolvedReason::Refused(why));
             }
         }
         let text = self.filled(|reference| identity.value(reference).unwrap_or_default());
         let fault = |why| {
-            Unresolved::Refused(format!("with the caller's values, {} {why}", quoted(&self.text)))
+            UnresolvedReason::Refused(format!(
+                "with the caller's values, {} {why}",
+                quoted(&self.text)
+            ))
         };
-        Pattern::parse(&text).map_err(fault)
+        PathPattern::parse(&text).map_err(fault)
     }
 
     /// Returns the paths that any value could produce. A missing value that is a whole segment may
     /// be any single segment. A value that is only a part of a segment, or unfit because it may be
     /// several segments, may be followed by anything.
-    fn for_any_value(&self, why: &Unresolved) -> Pattern {
+    fn for_any_value(&self, why: &UnresolvedReason) -> PathPattern {
         const VALUE: &str = "\u{0}";
         let text = self.filled(|_| VALUE);
         let is_part = |segment: &str| segment.contains(VALUE) && segment != VALUE;
         let loose = match why {
-            Unresolved::Unknown if !text.split('/').any(is_part) => text.replace(VALUE, "+"),
+            UnresolvedReason::Unknown if !text.split('/').any(is_part) => text.replace(VALUE, "+"),
             _ => format!("{}*", text.split(VALUE).next().unwrap_or_default()),
         };
         // The template is a pattern with any value. If it is not, everything is denied.
-        Pattern::parse(&loose).unwrap_or_else(|_| Pattern::everything())
+        PathPattern::parse(&loose).unwrap_or_else(|_| PathPattern::match_all())
     }
 
-    fn filled<'a>(&'a self, value: impl Fn(&'a Reference) -> &'a str) -> String {
-        let text = |part: &'a Part| match part {
-            Part::Text(text) => text.as_str(),
-            Part::Value(reference) => value(reference),
+    fn filled<'a>(&'a self, value: impl Fn(&'a TemplateReference) -> &'a str) -> String {
+        let text = |part: &'a TemplatePart| match part {
+            TemplatePart::Text(text) => text.as_str(),
+            TemplatePart::Value(reference) => value(reference),
         };
         self.parts.iter().map(text).collect()
     }
 }
 
 /// Shows the template as written.
-impl fmt::Display for Template {
+impl fmt::Display for PathTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-fn references(parts: &[Part]) -> impl Iterator<Item = &Reference> {
+fn references(parts: &[TemplatePart]) -> impl Iterator<Item = &TemplateReference> {
     parts.iter().filter_map(|part| match part {
-        Part::Text(_) => None,
-        Part::Value(reference) => Some(reference),
+        TemplatePart::Text(_) => None,
+        TemplatePart::Value(reference) => Some(reference),
     })
 }
 
@@ -154,7 +160,7 @@ fn is_unfit(c: char) -> bool {
     matches!(c, '/' | '*' | '+' | ',') || c.is_control()
 }
 
-fn parts(text: &str) -> Result<Vec<Part>, String> {
+fn parse_parts(text: &str) -> Result<Vec<TemplatePart>, String> {
     const UNOPENED: &str = "has \"}}\" without \"{{\" in front; write {{identity.entity.id}}";
     let mut parts = Vec::new();
     let mut rest = text;
@@ -164,7 +170,7 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
                 "opens \"{{\" and does not close it; write {{identity.entity.id}}".to_owned()
             );
         };
-        let Some(reference) = Reference::parse(name.trim()) else {
+        let Some(reference) = TemplateReference::parse(name.trim()) else {
             return Err(format!(
                 "names {}, which is no part of an identity; {KNOWN}",
                 quoted(name.trim())
@@ -173,45 +179,50 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
         if before.contains("}}") {
             return Err(UNOPENED.to_owned());
         }
-        parts.push(Part::Text(before.to_owned()));
-        parts.push(Part::Value(reference));
+        parts.push(TemplatePart::Text(before.to_owned()));
+        parts.push(TemplatePart::Value(reference));
         rest = after;
     }
     if rest.contains("}}") {
         return Err(UNOPENED.to_owned());
     }
-    parts.push(Part::Text(rest.to_owned()));
+    parts.push(TemplatePart::Text(rest.to_owned()));
     Ok(parts)
 }
 
-impl Reference {
+impl TemplateReference {
     /// Parses the text between the braces.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let path = name.strip_prefix("identity.")?;
         let (subject, attribute) = if let Some(path) = path.strip_prefix("entity.aliases.") {
             let (mount, attribute) = path.split_once('.')?;
-            (Subject::Alias { mount: mount.to_owned() }, Attribute::parse(attribute)?)
+            (
+                ReferenceSubject::Alias { mount: mount.to_owned() },
+                ReferenceAttribute::parse(attribute)?,
+            )
         } else if let Some(attribute) = path.strip_prefix("entity.") {
-            (Subject::Entity, Attribute::parse(attribute)?)
+            (ReferenceSubject::Entity, ReferenceAttribute::parse(attribute)?)
         } else if let Some(path) = path.strip_prefix("groups.ids.") {
             let (id, attribute) = path.split_once('.')?;
-            (Subject::GroupById(id.to_owned()), Attribute::parse(attribute)?)
+            (ReferenceSubject::GroupById(id.to_owned()), ReferenceAttribute::parse(attribute)?)
         } else {
             let (name, attribute) = of_group_name(path.strip_prefix("groups.names.")?)?;
-            (Subject::GroupByName(name.to_owned()), attribute)
+            (ReferenceSubject::GroupByName(name.to_owned()), attribute)
         };
-        Self { subject, attribute }.known()
+        Self { subject, attribute }.with_known_attribute()
     }
 
     /// Returns the reference if its subject has such an attribute.
-    fn known(self) -> Option<Self> {
+    fn with_known_attribute(self) -> Option<Self> {
         let is_known = match (&self.subject, &self.attribute) {
-            (Subject::Alias { mount }, _) => !mount.is_empty(),
-            (_, Attribute::CustomMetadata(_)) => false,
-            (Subject::Entity, _) => true,
-            (Subject::GroupById(id), attribute) => !id.is_empty() && *attribute != Attribute::Id,
-            (Subject::GroupByName(name), attribute) => {
-                !name.is_empty() && *attribute != Attribute::Name
+            (ReferenceSubject::Alias { mount }, _) => !mount.is_empty(),
+            (_, ReferenceAttribute::CustomMetadata(_)) => false,
+            (ReferenceSubject::Entity, _) => true,
+            (ReferenceSubject::GroupById(id), attribute) => {
+                !id.is_empty() && *attribute != ReferenceAttribute::Id
+            }
+            (ReferenceSubject::GroupByName(name), attribute) => {
+                !name.is_empty() && *attribute != ReferenceAttribute::Name
             }
         };
         is_known.then_some(self)
@@ -220,14 +231,14 @@ impl Reference {
 
 /// Splits a group's name from its attribute. Group names may contain dots, so the attribute is
 /// searched from the end.
-fn of_group_name(path: &str) -> Option<(&str, Attribute)> {
+fn of_group_name(path: &str) -> Option<(&str, ReferenceAttribute)> {
     if let Some((name, key)) = path.split_once(".metadata.") {
-        return (!key.is_empty()).then(|| (name, Attribute::Metadata(key.to_owned())));
+        return (!key.is_empty()).then(|| (name, ReferenceAttribute::Metadata(key.to_owned())));
     }
-    Some((path.strip_suffix(".id")?, Attribute::Id))
+    Some((path.strip_suffix(".id")?, ReferenceAttribute::Id))
 }
 
-impl Attribute {
+impl ReferenceAttribute {
     fn parse(text: &str) -> Option<Self> {
         let key = |key: &str| (!key.is_empty()).then(|| key.to_owned());
         match text {
@@ -242,19 +253,19 @@ impl Attribute {
 }
 
 /// Shows the reference as written in policies, without the braces.
-impl fmt::Display for Reference {
+impl fmt::Display for TemplateReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
-            Subject::Entity => f.write_str("identity.entity.")?,
-            Subject::Alias { mount } => write!(f, "identity.entity.aliases.{mount}.")?,
-            Subject::GroupById(id) => write!(f, "identity.groups.ids.{id}.")?,
-            Subject::GroupByName(name) => write!(f, "identity.groups.names.{name}.")?,
+            ReferenceSubject::Entity => f.write_str("identity.entity.")?,
+            ReferenceSubject::Alias { mount } => write!(f, "identity.entity.aliases.{mount}.")?,
+            ReferenceSubject::GroupById(id) => write!(f, "identity.groups.ids.{id}.")?,
+            ReferenceSubject::GroupByName(name) => write!(f, "identity.groups.names.{name}.")?,
         }
         match &self.attribute {
-            Attribute::Id => f.write_str("id"),
-            Attribute::Name => f.write_str("name"),
-            Attribute::Metadata(key) => write!(f, "metadata.{key}"),
-            Attribute::CustomMetadata(key) => write!(f, "custom_metadata.{key}"),
+            ReferenceAttribute::Id => f.write_str("id"),
+            ReferenceAttribute::Name => f.write_str("name"),
+            ReferenceAttribute::Metadata(key) => write!(f, "metadata.{key}"),
+            ReferenceAttribute::CustomMetadata(key) => write!(f, "custom_metadata.{key}"),
         }
     }
 }

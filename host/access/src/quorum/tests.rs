@@ -9,23 +9,23 @@ fn client(number: u32) -> Client {
     Client::of(Ipv4Addr::from(0xc000_0200 + number).into())
 }
 
-fn bogus(number: u8, filler: u8) -> Share {
-    Share::parse(&format!("{}{number:02x}", format!("{filler:02x}").repeat(32))).unwrap()
+fn bogus(number: u8, filler: u8) -> KeyShare {
+    KeyShare::parse(&format!("{}{number:02x}", format!("{filler:02x}").repeat(32))).unwrap()
 }
 
 /// Returns a key, its shares, and an attempt to find the key.
-fn split(shares: u64, threshold: u64) -> (SealKey, Vec<Share>, Quorum) {
+fn split(shares: u64, threshold: u64) -> (SealKey, Vec<KeyShare>, Quorum) {
     let (config, key) = (SealConfig::new(shares, threshold).unwrap(), SealKey::generate().unwrap());
     let shares = bulkhead_store::split(&key, config).unwrap();
     (key, shares, Quorum::new(config).unwrap())
 }
 
-fn finds_from(giver: u32, attempt: &mut Quorum, share: &Share, key: &SealKey) -> bool {
+fn finds_from(giver: u32, attempt: &mut Quorum, share: &KeyShare, key: &SealKey) -> bool {
     let keys = attempt.add(client(giver), share).unwrap();
     keys.iter().any(|found| found.share().is_same(&key.share()))
 }
 
-fn finds(attempt: &mut Quorum, share: &Share, key: &SealKey) -> bool {
+fn finds(attempt: &mut Quorum, share: &KeyShare, key: &SealKey) -> bool {
     finds_from(HERE, attempt, share, key)
 }
 
@@ -61,7 +61,7 @@ fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
             let least = others_needed(attempt.config).min(60 / clients as usize);
             let kept = attempt.givers.iter().map(|giver| giver.given.len()).min().unwrap();
             assert!(kept >= least, "{kept} of {threshold} by {clients}");
-            assert!(attempt.givers.len() <= MOST_GIVERS);
+            assert!(attempt.givers.len() <= MAX_GIVERS);
         }
     }
 }

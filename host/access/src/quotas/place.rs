@@ -15,7 +15,7 @@ pub struct QuotaPlace {
 impl QuotaPlace {
     /// Returns true if the path `below` the mount is at or below the place. Paths are compared at
     /// segment borders.
-    pub(super) fn holds(&self, mount: &str, below: &str) -> bool {
+    pub(super) fn contains_path(&self, mount: &str, below: &str) -> bool {
         if self.mount.is_empty() {
             return true;
         }
@@ -53,7 +53,7 @@ mod tests {
             (place("m", "creds/reader"), "m", "creds", false),
             (place("m", "creds/reader"), "n", "creds/reader", false),
         ] {
-            assert_eq!(place.holds(mount, below), is_held, "{place:?} {mount} {below}");
+            assert_eq!(place.contains_path(mount, below), is_held, "{place:?} {mount} {below}");
         }
     }
 }

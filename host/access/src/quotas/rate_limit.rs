@@ -2,7 +2,7 @@
 
 use super::place::QuotaPlace;
 use super::record::Quota;
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -71,6 +71,6 @@ pub async fn read_config(unit: &mut Unit) -> Result<RateLimitConfig, Failure> {
 /// # Errors
 /// 500 if the settings cannot be serialised.
 pub fn put_config(unit: &mut Unit, config: &RateLimitConfig) -> Result<(), Failure> {
-    unit.put(config_address(), config.to_bytes()?, Index::default());
+    unit.put(config_address(), config.to_bytes()?, IndexColumns::default());
     Ok(())
 }

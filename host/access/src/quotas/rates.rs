@@ -10,7 +10,7 @@ use crate::client_buckets::ClientBuckets;
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, RwLock};
@@ -29,25 +29,25 @@ const ALWAYS_EXEMPT: [&str; 6] = [
 /// All rate-limit quotas, in memory.
 pub struct RateLimits {
     log: Arc<dyn Log>,
-    active: RwLock<Active>,
+    active: RwLock<ActiveRateLimits>,
 }
 
 #[derive(Default)]
-struct Active {
+struct ActiveRateLimits {
     config: RateLimitConfig,
-    quotas: Vec<Arc<ActiveQuota>>,
+    quotas: Vec<Arc<ActiveRateQuota>>,
 }
 
 /// A quota with the budgets of its clients.
-struct ActiveQuota {
+struct ActiveRateQuota {
     name: String,
     quota: RateLimitQuota,
-    budgets: Mutex<Budgets>,
+    budgets: Mutex<QuotaBudgets>,
 }
 
 /// The budgets of a quota's clients.
 #[derive(Default)]
-struct Budgets {
+struct QuotaBudgets {
     requests: ClientBuckets,
     /// The blocks of clients that were over the rate, each by its end.
     blocks: ClientBuckets,
@@ -85,15 +85,15 @@ impl RateLimits {
             }
         }
         let config = read_config(&mut store.begin()).await?;
-        *sync::write(&self.active) = Active { config, quotas };
+        *sync::write(&self.active) = ActiveRateLimits { config, quotas };
         Ok(())
     }
 
-    fn with_budgets(&self, name: String, quota: RateLimitQuota) -> Arc<ActiveQuota> {
+    fn with_budgets(&self, name: String, quota: RateLimitQuota) -> Arc<ActiveRateQuota> {
         let active = sync::read(&self.active);
         let same = active.quotas.iter().find(|one| one.name == name && one.quota == quota);
         same.map_or_else(
-            || Arc::new(ActiveQuota { name, quota, budgets: Mutex::default() }),
+            || Arc::new(ActiveRateQuota { name, quota, budgets: Mutex::default() }),
             Arc::clone,
         )
     }
@@ -125,7 +125,8 @@ impl RateLimits {
         {
             return Ok(());
         }
-        let holding = active.quotas.iter().filter(|one| one.quota.place.holds(mount, below));
+        let holding =
+            active.quotas.iter().filter(|one| one.quota.place.contains_path(mount, below));
         let Some(one) = holding.max_by_key(|one| one.quota.place.precision()) else {
             return Ok(());
         };
@@ -137,7 +138,7 @@ impl RateLimits {
     /// Returns the names of the quotas of a mount.
     pub(super) fn of_mount(&self, mount: &str) -> Vec<String> {
         let active = sync::read(&self.active);
-        let of_mount = |one: &&Arc<ActiveQuota>| {
+        let of_mount = |one: &&Arc<ActiveRateQuota>| {
             let QuotaPlace { mount: own, .. } = &one.quota.place;
             own == mount
         };
@@ -145,7 +146,7 @@ impl RateLimits {
     }
 }
 
-impl ActiveQuota {
+impl ActiveRateQuota {
     /// Takes a request from the client's budget, which holds the requests of one interval and grows
     /// evenly.
     ///
@@ -159,7 +160,7 @@ impl ActiveQuota {
         let most = interval.max(one);
         let block = Duration::from_secs(*block_interval);
         let mut budgets = sync::lock(&self.budgets);
-        let Budgets { requests, blocks } = &mut *budgets;
+        let QuotaBudgets { requests, blocks } = &mut *budgets;
         if !block.is_zero() && *blocks.full_at(client, now) > now {
             return Err(*blocks.full_at(client, now) - now);
         }
@@ -185,7 +186,7 @@ impl ActiveQuota {
             self.quota.rate, self.quota.interval
         );
         let retry_after = Some(seconds * 1_000);
-        Failure { retry_after, ..Failure::new(Kind::RateLimited, message) }
+        Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) }
     }
 }
 
@@ -193,9 +194,9 @@ impl ActiveQuota {
 mod tests {
     use super::*;
 
-    fn quota(rate: f64, interval: u64, block_interval: u64) -> ActiveQuota {
+    fn quota(rate: f64, interval: u64, block_interval: u64) -> ActiveRateQuota {
         let quota = RateLimitQuota { place: QuotaPlace::default(), rate, interval, block_interval };
-        ActiveQuota { name: "q".to_owned(), quota, budgets: Mutex::default() }
+        ActiveRateQuota { name: "q".to_owned(), quota, budgets: Mutex::default() }
     }
 
     fn client(text: &str) -> Client {

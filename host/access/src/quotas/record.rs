@@ -1,7 +1,7 @@
 //! The stored records of quotas, each kind of quota below a key prefix of its own.
 
 use super::place::QuotaPlace;
-use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 
@@ -36,7 +36,7 @@ pub async fn read<Q: Quota>(unit: &mut Unit, name: &str) -> Result<Option<Q>, Fa
 /// # Errors
 /// 500 if the quota cannot be serialised.
 pub fn put<Q: Quota>(unit: &mut Unit, name: &str, quota: &Q) -> Result<(), Failure> {
-    unit.put(address::<Q>(name), quota.to_bytes()?, Index::default());
+    unit.put(address::<Q>(name), quota.to_bytes()?, IndexColumns::default());
     Ok(())
 }
 

@@ -4,10 +4,10 @@ use super::lease_count::LeaseCountQuota;
 use super::rate_limit::RateLimitQuota;
 use super::rates::RateLimits;
 use super::record::{delete, names, read};
-use super::tally::{Place, Tally};
+use super::tally::{LeaseSlot, LeaseTally};
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::sync;
 use std::sync::{Arc, RwLock};
 use tokio::sync::Mutex;
@@ -17,13 +17,13 @@ pub struct Quotas {
     /// The rate-limit quotas.
     pub rates: RateLimits,
     log: Arc<dyn Log>,
-    active: RwLock<Vec<Arc<Active>>>,
+    active: RwLock<Vec<Arc<ActiveLeaseQuota>>>,
     /// Serialises loads, so that of two loads the later result stays.
     reading: Mutex<()>,
 }
 
 /// The usage of a quota.
-pub struct Usage {
+pub struct QuotaUsage {
     /// Name of the quota.
     pub name: String,
     /// Maximum number of leases.
@@ -33,10 +33,10 @@ pub struct Usage {
 }
 
 /// A quota and the running count of its leases.
-struct Active {
+struct ActiveLeaseQuota {
     name: String,
     quota: LeaseCountQuota,
-    tally: Arc<Tally>,
+    tally: Arc<LeaseTally>,
 }
 
 impl Quotas {
@@ -58,7 +58,7 @@ impl Quotas {
             match read(&mut store.begin(), &name).await {
                 Ok(Some(quota)) => {
                     let tally = self.tally_of(&quota).unwrap_or_default();
-                    loaded.push(Arc::new(Active { name, quota, tally }));
+                    loaded.push(Arc::new(ActiveLeaseQuota { name, quota, tally }));
                 }
                 Ok(None) => {}
                 Err(failure) => {
@@ -73,14 +73,14 @@ impl Quotas {
 
     /// Returns the running count for the quota's path. If the limit changed, only the running calls
     /// are kept, because the old count stopped at the old limit.
-    fn tally_of(&self, quota: &LeaseCountQuota) -> Option<Arc<Tally>> {
+    fn tally_of(&self, quota: &LeaseCountQuota) -> Option<Arc<LeaseTally>> {
         let active = sync::read(&self.active);
         let found = active.iter().find(|active| active.quota.place == quota.place)?;
         let is_as_it_was = found.quota == *quota;
         Some(if is_as_it_was {
             Arc::clone(&found.tally)
         } else {
-            Arc::new(found.tally.uncounted())
+            Arc::new(found.tally.without_count())
         })
     }
 
@@ -95,14 +95,14 @@ impl Quotas {
         store: &Store,
         mount: &str,
         below: &str,
-    ) -> Result<Option<Place>, Failure> {
-        let Some(active) = self.deciding(mount, below) else { return Ok(None) };
-        let Active { name, quota, tally } = &*active;
+    ) -> Result<Option<LeaseSlot>, Failure> {
+        let Some(active) = self.deciding_quota(mount, below) else { return Ok(None) };
+        let ActiveLeaseQuota { name, quota, tally } = &*active;
         let most = u64::from(quota.max_leases);
         match tally.let_in(most, async || quota.count(store).await).await? {
             Some(place) => Ok(Some(place)),
             None => Err(Failure::new(
-                Kind::RateLimited,
+                FailureKind::RateLimited,
                 format!(
                     "lease count quota exceeded: {most} leases are allowed here by the quota {}; \
                      revoke leases that are not needed, wait until some end, or raise max_leases \
@@ -113,9 +113,10 @@ impl Quotas {
         }
     }
 
-    fn deciding(&self, mount: &str, below: &str) -> Option<Arc<Active>> {
+    fn deciding_quota(&self, mount: &str, below: &str) -> Option<Arc<ActiveLeaseQuota>> {
         let active = sync::read(&self.active);
-        let counting = active.iter().filter(|active| active.quota.place.holds(mount, below));
+        let counting =
+            active.iter().filter(|active| active.quota.place.contains_path(mount, below));
         counting.max_by_key(|active| active.quota.place.precision()).map(Arc::clone)
     }
 
@@ -123,13 +124,13 @@ impl Quotas {
     ///
     /// # Errors
     /// The store's failure.
-    pub async fn usage(&self, store: &Store) -> Result<Vec<Usage>, Failure> {
+    pub async fn read_usage(&self, store: &Store) -> Result<Vec<QuotaUsage>, Failure> {
         let all: Vec<_> = sync::read(&self.active).iter().map(Arc::clone).collect();
         let mut usage = Vec::with_capacity(all.len());
         for active in all {
             let counter = active.quota.count(store).await?;
             let max_leases = active.quota.max_leases.into();
-            usage.push(Usage { name: active.name.clone(), max_leases, counter });
+            usage.push(QuotaUsage { name: active.name.clone(), max_leases, counter });
         }
         Ok(usage)
     }
@@ -139,7 +140,7 @@ impl Quotas {
     /// # Errors
     /// The store's failure; the quotas then still exist.
     pub async fn forget_mount(&self, store: &Arc<Store>, mount: &str) -> Result<(), Failure> {
-        let of_mount = |active: &&Arc<Active>| active.quota.place.mount == mount;
+        let of_mount = |active: &&Arc<ActiveLeaseQuota>| active.quota.place.mount == mount;
         let names: Vec<String> = {
             let active = sync::read(&self.active);
             active.iter().filter(of_mount).map(|active| active.name.clone()).collect()

@@ -12,20 +12,20 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// Length of the pause after a count, as a multiple of the count's duration.
-const PAUSE: u32 = 10;
+const COUNT_PAUSE_FACTOR: u32 = 10;
 
 /// The running count of a quota.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct LeaseTally {
     /// Number of calls that were let in and have not ended; their leases may not be stored yet.
     under_way: Arc<AtomicU64>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<TallyState>>,
     /// Lock of the call that checks the quota; other calls wait while this call counts.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TallyState {
     /// Upper bound of stored leases and calls that may create a lease; `None` before the first
     /// count.
     taken: Option<u64>,
@@ -38,12 +38,12 @@ struct Known {
 /// The place of a call that may create a lease. The lease counts from now on, even if the call is
 /// interrupted; only a call that certainly stored nothing [gives its place back](Self::give_back).
 #[must_use]
-pub struct Place {
+pub struct LeaseSlot {
     under_way: Arc<AtomicU64>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<TallyState>>,
 }
 
-impl Place {
+impl LeaseSlot {
     /// Gives back the place of a call that stored neither a lease nor a reservation.
     pub fn give_back(self) {
         // Together with the end of the call, so that a new count sees both changes or neither.
@@ -55,15 +55,15 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LeaseSlot {
     fn drop(&mut self) {
         self.under_way.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Tally {
+impl LeaseTally {
     /// Returns a tally with the same running calls and without a count.
-    pub(super) fn uncounted(&self) -> Self {
+    pub(super) fn without_count(&self) -> Self {
         Self { under_way: Arc::clone(&self.under_way), ..Self::default() }
     }
 
@@ -75,13 +75,13 @@ impl Tally {
         &self,
         most: u64,
         count: impl AsyncFnOnce() -> Result<u64, StoreFault>,
-    ) -> Result<Option<Place>, StoreFault> {
+    ) -> Result<Option<LeaseSlot>, StoreFault> {
         let _alone = self.asking.lock().await;
         if let Some(under_way) = self.begin_count(most) {
             let began = Instant::now();
             let stored = count().await?;
             let ended = Instant::now();
-            let pause = ended.duration_since(began).saturating_mul(PAUSE);
+            let pause = ended.duration_since(began).saturating_mul(COUNT_PAUSE_FACTOR);
             let mut known = sync::lock(&self.known);
             let taken = stored.saturating_add(under_way).saturating_sub(known.given_back);
             known.taken = Some(taken);
@@ -94,7 +94,7 @@ impl Tally {
         known.taken = known.taken.map(|taken| taken + 1);
         self.under_way.fetch_add(1, Ordering::SeqCst);
         let (under_way, known) = (Arc::clone(&self.under_way), Arc::clone(&self.known));
-        Ok(Some(Place { under_way, known }))
+        Ok(Some(LeaseSlot { under_way, known }))
     }
 
     /// Returns the number of running calls if there is no room and the leases must be counted.
@@ -110,7 +110,7 @@ impl Tally {
     }
 }
 
-impl Known {
+impl TallyState {
     fn has_room(&self, most: u64) -> bool {
         self.taken.is_some_and(|taken| taken < most)
     }
@@ -124,15 +124,15 @@ mod tests {
 
     /// The leases of a store, and the number of counts.
     #[derive(Default)]
-    struct Stored {
+    struct CountedStore {
         leases: AtomicU64,
         counts: AtomicU32,
         /// Duration of a count, in milliseconds.
         takes: u64,
     }
 
-    impl Stored {
-        async fn ask(&self, tally: &Tally, most: u64) -> Option<Place> {
+    impl CountedStore {
+        async fn ask(&self, tally: &LeaseTally, most: u64) -> Option<LeaseSlot> {
             let count = async || {
                 if self.takes > 0 {
                     tokio::time::sleep(Duration::from_millis(self.takes)).await;
@@ -144,13 +144,13 @@ mod tests {
         }
 
         /// As [`Self::ask`], after the pause between counts.
-        async fn ask_later(&self, tally: &Tally, most: u64) -> Option<Place> {
+        async fn ask_later(&self, tally: &LeaseTally, most: u64) -> Option<LeaseSlot> {
             rest(tally).await;
             self.ask(tally, most).await
         }
 
         /// Runs a call that creates a lease and ends; returns `false` if the call was not let in.
-        async fn lease(&self, tally: &Tally, most: u64) -> bool {
+        async fn lease(&self, tally: &LeaseTally, most: u64) -> bool {
             let Some(_place) = self.ask(tally, most).await else { return false };
             self.leases.fetch_add(1, Ordering::SeqCst);
             true
@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// Waits for the end of the pause between counts.
-    async fn rest(tally: &Tally) {
+    async fn rest(tally: &LeaseTally) {
         let end = sync::lock(&tally.known).rests_until;
         if let Some(end) = end {
             tokio::time::sleep_until(end).await;
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_are_let_in_and_no_more_and_they_are_counted_twice() {
-        let (tally, stored) = (Tally::default(), Stored::default());
+        let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         for _ in 0..100 {
             assert!(stored.lease(&tally, 100).await);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_under_way_have_their_places_until_they_end() {
-        let (tally, stored) = (Tally::default(), Stored::default());
+        let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         let first = stored.ask(&tally, 2).await.unwrap();
         let second = stored.ask(&tally, 2).await.unwrap();
         assert!(stored.ask(&tally, 2).await.is_none());
@@ -193,7 +193,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_made_nothing_gives_its_place_back_at_once() {
-        let (tally, stored) = (Tally::default(), Stored { takes: 20, ..Stored::default() });
+        let (tally, stored) =
+            (LeaseTally::default(), CountedStore { takes: 20, ..CountedStore::default() });
         for _ in 0..100 {
             stored.ask(&tally, 5).await.unwrap().give_back();
         }
@@ -207,7 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_that_is_given_back_while_leases_are_counted_is_free() {
-        let (tally, stored) = (Tally::default(), Stored::default());
+        let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         let failing = stored.ask(&tally, 1).await.unwrap();
         rest(&tally).await;
         let count = async || {
@@ -219,14 +220,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_in_a_loop_has_the_leases_counted_a_tenth_of_the_time() {
-        let (tally, stored) = (Tally::default(), Stored { takes: 20, ..Stored::default() });
+        let (tally, stored) =
+            (LeaseTally::default(), CountedStore { takes: 20, ..CountedStore::default() });
         stored.leases.store(5, Ordering::SeqCst);
         let began = Instant::now();
         while stored.counts.load(Ordering::SeqCst) < 3 {
             assert!(stored.ask(&tally, 5).await.is_none());
             tokio::task::yield_now().await;
         }
-        let least = 2 * stored.takes * (1 + u64::from(PAUSE));
+        let least = 2 * stored.takes * (1 + u64::from(COUNT_PAUSE_FACTOR));
         assert!(began.elapsed() >= Duration::from_millis(least), "counted too often");
         stored.leases.store(4, Ordering::SeqCst);
         while stored.ask(&tally, 5).await.is_none() {

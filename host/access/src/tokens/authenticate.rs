@@ -9,9 +9,9 @@ use super::batch;
 use super::caller::Caller;
 use super::end::begin_end;
 use super::lookup::by_token;
-use super::record::{Ending, TokenRecord, TokenType, put, read, try_commit};
+use super::record::{TokenEnding, TokenRecord, TokenType, put, read, try_commit};
 use super::table::Tokens;
-use super::uses::Use;
+use super::uses::TokenUse;
 use crate::identity;
 use crate::log::cause;
 use bulkhead_store::{Store, Unit};
@@ -74,7 +74,7 @@ impl Tokens {
                 "this path needs a token; send it in the header X-Vault-Token",
             ));
         };
-        self.find_from(token, remote).await?.ok_or_else(unknown)
+        self.find_from(token, remote).await?.ok_or_else(unknown_failure)
     }
 
     /// Returns true if a request from `remote` could begin with this token. Takes no use.
@@ -101,14 +101,15 @@ impl Tokens {
 
     /// Takes a use of the stored token. The last use makes the row due, so that the token ends even
     /// if this process dies before it can end the token.
-    async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
-        let (store, turn) = (&self.store, self.store.turn());
+    async fn take_use(&self, counted: &TokenUse) -> Result<Arc<TokenRecord>, Failure> {
+        let (store, turn) = (&self.store, self.store.queue_ticket());
         let until = Instant::now() + USE_TIME;
         loop {
-            let mut unit = store.begin().in_turn(&turn);
-            let record =
-                read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
-            let mut record = record.ok_or_else(unknown)?;
+            let mut unit = store.begin().with_ticket(&turn);
+            let record = read(&mut unit, counted.key())
+                .await?
+                .filter(|record| record.is_valid_at(store.now()));
+            let mut record = record.ok_or_else(unknown_failure)?;
             let left = record.uses_left.map(|left| left.saturating_sub(1));
             let taken = Arc::make_mut(&mut record);
             taken.uses_left = left;
@@ -132,7 +133,7 @@ impl Tokens {
         }
     }
 
-    async fn release_use(&self, counted: &Use) {
+    async fn release_use(&self, counted: &TokenUse) {
         if !counted.leave() {
             return;
         }
@@ -146,7 +147,7 @@ impl Tokens {
         loop {
             let mut unit = self.store.begin();
             if let Some(record) = read(&mut unit, key).await? {
-                begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+                begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
             }
             if try_commit(unit).await? {
                 return Ok(());
@@ -182,7 +183,7 @@ pub async fn assert_valid(
             record.is_alive(store.now()) && (record.used_up.is_none() || caller.counted.is_some())
         }),
         TokenType::Batch => {
-            batch::holds(store, unit, &caller.record).await?.then(|| caller.record.clone())
+            batch::is_still_valid(store, unit, &caller.record).await?.then(|| caller.record.clone())
         }
     };
     let record =
@@ -193,7 +194,7 @@ pub async fn assert_valid(
     Ok(Caller { record, ..caller.clone() })
 }
 
-fn unknown() -> Failure {
+fn unknown_failure() -> Failure {
     Failure::denied(
         "the token is unknown, expired, revoked, used up, bound to other addresses, or its entity \
          is disabled",

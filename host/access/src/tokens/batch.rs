@@ -6,10 +6,10 @@
 //! ends with its parent: every use looks up the parent, and every commit asserts that the parent is
 //! valid.
 
-use super::keys::{BATCH, LONGEST};
+use super::keys::{BATCH, MAX_TOKEN_LEN};
 use super::login_mount::serves;
 use super::record::{TokenRecord, read};
-use crate::identity::Proof;
+use crate::identity::LoginProof;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
@@ -25,7 +25,7 @@ const PURPOSE: &str = "batch token";
 /// The sealed content of a batch token. A batch token cannot be renewed or used up, and its end is
 /// fixed at creation.
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct BatchTokenContent {
     policies: Vec<String>,
     display_name: String,
     parent: Option<String>,
@@ -44,12 +44,12 @@ struct Sealed {
     mount: String,
     /// See [`TokenRecord::proof`] and [`TokenRecord::prover`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    proof: Option<Proof>,
+    proof: Option<LoginProof>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     prover: String,
 }
 
-stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
+stored!(BatchTokenContent, "batch-token", reads_sealed_batch_tokens);
 
 /// Returns the text of a batch token.
 ///
@@ -57,7 +57,7 @@ stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
 /// 400 if the text would be longer than a token may be.
 pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failure> {
     let record = record.clone();
-    let sealed = Sealed {
+    let sealed = BatchTokenContent {
         policies: record.policies,
         display_name: record.display_name,
         parent: record.parent,
@@ -75,10 +75,10 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
     };
     let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &sealed.to_bytes()?)?));
     let length = token.expose().len();
-    if length > LONGEST {
+    if length > MAX_TOKEN_LEN {
         return Err(Failure::invalid(format!(
             "a batch token carries all that is known of it, and would have {length} characters; at \
-             most {LONGEST} fit \
+             most {MAX_TOKEN_LEN} fit \
              into a header: give less meta or fewer policies, or make a service token"
         )));
     }
@@ -88,7 +88,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
 /// Opens a batch token of this cluster, even if the token has ended; `None` for any other text.
 pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
     let body = store.open_text(PURPOSE, token.expose().strip_prefix(BATCH)?)?;
-    let sealed = Sealed::from_bytes(&body).ok()?;
+    let sealed = BatchTokenContent::from_bytes(&body).ok()?;
     Some(TokenRecord {
         accessor: String::new(),
         policies: sealed.policies,
@@ -118,7 +118,7 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
 
 /// Returns true if neither the token, its parent nor the auth mount of its login has ended, as seen
 /// by the unit of work.
-pub(super) async fn holds(
+pub(super) async fn is_still_valid(
     store: &Store,
     unit: &mut Unit,
     record: &TokenRecord,

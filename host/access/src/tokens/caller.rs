@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::record::{TokenRecord, TokenType};
-use super::uses::Use;
+use super::uses::TokenUse;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -18,7 +18,7 @@ pub struct Caller {
     /// Service or batch.
     pub kind: TokenType,
     /// The use that the request took; `None` if the token's uses are not counted.
-    pub(super) counted: Option<Arc<Use>>,
+    pub(super) counted: Option<Arc<TokenUse>>,
     /// True if the request has the token's last use: no other request can begin.
     pub(super) has_last_use: bool,
 }
@@ -43,7 +43,7 @@ impl Caller {
     /// Returns the key of the token row that owns this caller's leases: the token's own row, or the
     /// parent's row for a batch token. Empty for a batch token without a parent; its leases have no
     /// owner.
-    pub fn owner(&self) -> &str {
+    pub fn lease_owner(&self) -> &str {
         match self.kind {
             TokenType::Service => &self.hash,
             TokenType::Batch => self.record.parent.as_deref().unwrap_or_default(),

@@ -9,10 +9,10 @@ use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
 use super::table::Tokens;
 use super::{batch, keys};
-use crate::identity::{Proof, SignedIn};
+use crate::identity::{LoginProof, SignedInEntity};
 use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
-use bulkhead_store::{Address, Hashes, Index, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, SecretHasher, Store, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -37,7 +37,7 @@ pub struct NewToken {
     /// True if the token has no parent.
     pub is_orphan: bool,
     /// Entity and proof; `None` inherits entity and proof of the parent.
-    pub signed_in: Option<SignedIn>,
+    pub signed_in: Option<SignedInEntity>,
     /// Client networks from which the token may be used; empty for any network.
     pub bound_cidrs: Vec<Cidr>,
     /// Seconds; 0 means the system's default, or unlimited for a root token.
@@ -55,7 +55,7 @@ pub struct NewToken {
 }
 
 /// A newly created token.
-pub struct Made {
+pub struct CreatedToken {
     /// The text of the token.
     pub token: Secret,
     /// The token as a caller.
@@ -78,7 +78,7 @@ impl Tokens {
         maker: &Caller,
         new: NewToken,
         system: Lifetimes,
-    ) -> Result<Made, Failure> {
+    ) -> Result<CreatedToken, Failure> {
         may_make_tokens(maker)?;
         let now = self.store.now();
         let id = new.id.clone();
@@ -92,11 +92,11 @@ impl Tokens {
             }
             let token = batch::seal(&self.store, &record)?;
             let caller = Caller::batch(&self.store, &token, record);
-            return Ok(Made { token, caller, warning });
+            return Ok(CreatedToken { token, caller, warning });
         }
         let token = match id {
             Some(token) => token,
-            None => keys::random()?,
+            None => keys::generate_text()?,
         };
         let caller = with_accessor(self.store.hashes(), &token, record);
         if read(unit, &caller.hash).await?.is_some() {
@@ -105,7 +105,7 @@ impl Tokens {
             ));
         }
         put(unit, &caller.hash, &caller.record)?;
-        Ok(Made { token, caller, warning })
+        Ok(CreatedToken { token, caller, warning })
     }
 
     /// Returns the record of the new token without its accessor, and a warning if the lifetime was
@@ -165,28 +165,28 @@ impl Tokens {
 
 /// The entity of a new token, and the location of its proof.
 #[derive(Default)]
-struct StandsFor {
+struct TokenEntity {
     entity_id: String,
-    proof: Option<Proof>,
+    proof: Option<LoginProof>,
     prover: String,
 }
 
 /// Returns the entity and proof of a new token. A child has the entity of its parent and uses the
 /// same proof as the parent.
-fn stands_for(maker: &Caller, signed_in: Option<SignedIn>, is_orphan: bool) -> StandsFor {
-    if let Some(SignedIn { entity_id, proof }) = signed_in {
-        return StandsFor { entity_id, proof: Some(proof), prover: String::new() };
+fn stands_for(maker: &Caller, signed_in: Option<SignedInEntity>, is_orphan: bool) -> TokenEntity {
+    if let Some(SignedInEntity { entity_id, proof }) = signed_in {
+        return TokenEntity { entity_id, proof: Some(proof), prover: String::new() };
     }
     if is_orphan {
-        return StandsFor::default();
+        return TokenEntity::default();
     }
     let above = &maker.record;
     let prover = if above.proof.is_some() { &maker.hash } else { &above.prover };
-    StandsFor { entity_id: above.entity_id.clone(), proof: None, prover: prover.clone() }
+    TokenEntity { entity_id: above.entity_id.clone(), proof: None, prover: prover.clone() }
 }
 
 /// Returns the token with its accessor and row key.
-pub(super) fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
+pub(super) fn with_accessor(hashes: &SecretHasher, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
         keys::of_accessor(hashes, &accessor),
@@ -225,7 +225,7 @@ fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Fail
 
 /// Refuses properties that a batch token cannot have. A batch token is not stored, so its uses
 /// cannot be counted and its lifetime cannot be extended.
-fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Failure> {
+fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::TtlBounds) -> Result<(), Failure> {
     let asked = [
         ("be root tokens: they could not be revoked", record.is_root()),
         ("have a period: they cannot be renewed", bounds.period > 0),
@@ -243,10 +243,10 @@ fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Fa
 /// # Errors
 /// 500 if the row cannot be serialised.
 pub fn root_token_row(
-    hashes: &Hashes,
+    hashes: &SecretHasher,
     token: &Secret,
     now: u64,
-) -> Result<(Address, Vec<u8>, Index), Failure> {
+) -> Result<(Address, Vec<u8>, IndexColumns), Failure> {
     let root = with_accessor(hashes, token, root(now));
     root.record.row(&root.hash, None)
 }

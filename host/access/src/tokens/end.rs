@@ -9,21 +9,21 @@
 //! the rows (`lifecycle/end_token.rs`) and repeats the marking, so that a process may die at any
 //! point: the row of the revoked token is removed last.
 
-use super::record::{Ending, TokenRecord, address, put, put_due, read, try_commit};
+use super::record::{TokenEnding, TokenRecord, address, put, put_due, read, try_commit};
 use super::table::Tokens;
 use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Marks the token as ended; the token is refused from this commit on. [`Tokens::spread_end`] and
-/// due work do the rest. A token that is already ending keeps its [`Ending`].
+/// due work do the rest. A token that is already ending keeps its [`TokenEnding`].
 pub fn begin_end(
     unit: &mut Unit,
     key: &str,
     record: &TokenRecord,
-    ending: Ending,
+    ending: TokenEnding,
 ) -> Result<(), Failure> {
     let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record.clone() };
     put_due(unit, key, &record, Some(0))
@@ -39,8 +39,8 @@ impl Tokens {
         // If the row is gone, the end was spread before.
         let Some(record) = read(&mut self.store.begin(), key).await? else { return Ok(()) };
         match record.ended {
-            Some(Ending::Alone) => self.release_children(key).await,
-            Some(Ending::WithChildren) => self.refuse_descendants(key).await.map(drop),
+            Some(TokenEnding::Alone) => self.release_children(key).await,
+            Some(TokenEnding::WithChildren) => self.refuse_descendants(key).await.map(drop),
             None => Ok(()),
         }
     }
@@ -78,7 +78,7 @@ impl Tokens {
                 if let Some(record) =
                     self.read_or_tell(&mut unit, key).await?.filter(|record| is_meant(record))
                 {
-                    begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+                    begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
                     ended.push(key.clone());
                 }
             }
@@ -89,15 +89,15 @@ impl Tokens {
     }
 
     /// Ends the token if it is due. Returns its ending, or `None` if there is nothing to do now.
-    pub async fn end_if_due(&self, key: &str) -> Result<Option<Ending>, Failure> {
+    pub async fn end_if_due(&self, key: &str) -> Result<Option<TokenEnding>, Failure> {
         loop {
             let mut unit = self.store.begin();
             let Some(record) = read(&mut unit, key).await? else { return Ok(None) };
             let now = self.store.now();
-            if record.ended.is_some() || record.due().is_none_or(|due| due > now) {
+            if record.ended.is_some() || record.due_time().is_none_or(|due| due > now) {
                 return Ok(record.ended);
             }
-            let ending = if record.is_alive(now) && self.uses.any(key) {
+            let ending = if record.is_alive(now) && self.uses.is_running(key) {
                 // The token's last request is still running.
                 put(
                     &mut unit,
@@ -106,8 +106,8 @@ impl Tokens {
                 )?;
                 None
             } else {
-                begin_end(&mut unit, key, &record, Ending::WithChildren)?;
-                Some(Ending::WithChildren)
+                begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
+                Some(TokenEnding::WithChildren)
             };
             if try_commit(unit).await? {
                 return Ok(ending);
@@ -151,13 +151,13 @@ impl Tokens {
                 if let Some(record) = self.read_or_tell(&mut unit, key).await? {
                     match record.ended {
                         // This token released its children before.
-                        Some(Ending::Alone) => continue,
-                        Some(Ending::WithChildren) => {}
+                        Some(TokenEnding::Alone) => continue,
+                        Some(TokenEnding::WithChildren) => {}
                         None => put(
                             &mut unit,
                             key,
                             &TokenRecord {
-                                ended: Some(Ending::WithChildren),
+                                ended: Some(TokenEnding::WithChildren),
                                 ..TokenRecord::clone(&record)
                             },
                         )?,
@@ -201,7 +201,7 @@ impl Tokens {
         key: &str,
     ) -> Result<Option<Arc<TokenRecord>>, Failure> {
         match read(unit, key).await {
-            Err(failure) if failure.kind == Kind::Internal => {
+            Err(failure) if failure.kind == FailureKind::Internal => {
                 self.log.line("error", "token-unreadable", &[cause(&failure)]);
                 Ok(None)
             }

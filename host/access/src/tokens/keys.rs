@@ -11,7 +11,7 @@
 //! response time reveals nothing about a partially guessed token.
 
 use crate::random;
-use bulkhead_store::Hashes;
+use bulkhead_store::SecretHasher;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 
@@ -26,7 +26,7 @@ pub const SERVICE_LENGTH: usize = SERVICE.len() + LENGTH;
 /// Number of letters and digits of an accessor.
 const ACCESSOR: usize = 24;
 /// Maximum length of a token text, in bytes, for look-ups and for new tokens.
-pub(super) const LONGEST: usize = 8 << 10;
+pub(super) const MAX_TOKEN_LEN: usize = 8 << 10;
 
 /// Purposes of keyed hashes. Part of the stored format.
 mod purpose {
@@ -38,7 +38,9 @@ mod purpose {
 /// Returns true if a text could be a token. Other texts are not hashed for a look-up.
 pub(crate) fn may_be_token(token: &Secret) -> bool {
     let text = token.expose();
-    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty()
+        && text.len() <= MAX_TOKEN_LEN
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns true if a text could be an accessor.
@@ -52,27 +54,27 @@ pub fn bears_our_prefix(text: &str) -> bool {
 }
 
 /// Returns the accessor of a service token.
-pub(crate) fn accessor(hashes: &Hashes, token: &Secret) -> String {
+pub(crate) fn accessor(hashes: &SecretHasher, token: &Secret) -> String {
     let hash = hashes.keyed_bytes(purpose::ACCESSOR, token.expose().as_bytes());
     // Each half has 128 bits for 71.5 bits of letters, so that no letter is more likely than
     // another by more than 2^-56.
     let (halves, _) = hash.as_chunks();
-    let letters = |half: &[u8; 16]| random::letters(u128::from_be_bytes(*half), ACCESSOR / 2);
+    let letters = |half: &[u8; 16]| random::base62_digits(u128::from_be_bytes(*half), ACCESSOR / 2);
     halves.iter().map(letters).collect()
 }
 
 /// Returns the row key for an accessor.
-pub(crate) fn of_accessor(hashes: &Hashes, accessor: &str) -> String {
+pub(crate) fn of_accessor(hashes: &SecretHasher, accessor: &str) -> String {
     hashes.keyed_hash(purpose::ROW, accessor.as_bytes())
 }
 
 /// Returns the row key of a service token.
-pub(crate) fn of_token(hashes: &Hashes, token: &Secret) -> String {
+pub(crate) fn of_token(hashes: &SecretHasher, token: &Secret) -> String {
     of_accessor(hashes, &accessor(hashes, token))
 }
 
 /// Returns the hash that identifies a batch token, which has no row.
-pub(super) fn of_batch(hashes: &Hashes, token: &Secret) -> String {
+pub(super) fn of_batch(hashes: &SecretHasher, token: &Secret) -> String {
     hashes.keyed_hash(purpose::BATCH, token.expose().as_bytes())
 }
 
@@ -80,7 +82,7 @@ pub(super) fn of_batch(hashes: &Hashes, token: &Secret) -> String {
 ///
 /// # Errors
 /// 500 if the machine's random generator fails.
-pub fn random() -> Result<Secret, Failure> {
+pub fn generate_text() -> Result<Secret, Failure> {
     Ok(Secret::new(format!("{SERVICE}{}", random::base62(LENGTH)?)))
 }
 
@@ -98,8 +100,8 @@ pub fn check_chosen(id: &str) -> Result<Secret, Failure> {
     }
     if !may_be_token(&token) {
         return Err(Failure::invalid(format!(
-            "id has characters or a length that no token can have; use at most {LONGEST} printable \
-             ASCII characters \
+            "id has characters or a length that no token can have; use at most {MAX_TOKEN_LEN} \
+             printable ASCII characters \
              without white space"
         )));
     }
@@ -112,10 +114,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_token_is_told_by_its_shape() {
-        for token in ["bhs.0", "root", "~!@#", &"x".repeat(LONGEST)] {
+        for token in ["bhs.0", "root", "~!@#", &"x".repeat(MAX_TOKEN_LEN)] {
             assert!(may_be_token(&Secret::new(token)));
         }
-        for token in ["", " ", "a b", "a\nb", "a\u{0}", "ü", &"x".repeat(LONGEST + 1)] {
+        for token in ["", " ", "a b", "a\nb", "a\u{0}", "ü", &"x".repeat(MAX_TOKEN_LEN + 1)] {
             assert!(!may_be_token(&Secret::new(token)), "{token:?}");
         }
     }
@@ -133,7 +135,8 @@ mod tests {
     #[test]
     fn a_chosen_token_can_be_mistaken_for_none_that_a_server_made() {
         assert_eq!(check_chosen("my-own-token").unwrap(), Secret::new("my-own-token"));
-        for id in ["bhs.x", "hvs.x", "s.x", "a.b", "a b", "\t", "ü", &"x".repeat(LONGEST + 1)] {
+        for id in ["bhs.x", "hvs.x", "s.x", "a.b", "a b", "\t", "ü", &"x".repeat(MAX_TOKEN_LEN + 1)]
+        {
             let failure = check_chosen(id).unwrap_err();
             assert!(
                 !failure.message.contains(id),
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_new_token_has_its_prefix_and_never_comes_twice() {
-        let (one, other) = (random().unwrap(), random().unwrap());
+        let (one, other) = (generate_text().unwrap(), generate_text().unwrap());
         assert!(one.expose().starts_with("bhs.") && one.expose().len() == 36);
         assert_ne!(one, other);
     }

@@ -10,12 +10,12 @@ use super::table::Tokens;
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
-use bulkhead_wire::ttl::{self, Bounds};
+use bulkhead_wire::ttl::{self, TtlBounds};
 
 /// Returns the lifetime bounds of a token of this role; `record.creation_ttl` is its requested TTL.
-pub fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> Bounds {
+pub fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> TtlBounds {
     let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
-    Bounds {
+    TtlBounds {
         role_ttl: record.creation_ttl,
         role_max: 0,
         explicit_max: shorter(record.explicit_max_ttl, of_role(|role| role.explicit_max_ttl)),

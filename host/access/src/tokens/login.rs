@@ -6,18 +6,20 @@
 //! mount has its serving row (`login_mount.rs`).
 
 use super::caller::Caller;
-use super::create::{Made, with_accessor};
+use super::create::{CreatedToken, with_accessor};
 use super::end::begin_end;
 use super::lifetime::{first_whole_second, shorter};
-use super::record::{Ending, KeptLogin, TokenRecord, TokenType, owner, put, read, try_commit};
+use super::record::{
+    KeptLogin, TokenEnding, TokenRecord, TokenType, login_owner_key, put, read, try_commit,
+};
 use super::table::Tokens;
 use super::{batch, keys};
-use crate::identity::{Proof, SignedIn};
+use crate::identity::{LoginProof, SignedInEntity};
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::ttl::{self, Bounds};
+use bulkhead_wire::ttl::{self, TtlBounds};
 use std::collections::BTreeMap;
 
 /// The requested properties of a login token. Times are in seconds; 0 means not set.
@@ -36,11 +38,11 @@ pub struct NewLogin {
     /// UUID of the auth mount.
     pub mount: String,
     /// The entity that signed in.
-    pub signed_in: SignedIn,
+    pub signed_in: SignedInEntity,
     /// Client networks from which the token may be used; empty for any network.
     pub bound_cidrs: Vec<Cidr>,
     /// Lifetimes set by the login.
-    pub times: Times,
+    pub times: LoginLifetimes,
     /// Number of uses; 0 means unlimited.
     pub num_uses: u64,
     /// True if the token can be renewed.
@@ -51,7 +53,7 @@ pub struct NewLogin {
 
 /// The lifetimes that a login sets for its token, in seconds; 0 means not set.
 #[derive(Clone, Copy, Default)]
-pub struct Times {
+pub struct LoginLifetimes {
     /// Lifetime until the first renewal.
     pub ttl: u64,
     /// Maximum lifetime with all renewals.
@@ -62,10 +64,10 @@ pub struct Times {
     pub period: u64,
 }
 
-impl Times {
+impl LoginLifetimes {
     /// Returns the bounds within the lifetimes of the mount.
-    fn bounds(self, of_mount: Lifetimes) -> Bounds {
-        Bounds {
+    fn bounds(self, of_mount: Lifetimes) -> TtlBounds {
+        TtlBounds {
             role_ttl: self.ttl,
             role_max: self.max_ttl,
             explicit_max: self.explicit_max_ttl,
@@ -79,7 +81,7 @@ impl Times {
 /// The result of a renewal that the auth method accepted.
 pub struct RenewedLogin {
     /// Lifetimes set by the login.
-    pub times: Times,
+    pub times: LoginLifetimes,
     /// Lifetime requested by the caller, in seconds from now; 0 means the login's lifetime.
     pub increment: u64,
     /// True if the token can be renewed.
@@ -87,7 +89,7 @@ pub struct RenewedLogin {
     /// Data for the next renewal of the token.
     pub kept: KeptLogin,
     /// The proof that replaces the token's proof.
-    pub proof: Proof,
+    pub proof: LoginProof,
 }
 
 /// Counts the service tokens created by logins at the mount with this UUID, or at any mount if
@@ -96,7 +98,7 @@ pub struct RenewedLogin {
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database cannot be read.
 pub async fn count_of_logins(store: &Store, mount: &str, at_most: u32) -> Result<u32, StoreFault> {
-    store.count_owned(Space::Token, &owner(mount), at_most).await
+    store.count_owned(Space::Token, &login_owner_key(mount), at_most).await
 }
 
 impl Tokens {
@@ -111,7 +113,7 @@ impl Tokens {
         unit: &mut Unit,
         new: NewLogin,
         of_mount: Lifetimes,
-    ) -> Result<Made, Failure> {
+    ) -> Result<CreatedToken, Failure> {
         let (kind, now_ms) = (new.kind, self.store.now());
         if kind == TokenType::Batch {
             refuse_for_batch(&new)?;
@@ -146,12 +148,12 @@ impl Tokens {
         if kind == TokenType::Batch {
             let token = batch::seal(&self.store, &record)?;
             let caller = Caller::batch(&self.store, &token, record);
-            return Ok(Made { token, caller, warning: granted.warning });
+            return Ok(CreatedToken { token, caller, warning: granted.warning });
         }
-        let token = keys::random()?;
+        let token = keys::generate_text()?;
         let caller = with_accessor(self.store.hashes(), &token, record);
         put(unit, &caller.hash, &caller.record)?;
-        Ok(Made { token, caller, warning: granted.warning })
+        Ok(CreatedToken { token, caller, warning: granted.warning })
     }
 
     /// Renews the login token in the row `key` as the auth method allows. Returns the stored
@@ -171,7 +173,7 @@ impl Tokens {
         let record = record.ok_or_else(|| Failure::invalid("the token ended meanwhile"))?;
         // The maximum from the creation always applies; the role's current maximum applies too.
         let explicit_max_ttl = shorter(record.explicit_max_ttl, renewed.times.explicit_max_ttl);
-        let times = Times { explicit_max_ttl, ..renewed.times };
+        let times = LoginLifetimes { explicit_max_ttl, ..renewed.times };
         let begins = first_whole_second(now);
         let granted =
             ttl::grant(&times.bounds(of_mount), renewed.increment, record.issued, begins)?;
@@ -182,7 +184,7 @@ impl Tokens {
             period: times.period,
             renewable: renewed.renewable,
             login: Some(renewed.kept.clone()),
-            proof: Some(renewed.proof.clone().after(record.proof.as_ref())),
+            proof: Some(renewed.proof.clone().keep_groups_of(record.proof.as_ref())),
             ..TokenRecord::clone(&record)
         };
         put(unit, key, &record)?;
@@ -195,7 +197,7 @@ impl Tokens {
     /// # Errors
     /// The store's failure. Tokens reached before the failure have ended.
     pub async fn end_logins_of(&self, mount: &str) -> Result<(), Failure> {
-        let mut tokens = self.store.scan_owned(Space::Token, owner(mount).as_str());
+        let mut tokens = self.store.scan_owned(Space::Token, login_owner_key(mount).as_str());
         while let Some(page) = tokens.page().await? {
             for key in self.end_page(&page).await? {
                 self.spread_end(&key).await?;
@@ -211,7 +213,7 @@ impl Tokens {
             for Address { key, .. } in page {
                 let found = self.read_or_tell(&mut unit, key).await?;
                 if let Some(record) = found.filter(|record| record.ended.is_none()) {
-                    begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+                    begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
                     ended.push(key.clone());
                 }
             }

@@ -1,7 +1,7 @@
 //! The serving row of an auth mount. Batch tokens of the mount's logins are valid while this row
 //! exists, because nothing else is stored that could end with the mount.
 
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::Failure;
 
 /// Returns the address of the serving row for the mount with this UUID.
@@ -11,7 +11,7 @@ fn serving(mount: &str) -> Address {
 
 /// Makes batch tokens of logins at the mount valid.
 pub fn begin_serving(unit: &mut Unit, mount: &str) {
-    unit.put(serving(mount), Vec::new(), Index::default());
+    unit.put(serving(mount), Vec::new(), IndexColumns::default());
 }
 
 /// Ends every batch token of logins at the mount at once.

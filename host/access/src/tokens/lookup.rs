@@ -31,8 +31,8 @@ pub async fn by_token(
 ) -> Result<Option<Caller>, Failure> {
     let Some(caller) = find(store, unit, token).await? else { return Ok(None) };
     let holds = match caller.kind {
-        TokenType::Service => caller.record.holds(store.now()),
-        TokenType::Batch => batch::holds(store, unit, &caller.record).await?,
+        TokenType::Service => caller.record.is_valid_at(store.now()),
+        TokenType::Batch => batch::is_still_valid(store, unit, &caller.record).await?,
     };
     Ok(holds.then_some(caller))
 }
@@ -58,5 +58,5 @@ pub async fn by_accessor(
     accessor: &str,
 ) -> Result<Option<Caller>, Failure> {
     let found = find_by_accessor(store, unit, accessor).await?;
-    Ok(found.filter(|caller| caller.record.holds(store.now())))
+    Ok(found.filter(|caller| caller.record.is_valid_at(store.now())))
 }

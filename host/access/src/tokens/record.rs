@@ -1,8 +1,8 @@
 //! Stored form of a token. Times are in whole seconds of store time, unless said otherwise.
 
-use crate::identity::Proof;
+use crate::identity::LoginProof;
 use crate::policies::ROOT;
-use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, StoreFault, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
@@ -75,7 +75,7 @@ pub struct TokenRecord {
     pub(crate) used_up: Option<u64>,
     /// Set once the token is revoked or expired. The token is refused at once; its leases and
     /// children end afterwards.
-    pub(crate) ended: Option<Ending>,
+    pub(crate) ended: Option<TokenEnding>,
     /// UUID of the auth mount whose login created the token; empty for other tokens.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
@@ -84,7 +84,7 @@ pub struct TokenRecord {
     pub login: Option<KeptLogin>,
     /// Proof of the login, or of the `entity_alias` given when the token was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) proof: Option<Proof>,
+    pub(crate) proof: Option<LoginProof>,
     /// Key of the ancestor whose proof applies to this token; empty if the token has its own proof
     /// or none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -117,7 +117,7 @@ const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
     /// Returns the remaining lifetime at `now_ms` in seconds, rounded down; `None` means unlimited.
-    pub fn left(&self, now_ms: u64) -> Option<u64> {
+    pub fn remaining_seconds(&self, now_ms: u64) -> Option<u64> {
         self.expires.map(|expires| expires.saturating_mul(1000).saturating_sub(now_ms) / 1000)
     }
 
@@ -134,12 +134,12 @@ impl TokenRecord {
     }
 
     /// Returns true if a request may begin with this token at `now_ms`.
-    pub fn holds(&self, now_ms: u64) -> bool {
+    pub fn is_valid_at(&self, now_ms: u64) -> bool {
         self.is_alive(now_ms) && self.used_up.is_none()
     }
 
     /// Returns the time at which due work ends the token, in milliseconds of store time.
-    pub(super) fn due(&self) -> Option<u64> {
+    pub(super) fn due_time(&self) -> Option<u64> {
         let expires = self.expires.map(|expires| expires.saturating_mul(1000));
         let used_up = self.used_up.map(|used_up| used_up.saturating_add(LAST_REQUEST));
         expires.into_iter().chain(used_up).min()
@@ -150,23 +150,24 @@ impl TokenRecord {
         &self,
         key: &str,
         due: Option<u64>,
-    ) -> Result<(Address, Vec<u8>, Index), Failure> {
-        let of_mount = || if self.mount.is_empty() { String::new() } else { owner(&self.mount) };
+    ) -> Result<(Address, Vec<u8>, IndexColumns), Failure> {
+        let of_mount =
+            || if self.mount.is_empty() { String::new() } else { login_owner_key(&self.mount) };
         let owner = self.parent.clone().unwrap_or_else(of_mount);
-        Ok((address(key), self.to_bytes()?, Index { due, lane: String::new(), owner }))
+        Ok((address(key), self.to_bytes()?, IndexColumns { due, lane: String::new(), owner }))
     }
 }
 
 /// Returns the owner key of all tokens created by logins at the auth mount with this UUID. No token
 /// has such a key.
-pub(super) fn owner(mount: &str) -> String {
+pub(super) fn login_owner_key(mount: &str) -> String {
     format!("mount/{mount}")
 }
 
 /// The effect of a token's end on its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum TokenEnding {
     /// The children end with the token.
     WithChildren,
     /// The children become orphans. A batch token cannot become an orphan, because its record is
@@ -188,7 +189,7 @@ pub async fn read(unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>
 
 /// Writes the row of a token that has not ended into the unit of work.
 pub(super) fn put(unit: &mut Unit, key: &str, record: &TokenRecord) -> Result<(), Failure> {
-    put_due(unit, key, record, record.due())
+    put_due(unit, key, record, record.due_time())
 }
 
 pub(super) fn put_due(

@@ -1,7 +1,7 @@
 //! Token roles: the limits of tokens created with a role. Roles are stored by name.
 
 use super::record::{TokenRecord, TokenType};
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::glob;
@@ -209,7 +209,7 @@ pub async fn of_token(unit: &mut Unit, token: &TokenRecord) -> Result<Option<Tok
 
 /// Writes the role into the unit of work.
 pub fn put(unit: &mut Unit, name: &str, role: &TokenRole) -> Result<(), Failure> {
-    unit.put(address(name), role.to_bytes()?, Index::default());
+    unit.put(address(name), role.to_bytes()?, IndexColumns::default());
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeSet;
 
 /// The policies that the creator of a token requests.
-pub struct Asked<'a> {
+pub struct RequestedPolicies<'a> {
     /// Canonical names; an empty set requests the role's policies, or else the parent's.
     pub policies: BTreeSet<String>,
     /// Excludes the policy `default`.
@@ -27,7 +27,7 @@ pub struct Asked<'a> {
 ///
 /// # Errors
 /// 400 naming the first policy that the token cannot have.
-pub fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
+pub fn select(asked: &RequestedPolicies<'_>) -> Result<Vec<String>, Failure> {
     let no_default =
         asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
     let mut chosen = match asked.role.filter(|role| role.rules_policies()) {
@@ -57,7 +57,7 @@ pub fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
 }
 
 /// Selects policies without a role's rules: the parent's policies, or any policy with sudo.
-fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Failure> {
+fn by_parent(asked: &RequestedPolicies<'_>, no_default: bool) -> Result<BTreeSet<String>, Failure> {
     let has = |name: &str| asked.parent.policies.iter().any(|own| own == name);
     let mut chosen = asked.policies.clone();
     if chosen.is_empty() {
@@ -77,7 +77,7 @@ fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Fa
 
 /// Selects policies by the rules of the role, without regard to the parent.
 fn by_role(
-    asked: &Asked<'_>,
+    asked: &RequestedPolicies<'_>,
     role: &TokenRole,
     no_default: bool,
 ) -> Result<BTreeSet<String>, Failure> {

@@ -1,9 +1,9 @@
 //! The tokens of an open store, with the handles for working on tokens.
 
-use super::uses::Uses;
-use crate::background::{Background, Claims};
+use super::uses::TokenUses;
+use crate::background::{BackgroundState, Claims};
 use crate::log::Log;
-use crate::sealing::Sealing;
+use crate::sealing::SealSignal;
 use bulkhead_store::Store;
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use std::sync::Arc;
 pub struct Tokens {
     pub(super) store: Arc<Store>,
     pub(super) claims: Arc<Claims>,
-    pub(super) sealing: Sealing,
+    pub(super) sealing: SealSignal,
     pub(super) log: Arc<dyn Log>,
     /// Running requests of tokens whose uses are counted.
-    pub(super) uses: Arc<Uses>,
+    pub(super) uses: Arc<TokenUses>,
 }
 
 impl Tokens {
     /// Creates the tokens of a newly opened store.
-    pub fn new(work: &Background) -> Arc<Self> {
+    pub fn new(work: &BackgroundState) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(&work.store),
             claims: Arc::clone(&work.claims),

@@ -5,12 +5,12 @@
 //! whose parent row is gone. Rows that cannot be read are logged and left.
 
 use super::end::begin_end;
-use super::record::{Ending, TokenRecord, address, read, try_commit};
+use super::record::{TokenEnding, TokenRecord, address, read, try_commit};
 use super::table::Tokens;
 use crate::background::Claim;
 use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 impl Tokens {
@@ -23,8 +23,8 @@ impl Tokens {
     }
 
     async fn tidy(self: Arc<Self>, _turn: Claim) {
-        match self.look().await {
-            Ok(Found { seen, ended }) => {
+        match self.search_tokens().await {
+            Ok(TokenTidyCounts { seen, ended }) => {
                 self.log.line(
                     "info",
                     "token-tidy",
@@ -35,18 +35,18 @@ impl Tokens {
         }
     }
 
-    async fn look(&self) -> Result<Found, Failure> {
-        let (mut found, mut scan) = (Found::default(), self.store.scan(Space::Token, ""));
+    async fn search_tokens(&self) -> Result<TokenTidyCounts, Failure> {
+        let (mut found, mut scan) = (TokenTidyCounts::default(), self.store.scan(Space::Token, ""));
         while let Some(page) = scan.page().await? {
             // Page by page, so that a seal does not wait for the whole scan.
             let Ok(_in_flight) = self.sealing.enter() else {
-                return Err(Failure::new(Kind::Unavailable, "the service is being sealed"));
+                return Err(Failure::new(FailureKind::Unavailable, "the service is being sealed"));
             };
             for Address { key, .. } in &page {
                 found.seen += 1;
                 match self.end_lost(key).await {
                     Ok(ended) => found.ended += usize::from(ended),
-                    Err(failure) if failure.kind == Kind::Internal => {
+                    Err(failure) if failure.kind == FailureKind::Internal => {
                         self.log.line("error", "token-unreadable", &[cause(&failure)]);
                     }
                     Err(failure) => return Err(failure),
@@ -62,12 +62,12 @@ impl Tokens {
         loop {
             let mut unit = self.store.begin();
             let Some(record) = read(&mut unit, key).await? else { return Ok(false) };
-            let is_late =
-                record.due().is_some_and(|due| due <= self.store.now()) && !self.uses.any(key);
+            let is_late = record.due_time().is_some_and(|due| due <= self.store.now())
+                && !self.uses.is_running(key);
             if record.ended.is_none() && !is_late && !is_abandoned(&mut unit, &record).await? {
                 return Ok(false);
             }
-            begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+            begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
             if try_commit(unit).await? {
                 return Ok(true);
             }
@@ -77,7 +77,7 @@ impl Tokens {
 
 /// Counts of a search.
 #[derive(Default)]
-struct Found {
+struct TokenTidyCounts {
     seen: usize,
     ended: usize,
 }

@@ -12,42 +12,42 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The running requests of this process, by row key of their token.
 #[derive(Default)]
-pub(super) struct Uses {
-    running: Mutex<BTreeMap<String, Running>>,
+pub(super) struct TokenUses {
+    running: Mutex<BTreeMap<String, RunningUses>>,
 }
 
 #[derive(Default)]
-struct Running {
+struct RunningUses {
     requests: usize,
     used_up: bool,
 }
 
 /// A running request. Dropping the value ends the request too.
-pub(super) struct Use {
-    uses: Arc<Uses>,
+pub(super) struct TokenUse {
+    uses: Arc<TokenUses>,
     key: String,
     has_left: AtomicBool,
 }
 
-impl Uses {
+impl TokenUses {
     /// Registers a request. Must be called before the request takes its use, so that the request
     /// with the last use sees every other request.
-    pub(super) fn enter(self: &Arc<Self>, key: &str) -> Use {
+    pub(super) fn enter(self: &Arc<Self>, key: &str) -> TokenUse {
         self.lock().entry(key.to_owned()).or_default().requests += 1;
-        Use { uses: Arc::clone(self), key: key.to_owned(), has_left: AtomicBool::new(false) }
+        TokenUse { uses: Arc::clone(self), key: key.to_owned(), has_left: AtomicBool::new(false) }
     }
 
     /// Returns true if any request with this token is running.
-    pub(super) fn any(&self, key: &str) -> bool {
+    pub(super) fn is_running(&self, key: &str) -> bool {
         self.lock().contains_key(key)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RunningUses>> {
         sync::lock(&self.running)
     }
 }
 
-impl Use {
+impl TokenUse {
     /// Returns the row key of the token.
     pub(super) fn key(&self) -> &str {
         &self.key
@@ -76,7 +76,7 @@ impl Use {
     }
 }
 
-impl Drop for Use {
+impl Drop for TokenUse {
     fn drop(&mut self) {
         // A request dropped without `leave` ends no token: due work ends the row.
         self.leave();
@@ -89,23 +89,23 @@ mod tests {
 
     #[test]
     fn the_last_to_leave_ends_the_token_whoever_took_the_last_use() {
-        let uses = Arc::new(Uses::default());
+        let uses = Arc::new(TokenUses::default());
         let (first, last, refused) = (uses.enter("a"), uses.enter("a"), uses.enter("a"));
         last.was_last();
         assert!(!last.leave() && !last.leave(), "others are under way");
-        assert!(!refused.leave() && uses.any("a"));
-        assert!(first.leave() && !uses.any("a"));
+        assert!(!refused.leave() && uses.is_running("a"));
+        assert!(first.leave() && !uses.is_running("a"));
         assert!(!first.leave(), "once");
     }
 
     #[test]
     fn a_token_with_uses_left_is_not_ended_and_a_request_that_is_dropped_has_left() {
-        let uses = Arc::new(Uses::default());
+        let uses = Arc::new(TokenUses::default());
         assert!(!uses.enter("a").leave());
         let (dropped, other) = (uses.enter("a"), uses.enter("b"));
         dropped.was_last();
         drop(dropped);
-        assert!(!uses.any("a") && uses.any("b"));
+        assert!(!uses.is_running("a") && uses.is_running("b"));
         assert!(!other.leave(), "another token's");
     }
 }

@@ -1,6 +1,6 @@
 //! Wrapping tokens: tokens of a single use that stand for one stored answer.
 
-use super::create::{Made, with_accessor};
+use super::create::{CreatedToken, with_accessor};
 use super::keys;
 use super::lifetime::first_whole_second;
 use super::record::{TokenRecord, put};
@@ -24,7 +24,11 @@ impl Tokens {
     ///
     /// # Errors
     /// 500 if the machine's random generator fails.
-    pub fn create_wrapping(&self, unit: &mut Unit, new: NewWrapping) -> Result<Made, Failure> {
+    pub fn create_wrapping(
+        &self,
+        unit: &mut Unit,
+        new: NewWrapping,
+    ) -> Result<CreatedToken, Failure> {
         let NewWrapping { path, ttl } = new;
         let now_ms = self.store.now();
         let record = TokenRecord {
@@ -52,10 +56,10 @@ impl Tokens {
             proof: None,
             prover: String::new(),
         };
-        let token = keys::random()?;
+        let token = keys::generate_text()?;
         let caller = with_accessor(self.store.hashes(), &token, record);
         put(unit, &caller.hash, &caller.record)?;
-        Ok(Made { token, caller, warning: None })
+        Ok(CreatedToken { token, caller, warning: None })
     }
 }
 

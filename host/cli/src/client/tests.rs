@@ -14,7 +14,7 @@ fn an_address_is_a_host_and_a_port() {
         ("https://vault.example/", "https://vault.example:443"),
         ("unix:///run/b.sock", "unix:///run/b.sock"),
     ] {
-        assert_eq!(Server::parse(address).unwrap().to_string(), shown);
+        assert_eq!(ServerAddress::parse(address).unwrap().to_string(), shown);
     }
 }
 
@@ -30,21 +30,24 @@ fn an_address_that_cannot_be_used_says_what_to_write() {
         "http://",
         "a b",
     ] {
-        assert!(Server::parse(address).unwrap_err().contains("http://127.0.0.1:8200"), "{address}");
+        assert!(
+            ServerAddress::parse(address).unwrap_err().contains("http://127.0.0.1:8200"),
+            "{address}"
+        );
     }
-    assert!(Server::parse("unix://run/b.sock").unwrap_err().contains("no whole path"));
-    let error = Server::parse("http://me:canary@a:1").unwrap_err();
+    assert!(ServerAddress::parse("unix://run/b.sock").unwrap_err().contains("no whole path"));
+    let error = ServerAddress::parse("http://me:canary@a:1").unwrap_err();
     assert!(error.contains("user name") && !error.contains("canary"), "{error}");
 }
 
 #[test]
 fn names_are_escaped_and_cannot_leave_their_place() {
-    let call = Call {
+    let call = ServerRequest {
         query: vec![
             ("list".to_owned(), "true".to_owned()),
             ("a&b".to_owned(), "x=y z#".to_owned()),
         ],
-        ..Call::new(Method::GET, "/database/roles/a?b#c %2f\r\nx: y/")
+        ..ServerRequest::new(Method::GET, "/database/roles/a?b#c %2f\r\nx: y/")
     };
     assert_eq!(
         call.target(),
@@ -54,15 +57,18 @@ fn names_are_escaped_and_cannot_leave_their_place() {
 
 #[test]
 fn a_request_carries_its_token_as_a_sensitive_header() {
-    let server = Server::parse("http://a:1").unwrap();
-    let caller = Caller {
+    let server = ServerAddress::parse("http://a:1").unwrap();
+    let caller = RequestCaller {
         token: Some(Secret::new("canary")),
         namespace: Some("root".to_owned()),
         headers: Vec::new(),
     };
-    let request =
-        build_request(&server, &caller, &Call::new(Method::PUT, "x").with_fields(json!({"a": 1})))
-            .unwrap();
+    let request = build_request(
+        &server,
+        &caller,
+        &ServerRequest::new(Method::PUT, "x").with_fields(json!({"a": 1})),
+    )
+    .unwrap();
     assert_eq!(request.headers()["x-vault-token"], "canary");
     assert_eq!(request.headers()["x-vault-namespace"], "root");
     assert_eq!(request.headers()["content-type"], "application/json");
@@ -71,18 +77,26 @@ fn a_request_carries_its_token_as_a_sensitive_header() {
 
 #[test]
 fn an_answer_that_is_not_json_is_not_taken_for_one() {
-    let server = Server::parse("http://a:1").unwrap();
+    let server = ServerAddress::parse("http://a:1").unwrap();
     let refused = parse_answer(200, b"<html>", &server);
     assert!(matches!(refused, Err(AskError::InvalidAnswer(why)) if why.contains("http://a:1")));
-    assert_eq!(parse_answer(204, b"", &server), Ok(Answer { status: 204, body: Value::Null }));
+    assert_eq!(
+        parse_answer(204, b"", &server),
+        Ok(ServerAnswer { status: 204, body: Value::Null })
+    );
 }
 
 #[test]
 fn a_server_that_is_not_there_is_unreachable_with_advice() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server = Server::parse(&format!("http://{free}")).unwrap();
-    let caller = Caller { token: None, namespace: None, headers: Vec::new() };
-    let error = ask((&server, &Trust::default()), &caller, &Call::new(Method::GET, "x"), &|_| true)
-        .unwrap_err();
+    let server = ServerAddress::parse(&format!("http://{free}")).unwrap();
+    let caller = RequestCaller { token: None, namespace: None, headers: Vec::new() };
+    let error = ask(
+        (&server, &TlsTrust::default()),
+        &caller,
+        &ServerRequest::new(Method::GET, "x"),
+        &|_| true,
+    )
+    .unwrap_err();
     assert!(matches!(error, AskError::Unreachable(why) if why.contains("is the server running?")));
 }

@@ -1,11 +1,11 @@
 //! `bulkhead audit list · enable · hash · disable`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::listing::{self, Column};
-use crate::commands::paths::below;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::commands::listing::{self, TableColumn};
+use crate::commands::paths::join_path;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) const LIST: Command = Command {
     words: "audit list",
     takes: "",
     about: "list the audit devices",
-    options: &[&[Opt::switch("detailed", "with the options of each device")]],
+    options: &[&[CommandOption::switch("detailed", "with the options of each device")]],
     run: list,
 };
 
@@ -52,42 +52,45 @@ pub(crate) const DISABLE: Command = Command {
     run: disable,
 };
 
-const NEW: [Opt; 3] = [
-    Opt::text("path", "PATH", "name of the device; the type without this option"),
-    Opt::text("description", "TEXT", "a description").fills("description"),
-    Opt::switch("local", "stored and shown, without effect").fills("local"),
+const NEW: [CommandOption; 3] = [
+    CommandOption::text("path", "PATH", "name of the device; the type without this option"),
+    CommandOption::text("description", "TEXT", "a description").with_field("description"),
+    CommandOption::switch("local", "stored and shown, without effect").with_field("local"),
 ];
 
-const BRIEF: [Column; 2] =
-    [Column { head: "Type", at: "/type" }, Column { head: "Description", at: "/description" }];
-
-const DETAILED: [Column; 4] = [
-    Column { head: "Type", at: "/type" },
-    Column { head: "Local", at: "/local" },
-    Column { head: "Options", at: "/options" },
-    Column { head: "Description", at: "/description" },
+const BRIEF: [TableColumn; 2] = [
+    TableColumn { head: "Type", at: "/type" },
+    TableColumn { head: "Description", at: "/description" },
 ];
 
-fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+const DETAILED: [TableColumn; 4] = [
+    TableColumn { head: "Type", at: "/type" },
+    TableColumn { head: "Local", at: "/local" },
+    TableColumn { head: "Options", at: "/options" },
+    TableColumn { head: "Description", at: "/description" },
+];
+
+fn list(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
-    let answer = session.ask("listing the audit devices", &Call::new(Method::GET, DEVICES))?;
+    let answer =
+        session.ask("listing the audit devices", &ServerRequest::new(Method::GET, DEVICES))?;
     let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
     listing::show(session, &answer, columns, "there is no audit device: nothing is recorded")
 }
 
-fn enable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn enable(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (device, rest) = session.path_and_rest()?;
     let path = session.options.value("path").unwrap_or(&device).trim_matches('/').to_owned();
-    let target = below(DEVICES, &path, "the audit device")?;
+    let target = join_path(DEVICES, &path, "the audit device")?;
     let mut body = session.options.fields(&NEW);
     body.insert("type".to_owned(), json!(device));
     body.insert("options".to_owned(), Value::Object(session.fields(&rest)?));
-    let call = Call::new(Method::PUT, target).with_fields(Value::Object(body));
+    let call = ServerRequest::new(Method::PUT, target).with_fields(Value::Object(body));
     let answer = session.ask(&format!("enabling audit device {path}/"), &call)?;
     session.show_or(&answer, &format!("enabled audit device {device} at {path}/"))
 }
 
-fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn hash(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
     let input = match rest.as_slice() {
         [word] if word != "-" => word.clone(),
@@ -95,9 +98,10 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             let given = session.secret("Type the text to hash (not shown)")?;
             line_or_all(given.expose()).to_owned()
         }
-        _ => return Err(session.misuse()),
+        _ => return Err(session.usage_problem()),
     };
-    let call = Call::new(Method::POST, below("sys/audit-hash", &path, "the audit device")?);
+    let call =
+        ServerRequest::new(Method::POST, join_path("sys/audit-hash", &path, "the audit device")?);
     let answer = session.ask(
         &format!("hashing with audit device {path}/"),
         &call.with_fields(json!({"input": input})),
@@ -112,9 +116,9 @@ fn line_or_all(text: &str) -> &str {
     line.filter(|line| !line.contains('\n')).unwrap_or(text)
 }
 
-fn disable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn disable(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
-    let call = Call::new(Method::DELETE, below(DEVICES, &path, "the audit device")?);
+    let call = ServerRequest::new(Method::DELETE, join_path(DEVICES, &path, "the audit device")?);
     let answer = session.ask(&format!("disabling audit device {path}"), &call)?;
     session.show_or(&answer, &format!("disabled audit device {path}, if it existed"))
 }

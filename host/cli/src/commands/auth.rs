@@ -1,14 +1,14 @@
 //! `bulkhead auth list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, TOKEN_TYPE};
+use crate::commands::mount::{self, CONFIG, LISTED, MOUNT, MountKind, NEW, REGRANTED, TOKEN_TYPE};
 
 pub(crate) const LIST: Command = Command {
     words: "auth list",
     takes: "",
     about: "list the auth methods and where they are mounted",
     options: &[&LISTED],
-    run: |session| mount::list(session, Kind::AuthMethod),
+    run: |session| mount::list(session, MountKind::AuthMethod),
 };
 
 pub(crate) const ENABLE: Command = Command {
@@ -16,7 +16,7 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE",
     about: "mount an auth method",
     options: &[&NEW, &MOUNT, &CONFIG, &TOKEN_TYPE],
-    run: |session| mount::enable(session, Kind::AuthMethod),
+    run: |session| mount::enable(session, MountKind::AuthMethod),
 };
 
 pub(crate) const TUNE: Command = Command {
@@ -25,7 +25,7 @@ pub(crate) const TUNE: Command = Command {
     about: "change the settings of an auth method\n\n\
             Only the given settings change; an empty value restores the default of the system.",
     options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE],
-    run: |session| mount::tune(session, Kind::AuthMethod),
+    run: |session| mount::tune(session, MountKind::AuthMethod),
 };
 
 pub(crate) const MOVE: Command = Command {
@@ -35,7 +35,7 @@ pub(crate) const MOVE: Command = Command {
             Its tokens are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
-    run: |session| mount::relocate(session, Kind::AuthMethod),
+    run: |session| mount::relocate(session, MountKind::AuthMethod),
 };
 
 pub(crate) const DISABLE: Command = Command {
@@ -43,5 +43,5 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "unmount an auth method: its tokens are revoked, its data are gone",
     options: &[],
-    run: |session| mount::disable(session, Kind::AuthMethod),
+    run: |session| mount::disable(session, MountKind::AuthMethod),
 };

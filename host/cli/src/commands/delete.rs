@@ -1,10 +1,10 @@
 //! `bulkhead delete PATH`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::read;
 use crate::options::WRAP_TTL;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 
@@ -16,11 +16,11 @@ pub(crate) const DELETE: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
-    let call = Call {
+    let call = ServerRequest {
         query: read::parameters(session, &rest)?,
-        ..Call::new(Method::DELETE, path.as_str())
+        ..ServerRequest::new(Method::DELETE, path.as_str())
     };
     let answer = session.ask(&format!("deleting {path}"), &call)?;
     session.show_or(&answer, &format!("deleted {path}"))

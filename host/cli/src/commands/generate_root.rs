@@ -3,13 +3,13 @@
 //! Prevents a key and the token from entering a shell's history: the key is asked for or read from
 //! standard input, and the token is shown only to the caller with the OTP.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::key_holders::{
     SHARED, act, give_key, is_complete, member, path, progress_rows, show_with,
 };
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -28,16 +28,24 @@ pub(crate) const GENERATE_ROOT: Command = Command {
             - or a pipe gives it on standard input.",
     options: &[
         &[
-            Opt::switch("init", "begin; the keys are given afterwards"),
-            Opt::text("otp", "OTP", "the OTP to begin or to decode with; the server's if left out"),
-            Opt::text("decode", "ENCODED", "read the encoded token with -otp; asks no server"),
+            CommandOption::switch("init", "begin; the keys are given afterwards"),
+            CommandOption::text(
+                "otp",
+                "OTP",
+                "the OTP to begin or to decode with; the server's if left out",
+            ),
+            CommandOption::text(
+                "decode",
+                "ENCODED",
+                "read the encoded token with -otp; asks no server",
+            ),
         ],
         SHARED,
     ],
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     if let Some(encoded) = session.options.value("decode") {
         let encoded = encoded.to_owned();
         return show_token(session, &encoded);
@@ -46,29 +54,30 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     match act(session)? {
         Some("init") => begin(session, &attempt),
         Some("cancel") => {
-            let call = Call::new(Method::DELETE, &attempt);
+            let call = ServerRequest::new(Method::DELETE, &attempt);
             let answer = session.ask("cancelling", &call)?;
             session.show_or(&answer, "the root generation is cancelled")
         }
         Some(_) => {
-            let answer = session.ask("asking for the status", &Call::new(Method::GET, &attempt))?;
+            let answer =
+                session.ask("asking for the status", &ServerRequest::new(Method::GET, &attempt))?;
             session.show_rows(&answer, progress_rows(&answer))
         }
         None => give(session, &attempt),
     }
 }
 
-fn begin(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, Problem> {
+fn begin(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, CommandProblem> {
     let otp = session.options.value("otp").unwrap_or_default();
     let body = if otp.is_empty() { json!({}) } else { json!({ "otp": otp }) };
-    let call = Call::new(Method::PUT, attempt).with_fields(body);
+    let call = ServerRequest::new(Method::PUT, attempt).with_fields(body);
     let answer = session.ask("beginning", &call)?;
     let below = "\nKeep the OTP: it reads the token, and is shown this once.\n\
          Next: each holder of a key runs bulkhead operator generate-root\n";
     show_with(session, &answer, &progress_rows(&answer), below)
 }
 
-fn give(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, Problem> {
+fn give(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, CommandProblem> {
     let update = path(session, "sys/generate-root/update", "sys/generate-root-token/update");
     let answer = give_key(session, &update, attempt)?;
     let below = match member(&answer, "encoded_token").and_then(Value::as_str) {
@@ -80,7 +89,7 @@ fn give(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, Problem> {
     show_with(session, &answer, &progress_rows(&answer), below)
 }
 
-fn show_token(session: &mut Session<'_, '_>, encoded: &str) -> Result<u8, Problem> {
+fn show_token(session: &mut Session<'_, '_>, encoded: &str) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let otp = match session.options.value("otp") {
         Some(otp) => Secret::new(otp),
@@ -91,9 +100,9 @@ fn show_token(session: &mut Session<'_, '_>, encoded: &str) -> Result<u8, Proble
 }
 
 /// Returns the token of an encoded token and its OTP.
-fn decode(encoded: &str, otp: &str) -> Result<Secret, Problem> {
+fn decode(encoded: &str, otp: &str) -> Result<Secret, CommandProblem> {
     let wrong = || {
-        Problem::usage(
+        CommandProblem::usage(
             "the OTP does not read this token: give both as they were printed, from the same \
              root generation",
         )

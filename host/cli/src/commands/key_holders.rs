@@ -1,20 +1,27 @@
 //! Parts of `operator generate-root` and `operator rekey`: the endpoints with and without a token,
 //! the nonce, and the share of a key holder.
 
-use crate::client::{Answer, Call};
-use crate::option::Opt;
-use crate::output::{self, Rows};
-use crate::problem::Problem;
+use crate::client::{ServerAnswer, ServerRequest};
+use crate::option::CommandOption;
+use crate::output::{self, TableRows};
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
 /// Options that both commands have.
-pub(super) const SHARED: &[Opt] = &[
-    Opt::text("nonce", "NONCE", "the nonce that -init printed; asked of the server unless given"),
-    Opt::switch("status", "how many keys were given so far"),
-    Opt::switch("cancel", "end it; the keys given so far are forgotten"),
-    Opt::switch("with-token", "by your token, which needs sudo: the server lets nobody without"),
+pub(super) const SHARED: &[CommandOption] = &[
+    CommandOption::text(
+        "nonce",
+        "NONCE",
+        "the nonce that -init printed; asked of the server unless given",
+    ),
+    CommandOption::switch("status", "how many keys were given so far"),
+    CommandOption::switch("cancel", "end it; the keys given so far are forgotten"),
+    CommandOption::switch(
+        "with-token",
+        "by your token, which needs sudo: the server lets nobody without",
+    ),
 ];
 
 /// The acts, by their switches.
@@ -24,7 +31,7 @@ pub(super) const ACTS: [&str; 3] = ["init", "status", "cancel"];
 ///
 /// # Errors
 /// More than one act.
-pub(super) fn act(session: &Session<'_, '_>) -> Result<Option<&'static str>, Problem> {
+pub(super) fn act(session: &Session<'_, '_>) -> Result<Option<&'static str>, CommandProblem> {
     let asked: Vec<&str> = ACTS.into_iter().filter(|act| session.options.switch(act)).collect();
     match asked.as_slice() {
         [] => Ok(None),
@@ -32,7 +39,7 @@ pub(super) fn act(session: &Session<'_, '_>) -> Result<Option<&'static str>, Pro
             let [] = session.words()?;
             Ok(ACTS.into_iter().find(|known| known == act))
         }
-        _ => Err(Problem::usage(format!("give only one of -{}", asked.join(", -")))),
+        _ => Err(CommandProblem::usage(format!("give only one of -{}", asked.join(", -")))),
     }
 }
 
@@ -42,12 +49,12 @@ pub(super) fn path(session: &Session<'_, '_>, open: &str, held: &str) -> String 
 }
 
 /// Returns the member of an answer with or without an envelope.
-pub(super) fn member<'a>(answer: &'a Answer, name: &str) -> Option<&'a Value> {
+pub(super) fn member<'a>(answer: &'a ServerAnswer, name: &str) -> Option<&'a Value> {
     answer.body.get("data").and_then(|data| data.get(name)).or_else(|| answer.body.get(name))
 }
 
 /// Returns true if the answer ends the procedure.
-pub(super) fn is_complete(answer: &Answer) -> bool {
+pub(super) fn is_complete(answer: &ServerAnswer) -> bool {
     member(answer, "complete").and_then(Value::as_bool) == Some(true)
 }
 
@@ -60,27 +67,28 @@ pub(super) fn give_key(
     session: &mut Session<'_, '_>,
     path: &str,
     shown_at: &str,
-) -> Result<Answer, Problem> {
+) -> Result<ServerAnswer, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let doing = "giving the key";
     let nonce = match session.options.value("nonce") {
         Some(nonce) => nonce.to_owned(),
         None => {
-            let status = session.ask("asking for the nonce", &Call::new(Method::GET, shown_at))?;
+            let status =
+                session.ask("asking for the nonce", &ServerRequest::new(Method::GET, shown_at))?;
             let nonce = member(&status, "nonce").and_then(Value::as_str).unwrap_or_default();
             nonce.to_owned()
         }
     };
     if nonce.is_empty() {
-        return Err(Problem::refused(doing, "nothing is in progress; begin with -init"));
+        return Err(CommandProblem::refused(doing, "nothing is in progress; begin with -init"));
     }
     let key = session.secret_word(typed.as_deref(), "unseal key")?;
     let body = json!({ "key": key, "nonce": nonce });
-    session.ask(doing, &Call::new(Method::PUT, path).with_fields(body))
+    session.ask(doing, &ServerRequest::new(Method::PUT, path).with_fields(body))
 }
 
 /// Returns the rows of a progress: given and required keys as one row, and no empty row.
-pub(super) fn progress_rows(answer: &Answer) -> Rows {
+pub(super) fn progress_rows(answer: &ServerAnswer) -> TableRows {
     let required = ["required", "t"].into_iter().find_map(|name| member(answer, name)?.as_u64());
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -104,10 +112,10 @@ pub(super) fn progress_rows(answer: &Answer) -> Rows {
 /// As [`Session::show`].
 pub(super) fn show_with(
     session: &mut Session<'_, '_>,
-    answer: &Answer,
-    rows: &Rows,
+    answer: &ServerAnswer,
+    rows: &TableRows,
     below: &str,
-) -> Result<u8, Problem> {
+) -> Result<u8, CommandProblem> {
     if session.options.is_for_people() {
         return session.show_text(answer, &format!("{}{below}", output::table(rows)));
     }

@@ -5,10 +5,10 @@ mod get;
 mod list;
 mod metadata;
 mod patch;
-mod place;
 mod put;
 mod remove;
 mod rollback;
+mod secret_location;
 mod sections;
 
 pub(super) use enable_versioning::ENABLE_VERSIONING;

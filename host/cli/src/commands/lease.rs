@@ -1,12 +1,12 @@
 //! `bulkhead lease list · lookup · renew · revoke`. The lease id is in the body, where no proxy
 //! logs it.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::list;
-use crate::commands::paths::below;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::commands::paths::join_path;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ pub(crate) const REVOKE: Command = Command {
     about: "revoke a lease, or all leases below a path, and wait for the end of the credentials",
     options: &[&[
         SYNC,
-        Opt::switch("prefix", "revoke every lease below the path"),
-        Opt::switch(
+        CommandOption::switch("prefix", "revoke every lease below the path"),
+        CommandOption::switch(
             "force",
             "with -prefix: forget leases that cannot be revoked; their credentials may stay valid",
         ),
@@ -50,33 +50,36 @@ pub(crate) const REVOKE: Command = Command {
     run: revoke,
 };
 
-const INCREMENT: Opt =
-    Opt::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m").fills("increment");
-const SYNC: Opt =
-    Opt::switch("sync", "-sync=false does not wait for the end of the credentials").fills("sync");
+const INCREMENT: CommandOption =
+    CommandOption::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m")
+        .with_field("increment");
+const SYNC: CommandOption =
+    CommandOption::switch("sync", "-sync=false does not wait for the end of the credentials")
+        .with_field("sync");
 
-fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let prefix = session.at_most_one_word()?.unwrap_or_default();
     list::list_names(session, &format!("sys/leases/lookup/{prefix}"))
 }
 
-fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn lookup(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [lease] = session.words()?;
-    let call = Call::new(Method::PUT, "sys/leases/lookup").with_fields(json!({"lease_id": lease}));
+    let call = ServerRequest::new(Method::PUT, "sys/leases/lookup")
+        .with_fields(json!({"lease_id": lease}));
     let answer = session.ask(&format!("looking up {lease}"), &call)?;
     session.show(&answer)
 }
 
-fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn renew(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [lease] = session.words()?;
     let mut body = session.options.fields(&[INCREMENT]);
     body.insert("lease_id".to_owned(), json!(lease));
-    let call = Call::new(Method::PUT, "sys/leases/renew").with_fields(Value::Object(body));
+    let call = ServerRequest::new(Method::PUT, "sys/leases/renew").with_fields(Value::Object(body));
     let answer = session.ask(&format!("renewing {lease}"), &call)?;
     session.show(&answer)
 }
 
-fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn revoke(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [named] = session.words()?;
     let mut body = session.options.fields(&[SYNC]);
     let (path, what) = match (session.options.switch("prefix"), session.options.switch("force")) {
@@ -85,19 +88,23 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             ("sys/leases/revoke".to_owned(), named)
         }
         (true, false) => (
-            below("sys/leases/revoke-prefix", &named, PREFIX)?,
+            join_path("sys/leases/revoke-prefix", &named, PREFIX)?,
             format!("every lease below {named}"),
         ),
         (true, true) if body.is_empty() => (
-            below("sys/leases/revoke-force", &named, PREFIX)?,
+            join_path("sys/leases/revoke-force", &named, PREFIX)?,
             format!("every lease below {named}, by force"),
         ),
-        (true, true) => return Err(Problem::usage("-force waits for nothing; leave -sync out")),
+        (true, true) => {
+            return Err(CommandProblem::usage("-force waits for nothing; leave -sync out"));
+        }
         (false, true) => {
-            return Err(Problem::usage("-force is for everything below a path; give -prefix too"));
+            return Err(CommandProblem::usage(
+                "-force is for everything below a path; give -prefix too",
+            ));
         }
     };
-    let call = Call::new(Method::PUT, path).with_fields(Value::Object(body));
+    let call = ServerRequest::new(Method::PUT, path).with_fields(Value::Object(body));
     let answer = session.ask(&format!("revoking {what}"), &call)?;
     let done = if answer.status == 202 { "will be revoked soon" } else { "revoked" };
     session.show_or(&answer, &format!("{done}: {what}"))

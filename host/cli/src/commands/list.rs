@@ -1,10 +1,10 @@
 //! `bulkhead list PATH`.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::options::{Format, WRAP_TTL};
+use crate::options::{OutputFormat, WRAP_TTL};
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
@@ -17,25 +17,25 @@ pub(crate) const LIST: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
     if !rest.is_empty() {
-        return Err(session.misuse());
+        return Err(session.usage_problem());
     }
     list_names(session, &path)
 }
 
 /// Lists the names below `path`, as a table or as a JSON list.
-pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
-    let call = Call {
+pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, CommandProblem> {
+    let call = ServerRequest {
         query: vec![("list".to_owned(), "true".to_owned())],
-        ..Call::new(Method::GET, path)
+        ..ServerRequest::new(Method::GET, path)
     };
     let answer = session.find(&format!("listing {path}"), &call)?;
     if let Some(wrapped) = answer.as_ref().filter(|answer| output::is_wrapped(&answer.body)) {
         return session.show_or(wrapped, "");
     }
-    let keys = |answer: &Answer| answer.body.pointer("/data/keys")?.as_array().cloned();
+    let keys = |answer: &ServerAnswer| answer.body.pointer("/data/keys")?.as_array().cloned();
     let found = answer.and_then(|answer| Some((keys(&answer)?, answer)));
     let Some((keys, answer)) = found.filter(|(keys, _)| !keys.is_empty()) else {
         return show_nothing(session, path);
@@ -45,9 +45,9 @@ pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8
 }
 
 /// Reports an empty list. Programs get an empty object, as from Vault.
-fn show_nothing(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
-    let nothing = Problem::nothing_at(path);
-    if session.options.format() == Format::Table || session.options.field.is_some() {
+fn show_nothing(session: &mut Session<'_, '_>, path: &str) -> Result<u8, CommandProblem> {
+    let nothing = CommandProblem::nothing_at(path);
+    if session.options.format() == OutputFormat::Table || session.options.field.is_some() {
         return Err(nothing);
     }
     session.print("{}\n")?;

@@ -1,13 +1,13 @@
 //! Tables of paths, for mounts and audit devices.
 
-use crate::client::Answer;
+use crate::client::ServerAnswer;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use serde_json::Value;
 
 /// A column after the path.
-pub(super) struct Column {
+pub(super) struct TableColumn {
     /// Heading.
     pub(super) head: &'static str,
     /// JSON pointer to the value within a path's entry.
@@ -17,10 +17,10 @@ pub(super) struct Column {
 /// Prints the answer as a table of paths, or as JSON. `none` is the text for an empty list.
 pub(super) fn show(
     session: &mut Session<'_, '_>,
-    answer: &Answer,
-    columns: &[Column],
+    answer: &ServerAnswer,
+    columns: &[TableColumn],
     none: &str,
-) -> Result<u8, Problem> {
+) -> Result<u8, CommandProblem> {
     let data = answer.body.get("data").cloned().unwrap_or_default();
     let listed = data.as_object().into_iter().flatten();
     let rows: Vec<Vec<String>> = listed.map(|(path, what)| row(path, what, columns)).collect();
@@ -30,13 +30,13 @@ pub(super) fn show(
     session.show_part(answer, &data, &table)
 }
 
-fn row(path: &str, what: &Value, columns: &[Column]) -> Vec<String> {
+fn row(path: &str, what: &Value, columns: &[TableColumn]) -> Vec<String> {
     let cells = columns.iter().map(|column| cell(column, what.pointer(column.at)));
     [path.to_owned()].into_iter().chain(cells).collect()
 }
 
 /// Renders a cell. Lifetimes are durations; a lifetime of 0 is the system's.
-fn cell(column: &Column, value: Option<&Value>) -> String {
+fn cell(column: &TableColumn, value: Option<&Value>) -> String {
     let is_lifetime = column.at.ends_with("_lease_ttl");
     match value {
         Some(value) if is_lifetime && value.as_u64() == Some(0) => "system".to_owned(),

@@ -5,17 +5,17 @@
 
 mod method;
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::commands::paths::below;
-use crate::option::Opt;
-use crate::options::{Format, WRAP_TTL};
-use crate::output::{self, Rows};
-use crate::problem::Problem;
-use crate::session::{Identity, Session};
+use crate::commands::paths::join_path;
+use crate::option::CommandOption;
+use crate::options::{OutputFormat, WRAP_TTL};
+use crate::output::{self, TableRows};
+use crate::problem::CommandProblem;
+use crate::session::{RequestIdentity, Session};
 use bulkhead_wire::secret::Secret;
 use hyper::Method as Verb;
-use method::Method;
+use method::LoginMethod;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -31,11 +31,15 @@ pub(crate) const LOGIN: Command = Command {
             -method=jwt, azure, gcp or kubernetes role=NAME jwt=@FILE sends a signed token.\n\
             Any other method is asked at auth/METHOD/login with the given fields.",
     options: &[&[
-        Opt::text("method", "METHOD", "the auth method; token without this option"),
-        Opt::text("path", "PATH", "the mount of the method; the method's name without this option"),
-        Opt::switch("no-store", "do not keep the token"),
-        Opt::switch("no-print", "print nothing about the token"),
-        Opt::switch("token-only", "print only the token, and do not keep it"),
+        CommandOption::text("method", "METHOD", "the auth method; token without this option"),
+        CommandOption::text(
+            "path",
+            "PATH",
+            "the mount of the method; the method's name without this option",
+        ),
+        CommandOption::switch("no-store", "do not keep the token"),
+        CommandOption::switch("no-print", "print nothing about the token"),
+        CommandOption::switch("token-only", "print only the token, and do not keep it"),
         WRAP_TTL,
     ]],
     run,
@@ -43,29 +47,32 @@ pub(crate) const LOGIN: Command = Command {
 
 /// The origin of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum TokenOrigin {
     /// The caller typed the token.
     Typed,
     /// The server made the token for this login.
     New,
 }
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let method = session.options.value("method").unwrap_or("token").to_owned();
     let (answer, origin) = match method.as_str() {
-        "token" => (with_token(session)?, Origin::Typed),
-        name => (with_method(session, name)?, Origin::New),
+        "token" => (with_token(session)?, TokenOrigin::Typed),
+        name => (with_method(session, name)?, TokenOrigin::New),
     };
     if output::is_wrapped(&answer.body) {
         return session.show(&answer);
     }
     let token = answer.body.pointer("/auth/client_token").and_then(Value::as_str);
     let token = token.filter(|token| !token.is_empty()).map(Secret::new).ok_or_else(|| {
-        Problem::refused("logging in", "the answer has no token; does the method ask for more?")
+        CommandProblem::refused(
+            "logging in",
+            "the answer has no token; does the method ask for more?",
+        )
     })?;
     if session.options.switch("token-only") {
         session.options.field = Some("token".to_owned());
-        session.options.format = Some(Format::Table);
+        session.options.format = Some(OutputFormat::Table);
         return session.show(&answer);
     }
     let stored = match session.options.switch("no-store") {
@@ -79,12 +86,13 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 /// Looks up a typed token with the token itself.
-fn with_token(session: &mut Session<'_, '_>) -> Result<Answer, Problem> {
+fn with_token(session: &mut Session<'_, '_>) -> Result<ServerAnswer, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let typed = typed.as_deref().map(|word| word.strip_prefix("token=").unwrap_or(word));
     let token = Secret::new(session.secret_word(typed, "token")?);
-    let call = Call::new(Verb::GET, "auth/token/lookup-self");
-    let found = session.ask_as(Identity::Token(token.clone()), "checking the token", &call)?;
+    let call = ServerRequest::new(Verb::GET, "auth/token/lookup-self");
+    let found =
+        session.ask_as(RequestIdentity::Token(token.clone()), "checking the token", &call)?;
     if output::is_wrapped(&found.body) {
         return Ok(found);
     }
@@ -100,26 +108,26 @@ fn with_token(session: &mut Session<'_, '_>) -> Result<Answer, Problem> {
         "metadata": part("meta"),
     });
     let body = json!({ "request_id": "", "auth": auth, "data": null, "warnings": null });
-    Ok(Answer { status: found.status, body })
+    Ok(ServerAnswer { status: found.status, body })
 }
 
-fn with_method(session: &mut Session<'_, '_>, name: &str) -> Result<Answer, Problem> {
-    let method = Method::named(name);
+fn with_method(session: &mut Session<'_, '_>, name: &str) -> Result<ServerAnswer, CommandProblem> {
+    let method = LoginMethod::from_name(name);
     let words = session.options.words.clone();
     let mut fields = session.fields(&words)?;
     method.complete(session, &mut fields)?;
     let path = session.options.value("path").unwrap_or(name);
-    let mount = below("auth", path.trim_matches('/').trim_start_matches("auth/"), "the mount")?;
+    let mount = join_path("auth", path.trim_matches('/').trim_start_matches("auth/"), "the mount")?;
     let call = method.call(&mount, fields)?;
-    session.ask_as(Identity::Anonymous, &format!("logging in at {mount}"), &call)
+    session.ask_as(RequestIdentity::Anonymous, &format!("logging in at {mount}"), &call)
 }
 
 fn show(
     session: &mut Session<'_, '_>,
-    answer: &Answer,
-    origin: Origin,
+    answer: &ServerAnswer,
+    origin: TokenOrigin,
     stored: Option<&Path>,
-) -> Result<u8, Problem> {
+) -> Result<u8, CommandProblem> {
     if !session.options.is_for_people() {
         return session.show(answer);
     }
@@ -129,18 +137,18 @@ fn show(
         ));
     }
     let mut rows = output::rows(&answer.body);
-    if stored.is_some() || origin == Origin::Typed {
+    if stored.is_some() || origin == TokenOrigin::Typed {
         hide_token(&mut rows, stored.is_some());
     }
     let place = stored.map_or_else(
         || "You are logged in. The token is not stored.".to_owned(),
         |file| format!("You are logged in. The next commands use the token in {}.", file.display()),
     );
-    let place = crate::terminal::visible(&place);
+    let place = crate::terminal::escape_controls(&place);
     session.show_text(answer, &format!("{place}\n\n{}", output::table(&rows)))
 }
 
-fn hide_token(rows: &mut Rows, is_stored: bool) {
+fn hide_token(rows: &mut TableRows, is_stored: bool) {
     let shown =
         if is_stored { "(stored; `bulkhead print token` prints it)" } else { "(not shown)" };
     for (_, value) in rows.iter_mut().filter(|(name, _)| name == "token") {

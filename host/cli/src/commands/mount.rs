@@ -1,25 +1,25 @@
 //! Common parts of `bulkhead secrets` and `bulkhead auth`: mounts at 2 paths of the API.
 
-use crate::client::{Answer, Call};
-use crate::commands::listing::{self, Column};
-use crate::commands::paths::below;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::client::{ServerAnswer, ServerRequest};
+use crate::commands::listing::{self, TableColumn};
+use crate::commands::paths::join_path;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::terminal::visible;
+use crate::terminal::escape_controls;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
 /// The kind of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MountKind {
     /// A secrets engine, below `sys/mounts`.
     SecretsEngine,
     /// An auth method, below `sys/auth`.
     AuthMethod,
 }
 
-impl Kind {
+impl MountKind {
     fn base(self) -> &'static str {
         match self {
             Self::SecretsEngine => "sys/mounts",
@@ -45,141 +45,152 @@ impl Kind {
 }
 
 /// Options of `list`.
-pub(super) const LISTED: [Opt; 1] =
-    [Opt::switch("detailed", "also lifetimes, options, versions and digests")];
+pub(super) const LISTED: [CommandOption; 1] =
+    [CommandOption::switch("detailed", "also lifetimes, options, versions and digests")];
 
 /// Options of `enable` only.
-pub(super) const NEW: [Opt; 5] = [
-    Opt::text("path", "PATH", "path of the mount; the type without this option"),
-    Opt::switch("local", "stored and shown, without effect").fills("local"),
-    Opt::switch("seal-wrap", "stored and shown, without effect").fills("seal_wrap"),
-    Opt::switch("external-entropy-access", "stored and shown, without effect")
-        .fills("external_entropy_access"),
-    Opt::list(
+pub(super) const NEW: [CommandOption; 5] = [
+    CommandOption::text("path", "PATH", "path of the mount; the type without this option"),
+    CommandOption::switch("local", "stored and shown, without effect").with_field("local"),
+    CommandOption::switch("seal-wrap", "stored and shown, without effect").with_field("seal_wrap"),
+    CommandOption::switch("external-entropy-access", "stored and shown, without effect")
+        .with_field("external_entropy_access"),
+    CommandOption::list(
         "grant",
         "LINE",
         "a grant to the plugin, such as limit:memory=64MiB; may be repeated",
     )
-    .fills("grants"),
+    .with_field("grants"),
 ];
 
 /// An option of `enable` for key-value engines.
-pub(super) const VERSION: [Opt; 1] =
-    [Opt::number("version", "version of the key-value API: 2 keeps versions of secrets")];
+pub(super) const VERSION: [CommandOption; 1] =
+    [CommandOption::number("version", "version of the key-value API: 2 keeps versions of secrets")];
 
 /// Options of `tune` only. They change the list of grants, so that an operator can add a grant
 /// without knowing the others.
-pub(super) const REGRANTED: [Opt; 2] = [
-    Opt::list("grant", "LINE", "a grant to add, such as limit:memory=64MiB; may be repeated")
-        .fills("add_grants"),
-    Opt::list("revoke-grant", "LINE", "a grant to remove; may be repeated").fills("remove_grants"),
+pub(super) const REGRANTED: [CommandOption; 2] = [
+    CommandOption::list(
+        "grant",
+        "LINE",
+        "a grant to add, such as limit:memory=64MiB; may be repeated",
+    )
+    .with_field("add_grants"),
+    CommandOption::list("revoke-grant", "LINE", "a grant to remove; may be repeated")
+        .with_field("remove_grants"),
 ];
 
 /// Options of `enable` and `tune` for the mount's own fields.
-pub(super) const MOUNT: [Opt; 2] = [
-    Opt::text("description", "TEXT", "a description").fills("description"),
-    Opt::pairs("options", "an option of the plugin; may be repeated").fills("options"),
+pub(super) const MOUNT: [CommandOption; 2] = [
+    CommandOption::text("description", "TEXT", "a description").with_field("description"),
+    CommandOption::pairs("options", "an option of the plugin; may be repeated")
+        .with_field("options"),
 ];
 
 /// Options of `enable` and `tune` for the mount's configuration.
-pub(super) const CONFIG: [Opt; 13] = [
-    Opt::text(
+pub(super) const CONFIG: [CommandOption; 13] = [
+    CommandOption::text(
         "default-lease-ttl",
         "TIME",
         "lifetime of leases whose role sets none: 3600, 1h, system",
     )
-    .fills("default_lease_ttl"),
-    Opt::text("max-lease-ttl", "TIME", "maximum lifetime of leases, with all renewals")
-        .fills("max_lease_ttl"),
-    Opt::text(
+    .with_field("default_lease_ttl"),
+    CommandOption::text("max-lease-ttl", "TIME", "maximum lifetime of leases, with all renewals")
+        .with_field("max_lease_ttl"),
+    CommandOption::text(
         "listing-visibility",
         "hidden|unauth",
         "unauth shows the mount to those without a token",
     )
-    .fills("listing_visibility"),
-    Opt::names(
+    .with_field("listing_visibility"),
+    CommandOption::names(
         "audit-non-hmac-request-keys",
         "KEY",
         "logged in the clear where requests have it; several with commas, may be repeated",
     )
-    .fills("audit_non_hmac_request_keys"),
-    Opt::names(
+    .with_field("audit_non_hmac_request_keys"),
+    CommandOption::names(
         "audit-non-hmac-response-keys",
         "KEY",
         "logged in the clear where answers have it; several with commas, may be repeated",
     )
-    .fills("audit_non_hmac_response_keys"),
-    Opt::names(
+    .with_field("audit_non_hmac_response_keys"),
+    CommandOption::names(
         "passthrough-request-headers",
         "HEADER",
         "headers that the plugin gets, separated by commas",
     )
-    .fills("passthrough_request_headers"),
-    Opt::names(
+    .with_field("passthrough_request_headers"),
+    CommandOption::names(
         "allowed-response-headers",
         "HEADER",
         "headers that the plugin may set, separated by commas",
     )
-    .fills("allowed_response_headers"),
-    Opt::text("plugin-version", "VERSION", "the version of the plugin").fills("plugin_version"),
-    Opt::switch("override-pinned-version", "use -plugin-version even if another version is pinned")
-        .fills("override_pinned_version"),
-    Opt::text(
+    .with_field("allowed_response_headers"),
+    CommandOption::text("plugin-version", "VERSION", "the version of the plugin")
+        .with_field("plugin_version"),
+    CommandOption::switch(
+        "override-pinned-version",
+        "use -plugin-version even if another version is pinned",
+    )
+    .with_field("override_pinned_version"),
+    CommandOption::text(
         "plugin-rollback",
         "auto|off",
         "auto: go back to the last version if a new version crashes",
     )
-    .fills("plugin_rollback"),
-    Opt::text("plugin-probation", "TIME", "how long a new version is watched: 60s")
-        .fills("plugin_probation"),
-    Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
-        .fills("identity_token_key"),
-    Opt::switch("force-no-cache", "stored and shown, without effect").fills("force_no_cache"),
+    .with_field("plugin_rollback"),
+    CommandOption::text("plugin-probation", "TIME", "how long a new version is watched: 60s")
+        .with_field("plugin_probation"),
+    CommandOption::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
+        .with_field("identity_token_key"),
+    CommandOption::switch("force-no-cache", "stored and shown, without effect")
+        .with_field("force_no_cache"),
 ];
 
 /// An option of auth methods for their configuration.
-pub(super) const TOKEN_TYPE: [Opt; 1] = [Opt::text(
+pub(super) const TOKEN_TYPE: [CommandOption; 1] = [CommandOption::text(
     "token-type",
     "TYPE",
     "of the tokens that logins get: service, batch, default-service, default-batch",
 )
-.fills("token_type")];
+.with_field("token_type")];
 
-const BRIEF: [Column; 3] = [
-    Column { head: "Type", at: "/type" },
-    Column { head: "Accessor", at: "/accessor" },
-    Column { head: "Description", at: "/description" },
+const BRIEF: [TableColumn; 3] = [
+    TableColumn { head: "Type", at: "/type" },
+    TableColumn { head: "Accessor", at: "/accessor" },
+    TableColumn { head: "Description", at: "/description" },
 ];
 
-const DETAILED: [Column; 11] = [
-    Column { head: "Type", at: "/type" },
-    Column { head: "Accessor", at: "/accessor" },
-    Column { head: "Default TTL", at: "/config/default_lease_ttl" },
-    Column { head: "Max TTL", at: "/config/max_lease_ttl" },
-    Column { head: "Token Type", at: "/config/token_type" },
-    Column { head: "Options", at: "/options" },
-    Column { head: "UUID", at: "/uuid" },
-    Column { head: "Version", at: "/plugin_version" },
-    Column { head: "Running Version", at: "/running_plugin_version" },
-    Column { head: "Running SHA256", at: "/running_sha256" },
-    Column { head: "Description", at: "/description" },
+const DETAILED: [TableColumn; 11] = [
+    TableColumn { head: "Type", at: "/type" },
+    TableColumn { head: "Accessor", at: "/accessor" },
+    TableColumn { head: "Default TTL", at: "/config/default_lease_ttl" },
+    TableColumn { head: "Max TTL", at: "/config/max_lease_ttl" },
+    TableColumn { head: "Token Type", at: "/config/token_type" },
+    TableColumn { head: "Options", at: "/options" },
+    TableColumn { head: "UUID", at: "/uuid" },
+    TableColumn { head: "Version", at: "/plugin_version" },
+    TableColumn { head: "Running Version", at: "/running_plugin_version" },
+    TableColumn { head: "Running SHA256", at: "/running_sha256" },
+    TableColumn { head: "Description", at: "/description" },
 ];
 
 /// Runs `list`.
-pub(super) fn list(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+pub(super) fn list(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let noun = kind.noun();
-    let answer =
-        session.ask(&format!("listing every {noun}"), &Call::new(Method::GET, kind.base()))?;
+    let answer = session
+        .ask(&format!("listing every {noun}"), &ServerRequest::new(Method::GET, kind.base()))?;
     let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
     listing::show(session, &answer, columns, &format!("there is no {noun}"))
 }
 
 /// Runs `enable TYPE`.
-pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+pub(super) fn enable(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u8, CommandProblem> {
     let [plugin] = session.words()?;
     let path = session.options.value("path").unwrap_or(&plugin).trim_matches('/').to_owned();
-    let target = below(kind.base(), &path, "the mount")?;
+    let target = join_path(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&NEW[..], &MOUNT].concat());
     body.insert("type".to_owned(), json!(plugin));
     if let Some(version) = session.options.number("version") {
@@ -193,25 +204,26 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Pr
         body.insert("config".to_owned(), Value::Object(config));
     }
     let noun = kind.noun();
-    let call = Call::new(Method::POST, target).with_fields(Value::Object(body));
+    let call = ServerRequest::new(Method::POST, target).with_fields(Value::Object(body));
     let answer = session.ask(&format!("enabling {noun} {plugin} at {path}/"), &call)?;
     session.show_or(&answer, &format!("enabled {noun} {plugin} at {path}/"))
 }
 
 /// Runs `tune PATH`.
-pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+pub(super) fn tune(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
-    let target = below(kind.base(), &path, "the mount")?;
+    let target = join_path(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
     body.extend(config_fields(session));
     reset_what_is_empty(&mut body);
     if body.is_empty() {
-        return Err(Problem::usage(
+        return Err(CommandProblem::usage(
             "there is nothing to change; give an option, such as -max-lease-ttl=24h",
         ));
     }
     let noun = kind.noun();
-    let call = Call::new(Method::POST, format!("{target}/tune")).with_fields(Value::Object(body));
+    let call =
+        ServerRequest::new(Method::POST, format!("{target}/tune")).with_fields(Value::Object(body));
     let answer = session.ask(&format!("tuning {noun} {path}"), &call)?;
     session.show_or(&answer, &format!("tuned {noun} {path}"))
 }
@@ -232,10 +244,13 @@ fn reset_what_is_empty(body: &mut Map<String, Value>) {
 }
 
 /// Runs `disable PATH`.
-pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+pub(super) fn disable(
+    session: &mut Session<'_, '_>,
+    kind: MountKind,
+) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
     let noun = kind.noun();
-    let call = Call::new(Method::DELETE, below(kind.base(), &path, "the mount")?);
+    let call = ServerRequest::new(Method::DELETE, join_path(kind.base(), &path, "the mount")?);
     let answer = session.ask(&format!("disabling {noun} {path}"), &call)?;
     session.show_or(
         &answer,
@@ -246,38 +261,42 @@ pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, P
 }
 
 /// Runs `move SOURCE TARGET` and waits for the end of the move.
-pub(super) fn relocate(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+pub(super) fn relocate(
+    session: &mut Session<'_, '_>,
+    kind: MountKind,
+) -> Result<u8, CommandProblem> {
     let typed = session.words::<2>()?;
     if typed.iter().any(|path| path.trim_matches('/').is_empty()) {
-        return Err(session.misuse());
+        return Err(session.usage_problem());
     }
     let [from, to] = typed.map(|path| kind.full_path(&path));
     let doing = format!("moving {from}/ to {to}/");
-    let call = Call::new(Method::POST, "sys/remount").with_fields(json!({"from": from, "to": to}));
+    let call = ServerRequest::new(Method::POST, "sys/remount")
+        .with_fields(json!({"from": from, "to": to}));
     let started = session.ask(&doing, &call)?;
     let Some(id) = started.body.pointer("/data/migration_id").and_then(Value::as_str) else {
-        return Err(Problem::refused(
+        return Err(CommandProblem::refused(
             &doing,
             "the answer names no migration whose end could be awaited",
         ));
     };
     session.note(&format!("{doing}; should this end early: bulkhead read sys/remount/status/{id}"));
-    let call = Call::new(Method::GET, format!("sys/remount/status/{id}"));
+    let call = ServerRequest::new(Method::GET, format!("sys/remount/status/{id}"));
     let ended = session.ask_until(&doing, &call, |answer| status(answer) != "in-progress")?;
     match status(&ended) {
         "success" => session.show_part(
             &ended,
             &ended.body,
-            &format!("{}\n", visible(&format!("moved {from}/ to {to}/"))),
+            &format!("{}\n", escape_controls(&format!("moved {from}/ to {to}/"))),
         ),
-        other => Err(Problem::refused(
+        other => Err(CommandProblem::refused(
             &doing,
             format!("it ended as {other:?}; the log of the server says why"),
         )),
     }
 }
 
-fn status(answer: &Answer) -> &str {
+fn status(answer: &ServerAnswer) -> &str {
     answer.body.pointer("/data/migration_info/status").and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -3,14 +3,14 @@
 //! Prevents an unseal key from entering a shell's history or a process list: `unseal` asks for the
 //! key or reads it from standard input. Only `init` shows keys, once.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
 use crate::commands::status::rows as status_rows;
-use crate::option::Opt;
+use crate::option::CommandOption;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::terminal::visible;
+use crate::terminal::escape_controls;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -26,9 +26,15 @@ pub(crate) const INIT: Command = Command {
             Anyone who has as many keys as the threshold\n\
             can decrypt the data.",
     options: &[&[
-        Opt::number("key-shares", "number of keys, 1 to 255; 5 without this option"),
-        Opt::number("key-threshold", "number of keys that open the server; 3 without this option"),
-        Opt::switch("status", "only ask: exit code 0 initialised, 2 not initialised, 1 error"),
+        CommandOption::number("key-shares", "number of keys, 1 to 255; 5 without this option"),
+        CommandOption::number(
+            "key-threshold",
+            "number of keys that open the server; 3 without this option",
+        ),
+        CommandOption::switch(
+            "status",
+            "only ask: exit code 0 initialised, 2 not initialised, 1 error",
+        ),
     ]],
     run: init,
 };
@@ -40,7 +46,7 @@ pub(crate) const UNSEAL: Command = Command {
             Without KEY it asks for it and does not show it; \
             - or a pipe gives it on standard input.\n\
             A KEY on the command line stays in the shell's history.",
-    options: &[&[Opt::switch("reset", "discard the keys given so far")]],
+    options: &[&[CommandOption::switch("reset", "discard the keys given so far")]],
     run: unseal,
 };
 
@@ -68,7 +74,7 @@ pub(crate) const KEY_STATUS: Command = Command {
     run: key_status,
 };
 
-fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn init(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     if session.options.switch("status") {
         return status(session);
@@ -79,8 +85,8 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
     let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
     let body = json!({"secret_shares": shares, "secret_threshold": threshold});
-    let answer =
-        session.ask("initialising", &Call::new(Method::PUT, "sys/init").with_fields(body))?;
+    let answer = session
+        .ask("initialising", &ServerRequest::new(Method::PUT, "sys/init").with_fields(body))?;
     let below = format!(
         "\nThese keys and this token are shown this once, and are stored nowhere. \
          Keep the keys apart from each\n\
@@ -88,12 +94,12 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
          and without them its data are lost.\n\
          Next: bulkhead operator unseal\n"
     );
-    let answer = Answer { body: for_programs(&answer.body, shares, threshold), ..answer };
+    let answer = ServerAnswer { body: for_programs(&answer.body, shares, threshold), ..answer };
     let shown = match session.options.is_for_people() {
         true => session.show_text(&answer, &format!("{}{below}", keys(&answer))),
         false => session.show(&answer),
     };
-    shown.map_err(|problem| Problem {
+    shown.map_err(|problem| CommandProblem {
         message: format!(
             "{}; the keys were not shown: \
              remove the server's data directory and initialise it again",
@@ -119,32 +125,33 @@ fn for_programs(body: &Value, shares: u64, threshold: u64) -> Value {
 }
 
 /// Renders a line for each key, in order, and the root token. Scripts search for these words.
-fn keys(answer: &Answer) -> String {
+fn keys(answer: &ServerAnswer) -> String {
     let keys = answer.body.get("unseal_keys_b64").and_then(Value::as_array).into_iter().flatten();
     let mut lines: Vec<String> = keys
         .enumerate()
-        .map(|(index, key)| format!("Unseal Key {}: {}\n", index + 1, shown(key)))
+        .map(|(index, key)| format!("Unseal Key {}: {}\n", index + 1, format_value(key)))
         .collect();
-    let token = answer.body.get("root_token").map(shown).unwrap_or_default();
+    let token = answer.body.get("root_token").map(format_value).unwrap_or_default();
     lines.push(format!("\nInitial Root Token: {token}\n"));
     lines.concat()
 }
 
-fn shown(value: &Value) -> String {
-    visible(&output::text(value))
+fn format_value(value: &Value) -> String {
+    escape_controls(&output::text(value))
 }
 
 /// Reports whether the server is initialised.
-fn status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn status(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let doing = "asking whether the server is initialised";
-    let asked = session.ask(doing, &Call::new(Method::GET, "sys/init"));
+    let asked = session.ask(doing, &ServerRequest::new(Method::GET, "sys/init"));
     // Exit code 2 means not initialised in this command, so an unreachable server gets 1.
-    let answer = asked.map_err(|problem| Problem { code: problem.code.min(1), ..problem })?;
+    let answer =
+        asked.map_err(|problem| CommandProblem { code: problem.code.min(1), ..problem })?;
     let is_initialised = answer.body.get("initialized").and_then(Value::as_bool);
     let (code, text) = match is_initialised {
         Some(true) => (0, "the server is initialised\n"),
         Some(false) => (2, "the server is not initialised\n"),
-        None => return Err(Problem::refused(doing, "the answer does not say")),
+        None => return Err(CommandProblem::refused(doing, "the answer does not say")),
     };
     match session.options.is_for_people() {
         true => session.print(text)?,
@@ -153,7 +160,7 @@ fn status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     Ok(code)
 }
 
-fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn unseal(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let body = if session.options.switch("reset") {
         let [] = session.words()?;
         json!({"reset": true})
@@ -161,26 +168,26 @@ fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         let typed = session.at_most_one_word()?;
         json!({"key": session.secret_word(typed.as_deref(), "unseal key")?})
     };
-    let answer =
-        session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with_fields(body))?;
+    let answer = session
+        .ask("unsealing", &ServerRequest::new(Method::PUT, "sys/unseal").with_fields(body))?;
     session.show_rows(&answer, status_rows(&answer))
 }
 
-fn seal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn seal(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
-    let answer = session.ask("sealing", &Call::new(Method::PUT, "sys/seal"))?;
+    let answer = session.ask("sealing", &ServerRequest::new(Method::PUT, "sys/seal"))?;
     session.show_or(&answer, "the server is sealed")
 }
 
-fn rotate(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn rotate(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
-    let answer = session.ask("rotating", &Call::new(Method::PUT, "sys/rotate"))?;
+    let answer = session.ask("rotating", &ServerRequest::new(Method::PUT, "sys/rotate"))?;
     session.show_or(&answer, "a new key encrypts from now on")
 }
 
-fn key_status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn key_status(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
-    let answer =
-        session.ask("asking for the key's status", &Call::new(Method::GET, "sys/key-status"))?;
+    let answer = session
+        .ask("asking for the key's status", &ServerRequest::new(Method::GET, "sys/key-status"))?;
     session.show(&answer)
 }

@@ -1,8 +1,8 @@
 //! `bulkhead path-help PATH`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
 use hyper::Method;
@@ -16,15 +16,15 @@ pub(crate) const PATH_HELP: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
     let path = path.trim_matches('/');
-    let call = Call {
+    let call = ServerRequest {
         query: vec![("help".to_owned(), "true".to_owned())],
-        ..Call::new(Method::GET, path)
+        ..ServerRequest::new(Method::GET, path)
     };
     let Some(answer) = session.find(&format!("asking for help on {path}"), &call)? else {
-        return Err(Problem::nothing_at(path));
+        return Err(CommandProblem::nothing_at(path));
     };
     match answer.body.get("help").and_then(Value::as_str) {
         Some(text) if session.options.is_for_people() => {

@@ -1,11 +1,11 @@
 //! `bulkhead plugin register · list · info · deregister · pin · unpin · reload`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::paths::below;
+use crate::commands::paths::join_path;
 use crate::commands::plugin_list::{self, DETAILED, TYPES};
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -86,44 +86,50 @@ pub(crate) const RELOAD: Command = Command {
     run: reload,
 };
 
-const PLUGIN: Opt = Opt::text("plugin", "NAME", "the plugin whose mounts are reloaded");
-const MOUNTS: Opt = Opt::names(
+const PLUGIN: CommandOption =
+    CommandOption::text("plugin", "NAME", "the plugin whose mounts are reloaded");
+const MOUNTS: CommandOption = CommandOption::names(
     "mounts",
     "PATH",
     "mounts to reload, auth methods with their auth/; several with commas, may be repeated",
 )
-.fills("mounts");
-const SHOWN_VERSION: Opt =
-    Opt::text("version", "V", "the version to show; the newest without this option");
-const TYPE: Opt =
-    Opt::text("type", "secret|auth|database", "type of the plugin; secret without this option");
-const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
-const VERSION: Opt = Opt::text("version", "V", "the version of the plugin");
-const FORCE: Opt = Opt::switch(
+.with_field("mounts");
+const SHOWN_VERSION: CommandOption =
+    CommandOption::text("version", "V", "the version to show; the newest without this option");
+const TYPE: CommandOption = CommandOption::text(
+    "type",
+    "secret|auth|database",
+    "type of the plugin; secret without this option",
+);
+const NAME: CommandOption = CommandOption::text("name", "NAME", "the plugin's name");
+const VERSION: CommandOption = CommandOption::text("version", "V", "the version of the plugin");
+const FORCE: CommandOption = CommandOption::switch(
     "force",
     "remove a plugin that live leases need; the leases cannot end before it is back",
 );
-const GRANT: Opt = Opt::list(
+const GRANT: CommandOption = CommandOption::list(
     "grant",
     "LINE",
     "the most that mounts may be granted, such as database:*; may be repeated",
 );
-const COMMAND: Opt = Opt::text("command", "NAME", "the file in the server's plugin directory");
-const OCI_IMAGE: Opt =
-    Opt::text("oci-image", "NAME", "the image layout in the server's plugin directory");
-const SIGNATURE: Opt =
-    Opt::text("signature", "BASE64", "the signature that `bulkhead plugin sign` shows");
-const SHA256: Opt = Opt::text("sha256", "HEX", "the expected SHA-256 digest of the component");
+const COMMAND: CommandOption =
+    CommandOption::text("command", "NAME", "the file in the server's plugin directory");
+const OCI_IMAGE: CommandOption =
+    CommandOption::text("oci-image", "NAME", "the image layout in the server's plugin directory");
+const SIGNATURE: CommandOption =
+    CommandOption::text("signature", "BASE64", "the signature that `bulkhead plugin sign` shows");
+const SHA256: CommandOption =
+    CommandOption::text("sha256", "HEX", "the expected SHA-256 digest of the component");
 
-fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     accept_type_and_name(session);
     let file = session.at_most_one_word()?;
     let named = ["command", "oci-image"].into_iter().find_map(|name| session.options.value(name));
     let named = named.map(str::to_owned);
     let name = match (session.options.value("name"), &file, &named) {
-        (_, None, None) => return Err(session.misuse()),
+        (_, None, None) => return Err(session.usage_problem()),
         (_, Some(_), Some(_)) => {
-            return Err(Problem::usage(
+            return Err(CommandProblem::usage(
                 "say one thing to register: a file, or -command=NAME or -oci-image=NAME for what \
                  is in the server's plugin directory"
                     .to_owned(),
@@ -131,15 +137,17 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         }
         (Some(name), ..) => name.to_owned(),
         (None, Some(source), None) if source == "-" => {
-            return Err(Problem::usage("say with -name what the plugin is called".to_owned()));
+            return Err(CommandProblem::usage(
+                "say with -name what the plugin is called".to_owned(),
+            ));
         }
-        (None, Some(source), None) | (None, None, Some(source)) => stem(source),
+        (None, Some(source), None) | (None, None, Some(source)) => file_stem_of(source),
     };
-    let call = Call::new(Method::PUT, path(session, &name)?);
+    let call = ServerRequest::new(Method::PUT, path(session, &name)?);
     let call = match file {
         Some(file) => {
             let query = sent_fields(session).collect();
-            Call { query, ..call }.with_component(session.bytes(&file)?)
+            ServerRequest { query, ..call }.with_component(session.bytes(&file)?)
         }
         None => call.with_fields(named_fields(session)),
     };
@@ -165,7 +173,7 @@ fn accept_type_and_name(session: &mut Session<'_, '_>) {
 }
 
 /// Returns the name of a file without its directory and its last extension.
-fn stem(file: &str) -> String {
+fn file_stem_of(file: &str) -> String {
     Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -194,34 +202,34 @@ fn named_fields(session: &Session<'_, '_>) -> Value {
     Value::Object(fields)
 }
 
-fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn info(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let name = name_of_type(session)?;
     let version =
         session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
     let query = version.into_iter().collect();
-    let call = Call { query, ..Call::new(Method::GET, path(session, &name)?) };
+    let call = ServerRequest { query, ..ServerRequest::new(Method::GET, path(session, &name)?) };
     let answer = session.ask(&format!("reading plugin {name}"), &call)?;
     session.show(&answer)
 }
 
-fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn deregister(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let name = name_of_type(session)?;
     let version =
         session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
     let force = session.options.switch("force").then(|| ("force".to_owned(), "true".to_owned()));
-    let call = Call {
+    let call = ServerRequest {
         query: version.into_iter().chain(force).collect(),
-        ..Call::new(Method::DELETE, path(session, &name)?)
+        ..ServerRequest::new(Method::DELETE, path(session, &name)?)
     };
     let answer = session.ask(&format!("deregistering plugin {name}"), &call)?;
     let done = format!("deregistered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)
 }
 
-fn pin(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn pin(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [name, version] = session.words()?;
     let fields = json!({ "version": version });
-    let call = Call::new(Method::POST, pin_path(session, &name)?).with_fields(fields);
+    let call = ServerRequest::new(Method::POST, pin_path(session, &name)?).with_fields(fields);
     let answer = session.ask(&format!("pinning plugin {name}"), &call)?;
     session.show_or(
         &answer,
@@ -229,29 +237,30 @@ fn pin(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     )
 }
 
-fn unpin(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn unpin(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [name] = session.words()?;
-    let call = Call::new(Method::DELETE, pin_path(session, &name)?);
+    let call = ServerRequest::new(Method::DELETE, pin_path(session, &name)?);
     let answer = session.ask(&format!("removing the pin of plugin {name}"), &call)?;
     session.show_or(&answer, &format!("the {} plugin {name} has no pin", kind(session)))
 }
 
-fn reload(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn reload(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let plugin = session.options.value("plugin").map(str::to_owned);
     let mounts = session.options.fields(&[MOUNTS]);
     let (call, reloaded) = match (plugin, mounts.is_empty()) {
         (Some(name), true) => {
-            let path = below(&below(RELOADS, kind(session), "the type")?, &name, "the plugin")?;
-            (Call::new(Method::POST, path), format!("the mounts of {name}"))
+            let path =
+                join_path(&join_path(RELOADS, kind(session), "the type")?, &name, "the plugin")?;
+            (ServerRequest::new(Method::POST, path), format!("the mounts of {name}"))
         }
         (None, false) => {
             let path = format!("{RELOADS}/backend");
-            let call = Call::new(Method::POST, path).with_fields(Value::Object(mounts));
+            let call = ServerRequest::new(Method::POST, path).with_fields(Value::Object(mounts));
             (call, "the mounts".to_owned())
         }
         _ => {
-            return Err(Problem::usage(
+            return Err(CommandProblem::usage(
                 "say what to reload: -plugin=NAME, or -mounts=PATH,PATH".to_owned(),
             ));
         }
@@ -261,7 +270,7 @@ fn reload(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 /// Returns the name of the arguments `NAME` or `TYPE NAME`. The type is an option from then on.
-fn name_of_type(session: &mut Session<'_, '_>) -> Result<String, Problem> {
+fn name_of_type(session: &mut Session<'_, '_>) -> Result<String, CommandProblem> {
     match session.options.words.as_slice() {
         [name] => Ok(name.clone()),
         [kind, name] if TYPES.contains(&kind.as_str()) => {
@@ -269,18 +278,18 @@ fn name_of_type(session: &mut Session<'_, '_>) -> Result<String, Problem> {
             session.options.set("type", kind);
             Ok(name)
         }
-        _ => Err(session.misuse()),
+        _ => Err(session.usage_problem()),
     }
 }
 
-fn pin_path(session: &Session<'_, '_>, name: &str) -> Result<String, Problem> {
-    below(&below(PINS, kind(session), "the type")?, name, "the plugin")
+fn pin_path(session: &Session<'_, '_>, name: &str) -> Result<String, CommandProblem> {
+    join_path(&join_path(PINS, kind(session), "the type")?, name, "the plugin")
 }
 
 fn kind<'a>(session: &'a Session<'_, '_>) -> &'a str {
     session.options.value("type").unwrap_or("secret")
 }
 
-fn path(session: &Session<'_, '_>, name: &str) -> Result<String, Problem> {
-    below(&below(CATALOG, kind(session), "the type")?, name, "the plugin")
+fn path(session: &Session<'_, '_>, name: &str) -> Result<String, CommandProblem> {
+    join_path(&join_path(CATALOG, kind(session), "the type")?, name, "the plugin")
 }

@@ -1,26 +1,29 @@
 //! `bulkhead plugin list`.
 
-use crate::client::Call;
-use crate::option::Opt;
+use crate::client::ServerRequest;
+use crate::option::CommandOption;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value};
 
 /// An option of the list.
-pub(super) const DETAILED: Opt = Opt::switch("detailed", "also show which plugins are built in");
+pub(super) const DETAILED: CommandOption =
+    CommandOption::switch("detailed", "also show which plugins are built in");
 
 /// Types of plugins, as the catalog lists them.
 pub(super) const TYPES: [&str; 3] = ["auth", "database", "secret"];
 
 /// Runs `list [TYPE]`.
-pub(super) fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+pub(super) fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let kind = session.at_most_one_word()?;
     if let Some(kind) = kind.as_deref().filter(|kind| !TYPES.contains(kind)) {
-        return Err(Problem::usage(format!("TYPE is secret, auth or database, and not {kind:?}")));
+        return Err(CommandProblem::usage(format!(
+            "TYPE is secret, auth or database, and not {kind:?}"
+        )));
     }
-    let call = Call::new(Method::GET, "sys/plugins/catalog");
+    let call = ServerRequest::new(Method::GET, "sys/plugins/catalog");
     let answer = session.ask("listing the plugins", &call)?;
     let data = answer.body.get("data").cloned().unwrap_or_default();
     let is_listed = |plugin: &&Value| {

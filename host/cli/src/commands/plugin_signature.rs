@@ -3,14 +3,14 @@
 //! Prevents a private key that other users of the machine can read: a new key file is closed to
 //! them from the start, and an open one is refused.
 
-use crate::client::Answer;
+use crate::client::ServerAnswer;
 use crate::command::Command;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulkhead_crypto::{Generation, PrivateKey};
+use bulkhead_crypto::{KeyParameters, PrivateKey};
 use bulkhead_wire::component_signature::{key_line, signed_text};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
@@ -40,7 +40,8 @@ pub(crate) const SIGN: Command = Command {
     run: sign,
 };
 
-const KEY: Opt = Opt::text("key", "FILE", "the private key that `bulkhead plugin keygen` wrote");
+const KEY: CommandOption =
+    CommandOption::text("key", "FILE", "the private key that `bulkhead plugin keygen` wrote");
 
 /// Maximum length of a key file, in bytes.
 const KEY_BYTES: u64 = 16 << 10;
@@ -48,13 +49,13 @@ const KEY_BYTES: u64 = 16 << 10;
 /// Permission bits that a key file must not have.
 const OTHERS: u32 = 0o077;
 
-fn keygen(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn keygen(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [file] = session.words()?;
-    let made = Generation::read("ed25519", 0, "pkcs8").and_then(Generation::run);
+    let made = KeyParameters::read("ed25519", 0, "pkcs8").and_then(KeyParameters::generate_key);
     let made = made.map_err(|failure| failed("making a key", failure))?;
     let public = made.public_key.pem().map_err(|failure| failed("making a key", failure))?;
     write_key(&file, made.private_key.as_bytes()).map_err(|error| {
-        Problem::usage(format!(
+        CommandProblem::usage(format!(
             "{file} cannot be written: {error}; give the name of a file that does not exist"
         ))
     })?;
@@ -71,13 +72,14 @@ fn write_key(file: &str, text: &[u8]) -> io::Result<()> {
     opened.sync_all()
 }
 
-fn sign(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn sign(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [component] = session.words()?;
-    let file = session.options.value("key").map(str::to_owned).ok_or_else(|| session.misuse())?;
+    let file =
+        session.options.value("key").map(str::to_owned).ok_or_else(|| session.usage_problem())?;
     let key = read_key(&file)?;
     let bytes = session.bytes(&component)?;
     if !bytes.starts_with(b"\0asm") {
-        return Err(Problem::usage(format!("{component} is no WebAssembly component")));
+        return Err(CommandProblem::usage(format!("{component} is no WebAssembly component")));
     }
     let sha256 = hexadecimal::text(&bulkhead_crypto::sha256(&bytes));
     let signed = key.public().and_then(|public| public.pem()).and_then(|public| {
@@ -91,13 +93,13 @@ fn sign(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 /// Reads a private key that is closed to other users.
-fn read_key(file: &str) -> Result<PrivateKey, Problem> {
+fn read_key(file: &str) -> Result<PrivateKey, CommandProblem> {
     let unreadable =
-        |error: io::Error| Problem::usage(format!("the key {file} cannot be read: {error}"));
+        |error: io::Error| CommandProblem::usage(format!("the key {file} cannot be read: {error}"));
     let opened = File::open(file).map_err(unreadable)?;
     let mode = opened.metadata().map_err(unreadable)?.mode() & 0o7777;
     if mode & OTHERS != 0 {
-        return Err(Problem::usage(format!(
+        return Err(CommandProblem::usage(format!(
             "the key {file} is open to others (mode {mode:04o}), who may have copied the key; run \
              chmod 600 {file}, or make another key"
         )));
@@ -108,19 +110,19 @@ fn read_key(file: &str) -> Result<PrivateKey, Problem> {
     PrivateKey::read(text.expose()).map_err(|failure| of_key(file, &failure))
 }
 
-fn of_key(file: &str, failure: &Failure) -> Problem {
-    Problem::usage(format!(
+fn of_key(file: &str, failure: &Failure) -> CommandProblem {
+    CommandProblem::usage(format!(
         "the key {file} signs no component: {}; give a key of `bulkhead plugin keygen`",
         failure.message
     ))
 }
 
-fn failed(doing: &str, failure: Failure) -> Problem {
-    Problem::refused(doing, failure.message)
+fn failed(doing: &str, failure: Failure) -> CommandProblem {
+    CommandProblem::refused(doing, failure.message)
 }
 
 /// Returns members in the form of a server's answer, so that they are shown like any answer. The
 /// member `request_id` makes the body an envelope.
-fn answer(data: Value) -> Answer {
-    Answer { status: 200, body: json!({ "request_id": "", "data": data }) }
+fn answer(data: Value) -> ServerAnswer {
+    ServerAnswer { status: 200, body: json!({ "request_id": "", "data": data }) }
 }

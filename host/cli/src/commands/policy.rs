@@ -1,10 +1,10 @@
 //! `bulkhead policy list · read · write · delete`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::list;
-use crate::commands::paths::below;
-use crate::problem::Problem;
+use crate::commands::paths::join_path;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
 use hyper::Method;
@@ -44,14 +44,14 @@ pub(crate) const DELETE: Command = Command {
     run: delete,
 };
 
-fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     list::list_names(session, POLICIES)
 }
 
-fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn read(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [name] = session.words()?;
-    let call = Call::new(Method::GET, path(&name)?);
+    let call = ServerRequest::new(Method::GET, path(&name)?);
     let answer = session.ask(&format!("reading policy {name}"), &call)?;
     match answer.body.pointer("/data/policy").and_then(Value::as_str) {
         Some(text) if session.options.field.is_none() => {
@@ -62,21 +62,23 @@ fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     }
 }
 
-fn write(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn write(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [name, source] = session.words()?;
     let text = session.text(&source)?;
-    let call = Call::new(Method::PUT, path(&name)?).with_fields(json!({"policy": text}));
+    let call = ServerRequest::new(Method::PUT, path(&name)?).with_fields(json!({"policy": text}));
     let answer = session.ask(&format!("writing policy {name}"), &call)?;
     session.show_or(&answer, &format!("wrote policy {name}"))
 }
 
-fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn delete(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [name] = session.words()?;
-    let answer = session
-        .ask(&format!("deleting policy {name}"), &Call::new(Method::DELETE, path(&name)?))?;
+    let answer = session.ask(
+        &format!("deleting policy {name}"),
+        &ServerRequest::new(Method::DELETE, path(&name)?),
+    )?;
     session.show_or(&answer, &format!("deleted policy {name}"))
 }
 
-fn path(name: &str) -> Result<String, Problem> {
-    below(POLICIES, name, "the policy")
+fn path(name: &str) -> Result<String, CommandProblem> {
+    join_path(POLICIES, name, "the policy")
 }

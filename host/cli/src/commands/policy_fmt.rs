@@ -4,7 +4,7 @@
 //! equals sign, changes.
 
 use crate::command::Command;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
 
@@ -16,7 +16,7 @@ pub(crate) const FMT: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [file] = session.words()?;
     let text = session.text(&file)?;
     let formatted = format(&text);
@@ -25,7 +25,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     }
     if formatted != text {
         std::fs::write(&file, &formatted)
-            .map_err(|error| Problem::usage(format!("cannot write {file}: {error}")))?;
+            .map_err(|error| CommandProblem::usage(format!("cannot write {file}: {error}")))?;
     }
     session.confirm(&format!("formatted {file}"))
 }
@@ -48,10 +48,10 @@ fn format(text: &str) -> String {
         if is_second_blank {
             continue;
         }
-        let scanned = Scanned::of(line);
+        let scanned = LineBrackets::of(line);
         let indent = depth.saturating_sub(scanned.closes_first);
         let indent = if line.is_empty() { 0 } else { indent };
-        lines.push(format!("{}{}", "  ".repeat(indent), scanned.spaced(line)));
+        lines.push(format!("{}{}", "  ".repeat(indent), scanned.space_equals(line)));
         depth = (depth + scanned.opens).saturating_sub(scanned.closes);
         here_document = scanned.here_document;
     }
@@ -61,7 +61,7 @@ fn format(text: &str) -> String {
 
 /// The brackets of a line, outside of quoted texts and comments.
 #[derive(Default)]
-struct Scanned {
+struct LineBrackets {
     opens: usize,
     closes: usize,
     /// Closing brackets before any other character.
@@ -72,7 +72,7 @@ struct Scanned {
     here_document: Option<String>,
 }
 
-impl Scanned {
+impl LineBrackets {
     fn of(line: &str) -> Self {
         let mut scanned = Self::default();
         let (mut is_quoted, mut is_escaped, mut is_first) = (false, false, true);
@@ -104,7 +104,7 @@ impl Scanned {
     }
 
     /// Returns the line with one space on each side of the first equals sign.
-    fn spaced(&self, line: &str) -> String {
+    fn space_equals(&self, line: &str) -> String {
         let halves = self.equals.map(|at| line.split_at(at));
         match halves.and_then(|(name, value)| Some((name, value.strip_prefix('=')?))) {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {

@@ -1,9 +1,9 @@
 //! `bulkhead print token`.
 
 use crate::command::Command;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::terminal::visible;
+use crate::terminal::escape_controls;
 
 pub(crate) const TOKEN: Command = Command {
     words: "print token",
@@ -13,13 +13,13 @@ pub(crate) const TOKEN: Command = Command {
     run: token,
 };
 
-fn token(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn token(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let Some(token) = session.token()? else {
-        return Err(Problem {
+        return Err(CommandProblem {
             code: 1,
             message: "Error: there is no token\nNext: bulkhead login".to_owned(),
         });
     };
-    session.print(&format!("{}\n", visible(token.expose())))
+    session.print(&format!("{}\n", escape_controls(token.expose())))
 }

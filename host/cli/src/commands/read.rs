@@ -1,9 +1,9 @@
 //! `bulkhead read PATH`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::options::WRAP_TTL;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 
@@ -15,11 +15,14 @@ pub(crate) const READ: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
-    let call = Call { query: parameters(session, &rest)?, ..Call::new(Method::GET, path.as_str()) };
+    let call = ServerRequest {
+        query: parameters(session, &rest)?,
+        ..ServerRequest::new(Method::GET, path.as_str())
+    };
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
-        return Err(Problem::nothing_at(&path));
+        return Err(CommandProblem::nothing_at(&path));
     };
     session.show_or(&answer, &format!("{path} is empty"))
 }
@@ -29,8 +32,8 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 pub(super) fn parameters(
     session: &Session<'_, '_>,
     words: &[String],
-) -> Result<Vec<(String, String)>, Problem> {
+) -> Result<Vec<(String, String)>, CommandProblem> {
     let pairs = words.iter().map(|word| word.split_once('=').filter(|(name, _)| !name.is_empty()));
     let owned = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.misuse())
+    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.usage_problem())
 }

@@ -3,14 +3,14 @@
 //! Prevents new keys from being the only ones before their holders have them: with `-verify`, the
 //! old keys stay valid until enough new keys were given back.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
 use crate::commands::key_holders::{
     SHARED, act, give_key, is_complete, member, path, progress_rows, show_with,
 };
-use crate::option::Opt;
-use crate::output::Rows;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::output::TableRows;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -32,17 +32,26 @@ pub(crate) const REKEY: Command = Command {
             - or a pipe gives it on standard input.",
     options: &[
         &[
-            Opt::switch("init", "begin; the keys are given afterwards"),
-            Opt::number("key-shares", "how many new keys are made, 1 to 255; 5 unless told"),
-            Opt::number("key-threshold", "how many of them open the server; 3 unless told"),
-            Opt::switch("verify", "with -init: use new keys once given back; else: give one back"),
+            CommandOption::switch("init", "begin; the keys are given afterwards"),
+            CommandOption::number(
+                "key-shares",
+                "how many new keys are made, 1 to 255; 5 unless told",
+            ),
+            CommandOption::number(
+                "key-threshold",
+                "how many of them open the server; 3 unless told",
+            ),
+            CommandOption::switch(
+                "verify",
+                "with -init: use new keys once given back; else: give one back",
+            ),
         ],
         SHARED,
     ],
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let init = path(session, "sys/rekey/init", "sys/rotate/root/init");
     let verify = path(session, "sys/rekey/verify", "sys/rotate/root/verify");
     let is_verification = session.options.switch("verify");
@@ -50,15 +59,16 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     match act(session)? {
         Some("init") => begin(session, &init, is_verification),
         Some("cancel") if is_verification => {
-            let answer = session.ask("beginning again", &Call::new(Method::DELETE, &verify))?;
+            let answer =
+                session.ask("beginning again", &ServerRequest::new(Method::DELETE, &verify))?;
             session.show_rows(&answer, progress_rows(&answer))
         }
         Some("cancel") => {
-            let answer = session.ask("cancelling", &Call::new(Method::DELETE, &init))?;
+            let answer = session.ask("cancelling", &ServerRequest::new(Method::DELETE, &init))?;
             session.show_or(&answer, "the rekey is cancelled; the unseal keys stay the same")
         }
         Some(_) => {
-            let call = Call::new(Method::GET, status_path);
+            let call = ServerRequest::new(Method::GET, status_path);
             let answer = session.ask("asking for the status", &call)?;
             session.show_rows(&answer, progress_rows(&answer))
         }
@@ -67,7 +77,11 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     }
 }
 
-fn begin(session: &mut Session<'_, '_>, init: &str, is_verified: bool) -> Result<u8, Problem> {
+fn begin(
+    session: &mut Session<'_, '_>,
+    init: &str,
+    is_verified: bool,
+) -> Result<u8, CommandProblem> {
     let shares = session.options.number("key-shares");
     let threshold = session.options.number("key-threshold");
     // A single number suffices: the other default adapts to it.
@@ -78,12 +92,13 @@ fn begin(session: &mut Session<'_, '_>, init: &str, is_verified: bool) -> Result
         "secret_threshold": threshold,
         "require_verification": is_verified,
     });
-    let answer = session.ask("beginning", &Call::new(Method::PUT, init).with_fields(body))?;
+    let answer =
+        session.ask("beginning", &ServerRequest::new(Method::PUT, init).with_fields(body))?;
     let below = "\nNext: each holder of an old key runs bulkhead operator rekey\n";
     show_with(session, &answer, &progress_rows(&answer), below)
 }
 
-fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, Problem> {
+fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, CommandProblem> {
     let update = path(session, "sys/rekey/update", "sys/rotate/root/update");
     let answer = give_key(session, &update, init)?;
     if !is_complete(&answer) {
@@ -106,13 +121,13 @@ fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, Problem> {
         "the server stays open until it is sealed, and nobody can open it afterwards: move its \
          secrets to another server before"
     };
-    shown.map_err(|problem| Problem {
+    shown.map_err(|problem| CommandProblem {
         message: format!("{}; the keys were not shown: {remedy}", problem.message),
         ..problem
     })
 }
 
-fn give_back(session: &mut Session<'_, '_>, verify: &str) -> Result<u8, Problem> {
+fn give_back(session: &mut Session<'_, '_>, verify: &str) -> Result<u8, CommandProblem> {
     let answer = give_key(session, verify, verify)?;
     let below = if is_complete(&answer) {
         "\nThe new keys are in use. The old keys open nothing any more.\n"
@@ -123,9 +138,9 @@ fn give_back(session: &mut Session<'_, '_>, verify: &str) -> Result<u8, Problem>
 }
 
 /// Returns a row for each key, in order, and the nonces.
-fn keys(answer: &Answer) -> Rows {
+fn keys(answer: &ServerAnswer) -> TableRows {
     let keys = member(answer, "keys_base64").and_then(Value::as_array).into_iter().flatten();
-    let mut rows: Rows = keys
+    let mut rows: TableRows = keys
         .enumerate()
         .map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone()))
         .collect();

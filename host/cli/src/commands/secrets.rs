@@ -1,14 +1,14 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, VERSION};
+use crate::commands::mount::{self, CONFIG, LISTED, MOUNT, MountKind, NEW, REGRANTED, VERSION};
 
 pub(crate) const LIST: Command = Command {
     words: "secrets list",
     takes: "",
     about: "list the secrets engines and where they are mounted",
     options: &[&LISTED],
-    run: |session| mount::list(session, Kind::SecretsEngine),
+    run: |session| mount::list(session, MountKind::SecretsEngine),
 };
 
 pub(crate) const ENABLE: Command = Command {
@@ -16,7 +16,7 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE",
     about: "mount a secrets engine, such as database",
     options: &[&NEW, &VERSION, &MOUNT, &CONFIG],
-    run: |session| mount::enable(session, Kind::SecretsEngine),
+    run: |session| mount::enable(session, MountKind::SecretsEngine),
 };
 
 pub(crate) const TUNE: Command = Command {
@@ -25,7 +25,7 @@ pub(crate) const TUNE: Command = Command {
     about: "change the settings of a secrets engine\n\n\
             Only the given settings change; an empty value restores the default of the system.",
     options: &[&MOUNT, &REGRANTED, &CONFIG],
-    run: |session| mount::tune(session, Kind::SecretsEngine),
+    run: |session| mount::tune(session, MountKind::SecretsEngine),
 };
 
 pub(crate) const MOVE: Command = Command {
@@ -35,7 +35,7 @@ pub(crate) const MOVE: Command = Command {
             Its leases are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
-    run: |session| mount::relocate(session, Kind::SecretsEngine),
+    run: |session| mount::relocate(session, MountKind::SecretsEngine),
 };
 
 pub(crate) const DISABLE: Command = Command {
@@ -43,5 +43,5 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "unmount a secrets engine: its leases are revoked, its data are gone",
     options: &[],
-    run: |session| mount::disable(session, Kind::SecretsEngine),
+    run: |session| mount::disable(session, MountKind::SecretsEngine),
 };

@@ -1,9 +1,9 @@
 //! `bulkhead status`: reports whether the server is reachable and unsealed.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::output::{self, Rows};
-use crate::problem::Problem;
+use crate::output::{self, TableRows};
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -17,16 +17,18 @@ pub(crate) const STATUS: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
-    let answered = session.ask("asking for the status", &Call::new(Method::GET, "sys/seal-status"));
+    let answered =
+        session.ask("asking for the status", &ServerRequest::new(Method::GET, "sys/seal-status"));
     // Exit code 2 means sealed in this command, so an unreachable server gets 1.
-    let answer = answered.map_err(|problem| Problem { code: problem.code.min(1), ..problem })?;
+    let answer =
+        answered.map_err(|problem| CommandProblem { code: problem.code.min(1), ..problem })?;
     session.show_rows(&answer, rows(&answer))?;
     match answer.body.get("sealed").and_then(Value::as_bool) {
         Some(false) => Ok(0),
         Some(true) => Ok(2),
-        None => Err(Problem::refused(
+        None => Err(CommandProblem::refused(
             "asking for the status",
             "the answer does not say whether the server is sealed",
         )),
@@ -34,7 +36,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 /// Returns the rows of a seal status, with the progress as given and required keys.
-pub(super) fn rows(answer: &Answer) -> Rows {
+pub(super) fn rows(answer: &ServerAnswer) -> TableRows {
     let mut rows = output::rows(&answer.body);
     let needed = answer.body.get("t").and_then(Value::as_u64);
     for (_, value) in rows.iter_mut().filter(|(name, _)| name == "progress") {

@@ -3,13 +3,13 @@
 //! Prevents a token from appearing in a process list, a shell's history, or on a visible screen.
 //! `-` reads the token from standard input, and only `create` prints a token by default.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::commands::paths::below;
-use crate::option::Opt;
+use crate::commands::paths::join_path;
+use crate::option::CommandOption;
 use crate::options::WRAP_TTL;
-use crate::output::{self, Rows};
-use crate::problem::Problem;
+use crate::output::{self, TableRows};
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -47,8 +47,8 @@ pub(crate) const REVOKE: Command = Command {
             - reads the token from standard input, so that no process list shows the token.",
     options: &[&[
         ACCESSOR,
-        Opt::switch("self", "revoke your own token"),
-        Opt::text(
+        CommandOption::switch("self", "revoke your own token"),
+        CommandOption::text(
             "mode",
             "orphan",
             "orphan ends the token and its leases, and leaves its children without a parent",
@@ -66,68 +66,76 @@ pub(crate) const CAPABILITIES: Command = Command {
     run: capabilities,
 };
 
-const ACCESSOR: Opt = Opt::switch("accessor", "the argument is an accessor, not a token");
-const INCREMENT: Opt =
-    Opt::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m").fills("increment");
-const ROLE: Opt = Opt::text("role", "NAME", "the token role to use");
-const ID: Opt = Opt::text(
+const ACCESSOR: CommandOption =
+    CommandOption::switch("accessor", "the argument is an accessor, not a token");
+const INCREMENT: CommandOption =
+    CommandOption::text("increment", "TIME", "the new lifetime, from now: 3600, 1h, 30m")
+        .with_field("increment");
+const ROLE: CommandOption = CommandOption::text("role", "NAME", "the token role to use");
+const ID: CommandOption = CommandOption::text(
     "id",
     "TOKEN|-",
     "the text of the token; random without this option; - reads standard input",
 );
 
-const NEW: [Opt; 12] = [
-    Opt::names(
+const NEW: [CommandOption; 12] = [
+    CommandOption::names(
         "policy",
         "NAME",
         "policies, separated by commas; may be repeated; yours without this option",
     )
-    .fills("policies"),
-    Opt::text("ttl", "TIME", "lifetime until the first renewal: 3600, 1h, 30m").fills("ttl"),
-    Opt::text("explicit-max-ttl", "TIME", "maximum lifetime, with all renewals")
-        .fills("explicit_max_ttl"),
-    Opt::text("period", "TIME", "each renewal within this time extends the token by it")
-        .fills("period"),
-    Opt::number("use-limit", "maximum number of requests; 0: no limit").fills("num_uses"),
-    Opt::switch("renewable", "-renewable=false makes a token that cannot be renewed")
-        .fills("renewable"),
-    Opt::switch("orphan", "create a token without a parent, which can outlive yours")
-        .fills("no_parent"),
-    Opt::switch("no-default-policy", "leave out the policy named default")
-        .fills("no_default_policy"),
-    Opt::text(
+    .with_field("policies"),
+    CommandOption::text("ttl", "TIME", "lifetime until the first renewal: 3600, 1h, 30m")
+        .with_field("ttl"),
+    CommandOption::text("explicit-max-ttl", "TIME", "maximum lifetime, with all renewals")
+        .with_field("explicit_max_ttl"),
+    CommandOption::text("period", "TIME", "each renewal within this time extends the token by it")
+        .with_field("period"),
+    CommandOption::number("use-limit", "maximum number of requests; 0: no limit")
+        .with_field("num_uses"),
+    CommandOption::switch("renewable", "-renewable=false makes a token that cannot be renewed")
+        .with_field("renewable"),
+    CommandOption::switch("orphan", "create a token without a parent, which can outlive yours")
+        .with_field("no_parent"),
+    CommandOption::switch("no-default-policy", "leave out the policy named default")
+        .with_field("no_default_policy"),
+    CommandOption::text(
         "type",
         "service|batch",
         "a batch token is not stored: no renewal, no revocation, no children",
     )
-    .fills("type"),
-    Opt::text("display-name", "NAME", "becomes part of the user names of issued credentials")
-        .fills("display_name"),
-    Opt::pairs("metadata", "may be repeated").fills("meta"),
-    Opt::text("entity-alias", "NAME", "the alias of the token's entity; needs -role")
-        .fills("entity_alias"),
+    .with_field("type"),
+    CommandOption::text(
+        "display-name",
+        "NAME",
+        "becomes part of the user names of issued credentials",
+    )
+    .with_field("display_name"),
+    CommandOption::pairs("metadata", "may be repeated").with_field("meta"),
+    CommandOption::text("entity-alias", "NAME", "the alias of the token's entity; needs -role")
+        .with_field("entity_alias"),
 ];
 
 /// The token that a command acts on.
-enum Subject {
+enum TokenSubject {
     Own,
     Token(String),
     Accessor(String),
 }
 
-impl Subject {
+impl TokenSubject {
     /// Reads the token or accessor that `typed` and `-accessor` name.
-    fn read(session: &mut Session<'_, '_>, typed: Option<&str>) -> Result<Self, Problem> {
+    fn read(session: &mut Session<'_, '_>, typed: Option<&str>) -> Result<Self, CommandProblem> {
         match (typed, session.options.switch("accessor")) {
             (None, false) => Ok(Self::Own),
-            (None, true) => Err(session.misuse()),
+            (None, true) => Err(session.usage_problem()),
             (Some(word), false) => session.secret_word(Some(word), "token").map(Self::Token),
             (Some(word), true) => session.secret_word(Some(word), "accessor").map(Self::Accessor),
         }
     }
 
     /// Builds a call of the endpoint `base` for this token, with `fields` besides the token itself.
-    fn call(self, base: &str, mut fields: Map<String, Value>) -> Call {
+    fn call(self, base: &str, mut fields: Map<String, Value>) -> ServerRequest {
         let suffix = match self {
             Self::Own => "-self",
             Self::Token(token) => {
@@ -139,15 +147,16 @@ impl Subject {
                 "-accessor"
             }
         };
-        Call::new(Method::POST, format!("{base}{suffix}")).with_fields(Value::Object(fields))
+        ServerRequest::new(Method::POST, format!("{base}{suffix}"))
+            .with_fields(Value::Object(fields))
     }
 }
 
-fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn create(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     // An unset variable must not create a token with more policies or a longer life than intended.
     if let Some(opt) = session.options.first_empty(&[&NEW[..], &[ROLE, ID]].concat()) {
-        return Err(Problem::usage(format!(
+        return Err(CommandProblem::usage(format!(
             "-{} is empty; leave it out, or give it a value",
             opt.name
         )));
@@ -157,35 +166,37 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         body.insert("id".to_owned(), json!(session.secret_word(Some(&id), "token")?));
     }
     let path = match session.options.value("role") {
-        Some(role) => below("auth/token/create", role, "the role")?,
+        Some(role) => join_path("auth/token/create", role, "the role")?,
         None => "auth/token/create".to_owned(),
     };
-    let answer = session
-        .ask("creating a token", &Call::new(Method::POST, path).with_fields(Value::Object(body)))?;
+    let answer = session.ask(
+        "creating a token",
+        &ServerRequest::new(Method::POST, path).with_fields(Value::Object(body)),
+    )?;
     session.show(&answer)
 }
 
-fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn lookup(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
-    let call = match Subject::read(session, typed.as_deref())? {
+    let call = match TokenSubject::read(session, typed.as_deref())? {
         // The default policy allows a token to read its own data.
-        Subject::Own => Call::new(Method::GET, "auth/token/lookup-self"),
+        TokenSubject::Own => ServerRequest::new(Method::GET, "auth/token/lookup-self"),
         other => other.call("auth/token/lookup", Map::new()),
     };
     let answer = session.ask("looking a token up", &call)?;
     session.show_rows(&answer, rows_without(&answer, "id"))
 }
 
-fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn renew(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let fields = session.options.fields(&[INCREMENT]);
-    let call = Subject::read(session, typed.as_deref())?.call("auth/token/renew", fields);
+    let call = TokenSubject::read(session, typed.as_deref())?.call("auth/token/renew", fields);
     let answer = session.ask("renewing a token", &call)?;
     session.show_rows(&answer, rows_without(&answer, "token"))
 }
 
 /// Returns the rows of an answer without the token, which the caller already has.
-fn rows_without(answer: &Answer, name: &str) -> Rows {
+fn rows_without(answer: &ServerAnswer, name: &str) -> TableRows {
     let mut rows = output::rows(&answer.body);
     let is_token = |value: &Value| value.as_str().is_some_and(|token| !token.is_empty());
     for (_, value) in rows.iter_mut().filter(|(known, value)| known == name && is_token(value)) {
@@ -194,34 +205,38 @@ fn rows_without(answer: &Answer, name: &str) -> Rows {
     rows
 }
 
-fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn revoke(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let is_own = session.options.switch("self");
     if is_own == typed.is_some() {
-        return Err(Problem::usage("give either the token that ends, or -self to end your own"));
+        return Err(CommandProblem::usage(
+            "give either the token that ends, or -self to end your own",
+        ));
     }
     let is_orphaning = match session.options.value("mode") {
         None => false,
         Some("orphan") => true,
-        Some(other) => return Err(Problem::usage(format!("-mode is orphan, and not {other:?}"))),
+        Some(other) => {
+            return Err(CommandProblem::usage(format!("-mode is orphan, and not {other:?}")));
+        }
     };
-    let subject = Subject::read(session, typed.as_deref())?;
+    let subject = TokenSubject::read(session, typed.as_deref())?;
     let (call, done) = match (subject, is_orphaning) {
-        (Subject::Own, false) => {
-            (Subject::Own.call("auth/token/revoke", Map::new()), "your token is revoked")
+        (TokenSubject::Own, false) => {
+            (TokenSubject::Own.call("auth/token/revoke", Map::new()), "your token is revoked")
         }
         // The server's answer does not tell whether there was such a token.
         (subject, false) => (
             subject.call("auth/token/revoke", Map::new()),
             "no such token is valid now; a token that was valid is revoked with its children",
         ),
-        (Subject::Token(token), true) => {
-            let call = Call::new(Method::POST, "auth/token/revoke-orphan")
+        (TokenSubject::Token(token), true) => {
+            let call = ServerRequest::new(Method::POST, "auth/token/revoke-orphan")
                 .with_fields(json!({"token": token}));
             (call, "no such token is valid now; if a token was valid, its children live on")
         }
-        (Subject::Own | Subject::Accessor(_), true) => {
-            return Err(Problem::usage(
+        (TokenSubject::Own | TokenSubject::Accessor(_), true) => {
+            return Err(CommandProblem::usage(
                 "-mode=orphan needs the token itself; leave -self and -accessor out",
             ));
         }
@@ -230,20 +245,20 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show_or(&answer, done)
 }
 
-fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (typed, path) = match session.options.words.as_slice() {
         [path] => (None, path.clone()),
         [token, path] => (Some(token.clone()), path.clone()),
-        _ => return Err(session.misuse()),
+        _ => return Err(session.usage_problem()),
     };
-    let subject = Subject::read(session, typed.as_deref())?;
+    let subject = TokenSubject::read(session, typed.as_deref())?;
     let fields = Map::from_iter([("paths".to_owned(), json!([path]))]);
     let doing = format!("asking what a token may do at {path}");
     let answer = session.ask(&doing, &subject.call("sys/capabilities", fields))?;
     let Some(listed) = answer.body.pointer("/data/capabilities").and_then(Value::as_array) else {
-        return Err(Problem::refused(&doing, "the answer names no capabilities"));
+        return Err(CommandProblem::refused(&doing, "the answer names no capabilities"));
     };
     let line: Vec<String> = listed.iter().map(output::text).collect();
-    let line = format!("{}\n", crate::terminal::visible(&line.join(", ")));
+    let line = format!("{}\n", crate::terminal::escape_controls(&line.join(", ")));
     session.show_part(&answer, &Value::Array(listed.clone()), &line)
 }

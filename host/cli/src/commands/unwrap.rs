@@ -3,10 +3,10 @@
 //! Prevents a wrapping token from appearing in a process list: `-` reads the token from standard
 //! input.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::problem::Problem;
-use crate::session::{Identity, Session};
+use crate::problem::CommandProblem;
+use crate::session::{RequestIdentity, Session};
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) const UNWRAP: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let given = match typed.as_deref() {
         None => None,
@@ -30,12 +30,12 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (identity, fields) = match given {
         // Without a token of its own, the caller is the holder of the wrapping token.
         Some(token) if session.token()?.is_none() => {
-            (Identity::Token(Secret::new(token)), json!({}))
+            (RequestIdentity::Token(Secret::new(token)), json!({}))
         }
-        Some(token) => (Identity::Own, json!({ "token": token })),
-        None => (Identity::Own, json!({})),
+        Some(token) => (RequestIdentity::Own, json!({ "token": token })),
+        None => (RequestIdentity::Own, json!({})),
     };
-    let call = Call::new(Method::PUT, "sys/wrapping/unwrap").with_fields(fields);
+    let call = ServerRequest::new(Method::PUT, "sys/wrapping/unwrap").with_fields(fields);
     let answer = session.ask_as(identity, "unwrapping", &call)?;
     session.show_or(&answer, "the wrapped answer is empty")
 }

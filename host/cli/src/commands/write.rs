@@ -1,10 +1,10 @@
 //! `bulkhead write PATH name=value ...`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::option::Opt;
+use crate::option::CommandOption;
 use crate::options::WRAP_TTL;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
@@ -16,14 +16,14 @@ pub(crate) const WRITE: Command = Command {
             name=@FILE and name=- take the value from a file or standard input, as it is;\n\
             name=\\@text is the text @text; a name given again makes a list;\n\
             @FILE or - alone is a whole JSON object",
-    options: &[&[Opt::switch("force", "write without any field (also -f)"), WRAP_TTL]],
+    options: &[&[CommandOption::switch("force", "write without any field (also -f)"), WRAP_TTL]],
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
     if rest.is_empty() && !session.options.switch("force") {
-        return Err(Problem::usage(
+        return Err(CommandProblem::usage(
             "there is nothing to write; give name=value, or -f to write without fields",
         ));
     }
@@ -31,7 +31,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     if path == "sys/wrapping/wrap" {
         session.wrap_for("5m");
     }
-    let call = Call::new(Method::PUT, path.as_str()).with_fields(Value::Object(fields));
+    let call = ServerRequest::new(Method::PUT, path.as_str()).with_fields(Value::Object(fields));
     let answer = session.ask(&format!("writing {path}"), &call)?;
     session.show_or(&answer, &format!("wrote {path}"))
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::commands;
 use serde_json::{Value, json};
 
-fn parsed(command: &str, args: &[&str]) -> Result<Options, Problem> {
+fn parsed(command: &str, args: &[&str]) -> Result<ParsedOptions, CommandProblem> {
     let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
     let (command, _) = commands::find(&words).unwrap();
     command.parse(args.iter().map(OsString::from))
@@ -12,13 +12,13 @@ fn parsed(command: &str, args: &[&str]) -> Result<Options, Problem> {
 
 #[test]
 fn one_dash_or_two_mean_the_same() {
-    let expected = Options {
-        format: Some(Format::Json),
+    let expected = ParsedOptions {
+        format: Some(OutputFormat::Json),
         field: Some("ttl".to_owned()),
         address: Some("http://a:1".to_owned()),
         may_wrap: true,
         words: vec!["p".to_owned()],
-        ..Options::default()
+        ..ParsedOptions::default()
     };
     for args in [
         ["-format=json", "-field=ttl", "-address=http://a:1", "p"],
@@ -26,7 +26,7 @@ fn one_dash_or_two_mean_the_same() {
     ] {
         assert_eq!(parsed("read", &args).unwrap(), expected, "{args:?}");
     }
-    assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format(), Format::Json);
+    assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format(), OutputFormat::Json);
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn switches_and_repeated_options_are_kept() {
 
 #[test]
 fn fields_are_what_was_typed_and_nothing_else() {
-    const OPTS: [Opt; 7] = [
-        Opt::text("ttl", "TIME", "").fills("ttl"),
-        Opt::number("use-limit", "").fills("num_uses"),
-        Opt::switch("renewable", "").fills("renewable"),
-        Opt::names("policy", "NAME", "").fills("policies"),
-        Opt::list("grant", "LINE", "").fills("grants"),
-        Opt::pairs("metadata", "").fills("meta"),
-        Opt::text("role", "NAME", ""),
+    const OPTS: [CommandOption; 7] = [
+        CommandOption::text("ttl", "TIME", "").with_field("ttl"),
+        CommandOption::number("use-limit", "").with_field("num_uses"),
+        CommandOption::switch("renewable", "").with_field("renewable"),
+        CommandOption::names("policy", "NAME", "").with_field("policies"),
+        CommandOption::list("grant", "LINE", "").with_field("grants"),
+        CommandOption::pairs("metadata", "").with_field("meta"),
+        CommandOption::text("role", "NAME", ""),
     ];
     let fields = |args: &[&str]| Value::Object(parsed("token create", args).unwrap().fields(&OPTS));
     assert_eq!(fields(&[]), json!({}));
@@ -87,7 +87,7 @@ fn fields_are_what_was_typed_and_nothing_else() {
 #[test]
 fn lines_are_not_split_and_an_empty_name_between_commas_is_refused() {
     let options = parsed("secrets enable", &["-grant=a:b,c", "-grant=d", "x"]).unwrap();
-    let fields = options.fields(&[Opt::list("grant", "LINE", "").fills("grants")]);
+    let fields = options.fields(&[CommandOption::list("grant", "LINE", "").with_field("grants")]);
     assert_eq!(fields["grants"], json!(["a:b,c", "d"]));
     for bad in ["a,", ",a", "a,,b", ",", " ,a"] {
         let problem = parsed("token create", &[&format!("-policy={bad}")]).unwrap_err();

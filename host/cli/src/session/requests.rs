@@ -1,17 +1,17 @@
 //! Requests of a running command.
 
 use super::Session;
-use crate::client::{self, Answer, AskError, Call, Caller};
+use crate::client::{self, AskError, RequestCaller, ServerAnswer, ServerRequest};
 use crate::curl;
-use crate::problem::Problem;
-use crate::refusal::{self, Access, Circumstances};
+use crate::problem::CommandProblem;
+use crate::refusal::{self, RefusalContext, TokenSource};
 use crate::settings;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::Value;
 
 /// The identity that a request is made with.
-pub(crate) enum Identity {
+pub(crate) enum RequestIdentity {
     /// The token of the settings.
     Own,
     /// No token, as for a login.
@@ -26,7 +26,11 @@ impl Session<'_, '_> {
     ///
     /// # Errors
     /// Every answer other than 2xx, with the server's message.
-    pub(crate) fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
+    pub(crate) fn ask(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<ServerAnswer, CommandProblem> {
         self.ask_until(doing, call, |_| true)
     }
 
@@ -36,14 +40,14 @@ impl Session<'_, '_> {
     /// As [`Self::ask`].
     pub(crate) fn ask_as(
         &self,
-        identity: Identity,
+        identity: RequestIdentity,
         doing: &str,
-        call: &Call,
-    ) -> Result<Answer, Problem> {
+        call: &ServerRequest,
+    ) -> Result<ServerAnswer, CommandProblem> {
         let access = match identity {
-            Identity::Own => self.access(),
-            Identity::Anonymous => Access::Login,
-            Identity::Token(_) => Access::Token,
+            RequestIdentity::Own => self.token_source(),
+            RequestIdentity::Anonymous => TokenSource::Login,
+            RequestIdentity::Token(_) => TokenSource::Token,
         };
         let caller = self.caller(identity)?;
         let answer = self.send(&caller, doing, call, &|_| true)?;
@@ -57,10 +61,10 @@ impl Session<'_, '_> {
     pub(crate) fn ask_until(
         &self,
         doing: &str,
-        call: &Call,
-        last: impl Fn(&Answer) -> bool,
-    ) -> Result<Answer, Problem> {
-        let answer = self.send(&self.caller(Identity::Own)?, doing, call, &last)?;
+        call: &ServerRequest,
+        last: impl Fn(&ServerAnswer) -> bool,
+    ) -> Result<ServerAnswer, CommandProblem> {
+        let answer = self.send(&self.caller(RequestIdentity::Own)?, doing, call, &last)?;
         self.accept(doing, answer)
     }
 
@@ -69,7 +73,11 @@ impl Session<'_, '_> {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(crate) fn find(&self, doing: &str, call: &Call) -> Result<Option<Answer>, Problem> {
+    pub(crate) fn find(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<Option<ServerAnswer>, CommandProblem> {
         let answer = self.try_asking(doing, call)?;
         self.found(doing, answer)
     }
@@ -79,8 +87,12 @@ impl Session<'_, '_> {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(crate) fn find_before(&self, doing: &str, call: &Call) -> Result<Option<Answer>, Problem> {
-        let answer = self.transmit(&self.caller(Identity::Own)?, doing, call, &|_| true)?;
+    pub(crate) fn find_before(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<Option<ServerAnswer>, CommandProblem> {
+        let answer = self.transmit(&self.caller(RequestIdentity::Own)?, doing, call, &|_| true)?;
         self.found(doing, answer)
     }
 
@@ -88,36 +100,49 @@ impl Session<'_, '_> {
     ///
     /// # Errors
     /// No answer.
-    pub(crate) fn try_asking(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
-        self.send(&self.caller(Identity::Own)?, doing, call, &|_| true)
+    pub(crate) fn try_asking(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<ServerAnswer, CommandProblem> {
+        self.send(&self.caller(RequestIdentity::Own)?, doing, call, &|_| true)
     }
 
     /// Returns the refusal that `answer` is.
     #[must_use]
-    pub(crate) fn refusal(&self, doing: &str, answer: &Answer) -> Problem {
-        self.refusal_of(self.access(), doing, answer)
+    pub(crate) fn refusal(&self, doing: &str, answer: &ServerAnswer) -> CommandProblem {
+        self.refusal_of(self.token_source(), doing, answer)
     }
 
-    fn access(&self) -> Access {
+    fn token_source(&self) -> TokenSource {
         let has_token = settings::token(self.io.env).is_ok_and(|token| token.is_some());
-        if has_token { Access::Token } else { Access::Missing }
+        if has_token { TokenSource::Token } else { TokenSource::Missing }
     }
 
-    fn refusal_of(&self, access: Access, doing: &str, answer: &Answer) -> Problem {
+    fn refusal_of(
+        &self,
+        access: TokenSource,
+        doing: &str,
+        answer: &ServerAnswer,
+    ) -> CommandProblem {
         let is_initialised = if refusal::is_sealed(answer) { self.is_initialised() } else { None };
-        let circumstances = Circumstances { access, is_initialised };
-        Problem::refused(doing, refusal::describe(answer, &self.server, circumstances))
+        let circumstances = RefusalContext { access, is_initialised };
+        CommandProblem::refused(doing, refusal::describe(answer, &self.server, circumstances))
     }
 
     /// Asks a sealed server whether it has keys. No answer is no reason for another error.
     fn is_initialised(&self) -> Option<bool> {
-        let caller = self.caller(Identity::Anonymous).ok()?;
-        let call = Call::new(Method::GET, "sys/seal-status");
+        let caller = self.caller(RequestIdentity::Anonymous).ok()?;
+        let call = ServerRequest::new(Method::GET, "sys/seal-status");
         let answer = self.transmit(&caller, "asking for the seal", &call, &|_| true).ok()?;
         answer.body.get("initialized").and_then(Value::as_bool)
     }
 
-    fn found(&self, doing: &str, answer: Answer) -> Result<Option<Answer>, Problem> {
+    fn found(
+        &self,
+        doing: &str,
+        answer: ServerAnswer,
+    ) -> Result<Option<ServerAnswer>, CommandProblem> {
         let has_data = answer.body.get("data").is_some_and(|data| !data.is_null());
         let errors = answer.body.get("errors").and_then(Value::as_array);
         match answer.status {
@@ -127,52 +152,52 @@ impl Session<'_, '_> {
         }
     }
 
-    fn accept(&self, doing: &str, answer: Answer) -> Result<Answer, Problem> {
+    fn accept(&self, doing: &str, answer: ServerAnswer) -> Result<ServerAnswer, CommandProblem> {
         if is_success(&answer) { Ok(answer) } else { Err(self.refusal(doing, &answer)) }
     }
 
-    fn caller(&self, identity: Identity) -> Result<Caller, Problem> {
+    fn caller(&self, identity: RequestIdentity) -> Result<RequestCaller, CommandProblem> {
         let token = match identity {
-            Identity::Own => settings::token(self.io.env)?,
-            Identity::Anonymous => None,
-            Identity::Token(token) => Some(token),
+            RequestIdentity::Own => settings::token(self.io.env)?,
+            RequestIdentity::Anonymous => None,
+            RequestIdentity::Token(token) => Some(token),
         };
         let namespace = settings::namespace(self.io.env)?;
-        Ok(Caller { token, namespace, headers: self.headers.clone() })
+        Ok(RequestCaller { token, namespace, headers: self.headers.clone() })
     }
 
     /// Sends the request, or prints it for `-output-curl-string`.
     fn send(
         &self,
-        caller: &Caller,
+        caller: &RequestCaller,
         doing: &str,
-        call: &Call,
-        last: &dyn Fn(&Answer) -> bool,
-    ) -> Result<Answer, Problem> {
+        call: &ServerRequest,
+        last: &dyn Fn(&ServerAnswer) -> bool,
+    ) -> Result<ServerAnswer, CommandProblem> {
         if self.options.switch("output-curl-string") {
             let line = curl::line((&self.server, &self.trust), caller, call);
-            return Err(Problem::instead_of_asking(line));
+            return Err(CommandProblem::instead_of_asking(line));
         }
         self.transmit(caller, doing, call, last)
     }
 
     fn transmit(
         &self,
-        caller: &Caller,
+        caller: &RequestCaller,
         doing: &str,
-        call: &Call,
-        last: &dyn Fn(&Answer) -> bool,
-    ) -> Result<Answer, Problem> {
+        call: &ServerRequest,
+        last: &dyn Fn(&ServerAnswer) -> bool,
+    ) -> Result<ServerAnswer, CommandProblem> {
         let asked = (&self.server, &self.trust);
         let answer =
             client::ask(asked, caller, call, &|answer| !is_success(answer) || last(answer));
         answer.map_err(|error| match error {
-            AskError::Unreachable(why) => Problem::unreachable(doing, why),
-            AskError::InvalidAnswer(why) => Problem::refused(doing, why),
+            AskError::Unreachable(why) => CommandProblem::unreachable(doing, why),
+            AskError::InvalidAnswer(why) => CommandProblem::refused(doing, why),
         })
     }
 }
 
-fn is_success(answer: &Answer) -> bool {
+fn is_success(answer: &ServerAnswer) -> bool {
     (200..300).contains(&answer.status)
 }

@@ -24,7 +24,7 @@ impl Home {
         Self(home)
     }
 
-    fn token(&self, pairs: &[(&str, &str)]) -> Result<Option<Secret>, Problem> {
+    fn token(&self, pairs: &[(&str, &str)]) -> Result<Option<Secret>, CommandProblem> {
         let mut all = vec![("HOME", self.0.to_str().unwrap())];
         all.extend_from_slice(pairs);
         token(&environment(&all))
@@ -37,7 +37,7 @@ impl Drop for Home {
     }
 }
 
-fn shown(token: Result<Option<Secret>, Problem>) -> Option<String> {
+fn shown(token: Result<Option<Secret>, CommandProblem>) -> Option<String> {
     token.unwrap().map(|token| token.expose().to_owned())
 }
 
@@ -101,7 +101,7 @@ fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
         ("BULKHEAD_TLS_SERVER_NAME", "ours.example"),
         ("VAULT_SKIP_VERIFY", "true"),
     ]);
-    let expected = Trust {
+    let expected = TlsTrust {
         ca_file: Some("/typed.pem".into()),
         ca_folder: Some("/theirs".into()),
         client_certificate: Some("/c.pem".into()),
@@ -109,27 +109,28 @@ fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
         server_name: Some("ours.example".to_owned()),
         skip_verify: false,
     };
-    assert_eq!(trust(&options, &env).unwrap(), expected);
-    let none = Options::default();
-    assert!(trust(&none, &env).unwrap().skip_verify);
-    assert_eq!(trust(&none, &environment(&[])).unwrap(), Trust::default());
-    let unclear = trust(&none, &environment(&[("BULKHEAD_SKIP_VERIFY", "yes")])).unwrap_err();
+    assert_eq!(read_trust(&options, &env).unwrap(), expected);
+    let none = ParsedOptions::default();
+    assert!(read_trust(&none, &env).unwrap().skip_verify);
+    assert_eq!(read_trust(&none, &environment(&[])).unwrap(), TlsTrust::default());
+    let unclear = read_trust(&none, &environment(&[("BULKHEAD_SKIP_VERIFY", "yes")])).unwrap_err();
     assert!(unclear.code == 2 && unclear.message.contains("true or false"), "{unclear:?}");
 }
 
 #[test]
 fn the_format_comes_from_the_option_then_our_variable_then_theirs() {
     let both = environment(&[("BULKHEAD_FORMAT", "yaml"), ("VAULT_FORMAT", "json")]);
-    let mut typed = Options::default();
-    typed.format = Some(Format::Raw);
-    assert_eq!(format(&typed, &both), Ok(Format::Raw));
-    assert_eq!(format(&Options::default(), &both), Ok(Format::Yaml));
+    let mut typed = ParsedOptions::default();
+    typed.format = Some(OutputFormat::Raw);
+    assert_eq!(format(&typed, &both), Ok(OutputFormat::Raw));
+    assert_eq!(format(&ParsedOptions::default(), &both), Ok(OutputFormat::Yaml));
     assert_eq!(
-        format(&Options::default(), &environment(&[("VAULT_FORMAT", "json")])),
-        Ok(Format::Json)
+        format(&ParsedOptions::default(), &environment(&[("VAULT_FORMAT", "json")])),
+        Ok(OutputFormat::Json)
     );
-    assert_eq!(format(&Options::default(), &environment(&[])), Ok(Format::Table));
-    let wrong = format(&Options::default(), &environment(&[("VAULT_FORMAT", "xml")])).unwrap_err();
+    assert_eq!(format(&ParsedOptions::default(), &environment(&[])), Ok(OutputFormat::Table));
+    let wrong =
+        format(&ParsedOptions::default(), &environment(&[("VAULT_FORMAT", "xml")])).unwrap_err();
     assert!(wrong.code == 2 && wrong.message.contains("VAULT_FORMAT"), "{wrong:?}");
 }
 

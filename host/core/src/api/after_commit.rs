@@ -22,9 +22,9 @@ pub(crate) enum AfterCommit {
     LetMembersLeave,
     /// Seals the service after the answer.
     Seal,
-    Mounts(mounts::Change),
+    Mounts(mounts::MountChange),
     Audit(AuditChange),
-    Catalog(catalog::Change),
+    Catalog(catalog::CatalogChange),
 }
 
 impl AfterCommit {

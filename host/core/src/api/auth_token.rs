@@ -2,19 +2,19 @@
 //! its text, by its accessor, or by making the call.
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
 use crate::lifecycle;
 use crate::paging::{Paging, SortedNames};
-use bulkhead_access::identity::{self, Standing};
+use bulkhead_access::identity::{self, EntityContext};
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_access::tokens::{self, Caller, Ending, TokenRecord, TokenType};
+use bulkhead_access::tokens::{self, Caller, TokenEnding, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::envelope::Auth;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::envelope::AuthBlock;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -70,37 +70,37 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// A token that a request names.
-pub(super) struct Named {
+pub(super) struct NamedToken {
     /// Text of the token; empty if the request named the token by its accessor.
     text: Secret,
     pub(super) token: Caller,
 }
 
 /// Returns the calling token.
-fn calling_token(call: &Call<'_>) -> Named {
-    Named {
+fn calling_token(call: &PermittedCall<'_>) -> NamedToken {
+    NamedToken {
         text: call.request.token.clone().unwrap_or_else(|| Secret::new("")),
         token: call.caller.clone(),
     }
 }
 
 /// Returns the token that the body names. The calling token is found even without uses left.
-pub(super) async fn by_token(call: &mut Call<'_>) -> Result<Named, Failure> {
+pub(super) async fn by_token(call: &mut PermittedCall<'_>) -> Result<NamedToken, Failure> {
     let text = Secret::new(call.fields.text("token"));
     if call.request.token.as_ref() == Some(&text) {
         return Ok(calling_token(call));
     }
     match tokens::by_token(&call.core.store, call.unit, &text).await? {
-        Some(token) => Ok(Named { text, token }),
+        Some(token) => Ok(NamedToken { text, token }),
         None => Err(Failure::invalid(UNKNOWN_TOKEN)),
     }
 }
 
 /// Returns the token whose accessor the body names.
-async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
+async fn by_accessor(call: &mut PermittedCall<'_>) -> Result<NamedToken, Failure> {
     let accessor = call.fields.text("accessor");
     match tokens::by_accessor(&call.core.store, call.unit, accessor).await? {
-        Some(token) => Ok(Named { text: Secret::new(""), token }),
+        Some(token) => Ok(NamedToken { text: Secret::new(""), token }),
         None => Err(Failure::invalid(
             "invalid accessor: there is no token with the accessor in the body; it may have ended",
         )),
@@ -108,52 +108,52 @@ async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
 }
 
 /// `POST auth/token/lookup`. Without `token`, looks up the calling token.
-async fn lookup(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn lookup(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     if call.fields.text("token").is_empty() {
         let named = calling_token(&call);
         return show(call, named).await;
     }
     // Clients of this API tell a token that has ended by the status of its lookup.
     let named = by_token(&mut call).await.map_err(|failure| match failure.kind {
-        Kind::InvalidRequest => Failure::denied(failure.message),
+        FailureKind::InvalidRequest => Failure::denied(failure.message),
         _ => failure,
     })?;
     show(call, named).await
 }
 
 /// `GET` and `POST auth/token/lookup-self`, `GET auth/token/lookup`.
-async fn lookup_self(call: Call<'_>) -> Result<Reply, Failure> {
+async fn lookup_self(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = calling_token(&call);
     show(call, named).await
 }
 
 /// `POST auth/token/lookup-accessor`.
-async fn lookup_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn lookup_accessor(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = by_accessor(&mut call).await?;
     show(call, named).await
 }
 
 /// `POST auth/token/renew`.
-async fn renew(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn renew(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = by_token(&mut call).await?;
     renew_named(call, named).await
 }
 
 /// `POST auth/token/renew-self`.
-async fn renew_self(call: Call<'_>) -> Result<Reply, Failure> {
+async fn renew_self(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = calling_token(&call);
     renew_named(call, named).await
 }
 
 /// `POST auth/token/renew-accessor`.
-async fn renew_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn renew_accessor(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = by_accessor(&mut call).await?;
     renew_named(call, named).await
 }
 
-async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
-    let Named { text, mut token } = named;
+async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let NamedToken { text, mut token } = named;
     let increment = fields.seconds("increment");
     let (record, warning) = match token.record.login.clone() {
         Some(kept) => {
@@ -166,51 +166,51 @@ async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
         None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
     };
     token.record = Arc::new(record);
-    let standing = tokens::standing(unit, &token.record).await?;
-    let body = Body::Auth(Box::new(auth(core, text, &token, &standing)));
+    let standing = tokens::read_token_context(unit, &token.record).await?;
+    let body = ReplyBody::Auth(Box::new(auth(core, text, &token, &standing)));
     Ok(Reply::from(body).with_warnings(warning))
 }
 
 /// `POST auth/token/revoke`.
-async fn revoke(call: Call<'_>) -> Result<Reply, Failure> {
-    revoke_named(call, Ending::WithChildren).await
+async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    revoke_named(call, TokenEnding::WithChildren).await
 }
 
 /// `POST auth/token/revoke-orphan`.
-async fn revoke_orphan(call: Call<'_>) -> Result<Reply, Failure> {
-    revoke_named(call, Ending::Alone).await
+async fn revoke_orphan(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    revoke_named(call, TokenEnding::Alone).await
 }
 
 /// `POST auth/token/revoke-self`.
-async fn revoke_self(call: Call<'_>) -> Result<Reply, Failure> {
-    begin_end(call.unit, call.caller, Ending::WithChildren)
+async fn revoke_self(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    begin_end(call.unit, call.caller, TokenEnding::WithChildren)
 }
 
 /// Ends the token that the body names. A token that does not exist counts as revoked, except where
 /// its children are to stay, which only a token that exists can have. A token that is already
 /// ending is ended again, because this answer, too, promises that all its children are refused.
-async fn revoke_named(call: Call<'_>, ending: Ending) -> Result<Reply, Failure> {
+async fn revoke_named(call: PermittedCall<'_>, ending: TokenEnding) -> Result<Reply, Failure> {
     let text = Secret::new(call.fields.text("token"));
     match tokens::find(&call.core.store, call.unit, &text).await? {
         Some(token) => begin_end(call.unit, &token, ending),
-        None if ending == Ending::Alone => Err(Failure::invalid(UNKNOWN_TOKEN)),
-        None => Ok(Body::Nothing.into()),
+        None if ending == TokenEnding::Alone => Err(Failure::invalid(UNKNOWN_TOKEN)),
+        None => Ok(ReplyBody::Nothing.into()),
     }
 }
 
 /// `POST auth/token/revoke-accessor`.
-async fn revoke_accessor(call: Call<'_>) -> Result<Reply, Failure> {
+async fn revoke_accessor(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let accessor = call.fields.text("accessor");
     match tokens::find_by_accessor(&call.core.store, call.unit, accessor).await? {
-        Some(token) => begin_end(call.unit, &token, Ending::WithChildren),
+        Some(token) => begin_end(call.unit, &token, TokenEnding::WithChildren),
         None => {
             let warning = "no token has this accessor; if one had, it has ended already";
-            Ok(Reply::from(Body::Nothing).with_warnings([warning.to_owned()]))
+            Ok(Reply::from(ReplyBody::Nothing).with_warnings([warning.to_owned()]))
         }
     }
 }
 
-fn begin_end(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, Failure> {
+fn begin_end(unit: &mut Unit, token: &Caller, ending: TokenEnding) -> Result<Reply, Failure> {
     if token.kind == TokenType::Batch {
         return Err(Failure::invalid(
             "batch tokens cannot be revoked: this one ends with its ttl or with the token that \
@@ -219,12 +219,12 @@ fn begin_end(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, F
     }
     tokens::begin_end(unit, &token.hash, &token.record, ending)?;
     let ending = AfterCommit::SpreadTokenEnd(token.hash.clone());
-    Ok(Reply::from(Body::Nothing).after_commit(ending))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(ending))
 }
 
 /// `LIST auth/token/accessors`. Reads page by page, each page as of its own moment, because tokens
 /// come and go meanwhile.
-async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list_accessors(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let core = call.core;
     let paging = Paging::of(call.fields.all())?;
     let (mut names, mut unreadable) = (SortedNames::new(&core.listings, paging), 0_u32);
@@ -232,11 +232,11 @@ async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
     while let Some(page) = scan.page().await? {
         for Address { key, .. } in &page {
             match tokens::read(&mut core.store.begin(), key).await {
-                Ok(Some(record)) if record.holds(core.store.now()) => {
+                Ok(Some(record)) if record.is_valid_at(core.store.now()) => {
                     names.add(record.accessor.clone()).await?
                 }
                 Ok(_) => {}
-                Err(failure) if failure.kind == Kind::Internal => unreadable += 1,
+                Err(failure) if failure.kind == FailureKind::Internal => unreadable += 1,
                 Err(failure) => return Err(failure),
             }
         }
@@ -244,34 +244,39 @@ async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
     let listing = names.end().ok_or_else(Failure::absent)?;
     let warning =
         format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
-    Ok(Reply::from(Body::Listed(listing)).with_warnings((unreadable > 0).then_some(warning)))
+    Ok(Reply::from(ReplyBody::Listed(listing)).with_warnings((unreadable > 0).then_some(warning)))
 }
 
 /// `POST auth/token/tidy`.
-async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
+async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let (body, warning) = if call.core.tokens.begin_tidy() {
         let about = "looking for tokens whose end was lost has begun: tokens past their end, \
                      marked as ended, or left without their parent are ended; the server's log \
                      says how many";
-        (Body::Accepted, about)
+        (ReplyBody::Accepted, about)
     } else {
-        (Body::Nothing, "Tidy operation already in progress.")
+        (ReplyBody::Nothing, "Tidy operation already in progress.")
     };
     Ok(Reply::from(body).with_warnings([warning.to_owned()]))
 }
 
 /// Describes a token that is handed out or renewed, with the policies of its entity from
 /// `standing`.
-pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standing) -> Auth {
+pub(crate) fn auth(
+    core: &Core,
+    text: Secret,
+    token: &Caller,
+    standing: &EntityContext,
+) -> AuthBlock {
     let record = &token.record;
-    Auth {
+    AuthBlock {
         client_token: text,
         accessor: record.accessor.clone(),
         policies: standing.policies_with(&record.policies),
         token_policies: record.policies.clone(),
         identity_policies: standing.policies(),
         metadata: (!record.meta.is_empty()).then(|| record.meta.clone()),
-        lease_duration: record.left(core.store.now()).unwrap_or_default(),
+        lease_duration: record.remaining_seconds(core.store.now()).unwrap_or_default(),
         renewable: record.renewable,
         entity_id: record.entity_id.clone(),
         token_type: token.kind.word().to_owned(),
@@ -282,9 +287,9 @@ pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standin
 
 /// Shows a token in the shape of decision H8. Period and explicit maximum are the effective values:
 /// the role's value where that is shorter.
-async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
-    let Call { core, unit, .. } = call;
-    let Named { text, token } = named;
+async fn show(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, .. } = call;
+    let NamedToken { text, token } = named;
     let role = tokens::roles::of_token(unit, &token.record).await?;
     let bounds = tokens::bounds(&token.record, role.as_ref(), core.token_lifetimes());
     let mut data = describe(&text, &token, core.store.now());
@@ -293,12 +298,12 @@ async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
         data.insert("period".to_owned(), json!(bounds.period));
     }
     if identity::is_in_force(unit, &token.record.entity_id).await? {
-        let standing = tokens::standing(unit, &token.record).await?;
+        let standing = tokens::read_token_context(unit, &token.record).await?;
         if !standing.is_empty() {
             data.insert("identity_policies".to_owned(), json!(standing.policies()));
         }
     }
-    Ok(Body::Data(data).into())
+    Ok(ReplyBody::Data(data).into())
 }
 
 fn describe(text: &Secret, token: &Caller, now_ms: u64) -> Map<String, Value> {
@@ -318,7 +323,7 @@ fn describe(text: &Secret, token: &Caller, now_ms: u64) -> Map<String, Value> {
     put("creation_time", json!(record.issued));
     put("creation_ttl", json!(record.creation_ttl));
     put("expire_time", record.expires.map_or(Value::Null, timestamp));
-    put("ttl", json!(record.left(now_ms).unwrap_or_default()));
+    put("ttl", json!(record.remaining_seconds(now_ms).unwrap_or_default()));
     put("renewable", json!(record.renewable));
     put("entity_id", json!(record.entity_id));
     put("type", json!(token.kind.word()));

@@ -4,14 +4,14 @@
 //! the request.
 
 use super::auth_token::auth;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, write};
-use crate::mounts::Builtin;
-use bulkhead_access::identity::{self, Proven, SignedIn};
+use crate::mounts::BuiltinMount;
+use bulkhead_access::identity::{self, ProvenAlias, SignedInEntity};
 use bulkhead_access::policies::{self, ROOT, stored};
 use bulkhead_access::tokens::roles::{self, RoleType, TokenRole};
-use bulkhead_access::tokens::selection::{self, Asked};
+use bulkhead_access::tokens::selection::{self, RequestedPolicies};
 use bulkhead_access::tokens::{self, NewToken, TokenType};
 use bulkhead_store::Unit;
 use bulkhead_wire::cidr::Cidr;
@@ -77,19 +77,19 @@ fn creation_fields() -> Vec<Field> {
 }
 
 /// `POST auth/token/create`: creates a child of the caller, or with sudo an orphan.
-async fn create(call: Call<'_>) -> Result<Reply, Failure> {
+async fn create(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     refuse_unavailable(&call)?;
-    make(call, Parent::AsAsked, None).await
+    make(call, ParentChoice::AsAsked, None).await
 }
 
 /// `POST auth/token/create-orphan`.
-async fn create_orphan(call: Call<'_>) -> Result<Reply, Failure> {
+async fn create_orphan(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     refuse_unavailable(&call)?;
-    make(call, Parent::None, None).await
+    make(call, ParentChoice::None, None).await
 }
 
 /// `POST auth/token/create/:role_name`.
-async fn create_by_role(call: Call<'_>) -> Result<Reply, Failure> {
+async fn create_by_role(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     refuse_unavailable(&call)?;
     let name = call.fields.text("role_name");
     let role = roles::read(call.unit, name).await?.ok_or_else(|| {
@@ -98,12 +98,12 @@ async fn create_by_role(call: Call<'_>) -> Result<Reply, Failure> {
             quoted(name)
         ))
     })?;
-    make(call, Parent::AsAsked, Some((name.to_owned(), role))).await
+    make(call, ParentChoice::AsAsked, Some((name.to_owned(), role))).await
 }
 
 /// Parent of the new token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Parent {
+enum ParentChoice {
     /// The caller, unless `no_parent` or the role asks for an orphan.
     AsAsked,
     /// None: the token is an orphan.
@@ -112,26 +112,26 @@ enum Parent {
 
 /// Creates the token that the fields describe, by the named role if there is one.
 async fn make(
-    mut call: Call<'_>,
-    parent: Parent,
+    mut call: PermittedCall<'_>,
+    parent: ParentChoice,
     role: Option<(String, TokenRole)>,
 ) -> Result<Reply, Failure> {
     let (new, mut warnings) = new_token(&mut call, parent, role).await?;
     if new.id.is_some() {
         warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
     }
-    let Call { core, unit, caller, .. } = call;
+    let PermittedCall { core, unit, caller, .. } = call;
     let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
     warnings.extend(made.warning);
-    let standing = tokens::standing(unit, &made.caller.record).await?;
-    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller, &standing)));
+    let standing = tokens::read_token_context(unit, &made.caller.record).await?;
+    let body = ReplyBody::Auth(Box::new(auth(core, made.token, &made.caller, &standing)));
     Ok(Reply::from(body).with_warnings(warnings))
 }
 
 /// Describes the new token, with warnings.
 async fn new_token(
-    call: &mut Call<'_>,
-    parent: Parent,
+    call: &mut PermittedCall<'_>,
+    parent: ParentChoice,
     role: Option<(String, TokenRole)>,
 ) -> Result<(NewToken, Vec<String>), Failure> {
     let of_role = role.as_ref().map(|(_, role)| role);
@@ -162,9 +162,9 @@ async fn new_token(
 
 /// Returns the entity that `entity_alias` names at this mount, and creates a missing entity.
 async fn signed_in(
-    call: &mut Call<'_>,
+    call: &mut PermittedCall<'_>,
     role: Option<&TokenRole>,
-) -> Result<Option<SignedIn>, Failure> {
+) -> Result<Option<SignedInEntity>, Failure> {
     let alias = call.fields.text("entity_alias");
     if alias.is_empty() {
         return Ok(None);
@@ -176,8 +176,8 @@ async fn signed_in(
             quoted(alias)
         )));
     }
-    let mount = call.core.mounts.builtin(Builtin::Token);
-    let proven = Proven {
+    let mount = call.core.mounts.builtin(BuiltinMount::Token);
+    let proven = ProvenAlias {
         mount: mount.for_aliases(),
         alias: alias.to_owned(),
         metadata: BTreeMap::new(),
@@ -189,7 +189,7 @@ async fn signed_in(
 }
 
 /// Refuses parameters that cannot be honoured here.
-fn refuse_unavailable(call: &Call<'_>) -> Result<(), Failure> {
+fn refuse_unavailable(call: &PermittedCall<'_>) -> Result<(), Failure> {
     if !call.fields.list("bound_cidrs").is_empty() {
         return Err(Failure::invalid(
             "bound_cidrs was given, which is not a parameter of a token: write token_bound_cidrs \
@@ -199,10 +199,13 @@ fn refuse_unavailable(call: &Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn asked_policies<'a>(call: &Call<'a>, role: Option<&'a TokenRole>) -> Result<Asked<'a>, Failure> {
+fn asked_policies<'a>(
+    call: &PermittedCall<'a>,
+    role: Option<&'a TokenRole>,
+) -> Result<RequestedPolicies<'a>, Failure> {
     let names =
         call.fields.list("policies").into_iter().map(|name| policies::canonical_name(&name));
-    Ok(Asked {
+    Ok(RequestedPolicies {
         policies: names.collect::<Result<BTreeSet<_>, _>>().map_err(Failure::invalid)?,
         no_default_policy: call.fields.flag("no_default_policy", false),
         parent: &call.caller.record,
@@ -215,15 +218,19 @@ fn asked_policies<'a>(call: &Call<'a>, role: Option<&'a TokenRole>) -> Result<As
 async fn warn_of_unknown(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for name in policies {
-        if name != ROOT && stored::text(unit, name).await?.is_none() {
+        if name != ROOT && stored::read_policy_text(unit, name).await?.is_none() {
             warnings.push(format!("Policy {} does not exist", quoted(name)));
         }
     }
     Ok(warnings)
 }
 
-fn is_orphan(call: &Call<'_>, parent: Parent, role: Option<&TokenRole>) -> Result<bool, Failure> {
-    if parent == Parent::None || role.is_some_and(|role| role.orphan) {
+fn is_orphan(
+    call: &PermittedCall<'_>,
+    parent: ParentChoice,
+    role: Option<&TokenRole>,
+) -> Result<bool, Failure> {
+    if parent == ParentChoice::None || role.is_some_and(|role| role.orphan) {
         return Ok(true);
     }
     let no_parent = call.fields.flag("no_parent", false);
@@ -233,7 +240,7 @@ fn is_orphan(call: &Call<'_>, parent: Parent, role: Option<&TokenRole>) -> Resul
     Ok(no_parent)
 }
 
-fn require_sudo(call: &Call<'_>, what: &str) -> Result<(), Failure> {
+fn require_sudo(call: &PermittedCall<'_>, what: &str) -> Result<(), Failure> {
     if call.has_sudo() {
         return Ok(());
     }
@@ -243,7 +250,7 @@ fn require_sudo(call: &Call<'_>, what: &str) -> Result<(), Failure> {
     )))
 }
 
-fn kind(call: &Call<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
+fn kind(call: &PermittedCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
     let asked = match call.fields.text("type") {
         "" | "default" => None,
         "service" => Some(TokenType::Service),
@@ -258,7 +265,7 @@ fn kind(call: &Call<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure>
     role.map_or(RoleType::DefaultService, |role| role.token_type).choose(asked)
 }
 
-fn chosen_id(call: &Call<'_>) -> Result<Option<Secret>, Failure> {
+fn chosen_id(call: &PermittedCall<'_>) -> Result<Option<Secret>, Failure> {
     if call.fields.text("id").is_empty() {
         return Ok(None);
     }
@@ -266,7 +273,7 @@ fn chosen_id(call: &Call<'_>) -> Result<Option<Secret>, Failure> {
     tokens::keys::check_chosen(call.fields.text("id")).map(Some)
 }
 
-fn period(call: &Call<'_>) -> Result<u64, Failure> {
+fn period(call: &PermittedCall<'_>) -> Result<u64, Failure> {
     let period = call.fields.seconds("period");
     if period > 0 {
         require_sudo(call, "period")?;
@@ -274,7 +281,7 @@ fn period(call: &Call<'_>) -> Result<u64, Failure> {
     Ok(period)
 }
 
-fn num_uses(call: &Call<'_>) -> Result<u64, Failure> {
+fn num_uses(call: &PermittedCall<'_>) -> Result<u64, Failure> {
     let asked = call.fields.integer("num_uses").unwrap_or_default();
     u64::try_from(asked).map_err(|_| {
         Failure::invalid(format!(
@@ -302,7 +309,7 @@ fn display_name(asked: &str) -> Result<String, Failure> {
     Ok(format!("token-{}", asked.chars().map(safe).collect::<String>()))
 }
 
-fn meta(call: &Call<'_>) -> BTreeMap<String, String> {
+fn meta(call: &PermittedCall<'_>) -> BTreeMap<String, String> {
     let pairs = call.fields.object("meta").into_iter().flatten();
     pairs
         .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
@@ -310,7 +317,7 @@ fn meta(call: &Call<'_>) -> BTreeMap<String, String> {
 }
 
 /// Returns the path that the token is shown with.
-fn shown_path(call: &Call<'_>, role: Option<&(String, TokenRole)>) -> String {
+fn shown_path(call: &PermittedCall<'_>, role: Option<&(String, TokenRole)>) -> String {
     match role {
         Some((_, role)) if !role.path_suffix.is_empty() => {
             format!("{}/{}", call.request.path, role.path_suffix)
@@ -321,7 +328,7 @@ fn shown_path(call: &Call<'_>, role: Option<&(String, TokenRole)>) -> String {
 
 /// Returns the networks of the role. A child without a role gets the networks of its parent, so
 /// that a child is no way around the parent's restriction.
-fn bound_cidrs(call: &Call<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
+fn bound_cidrs(call: &PermittedCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {
         Some(role) => role.bound_cidrs.clone(),
         None if is_orphan => Vec::new(),

@@ -1,7 +1,7 @@
 //! `auth/token/roles`: limits on the tokens that are made by a role (decision H24).
 
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use crate::core::Core;
 use bulkhead_access::policies;
@@ -84,24 +84,24 @@ fn settings() -> Vec<Field> {
 }
 
 /// `LIST auth/token/roles`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let names = roles::names(call.unit).await?;
     if names.is_empty() {
         return Err(Failure::absent());
     }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// `GET auth/token/roles/:role_name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("role_name");
     let role = roles::read(call.unit, name).await?.ok_or_else(Failure::absent)?;
-    Ok(Body::Data(show(name, &role)).into())
+    Ok(ReplyBody::Data(show(name, &role)).into())
 }
 
 /// `POST auth/token/roles/:role_name`. Fields that are not sent keep their values (decision A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("role_name");
     let mut role = roles::read(unit, name).await?.unwrap_or_default();
     set_policies(&mut role, fields)?;
@@ -109,16 +109,16 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     set_limits(&mut role, fields)?;
     role.check()?;
     roles::put(unit, name, &role)?;
-    Ok(Reply::from(Body::Nothing).with_warnings(warn_of_long_period(core, &role)))
+    Ok(Reply::from(ReplyBody::Nothing).with_warnings(warn_of_long_period(core, &role)))
 }
 
 /// `DELETE auth/token/roles/:role_name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     roles::delete(call.unit, call.fields.text("role_name"));
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
-fn set_policies(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
+fn set_policies(role: &mut TokenRole, sent: RequestFields<'_>) -> Result<(), Failure> {
     let lists = [
         ("allowed_policies", &mut role.allowed_policies),
         ("disallowed_policies", &mut role.disallowed_policies),
@@ -137,7 +137,7 @@ fn set_policies(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn set_shape(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
+fn set_shape(role: &mut TokenRole, sent: RequestFields<'_>) -> Result<(), Failure> {
     role.orphan = sent.flag("orphan", role.orphan);
     role.renewable = sent.flag("renewable", role.renewable);
     role.no_default_policy = sent.flag("token_no_default_policy", role.no_default_policy);
@@ -161,7 +161,7 @@ fn set_shape(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn set_limits(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
+fn set_limits(role: &mut TokenRole, sent: RequestFields<'_>) -> Result<(), Failure> {
     if let Some(name) = name_sent(role, sent, "token_bound_cidrs", "bound_cidrs") {
         let cidrs = sent.list(name).into_iter().map(|text| Cidr::parse(&text));
         role.bound_cidrs = cidrs.collect::<Result<_, _>>().map_err(Failure::invalid)?;
@@ -186,7 +186,7 @@ fn set_limits(role: &mut TokenRole, sent: Fields<'_>) -> Result<(), Failure> {
 /// name wins. The use of the old name is remembered, because reads then show the old name as well.
 fn name_sent<'a>(
     role: &mut TokenRole,
-    sent: Fields<'_>,
+    sent: RequestFields<'_>,
     new: &'a str,
     old: &'a str,
 ) -> Option<&'a str> {

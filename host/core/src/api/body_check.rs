@@ -1,7 +1,7 @@
 //! Checks whether a route accepts the body that was sent.
 
 use bulkhead_wire::description::Route;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;
 
 /// Maximum length of a body, in bytes, for a route without a limit of its own.
@@ -14,7 +14,7 @@ const BODY_LIMIT: u64 = 1 << 20;
 pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure> {
     if request.raw.is_some() && !route.raw {
         let message = "this path takes fields and not a component's bytes; send them as JSON";
-        return Err(Failure::new(Kind::UnsupportedMediaType, message));
+        return Err(Failure::new(FailureKind::UnsupportedMediaType, message));
     }
     let body_bytes = request.body_bytes;
     let limit = match route.body_limit {
@@ -27,5 +27,5 @@ pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure
         return Ok(());
     }
     let message = format!("the body has {body_bytes} bytes; this path takes at most {limit}");
-    Err(Failure::new(Kind::TooLarge, message).recordable())
+    Err(Failure::new(FailureKind::TooLarge, message).recordable())
 }

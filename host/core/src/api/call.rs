@@ -1,29 +1,29 @@
 //! Arguments of the handlers.
 //!
-//! Prevents an endpoint from answering before the caller's policies were checked: [`Call`] is
-//! created for permitted requests alone, and the two other kinds of call give access to less.
+//! Prevents an endpoint from answering before the caller's policies were checked: [`PermittedCall`]
+//! is created for permitted requests alone, and the two other kinds of call give access to less.
 
 use crate::core::Core;
-use crate::seal::Seal;
+use crate::seal::ServiceSeal;
 use bulkhead_access::policies::ROOT;
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::policies::capability::Capability;
 use bulkhead_access::tokens::Caller;
 use bulkhead_store::Unit;
 use bulkhead_wire::request::Request;
-use bulkhead_wire::route::Table;
+use bulkhead_wire::route::RouteTable;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A permitted request to the host.
-pub(crate) struct Call<'a> {
+pub(crate) struct PermittedCall<'a> {
     pub(crate) core: &'a Arc<Core>,
     /// The reads and writes of the request. The pipeline commits the unit after the handler.
     pub(crate) unit: &'a mut Unit,
     pub(crate) request: &'a Request,
     pub(crate) caller: &'a Caller,
-    pub(crate) fields: Fields<'a>,
+    pub(crate) fields: RequestFields<'a>,
     /// Capabilities that the caller's policies grant on the path; `root` means all of them.
     pub(crate) capabilities: &'a [String],
 }
@@ -32,22 +32,22 @@ pub(crate) struct Call<'a> {
 pub(crate) struct PublicCall<'a> {
     pub(super) core: &'a Core,
     /// Every row of the host's table.
-    pub(super) rows: &'a Table,
+    pub(super) rows: &'a RouteTable,
     pub(super) request: &'a Request,
     /// Policies of the caller's token; `None` without a token.
     pub(super) acl: Option<&'a Acl>,
-    pub(super) fields: Fields<'a>,
+    pub(super) fields: RequestFields<'a>,
 }
 
 /// A request to an endpoint that also answers while sealed, without access to stored data.
 pub(crate) struct SealedCall<'a> {
-    pub(super) seal: &'a Seal,
+    pub(super) seal: &'a ServiceSeal,
     /// Address of the caller.
     pub(super) remote: IpAddr,
-    pub(super) fields: Fields<'a>,
+    pub(super) fields: RequestFields<'a>,
 }
 
-impl Call<'_> {
+impl PermittedCall<'_> {
     /// Returns whether the caller has `sudo` on this path.
     pub(super) fn has_sudo(&self) -> bool {
         self.capabilities.iter().any(|word| word == Capability::Sudo.word() || word == ROOT)
@@ -56,9 +56,9 @@ impl Call<'_> {
 
 /// Canonical fields of a request, captures included.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a>(&'a Map<String, Value>);
+pub(crate) struct RequestFields<'a>(&'a Map<String, Value>);
 
-impl<'a> Fields<'a> {
+impl<'a> RequestFields<'a> {
     pub(crate) fn new(values: &'a Map<String, Value>) -> Self {
         Self(values)
     }

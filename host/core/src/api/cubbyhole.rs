@@ -1,7 +1,7 @@
 //! `cubbyhole`: the values that the calling token keeps for itself.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use crate::cubbyhole;
 use crate::paging::Paging;
@@ -46,7 +46,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// Returns row key and path, for a caller that has a cubbyhole.
-fn place<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str), Failure> {
+fn row_and_path<'a>(call: &PermittedCall<'a>) -> Result<(&'a str, &'a str), Failure> {
     if call.caller.kind == TokenType::Batch {
         return Err(Failure::invalid(
             "cubbyhole operations are only supported by non-batch tokens: a batch token is not \
@@ -57,37 +57,37 @@ fn place<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str), Failure> {
 }
 
 /// `LIST cubbyhole` and `LIST cubbyhole/:path`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let (token, path) = place(&call)?;
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let (token, path) = row_and_path(&call)?;
     let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
-    let Call { core, fields, .. } = call;
+    let PermittedCall { core, fields, .. } = call;
     let paging = Paging::of(fields.all())?;
     let place = (token, folder.as_str());
     let listing = cubbyhole::list(&core.store, &core.listings, place, paging).await?;
-    Ok(Body::Listed(listing.ok_or_else(Failure::absent)?).into())
+    Ok(ReplyBody::Listed(listing.ok_or_else(Failure::absent)?).into())
 }
 
 /// `GET cubbyhole/:path`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let (token, path) = place(&call)?;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let (token, path) = row_and_path(&call)?;
     let fields = cubbyhole::read(call.unit, token, path).await?;
-    Ok(Body::Data(fields.ok_or_else(Failure::absent)?).into())
+    Ok(ReplyBody::Data(fields.ok_or_else(Failure::absent)?).into())
 }
 
 /// `POST cubbyhole/:path`. Replaces all fields.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let (token, path) = place(&call)?;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let (token, path) = row_and_path(&call)?;
     let data = call.request.fields.clone();
     if data.is_empty() {
         return Err(Failure::invalid("missing data fields: give at least one field to keep"));
     }
     cubbyhole::put(call.unit, token, path, data).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `DELETE cubbyhole/:path`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    let (token, path) = place(&call)?;
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let (token, path) = row_and_path(&call)?;
     cubbyhole::delete(call.unit, token, path);
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }

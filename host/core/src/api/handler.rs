@@ -1,35 +1,36 @@
 //! Types of the functions that serve the rows of the table: `async fn(Call<'_>) -> Result<Reply,
 //! Failure>`, and two kinds for requests without a token.
 
-use super::call::{Call, PublicCall, SealedCall};
+use super::call::{PermittedCall, PublicCall, SealedCall};
 use super::reply::Reply;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use std::pin::Pin;
 
 /// The future of a handler's answer. Boxed, because the table holds handlers of every size.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub(crate) type HandlerFuture<'a, T> =
+    Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// An `async fn` that serves calls of type `C`. Never implemented by hand.
-pub(crate) trait Handle<'a, C, T>: Send + Sync {
-    fn handle(&self, call: C) -> Answer<'a, T>;
+pub(crate) trait AsyncHandler<'a, C, T>: Send + Sync {
+    fn handle(&self, call: C) -> HandlerFuture<'a, T>;
 }
 
-impl<'a, C, T, Function, Answering> Handle<'a, C, T> for Function
+impl<'a, C, T, Function, Answering> AsyncHandler<'a, C, T> for Function
 where
     Function: Fn(C) -> Answering + Send + Sync,
     Answering: Future<Output = Result<T, Failure>> + Send + 'a,
 {
-    fn handle(&self, call: C) -> Answer<'a, T> {
+    fn handle(&self, call: C) -> HandlerFuture<'a, T> {
         Box::pin(self(call))
     }
 }
 
 /// A handler for callers whose policies allow the path.
-pub(crate) type Handler = Box<dyn for<'a> Handle<'a, Call<'a>, Reply>>;
+pub(crate) type PermittedHandler = Box<dyn for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply>>;
 
 /// A handler for every caller while the service is open.
-pub(crate) type PublicHandler = Box<dyn for<'a> Handle<'a, PublicCall<'a>, Response>>;
+pub(crate) type PublicHandler = Box<dyn for<'a> AsyncHandler<'a, PublicCall<'a>, Response>>;
 
 /// A handler for every caller, also while sealed.
-pub(crate) type SealedHandler = Box<dyn for<'a> Handle<'a, SealedCall<'a>, Response>>;
+pub(crate) type SealedHandler = Box<dyn for<'a> AsyncHandler<'a, SealedCall<'a>, Response>>;

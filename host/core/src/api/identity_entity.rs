@@ -1,11 +1,11 @@
 //! `identity/entity`: the people and machines behind logins.
 
-use super::call::{Call, Fields};
-use super::identity_shown::{self as shown, Listing};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::identity_shown::{self as shown, IdentityListing};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
 use crate::core::Core;
-use bulkhead_access::identity::{self, Change, Entity, Merge, entity};
+use bulkhead_access::identity::{self, Entity, EntityMerge, IdentityChange, entity};
 use bulkhead_store::Address;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -24,7 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(settings())
             .handled_by(write),
         row::list("identity/entity/id", "ids of all entities")
-            .fields(shown::part())
+            .fields(shown::paging_fields())
             .handled_by(list_ids),
         row::read(BY_ID, "an entity").fields([id()]).handled_by(read_by_id),
         row::write(BY_ID, "change an entity")
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .handled_by(write),
         row::delete(BY_ID, "delete an entity").fields([id()]).handled_by(delete_by_id),
         row::list("identity/entity/name", "names of all entities")
-            .fields(shown::part())
+            .fields(shown::paging_fields())
             .handled_by(list_names),
         row::read(BY_NAME, "an entity").fields([name()]).handled_by(read_by_name),
         row::write(BY_NAME, "write an entity")
@@ -85,8 +85,8 @@ fn merge_fields() -> Vec<Field> {
 
 /// `POST identity/entity`, also by id and by name: changes the named entity, or creates an entity.
 /// Fields that are not sent keep their values (decision A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
     let known = match (id, name) {
         ("", "") => None,
@@ -100,17 +100,17 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let change = (change(fields), disabled);
     let entity = identity::change_entity(unit, core.store.now(), known, change).await?;
     if !is_new {
-        return Ok(Body::Nothing.into());
+        return Ok(ReplyBody::Nothing.into());
     }
     let members =
         [("id", json!(entity.id)), ("name", json!(entity.name)), ("aliases", Value::Null)];
-    Ok(Body::Data(shown::members(members)).into())
+    Ok(ReplyBody::Data(shown::members(members)).into())
 }
 
 /// Returns the fields that entities and groups share, as far as the caller sent them. An empty name
 /// counts as not sent.
-pub(super) fn change(fields: Fields<'_>) -> Change {
-    Change {
+pub(super) fn change(fields: RequestFields<'_>) -> IdentityChange {
+    IdentityChange {
         name: Some(fields.text("name").to_owned()).filter(|name| !name.is_empty()),
         metadata: fields.has("metadata").then(|| map(fields, "metadata")),
         policies: fields.has("policies").then(|| fields.list("policies")),
@@ -118,7 +118,7 @@ pub(super) fn change(fields: Fields<'_>) -> Change {
 }
 
 /// Returns the texts of an object.
-pub(super) fn map(fields: Fields<'_>, name: &str) -> BTreeMap<String, String> {
+pub(super) fn map(fields: RequestFields<'_>, name: &str) -> BTreeMap<String, String> {
     let pairs = fields.object(name).into_iter().flatten();
     pairs
         .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
@@ -126,77 +126,77 @@ pub(super) fn map(fields: Fields<'_>, name: &str) -> BTreeMap<String, String> {
 }
 
 /// `GET identity/entity/id/:id`.
-async fn read_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_by_id(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = entity::read(call.unit, call.fields.text("id")).await?;
     show(call, found).await
 }
 
 /// `GET identity/entity/name/:name`.
-async fn read_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_by_name(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = entity::by_name(call.unit, call.fields.text("name")).await?;
     show(call, found).await
 }
 
-async fn show(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
+async fn show(call: PermittedCall<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
     let entity = found.ok_or_else(Failure::absent)?;
-    Ok(Body::Data(shown::entity(call.core, call.unit, &entity).await?).into())
+    Ok(ReplyBody::Data(shown::entity(call.core, call.unit, &entity).await?).into())
 }
 
 /// `DELETE identity/entity/id/:id`; succeeds even if there is no such entity.
-async fn delete_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete_by_id(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = entity::read(call.unit, call.fields.text("id")).await?;
     delete(call, found)
 }
 
 /// `DELETE identity/entity/name/:name`; succeeds even if there is no such entity.
-async fn delete_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete_by_name(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = entity::by_name(call.unit, call.fields.text("name")).await?;
     delete(call, found)
 }
 
-fn delete(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
+fn delete(call: PermittedCall<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
     if let Some(entity) = found {
         entity::delete(call.unit, &entity)?;
     }
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST identity/entity/batch-delete`; skips ids without an entity.
-async fn batch_delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn batch_delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     for id in call.fields.list("entity_ids") {
         if let Some(entity) = entity::read(call.unit, &id).await? {
             entity::delete(call.unit, &entity)?;
         }
     }
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST identity/entity/merge`.
-async fn merge(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
-    let merge = Merge {
+async fn merge(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let merge = EntityMerge {
         from: fields.list("from_entity_ids").into_iter().collect(),
         to: fields.text("to_entity_id").to_owned(),
         is_forced: fields.flag("force", false),
         keep: fields.list("conflicting_alias_ids_to_keep").into_iter().collect(),
     };
     identity::merge(unit, core.store.now(), &merge).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `LIST identity/entity/id`.
-async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list_ids(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let core = call.core;
-    let mut listing = Listing::by_id(core, "entity/", call.fields)?;
+    let mut listing = IdentityListing::by_id(core, "entity/", call.fields)?;
     while let Some(address) = listing.next().await? {
         let Some(entity) = at(&call, &address).await? else { continue };
-        listing.add((&entity.id, ""), || told(core, &entity)).await?;
+        listing.add((&entity.id, ""), || describe_entity(core, &entity)).await?;
     }
     listing.reply()
 }
 
 /// Shows an entity in the listing of ids.
-fn told(core: &Core, entity: &Entity) -> Map<String, Value> {
+fn describe_entity(core: &Core, entity: &Entity) -> Map<String, Value> {
     let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
     let aliases: Vec<Value> = aliases.map(Value::Object).collect();
     let mut info = shown::members([("name", json!(entity.name))]);
@@ -207,8 +207,8 @@ fn told(core: &Core, entity: &Entity) -> Map<String, Value> {
 }
 
 /// `LIST identity/entity/name`.
-async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
-    let mut listing = Listing::by_name(call.core, "entity/", call.fields)?;
+async fn list_names(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let mut listing = IdentityListing::by_name(call.core, "entity/", call.fields)?;
     while let Some(address) = listing.next().await? {
         if let Some(entity) = at(&call, &address).await? {
             listing.add(("", &entity.name), Map::new).await?;
@@ -219,7 +219,7 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// Reads the entity at `address` in a unit of its own, so that a listing need not restart whenever
 /// an entity comes or goes.
-async fn at(call: &Call<'_>, address: &Address) -> Result<Option<Arc<Entity>>, Failure> {
+async fn at(call: &PermittedCall<'_>, address: &Address) -> Result<Option<Arc<Entity>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();
     entity::read(&mut call.core.store.begin(), id).await
 }

@@ -1,9 +1,9 @@
 //! `identity/entity-alias`: the names of entities at auth methods.
 
-use super::call::{Call, Fields};
+use super::call::{PermittedCall, RequestFields};
 use super::identity_entity::map;
-use super::identity_shown::{self as shown, Listing};
-use super::reply::{Body, Reply};
+use super::identity_shown::{self as shown, IdentityListing};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use crate::core::Core;
 use bulkhead_access::identity::{self, Alias, AliasChange, entity};
@@ -22,7 +22,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(settings())
             .handled_by(write),
         row::list("identity/entity-alias/id", "ids of all aliases of entities")
-            .fields(shown::part())
+            .fields(shown::paging_fields())
             .handled_by(list),
         row::read(BY_ID, "an alias of an entity").fields([id()]).handled_by(read),
         row::write(BY_ID, "change an alias of an entity")
@@ -51,18 +51,18 @@ fn settings() -> Vec<Field> {
 
 /// `POST identity/entity-alias`, also by id. Fields that are not sent keep their values (decision
 /// A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let change = alias_change(core, unit, fields).await?;
     let (alias, entity) = identity::change_entity_alias(unit, core.store.now(), change).await?;
-    Ok(written(&alias, &entity))
+    Ok(alias_reply(&alias, &entity))
 }
 
 /// Returns the sent fields of an alias of an entity or group. An empty text counts as not sent.
 pub(super) async fn alias_change(
     core: &Core,
     unit: &mut Unit,
-    fields: Fields<'_>,
+    fields: RequestFields<'_>,
 ) -> Result<AliasChange, Failure> {
     let sent = |name: &str| Some(fields.text(name).to_owned()).filter(|text| !text.is_empty());
     let mount = match sent("mount_accessor") {
@@ -79,31 +79,31 @@ pub(super) async fn alias_change(
 }
 
 /// Builds the answer to a write of an alias.
-pub(super) fn written(alias: &Alias, canonical_id: &str) -> Reply {
+pub(super) fn alias_reply(alias: &Alias, canonical_id: &str) -> Reply {
     let members = [("canonical_id", json!(canonical_id)), ("id", json!(alias.id))];
-    Body::Data(shown::members(members)).into()
+    ReplyBody::Data(shown::members(members)).into()
 }
 
 /// `GET identity/entity-alias/id/:id`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let id = fields.text("id");
     let entity = entity::by_alias_id(unit, id).await?.ok_or_else(Failure::absent)?;
     let alias = entity.aliases.iter().find(|alias| alias.id == id);
     let alias = alias.ok_or_else(Failure::absent)?;
-    Ok(Body::Data(shown::alias_of(core, alias, &entity.id)).into())
+    Ok(ReplyBody::Data(shown::alias_of(core, alias, &entity.id)).into())
 }
 
 /// `DELETE identity/entity-alias/id/:id`; succeeds even if there is no such alias.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     identity::delete_entity_alias(call.unit, call.fields.text("id")).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `LIST identity/entity-alias/id`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let core = call.core;
-    let mut listing = Listing::by_id(core, "entity-alias/", call.fields)?;
+    let mut listing = IdentityListing::by_id(core, "entity-alias/", call.fields)?;
     while let Some(address) = listing.next().await? {
         let id = address.key.rsplit('/').next().unwrap_or_default();
         let entity = entity::by_alias_id(&mut core.store.begin(), id).await?;

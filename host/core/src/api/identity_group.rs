@@ -1,10 +1,10 @@
 //! `identity/group`: sets of entities and of other groups.
 
 use super::after_commit::AfterCommit;
-use super::call::{Call, Fields};
+use super::call::{PermittedCall, RequestFields};
 use super::identity_entity::change;
-use super::identity_shown::{self as shown, Listing};
-use super::reply::{Body, Reply};
+use super::identity_shown::{self as shown, IdentityListing};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use bulkhead_access::identity::{self, Group, GroupChange, GroupKind, group, membership};
 use bulkhead_store::Address;
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(settings())
             .handled_by(write),
         row::list("identity/group/id", "ids of all groups")
-            .fields(shown::part())
+            .fields(shown::paging_fields())
             .handled_by(list_ids),
         row::read(BY_ID, "a group").fields([id()]).handled_by(read_by_id),
         row::write(BY_ID, "change a group")
@@ -34,7 +34,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .handled_by(write),
         row::delete(BY_ID, "delete a group").fields([id()]).handled_by(delete_by_id),
         row::list("identity/group/name", "names of all groups")
-            .fields(shown::part())
+            .fields(shown::paging_fields())
             .handled_by(list_names),
         row::read(BY_NAME, "a group").fields([name()]).handled_by(read_by_name),
         row::write(BY_NAME, "write a group").fields([name()]).fields(settings()).handled_by(write),
@@ -63,8 +63,8 @@ fn settings() -> Vec<Field> {
 
 /// `POST identity/group`, also by id and by name: changes the named group, or creates a group.
 /// Fields that are not sent keep their values (decision A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
     let known = match (id, name) {
         ("", "") => None,
@@ -77,13 +77,13 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let change = group_change(fields)?;
     let group = identity::change_group(unit, core.store.now(), known, change).await?;
     if !is_new {
-        return Ok(Body::Nothing.into());
+        return Ok(ReplyBody::Nothing.into());
     }
     let members = [("id", json!(group.id)), ("name", json!(group.name))];
-    Ok(Body::Data(shown::members(members)).into())
+    Ok(ReplyBody::Data(shown::members(members)).into())
 }
 
-fn group_change(fields: Fields<'_>) -> Result<GroupChange, Failure> {
+fn group_change(fields: RequestFields<'_>) -> Result<GroupChange, Failure> {
     let ids = |name: &str| -> Option<BTreeSet<String>> {
         fields.has(name).then(|| fields.list(name).into_iter().collect())
     };
@@ -97,45 +97,45 @@ fn group_change(fields: Fields<'_>) -> Result<GroupChange, Failure> {
 }
 
 /// `GET identity/group/id/:id`.
-async fn read_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_by_id(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = group::read(call.unit, call.fields.text("id")).await?;
     show(call, found).await
 }
 
 /// `GET identity/group/name/:name`.
-async fn read_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_by_name(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = group::by_name(call.unit, call.fields.text("name")).await?;
     show(call, found).await
 }
 
-async fn show(call: Call<'_>, found: Option<Arc<Group>>) -> Result<Reply, Failure> {
+async fn show(call: PermittedCall<'_>, found: Option<Arc<Group>>) -> Result<Reply, Failure> {
     let group = found.ok_or_else(Failure::absent)?;
     let (data, warning) = shown::group(call.core, &group).await?;
-    Ok(Reply::from(Body::Data(data)).with_warnings(warning))
+    Ok(Reply::from(ReplyBody::Data(data)).with_warnings(warning))
 }
 
 /// `DELETE identity/group/id/:id`; succeeds even if there is no such group.
-async fn delete_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete_by_id(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = group::read(call.unit, call.fields.text("id")).await?;
     delete(call, found).await
 }
 
 /// `DELETE identity/group/name/:name`; succeeds even if there is no such group.
-async fn delete_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete_by_name(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = group::by_name(call.unit, call.fields.text("name")).await?;
     delete(call, found).await
 }
 
-async fn delete(call: Call<'_>, found: Option<Arc<Group>>) -> Result<Reply, Failure> {
-    let Some(group) = found else { return Ok(Body::Nothing.into()) };
+async fn delete(call: PermittedCall<'_>, found: Option<Arc<Group>>) -> Result<Reply, Failure> {
+    let Some(group) = found else { return Ok(ReplyBody::Nothing.into()) };
     identity::delete_group(call.unit, &group).await?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LetMembersLeave))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LetMembersLeave))
 }
 
 /// `LIST identity/group/id`.
-async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list_ids(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let core = call.core;
-    let mut listing = Listing::by_id(core, "group/", call.fields)?;
+    let mut listing = IdentityListing::by_id(core, "group/", call.fields)?;
     while let Some(address) = listing.next().await? {
         let Some(group) = at(&call, &address).await? else { continue };
         let entities = membership::count(&core.store, &group.id).await?;
@@ -153,8 +153,8 @@ async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `LIST identity/group/name`.
-async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
-    let mut listing = Listing::by_name(call.core, "group/", call.fields)?;
+async fn list_names(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let mut listing = IdentityListing::by_name(call.core, "group/", call.fields)?;
     while let Some(address) = listing.next().await? {
         if let Some(group) = at(&call, &address).await? {
             listing.add(("", &group.name), Map::new).await?;
@@ -164,7 +164,7 @@ async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// Reads the group at `address` in a unit of its own.
-async fn at(call: &Call<'_>, address: &Address) -> Result<Option<Arc<Group>>, Failure> {
+async fn at(call: &PermittedCall<'_>, address: &Address) -> Result<Option<Arc<Group>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();
     group::read(&mut call.core.store.begin(), id).await
 }

@@ -1,8 +1,8 @@
 //! `identity/lookup`: finds an entity or a group by id, by name or by alias.
 
-use super::call::{Call, Fields};
+use super::call::{PermittedCall, RequestFields};
 use super::identity_shown as shown;
-use super::reply::{Body, Reply};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use bulkhead_access::identity::{entity, group};
 use bulkhead_wire::description::{Field, FieldKind};
@@ -32,7 +32,7 @@ fn questions(of: &str) -> [Field; 5] {
 }
 
 /// Search key of a lookup.
-enum Question<'a> {
+enum LookupKey<'a> {
     Id(&'a str),
     Name(&'a str),
     AliasId(&'a str),
@@ -40,7 +40,7 @@ enum Question<'a> {
 }
 
 /// Returns the search key. The caller must send exactly 1.
-fn question(fields: Fields<'_>) -> Result<Question<'_>, Failure> {
+fn read_lookup_key(fields: RequestFields<'_>) -> Result<LookupKey<'_>, Failure> {
     let (accessor, name) = (fields.text("alias_mount_accessor"), fields.text("alias_name"));
     let alias = match (accessor, name) {
         ("", "") => None,
@@ -49,13 +49,13 @@ fn question(fields: Fields<'_>) -> Result<Question<'_>, Failure> {
                 "alias_name and alias_mount_accessor must be supplied together",
             ));
         }
-        (accessor, name) => Some(Question::Alias { accessor, name }),
+        (accessor, name) => Some(LookupKey::Alias { accessor, name }),
     };
     let sent = |name: &str| Some(fields.text(name)).filter(|text| !text.is_empty());
     let asked = [
-        sent("id").map(Question::Id),
-        sent("name").map(Question::Name),
-        sent("alias_id").map(Question::AliasId),
+        sent("id").map(LookupKey::Id),
+        sent("name").map(LookupKey::Name),
+        sent("alias_id").map(LookupKey::AliasId),
         alias,
     ];
     let mut asked = asked.into_iter().flatten();
@@ -73,28 +73,28 @@ fn question(fields: Fields<'_>) -> Result<Question<'_>, Failure> {
 }
 
 /// `POST identity/lookup/entity`; 204 if there is no such entity.
-async fn lookup_entity(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
-    let found = match question(fields)? {
-        Question::Id(id) => entity::read(unit, id).await?,
-        Question::Name(name) => entity::by_name(unit, name).await?,
-        Question::AliasId(id) => entity::by_alias_id(unit, id).await?,
-        Question::Alias { accessor, name } => entity::by_alias(unit, accessor, name).await?,
+async fn lookup_entity(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let found = match read_lookup_key(fields)? {
+        LookupKey::Id(id) => entity::read(unit, id).await?,
+        LookupKey::Name(name) => entity::by_name(unit, name).await?,
+        LookupKey::AliasId(id) => entity::by_alias_id(unit, id).await?,
+        LookupKey::Alias { accessor, name } => entity::by_alias(unit, accessor, name).await?,
     };
-    let Some(entity) = found else { return Ok(Body::Nothing.into()) };
-    Ok(Body::Data(shown::entity(core, unit, &entity).await?).into())
+    let Some(entity) = found else { return Ok(ReplyBody::Nothing.into()) };
+    Ok(ReplyBody::Data(shown::entity(core, unit, &entity).await?).into())
 }
 
 /// `POST identity/lookup/group`; 204 if there is no such group.
-async fn lookup_group(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
-    let found = match question(fields)? {
-        Question::Id(id) => group::read(unit, id).await?,
-        Question::Name(name) => group::by_name(unit, name).await?,
-        Question::AliasId(id) => group::by_alias_id(unit, id).await?,
-        Question::Alias { accessor, name } => group::by_alias(unit, accessor, name).await?,
+async fn lookup_group(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let found = match read_lookup_key(fields)? {
+        LookupKey::Id(id) => group::read(unit, id).await?,
+        LookupKey::Name(name) => group::by_name(unit, name).await?,
+        LookupKey::AliasId(id) => group::by_alias_id(unit, id).await?,
+        LookupKey::Alias { accessor, name } => group::by_alias(unit, accessor, name).await?,
     };
-    let Some(group) = found else { return Ok(Body::Nothing.into()) };
+    let Some(group) = found else { return Ok(ReplyBody::Nothing.into()) };
     let (data, warning) = shown::group(core, &group).await?;
-    Ok(Reply::from(Body::Data(data)).with_warnings(warning))
+    Ok(Reply::from(ReplyBody::Data(data)).with_warnings(warning))
 }

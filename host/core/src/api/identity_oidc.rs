@@ -3,12 +3,12 @@
 //! The documents are the same for every reader and hold no secret, so readers may cache them for an
 //! hour. No token is needed, because cloud providers fetch the documents.
 
-use super::call::{Call, PublicCall};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, PublicCall};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, write};
-use bulkhead_access::oidc::{Documents, IssuerConfig};
+use bulkhead_access::oidc::{DocumentedTokens, IssuerConfig};
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::response::{self, Response};
 use serde_json::{Map, Value, json};
 
@@ -35,14 +35,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET identity/oidc/config`.
-async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let config = IssuerConfig::read(call.unit).await?;
-    Ok(Body::Data(Map::from_iter([("issuer".to_owned(), json!(config.issuer))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("issuer".to_owned(), json!(config.issuer))])).into())
 }
 
 /// `POST identity/oidc/config`.
-async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn write_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     let mut warnings = Vec::new();
     if fields.has("issuer") {
         let config = IssuerConfig::of(fields.text("issuer"))?;
@@ -54,30 +54,30 @@ async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
         }
         config.put(unit)?;
     }
-    Ok(Reply::from(Body::Nothing).with_warnings(warnings))
+    Ok(Reply::from(ReplyBody::Nothing).with_warnings(warnings))
 }
 
 /// `GET identity/oidc/.well-known/openid-configuration`.
 async fn discover(call: PublicCall<'_>) -> Result<Response, Failure> {
-    published(call.core.oidc.discovery(Documents::General).await)
+    document_response(call.core.oidc.discovery(DocumentedTokens::General).await)
 }
 
 /// `GET identity/oidc/plugins/.well-known/openid-configuration`.
 async fn discover_plugins(call: PublicCall<'_>) -> Result<Response, Failure> {
-    published(call.core.oidc.discovery(Documents::Plugins).await)
+    document_response(call.core.oidc.discovery(DocumentedTokens::Plugins).await)
 }
 
 /// `GET identity/oidc/.well-known/keys`, and `GET identity/oidc/plugins/.well-known/keys`.
 async fn keys(call: PublicCall<'_>) -> Result<Response, Failure> {
-    published(call.core.oidc.public_keys().await)
+    document_response(call.core.oidc.public_keys().await)
 }
 
 /// Returns a document. Without an issuer there is none: 404.
-fn published(document: Result<Value, Failure>) -> Result<Response, Failure> {
+fn document_response(document: Result<Value, Failure>) -> Result<Response, Failure> {
     let document = document.map_err(|failure| match failure.kind {
-        Kind::PreconditionFailed => Failure { kind: Kind::NotFound, ..failure },
+        FailureKind::PreconditionFailed => Failure { kind: FailureKind::NotFound, ..failure },
         _ => failure,
     })?;
-    let body = response::Body::Published { document, max_age: MAX_AGE };
+    let body = response::ResponseBody::Published { document, max_age: MAX_AGE };
     Ok(Response { status: 200, body, retry_after: None })
 }

@@ -1,12 +1,12 @@
 //! `identity/oidc/key`: the keys that sign tokens. No answer holds a private key.
 
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use crate::mounts;
-use bulkhead_access::oidc::{self, Algorithm, DEFAULT, EXISTENCE, KeySettings, NamedKey};
+use bulkhead_access::oidc::{self, DEFAULT, EXISTENCE, KeySettings, NamedKey, TokenAlgorithm};
 use bulkhead_wire::description::{Field, FieldKind};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use serde_json::{Map, Value, json};
 
 /// Returns the rows of this file.
@@ -46,23 +46,23 @@ fn settings() -> [Field; 4] {
 }
 
 /// `LIST identity/oidc/key`. Always names the default key, even if that key was never made.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let mut names = oidc::names(call.unit).await?;
     if let Err(at) = names.binary_search_by(|name| name.as_str().cmp(DEFAULT)) {
         names.insert(at, DEFAULT.to_owned());
     }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// `GET identity/oidc/key/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("name");
     let settings = match NamedKey::read(call.unit, name).await? {
         Some(key) => key.settings,
-        None if name == DEFAULT => KeySettings::unsaid(name),
+        None if name == DEFAULT => KeySettings::default_settings(name),
         None => return Err(Failure::absent()),
     };
-    Ok(Body::Data(show(&settings)).into())
+    Ok(ReplyBody::Data(show(&settings)).into())
 }
 
 fn show(settings: &KeySettings) -> Map<String, Value> {
@@ -76,11 +76,11 @@ fn show(settings: &KeySettings) -> Map<String, Value> {
 }
 
 /// `POST identity/oidc/key/:name`. Fields that are not sent keep their values (decision A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let before = NamedKey::read(unit, name).await?;
-    let unsaid = || KeySettings::unsaid(name);
+    let unsaid = || KeySettings::default_settings(name);
     let settings = before.as_ref().map_or_else(unsaid, |key| key.settings.clone());
     let settings = changed(settings, fields)?;
     let key = match before {
@@ -98,11 +98,11 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
         }
     };
     key.put(unit, name)?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// Applies the sent fields to the settings.
-fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, Failure> {
+fn changed(mut settings: KeySettings, sent: RequestFields<'_>) -> Result<KeySettings, Failure> {
     if sent.has("rotation_period") {
         settings.rotation_period = sent.seconds("rotation_period");
     }
@@ -113,15 +113,15 @@ fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, F
         settings.allowed_client_ids = sent.list("allowed_client_ids");
     }
     if sent.has("algorithm") {
-        settings.algorithm = Algorithm::of_word(sent.text("algorithm"))?;
+        settings.algorithm = TokenAlgorithm::of_word(sent.text("algorithm"))?;
     }
     settings.check()?;
     Ok(settings)
 }
 
 /// `DELETE identity/oidc/key/:name`. Succeeds even if there is no such key.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     if name == DEFAULT {
         return Err(Failure::invalid(
@@ -142,15 +142,15 @@ async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
         )));
     }
     oidc::delete(unit, name);
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST identity/oidc/key/:name/rotate`.
-async fn rotate(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn rotate(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let mut key = NamedKey::read(unit, name).await?.ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("there is no key {} to rotate", quoted(name)))
+        Failure::new(FailureKind::NotFound, format!("there is no key {} to rotate", quoted(name)))
     })?;
     let verification_ttl = match fields.has("verification_ttl") {
         true => fields.seconds("verification_ttl"),
@@ -158,5 +158,5 @@ async fn rotate(call: Call<'_>) -> Result<Reply, Failure> {
     };
     core.oidc.rotate(&mut key, verification_ttl).await?;
     key.put(unit, name)?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }

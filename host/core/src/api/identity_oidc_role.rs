@@ -1,7 +1,7 @@
 //! `identity/oidc/role`: roles for tokens with which callers prove their identity to others.
 
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use bulkhead_access::oidc::{self, ROLE_EXISTENCE, Role};
 use bulkhead_access::random;
@@ -41,18 +41,18 @@ fn settings() -> [Field; 4] {
 }
 
 /// `LIST identity/oidc/role`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let names = oidc::role_names(call.unit).await?;
     if names.is_empty() {
         return Err(Failure::absent());
     }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// `GET identity/oidc/role/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let role = Role::read(call.unit, call.fields.text("name")).await?;
-    Ok(Body::Data(show(&role.ok_or_else(Failure::absent)?)).into())
+    Ok(ReplyBody::Data(show(&role.ok_or_else(Failure::absent)?)).into())
 }
 
 fn show(role: &Role) -> Map<String, Value> {
@@ -66,8 +66,8 @@ fn show(role: &Role) -> Map<String, Value> {
 }
 
 /// `POST identity/oidc/role/:name`. Fields that are not sent keep their values (decision A6).
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     let name = fields.text("name");
     let role = match Role::read(unit, name).await? {
         Some(role) => role,
@@ -80,7 +80,7 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     role.check()?;
     oidc::check_named(unit, &role.key).await?;
     role.put(unit, name)?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 fn new_role() -> Result<Role, Failure> {
@@ -88,7 +88,7 @@ fn new_role() -> Result<Role, Failure> {
     Ok(Role { key: String::new(), client_id, template: String::new(), ttl: USUAL_TTL })
 }
 
-fn changed(mut role: Role, sent: Fields<'_>) -> Role {
+fn changed(mut role: Role, sent: RequestFields<'_>) -> Role {
     let texts = [
         ("key", &mut role.key),
         ("client_id", &mut role.client_id),
@@ -104,7 +104,7 @@ fn changed(mut role: Role, sent: Fields<'_>) -> Role {
 }
 
 /// `DELETE identity/oidc/role/:name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     oidc::delete_role(call.unit, call.fields.text("name"));
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }

@@ -1,14 +1,14 @@
 //! `identity/oidc/token` and `identity/oidc/introspect`: issues a token about its caller, and tells
 //! whether such a token is still valid.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
 use bulkhead_access::identity;
 use bulkhead_access::oidc::Role;
 use bulkhead_access::tokens;
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use serde_json::{Map, json};
 
 /// Returns the rows of this file.
@@ -26,13 +26,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET identity/oidc/token/:name`.
-async fn sign(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, caller, .. } = call;
+async fn sign(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, caller, .. } = call;
     let name = fields.text("name");
     let role = Role::read(unit, name).await?.ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("there is no role {}", quoted(name)))
+        Failure::new(FailureKind::NotFound, format!("there is no role {}", quoted(name)))
     })?;
-    let standing = tokens::standing(unit, &caller.record).await?;
+    let standing = tokens::read_token_context(unit, &caller.record).await?;
     let signed = core.oidc.role_token(&role, &standing.values()).await?;
     let members = [
         ("client_id", json!(role.client_id)),
@@ -41,13 +41,13 @@ async fn sign(call: Call<'_>) -> Result<Reply, Failure> {
     ];
     let data: Map<_, _> =
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Ok(Body::Data(data).into())
+    Ok(ReplyBody::Data(data).into())
 }
 
 /// `POST identity/oidc/introspect`. For a faulty token, the request succeeds and answers the
 /// reason.
-async fn introspect(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn introspect(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let found = core.oidc.subject_of(fields.text("token"), fields.text("client_id")).await?;
     let why = match found {
         Ok(entity) if identity::is_in_force(unit, &entity).await? => None,
@@ -58,5 +58,5 @@ async fn introspect(call: Call<'_>) -> Result<Reply, Failure> {
         None => json!({ "active": true }),
         Some(why) => json!({ "active": false, "error": why }),
     };
-    Ok(Body::Bare(answer).into())
+    Ok(ReplyBody::Bare(answer).into())
 }

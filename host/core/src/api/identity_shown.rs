@@ -1,13 +1,13 @@
 //! JSON of entities, groups and aliases, for reads and listings.
 
-use super::call::Fields;
-use super::reply::{Body, Reply};
+use super::call::RequestFields;
+use super::reply::{Reply, ReplyBody};
 use super::row::field;
 use crate::core::Core;
 use crate::paging::{ListingText, Paging, SortedNames};
-use bulkhead_access::identity::{self, Alias, Entity, Group, Groups, membership};
+use bulkhead_access::identity::{self, Alias, Entity, EntityGroups, Group, membership};
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_store::{Address, Scan, Space, Unit};
+use bulkhead_store::{Address, PrefixScan, Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ pub(super) fn members<const N: usize>(members: [(&str, Value); N]) -> Map<String
 }
 
 /// Formats milliseconds since 1970 as RFC 3339.
-fn moment(milliseconds: u64) -> Value {
+fn format_rfc3339(milliseconds: u64) -> Value {
     timestamp(milliseconds / 1000)
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn entity(
     unit: &mut Unit,
     entity: &Entity,
 ) -> Result<Map<String, Value>, Failure> {
-    let Groups { direct, inherited } = identity::groups_of(unit, entity).await?;
+    let EntityGroups { direct, inherited } = identity::groups_of(unit, entity).await?;
     let (direct, inherited) = (ids(&direct), ids(&inherited));
     let groups: BTreeSet<&str> = direct.union(&inherited).copied().collect();
     let aliases = entity.aliases.iter().map(|alias| {
@@ -57,13 +57,13 @@ pub(super) async fn entity(
     });
     Ok(members([
         ("aliases", aliases.collect()),
-        ("creation_time", moment(entity.created)),
+        ("creation_time", format_rfc3339(entity.created)),
         ("direct_group_ids", json!(direct)),
         ("disabled", json!(entity.is_disabled)),
         ("group_ids", json!(groups)),
         ("id", json!(entity.id)),
         ("inherited_group_ids", json!(inherited)),
-        ("last_update_time", moment(entity.updated)),
+        ("last_update_time", format_rfc3339(entity.updated)),
         ("merged_entity_ids", or_null(json!(entity.merged))),
         ("metadata", or_null(json!(entity.metadata))),
         ("name", json!(entity.name)),
@@ -77,16 +77,16 @@ pub(super) async fn group(
     core: &Core,
     group: &Group,
 ) -> Result<(Map<String, Value>, Option<String>), Failure> {
-    let (entities, more) = membership::members(&core.store, &group.id).await?;
+    let (entities, more) = membership::list_members(&core.store, &group.id).await?;
     let alias = group.alias.as_ref().map(|alias| alias_of(core, alias, &group.id));
     let warning = more.then(|| {
         format!("the group has more than {} entities; the others are not shown", entities.len())
     });
     let data = members([
         ("alias", Value::Object(alias.unwrap_or_default())),
-        ("creation_time", moment(group.created)),
+        ("creation_time", format_rfc3339(group.created)),
         ("id", json!(group.id)),
-        ("last_update_time", moment(group.updated)),
+        ("last_update_time", format_rfc3339(group.updated)),
         ("member_entity_ids", json!(entities)),
         ("member_group_ids", or_null(json!(group.members))),
         ("metadata", or_null(json!(group.metadata))),
@@ -104,9 +104,9 @@ pub(super) async fn group(
 pub(super) fn alias_of(core: &Core, alias: &Alias, canonical_id: &str) -> Map<String, Value> {
     let mut data = listed_alias(core, alias, canonical_id);
     data.extend(members([
-        ("creation_time", moment(alias.created)),
+        ("creation_time", format_rfc3339(alias.created)),
         ("id", json!(alias.id)),
-        ("last_update_time", moment(alias.updated)),
+        ("last_update_time", format_rfc3339(alias.updated)),
         ("merged_from_canonical_ids", or_null(json!(alias.merged_from))),
         ("namespace_id", json!(NAMESPACE)),
     ]));
@@ -139,7 +139,7 @@ pub(super) fn brief_alias(core: &Core, alias: &Alias) -> Map<String, Value> {
 }
 
 /// Returns the fields that ask for a part of a listing.
-pub(super) fn part() -> [Field; 2] {
+pub(super) fn paging_fields() -> [Field; 2] {
     [
         field("after", FieldKind::String, "list only what is greater than this"),
         field("limit", FieldKind::String, "list at most so many"),
@@ -147,45 +147,53 @@ pub(super) fn part() -> [Field; 2] {
 }
 
 /// A listing under construction, read page by page, each page as of its own moment.
-pub(super) struct Listing {
-    scan: Scan,
+pub(super) struct IdentityListing {
+    scan: PrefixScan,
     page: VecDeque<Address>,
     limit: usize,
-    found: Found,
+    found: ListingEntries,
 }
 
 /// The entries found so far.
-enum Found {
+enum ListingEntries {
     /// Sorted by id, so that reading stops at the limit.
     ByIds(ListingText),
     /// Names without further information. All records are read.
     ByNames(SortedNames),
 }
 
-impl Listing {
+impl IdentityListing {
     /// Begins a listing by id of the records whose keys begin with `prefix`. The keys end in the
     /// ids.
-    pub(super) fn by_id(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
+    pub(super) fn by_id(
+        core: &Core,
+        prefix: &str,
+        fields: RequestFields<'_>,
+    ) -> Result<Self, Failure> {
         let Paging { after, limit } = Paging::of(fields.all())?;
         let mut scan = core.store.scan(Space::Core, prefix);
         if !after.is_empty() {
             scan.skip_to(format!("{prefix}{after}"));
         }
-        let found = Found::ByIds(ListingText::with_info(&core.listings));
+        let found = ListingEntries::ByIds(ListingText::with_info(&core.listings));
         Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
     /// Begins a listing of the same records by name.
-    pub(super) fn by_name(core: &Core, prefix: &str, fields: Fields<'_>) -> Result<Self, Failure> {
+    pub(super) fn by_name(
+        core: &Core,
+        prefix: &str,
+        fields: RequestFields<'_>,
+    ) -> Result<Self, Failure> {
         let paging = Paging::of(fields.all())?;
         let (scan, limit) = (core.store.scan(Space::Core, prefix), paging.limit);
-        let found = Found::ByNames(SortedNames::new(&core.listings, paging));
+        let found = ListingEntries::ByNames(SortedNames::new(&core.listings, paging));
         Ok(Self { scan, page: VecDeque::new(), limit, found })
     }
 
     /// Returns the address of the next record; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Address>, Failure> {
-        if matches!(&self.found, Found::ByIds(text) if text.entries() >= self.limit) {
+        if matches!(&self.found, ListingEntries::ByIds(text) if text.entries() >= self.limit) {
             return Ok(None);
         }
         if self.page.is_empty() {
@@ -204,17 +212,17 @@ impl Listing {
         info: impl FnOnce() -> Map<String, Value>,
     ) -> Result<(), Failure> {
         match &mut self.found {
-            Found::ByIds(text) => text.add(id, &info()).await,
-            Found::ByNames(names) => names.add(name.to_owned()).await,
+            ListingEntries::ByIds(text) => text.add(id, &info()).await,
+            ListingEntries::ByNames(names) => names.add(name.to_owned()).await,
         }
     }
 
     /// Returns the answer; 404 if the listing is empty.
     pub(super) fn reply(self) -> Result<Reply, Failure> {
         let listing = match self.found {
-            Found::ByIds(text) => text.end(),
-            Found::ByNames(names) => names.end(),
+            ListingEntries::ByIds(text) => text.end(),
+            ListingEntries::ByNames(names) => names.end(),
         };
-        Ok(Body::Listed(listing.ok_or_else(Failure::absent)?).into())
+        Ok(ReplyBody::Listed(listing.ok_or_else(Failure::absent)?).into())
     }
 }

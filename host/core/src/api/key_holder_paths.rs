@@ -1,7 +1,7 @@
 //! Checks of the endpoints that a quorum of key holders uses.
 
-use super::call::{Call, Fields, PublicCall};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use super::call::{PermittedCall, PublicCall, RequestFields};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use serde_json::Value;
 use std::mem;
 
@@ -19,14 +19,18 @@ pub(super) fn check_allowed(call: &PublicCall<'_>) -> Result<(), Failure> {
          with a token",
         quoted(&call.request.path)
     );
-    Err(Failure::new(Kind::UnsupportedOperation, message).recordable())
+    Err(Failure::new(FailureKind::UnsupportedOperation, message).recordable())
 }
 
 /// Refuses a parameter that this version does not serve, unless the parameter is empty.
 ///
 /// # Errors
 /// 400 with the parameter and the `remedy`.
-pub(super) fn refuse_named(fields: Fields<'_>, name: &str, remedy: &str) -> Result<(), Failure> {
+pub(super) fn refuse_named(
+    fields: RequestFields<'_>,
+    name: &str,
+    remedy: &str,
+) -> Result<(), Failure> {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
         Value::Bool(flag) => !flag,
@@ -40,7 +44,7 @@ pub(super) fn refuse_named(fields: Fields<'_>, name: &str, remedy: &str) -> Resu
     Err(Failure::invalid(format!("{name} is not supported by this version: {remedy}")))
 }
 
-impl Call<'_> {
+impl PermittedCall<'_> {
     /// Commits the check of the caller's token before a change outside of the unit of work, so that
     /// no later conflict withholds an answer with keys.
     ///

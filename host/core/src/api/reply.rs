@@ -1,13 +1,13 @@
 //! The answer of a handler to a permitted request.
 
 use super::after_commit::AfterCommit;
-use crate::wrapping::Answer;
-use bulkhead_wire::envelope::Auth;
+use crate::wrapping::ClientAnswer;
+use bulkhead_wire::envelope::AuthBlock;
 use bulkhead_wire::listing::Listing;
 use serde_json::{Map, Value};
 
 /// The body of an answer.
-pub(crate) enum Body {
+pub(crate) enum ReplyBody {
     /// 204.
     Nothing,
     /// 202: the work goes on in the background.
@@ -23,9 +23,9 @@ pub(crate) enum Body {
     /// A text without an envelope.
     Text { content_type: &'static str, text: String },
     /// `auth` of the envelope.
-    Auth(Box<Auth>),
+    Auth(Box<AuthBlock>),
     /// The answer of an earlier request.
-    Unwrapped(Answer),
+    Unwrapped(ClientAnswer),
     /// `wrap_info` of the envelope.
     Wrapped(Value),
     /// A lease without data: a renewal.
@@ -34,13 +34,13 @@ pub(crate) enum Body {
 
 /// An answer, with the action that runs once its unit of work is committed.
 pub(crate) struct Reply {
-    pub(crate) body: Body,
+    pub(crate) body: ReplyBody,
     pub(crate) warnings: Vec<String>,
     pub(crate) after_commit: AfterCommit,
 }
 
-impl From<Body> for Reply {
-    fn from(body: Body) -> Self {
+impl From<ReplyBody> for Reply {
+    fn from(body: ReplyBody) -> Self {
         Self { body, warnings: Vec::new(), after_commit: AfterCommit::Nothing }
     }
 }

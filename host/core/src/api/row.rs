@@ -1,26 +1,26 @@
 //! Builder for the rows of the host's table:
 //! `read("sys/key-status", "the key that seals now").handled_by(key_status)`.
 
-use super::call::{Call, PublicCall, SealedCall};
-use super::handler::{Handle, Handler, PublicHandler, SealedHandler};
+use super::call::{PermittedCall, PublicCall, SealedCall};
+use super::handler::{AsyncHandler, PermittedHandler, PublicHandler, SealedHandler};
 use super::reply::Reply;
-use bulkhead_sandbox::Effect;
+use bulkhead_sandbox::SideEffect;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::response::Response;
 
 /// An endpoint of the host: its row and its handler.
 pub(crate) struct Endpoint {
     pub(crate) route: Route,
-    pub(crate) answers: Answers,
+    pub(crate) answers: EndpointHandler,
 }
 
 /// The handler of an endpoint, by the callers that the endpoint answers.
-pub(crate) enum Answers {
+pub(crate) enum EndpointHandler {
     /// Callers with a token whose policies allow the request.
     Permitted {
-        handler: Handler,
+        handler: PermittedHandler,
         /// Changes that the handler may make outside its unit of work.
-        effect: Effect,
+        effect: SideEffect,
         /// The endpoint is served even if no audit device records the request.
         goes_unrecorded: bool,
     },
@@ -31,36 +31,36 @@ pub(crate) enum Answers {
 }
 
 /// A row without its handler.
-pub(super) struct Row {
+pub(super) struct EndpointBuilder {
     route: Route,
-    effect: Effect,
+    effect: SideEffect,
     goes_unrecorded: bool,
 }
 
 /// Begins a row for GET.
-pub(super) fn read(path: &str, about: &str) -> Row {
-    Row::new(Verb::Read, path, about)
+pub(super) fn read(path: &str, about: &str) -> EndpointBuilder {
+    EndpointBuilder::new(Verb::Read, path, about)
 }
 
 /// Begins a row for POST and PUT.
-pub(super) fn write(path: &str, about: &str) -> Row {
-    Row::new(Verb::Write, path, about)
+pub(super) fn write(path: &str, about: &str) -> EndpointBuilder {
+    EndpointBuilder::new(Verb::Write, path, about)
 }
 
 /// Begins a row for DELETE.
-pub(super) fn delete(path: &str, about: &str) -> Row {
-    Row::new(Verb::Delete, path, about)
+pub(super) fn delete(path: &str, about: &str) -> EndpointBuilder {
+    EndpointBuilder::new(Verb::Delete, path, about)
 }
 
 /// Begins a row for LIST.
-pub(super) fn list(path: &str, about: &str) -> Row {
-    Row::new(Verb::List, path, about)
+pub(super) fn list(path: &str, about: &str) -> EndpointBuilder {
+    EndpointBuilder::new(Verb::List, path, about)
 }
 
-impl Row {
+impl EndpointBuilder {
     fn new(verb: Verb, path: &str, about: &str) -> Self {
         let route = Route::new(verb, path, about);
-        Self { route, effect: Effect::Pure, goes_unrecorded: false }
+        Self { route, effect: SideEffect::Pure, goes_unrecorded: false }
     }
 
     /// Adds captures and body fields.
@@ -96,7 +96,7 @@ impl Row {
     /// Marks the handler as able to change something outside its unit of work. The request is then
     /// not run again after a conflict; the caller decides whether to retry.
     pub(super) fn with_effect(mut self) -> Self {
-        self.effect = Effect::Effect;
+        self.effect = SideEffect::Effect;
         self
     }
 
@@ -110,30 +110,30 @@ impl Row {
     /// Answers callers whose policies allow the request.
     pub(super) fn handled_by(
         self,
-        handler: impl for<'a> Handle<'a, Call<'a>, Reply> + 'static,
+        handler: impl for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply> + 'static,
     ) -> Endpoint {
         let Self { route, effect, goes_unrecorded } = self;
-        let handler: Handler = Box::new(handler);
-        Endpoint { route, answers: Answers::Permitted { handler, effect, goes_unrecorded } }
+        let handler: PermittedHandler = Box::new(handler);
+        Endpoint { route, answers: EndpointHandler::Permitted { handler, effect, goes_unrecorded } }
     }
 
     /// Answers every caller, with or without a token, while the service is open.
     pub(super) fn without_a_token(
         self,
-        handler: impl for<'a> Handle<'a, PublicCall<'a>, Response> + 'static,
+        handler: impl for<'a> AsyncHandler<'a, PublicCall<'a>, Response> + 'static,
     ) -> Endpoint {
-        self.public(Answers::WithoutToken(Box::new(handler)))
+        self.public(EndpointHandler::WithoutToken(Box::new(handler)))
     }
 
     /// Answers every caller, also while sealed.
     pub(super) fn while_sealed(
         self,
-        handler: impl for<'a> Handle<'a, SealedCall<'a>, Response> + 'static,
+        handler: impl for<'a> AsyncHandler<'a, SealedCall<'a>, Response> + 'static,
     ) -> Endpoint {
-        self.public(Answers::WhileSealed(Box::new(handler)))
+        self.public(EndpointHandler::WhileSealed(Box::new(handler)))
     }
 
-    fn public(self, answers: Answers) -> Endpoint {
+    fn public(self, answers: EndpointHandler) -> Endpoint {
         Endpoint { route: Route { unauthenticated: true, ..self.route }, answers }
     }
 }

@@ -1,16 +1,16 @@
 //! Serves the endpoints that need no token. The pipeline serves permitted requests.
 
 use super::body_check::check_body;
-use super::call::{Fields, PublicCall, SealedCall};
+use super::call::{PublicCall, RequestFields, SealedCall};
 use super::handler::{PublicHandler, SealedHandler};
 use super::table::HostTable;
 use crate::core::Core;
-use crate::seal::Seal;
+use crate::seal::ServiceSeal;
 use bulkhead_access::log::cause;
-use bulkhead_access::sealing::sealed;
+use bulkhead_access::sealing::sealed_failure;
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::Route;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
@@ -18,15 +18,15 @@ use serde_json::{Map, Value};
 
 /// Serves an endpoint that also answers while sealed.
 pub(crate) async fn serve_while_sealed(
-    seal: &Seal,
+    seal: &ServiceSeal,
     route: &Route,
     handler: &SealedHandler,
     request: &Request,
 ) -> Result<Response, Failure> {
     check_body(route, request)?;
-    let mut values = fields::fold(route, &request.fields, &[])?.values;
-    fields::complete(route, &mut values, true)?;
-    let call = SealedCall { seal, remote: request.remote, fields: Fields::new(&values) };
+    let mut values = fields::fold_names(route, &request.fields, &[])?.values;
+    fields::apply_defaults(route, &mut values, true)?;
+    let call = SealedCall { seal, remote: request.remote, fields: RequestFields::new(&values) };
     let answered = handler.handle(call).await;
     answered.map_err(|failure| for_strangers(seal, failure))
 }
@@ -56,7 +56,7 @@ pub(crate) fn read_public_fields(
     request: &Request,
 ) -> Result<Map<String, Value>, Failure> {
     check_body(endpoint.route, request)?;
-    Ok(fields::fold(endpoint.route, &request.fields, endpoint.captures)?.values)
+    Ok(fields::fold_names(endpoint.route, &request.fields, endpoint.captures)?.values)
 }
 
 /// Serves an endpoint that needs no token. A `caller` with a token sees the paths that its policies
@@ -72,16 +72,16 @@ pub(crate) async fn serve_without_a_token(
         Some(caller) => Some(core.rights_of(&caller.record).await?.acl),
         None => None,
     };
-    let (acl, fields) = (acl.as_deref(), Fields::new(fields));
+    let (acl, fields) = (acl.as_deref(), RequestFields::new(fields));
     endpoint.handler.handle(PublicCall { core, rows: table.rows(), request, acl, fields }).await
 }
 
 /// Replaces an internal failure of a sealed service with a generic one and logs the cause: paths,
 /// addresses and error codes are not for callers without a token.
-fn for_strangers(seal: &Seal, failure: Failure) -> Failure {
-    let is_ours =
-        matches!(failure.kind, Kind::Internal | Kind::Unavailable) && seal.core().is_none();
-    if !is_ours || failure == sealed() {
+fn for_strangers(seal: &ServiceSeal, failure: Failure) -> Failure {
+    let is_ours = matches!(failure.kind, FailureKind::Internal | FailureKind::Unavailable)
+        && seal.core().is_none();
+    if !is_ours || failure == sealed_failure() {
         return failure;
     }
     seal.settings().log.line("error", "seal-failed", &[cause(&failure)]);

@@ -2,10 +2,10 @@
 //! value (decision H19).
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
-use crate::audit::{self, AuditChange, Device, Origin, StoredDevice};
+use crate::audit::{self, AuditChange, AuditDevice, DeviceOrigin, StoredDevice};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
@@ -48,14 +48,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/audit`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let devices = call.core.audit.devices();
-    let member = |device: &Device| (format!("{}/", device.settings.name), show(device));
-    Ok(Body::Copied(devices.iter().map(|device| member(device)).collect()).into())
+    let member = |device: &AuditDevice| (format!("{}/", device.settings.name), show(device));
+    Ok(ReplyBody::Copied(devices.iter().map(|device| member(device)).collect()).into())
 }
 
 /// Shows a device. A device of the configuration is shown with the options that would create it.
-fn show(device: &Device) -> Value {
+fn show(device: &AuditDevice) -> Value {
     let settings = &device.settings;
     let of_settings = || {
         let options = [
@@ -72,8 +72,10 @@ fn show(device: &Device) -> Value {
             .collect::<Map<String, Value>>()
     };
     let (description, local, options) = match &device.origin {
-        Origin::Configuration => ("declared in the configuration", false, of_settings()),
-        Origin::Api(stored) => (stored.description.as_str(), stored.local, stored.options.clone()),
+        DeviceOrigin::Configuration => ("declared in the configuration", false, of_settings()),
+        DeviceOrigin::Api(stored) => {
+            (stored.description.as_str(), stored.local, stored.options.clone())
+        }
     };
     json!({
         "type": FILE,
@@ -85,8 +87,8 @@ fn show(device: &Device) -> Value {
 }
 
 /// `POST sys/audit/:path`.
-async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, request, fields, .. } = call;
+async fn enable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, request, fields, .. } = call;
     if fields.text("type") != FILE {
         let message = format!(
             "there are no audit devices of type {}; file is what there is",
@@ -102,24 +104,24 @@ async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
     };
     let device = core.audit.enable(&core.store, unit, asked, &request.id).await?;
     let made = AfterCommit::Audit(AuditChange::Made(device));
-    Ok(Reply::from(Body::Nothing).after_commit(made))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(made))
 }
 
 /// `DELETE sys/audit/:path`. Succeeds even if there is no such device.
-async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
+async fn disable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("path");
     call.core.audit.disable(call.unit, name)?;
     let removed = AfterCommit::Audit(AuditChange::Removed(name.to_owned()));
-    Ok(Reply::from(Body::Nothing).after_commit(removed))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(removed))
 }
 
 /// `POST sys/audit-hash/:path`.
-async fn hash(call: Call<'_>) -> Result<Reply, Failure> {
+async fn hash(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("path");
     let device = call.core.audit.find(name);
     let device = device.ok_or_else(|| {
         Failure::invalid(format!("there is no audit device at {name}/; see sys/audit"))
     })?;
     let hash = device.hashing.hash(call.fields.text("input"));
-    Ok(Body::Copied(Map::from_iter([("hash".to_owned(), json!(hash))])).into())
+    Ok(ReplyBody::Copied(Map::from_iter([("hash".to_owned(), json!(hash))])).into())
 }

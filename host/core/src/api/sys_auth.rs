@@ -1,14 +1,14 @@
 //! `sys/auth`: mounts, tunes and unmounts auth methods. All but the listing need `sudo` (decision
 //! H12).
 
-use super::call::Call;
+use super::call::PermittedCall;
 use super::reply::Reply;
 use super::row::{self, Endpoint};
 use super::sys_mounts::{
     disable_in, enable_in, enabling_fields, list_in, path, read_in, read_tuning_in, tune_in,
     tuning_fields,
 };
-use crate::mounts::Class;
+use crate::mounts::MountClass;
 use bulkhead_wire::failure::Failure;
 
 /// Returns the rows of this file.
@@ -38,31 +38,31 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/auth`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    Ok(list_in(Class::Auth, &call))
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(list_in(MountClass::Auth, &call))
 }
 
 /// `GET sys/auth/:path`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    read_in(Class::Auth, &call, call.fields.text("path"))
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    read_in(MountClass::Auth, &call, call.fields.text("path"))
 }
 
 /// `POST sys/auth/:path`.
-async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
-    enable_in(Class::Auth, call).await
+async fn enable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    enable_in(MountClass::Auth, call).await
 }
 
 /// `DELETE sys/auth/:path`.
-async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
-    disable_in(Class::Auth, call).await
+async fn disable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    disable_in(MountClass::Auth, call).await
 }
 
 /// `GET sys/auth/:path/tune`.
-async fn read_tuning(call: Call<'_>) -> Result<Reply, Failure> {
-    read_tuning_in(Class::Auth, &call)
+async fn read_tuning(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    read_tuning_in(MountClass::Auth, &call)
 }
 
 /// `POST sys/auth/:path/tune`.
-async fn tune(call: Call<'_>) -> Result<Reply, Failure> {
-    tune_in(Class::Auth, call).await
+async fn tune(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    tune_in(MountClass::Auth, call).await
 }

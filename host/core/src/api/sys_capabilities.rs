@@ -4,8 +4,8 @@
 //! patterns of the token's policies, so the number of paths is bounded.
 
 use super::auth_token;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, required, write};
 use bulkhead_access::tokens::{self, TokenRecord};
 use bulkhead_wire::description::{Field, FieldKind};
@@ -38,19 +38,19 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `POST sys/capabilities-self`.
-async fn of_caller(call: Call<'_>) -> Result<Reply, Failure> {
+async fn of_caller(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let caller = call.caller;
     capabilities(call, &caller.record).await
 }
 
 /// `POST sys/capabilities`.
-async fn of_token(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn of_token(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let named = auth_token::by_token(&mut call).await?;
     capabilities(call, &named.token.record).await
 }
 
 /// `POST sys/capabilities-accessor`.
-async fn of_accessor(call: Call<'_>) -> Result<Reply, Failure> {
+async fn of_accessor(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let accessor = call.fields.text("accessor");
     let token = tokens::by_accessor(&call.core.store, call.unit, accessor).await?;
     let token = token.ok_or_else(|| {
@@ -61,8 +61,8 @@ async fn of_accessor(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// Answers the capabilities of a token. With a single path, the member `capabilities` repeats its
 /// list.
-async fn capabilities(call: Call<'_>, of: &TokenRecord) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn capabilities(call: PermittedCall<'_>, of: &TokenRecord) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let paths = fields.list("paths");
     if paths.len() > MOST_PATHS {
         let message = format!(
@@ -79,5 +79,5 @@ async fn capabilities(call: Call<'_>, of: &TokenRecord) -> Result<Reply, Failure
     if let [only] = paths.as_slice() {
         data.insert("capabilities".to_owned(), json!(acl.capabilities(only)));
     }
-    Ok(Body::Copied(data).into())
+    Ok(ReplyBody::Copied(data).into())
 }

@@ -3,8 +3,8 @@
 //! Prevents a header that bears a token from being written to the audit log.
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use crate::audit::{AuditChange, LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
 use bulkhead_wire::description::FieldKind;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 const BASE: &str = "sys/config/auditing/request-headers";
 /// Headers that bear a token or a password. They may not be recorded, not even as a hash.
-const BEARERS: [&str; 5] =
+const SECRET_HEADERS: [&str; 5] =
     ["authorization", "cookie", "proxy-authorization", "x-secrets-token", "x-vault-token"];
 
 /// Returns the rows of this file. All rows need `sudo`, as those of audit devices (decision H12).
@@ -39,28 +39,28 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/config/auditing/request-headers`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let headers = call.core.audit.request_headers();
     let shown = |(name, hmac): (&String, &bool)| (name.clone(), json!({ "hmac": hmac }));
     let headers: Map<String, Value> = headers.iter().map(shown).collect();
-    Ok(Body::Copied(Map::from_iter([("headers".to_owned(), headers.into())])).into())
+    Ok(ReplyBody::Copied(Map::from_iter([("headers".to_owned(), headers.into())])).into())
 }
 
 /// `GET sys/config/auditing/request-headers/:header`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("header");
     let headers = call.core.audit.request_headers();
     let hmac = headers.get(&name.to_lowercase()).ok_or_else(|| {
         let name = quoted(name);
         Failure::invalid(format!("header {name} is not recorded; write it first"))
     })?;
-    Ok(Body::Copied(Map::from_iter([(name.to_owned(), json!({ "hmac": hmac }))])).into())
+    Ok(ReplyBody::Copied(Map::from_iter([(name.to_owned(), json!({ "hmac": hmac }))])).into())
 }
 
 /// `POST sys/config/auditing/request-headers/:header`.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
-    let name = checked(fields.text("header"))?;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let name = check_header_name(fields.text("header"))?;
     let headers = core.audit.request_headers();
     if headers.len() >= MOST_HEADERS && !headers.contains_key(&name) {
         let message = format!("{MOST_HEADERS} headers are recorded, which is the most; delete one");
@@ -69,22 +69,22 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let hmac = fields.flag("hmac", false);
     RecordedHeader { hmac }.put(unit, &name)?;
     let change = AuditChange::RequestHeader(name, Some(hmac));
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Audit(change)))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::Audit(change)))
 }
 
 /// `DELETE sys/config/auditing/request-headers/:header`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("header").to_lowercase();
     RecordedHeader::delete(call.unit, &name);
     let change = AuditChange::RequestHeader(name, None);
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Audit(change)))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::Audit(change)))
 }
 
 /// Returns the name in lower case.
 ///
 /// # Errors
 /// 400 for a text that is no name of a header, and for a header that bears a token.
-fn checked(name: &str) -> Result<String, Failure> {
+fn check_header_name(name: &str) -> Result<String, Failure> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.len() > LONGEST_HEADER_NAME || !name.bytes().all(is_token) {
         return Err(Failure::invalid(format!(
@@ -93,7 +93,7 @@ fn checked(name: &str) -> Result<String, Failure> {
         )));
     }
     let name = name.to_lowercase();
-    if BEARERS.contains(&name.as_str()) {
+    if SECRET_HEADERS.contains(&name.as_str()) {
         return Err(Failure::invalid(format!(
             "header {name} bears a token or a password, which the audit log must not hold"
         )));

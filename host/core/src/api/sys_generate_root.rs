@@ -4,10 +4,10 @@
 //! The two families share one root generation: the first is for key holders without a token and off
 //! unless configured, the second needs a token.
 
-use super::call::{Call, Fields, PublicCall};
+use super::call::{PermittedCall, PublicCall, RequestFields};
 use super::envelope::public_data;
 use super::key_holder_paths::{check_allowed, refuse_named};
-use super::reply::{Body, Reply};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, delete, field, read, write};
 use crate::key_holders::{GenerationStatus, GivenShare, OTP_LENGTH, decode_token};
 use bulkhead_wire::description::{Field, FieldKind};
@@ -75,7 +75,7 @@ fn decode_fields() -> [Field; 2] {
 /// `GET sys/generate-root/attempt`.
 async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    Ok(bare(call.core.key_holders.generation_status().await?))
+    Ok(bare_response(call.core.key_holders.generation_status().await?))
 }
 
 /// `POST sys/generate-root/attempt`.
@@ -83,7 +83,7 @@ async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
     let otp = chosen_otp(call.fields)?;
     let started = call.core.key_holders.start_generation(otp, call.request.remote).await?;
-    Ok(bare(started))
+    Ok(bare_response(started))
 }
 
 /// `DELETE sys/generate-root/attempt`.
@@ -99,29 +99,29 @@ async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
     let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
     let given = GivenShare { share, nonce, remote: call.request.remote };
-    Ok(bare(call.core.key_holders.give_to_generation(given).await?))
+    Ok(bare_response(call.core.key_holders.give_to_generation(given).await?))
 }
 
 /// `GET sys/generate-root-token/attempt`.
-async fn held_status(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     Ok(enveloped(call.core.key_holders.generation_status().await?))
 }
 
 /// `POST sys/generate-root-token/attempt`.
-async fn held_start(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_start(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let otp = chosen_otp(call.fields)?;
     Ok(enveloped(call.core.key_holders.start_generation(otp, call.request.remote).await?))
 }
 
 /// `DELETE sys/generate-root-token/attempt`.
-async fn held_cancel(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
     call.core.key_holders.cancel_generation(nonce, remote).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST sys/generate-root-token/update`.
-async fn held_give(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
     let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
     let given = GivenShare { share, nonce, remote: call.request.remote };
@@ -135,12 +135,12 @@ async fn decode(call: PublicCall<'_>) -> Result<Response, Failure> {
     Ok(public_data(call.request, Map::from_iter(data)))
 }
 
-fn chosen_otp(fields: Fields<'_>) -> Result<&str, Failure> {
+fn chosen_otp(fields: RequestFields<'_>) -> Result<&str, Failure> {
     refuse_named(fields, "pgp_key", "leave it out, and the token is encoded with the otp")?;
     Ok(fields.text("otp"))
 }
 
-fn shown(secret: Option<&Secret>) -> Value {
+fn show_secret(secret: Option<&Secret>) -> Value {
     json!(secret.map(Secret::expose).unwrap_or_default())
 }
 
@@ -151,7 +151,7 @@ fn members(status: &GenerationStatus) -> Map<String, Value> {
         "progress": status.progress,
         "required": status.required,
         "complete": status.encoded_token.is_some(),
-        "otp": shown(status.otp.as_ref()),
+        "otp": show_secret(status.otp.as_ref()),
         "otp_length": OTP_LENGTH,
     });
     match body {
@@ -161,9 +161,9 @@ fn members(status: &GenerationStatus) -> Map<String, Value> {
 }
 
 /// Returns the answer without an envelope, where every member is always present.
-fn bare(status: GenerationStatus) -> Response {
+fn bare_response(status: GenerationStatus) -> Response {
     let mut body = members(&status);
-    let encoded = shown(status.encoded_token.as_ref());
+    let encoded = show_secret(status.encoded_token.as_ref());
     body.insert("nonce".to_owned(), json!(status.nonce));
     body.insert("encoded_token".to_owned(), encoded.clone());
     // The older name of the same value.
@@ -180,7 +180,7 @@ fn enveloped(status: GenerationStatus) -> Reply {
         data.insert("pgp_fingerprint".to_owned(), json!(""));
     }
     if status.encoded_token.is_some() {
-        data.insert("encoded_token".to_owned(), shown(status.encoded_token.as_ref()));
+        data.insert("encoded_token".to_owned(), show_secret(status.encoded_token.as_ref()));
     }
-    Body::Data(data).into()
+    ReplyBody::Data(data).into()
 }

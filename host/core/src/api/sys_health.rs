@@ -1,7 +1,7 @@
 //! `sys/health`: the health check of load balancers, in the shape that clients parse (decision
 //! H17).
 
-use super::call::{Fields, SealedCall};
+use super::call::{RequestFields, SealedCall};
 use super::row::{Endpoint, field, read};
 use super::sys_seal_status::name_cluster;
 use crate::core::Core;
@@ -95,7 +95,7 @@ fn is_of_use(core: &Arc<Core>) -> bool {
 }
 
 /// Returns the status code for a state: the caller's choice, or the usual code.
-fn status_code(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
+fn status_code(codes: RequestFields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
     codes.get(name).map_or(Ok(usual), |value| code(name, value))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The answer tells much about the machine, so the endpoint needs `sudo`.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read};
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::failure::Failure;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Clock ticks in a second in the files of `/proc`, on every machine that the server runs on.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The name of a member, the file of the kernel, and the function that reads the file.
-type Part = (&'static str, &'static str, fn(&str) -> Value);
+type HostInfoSource = (&'static str, &'static str, fn(&str) -> Value);
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -23,10 +23,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/host-info`. A part that the machine does not show is left out, with a warning.
-async fn show(call: Call<'_>) -> Result<Reply, Failure> {
+async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let mut data = Map::new();
     let mut warnings = Vec::new();
-    let parts: [Part; 4] = [
+    let parts: [HostInfoSource; 4] = [
         ("cpu", "/proc/cpuinfo", processors),
         ("cpu_times", "/proc/stat", processor_times),
         ("memory", "/proc/meminfo", memory),
@@ -42,7 +42,7 @@ async fn show(call: Call<'_>) -> Result<Reply, Failure> {
         host.insert("hostname".to_owned(), json!(hostname().await));
     }
     data.insert("timestamp".to_owned(), timestamp(call.core.store.now() / 1_000));
-    Ok(Reply::from(Body::Data(data)).with_warnings(warnings))
+    Ok(Reply::from(ReplyBody::Data(data)).with_warnings(warnings))
 }
 
 /// Returns the name of the machine; empty if the kernel does not show the name.
@@ -82,7 +82,7 @@ fn processor_times(text: &str) -> Value {
         let mut times = Map::new();
         times.insert("cpu".to_owned(), json!(words.next()));
         for (name, ticks) in names.iter().zip(words) {
-            let seconds = ticks.parse::<f64>().unwrap_or_default() / TICKS;
+            let seconds = ticks.parse::<f64>().unwrap_or_default() / TICKS_PER_SECOND;
             times.insert((*name).to_owned(), json!(seconds));
         }
         Value::Object(times)

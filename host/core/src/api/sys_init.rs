@@ -4,7 +4,7 @@
 //! The attack: another party initialises the server first. Nothing here can prevent that attack,
 //! but it is detected: the second caller is refused and told the reason.
 
-use super::call::{Fields, SealedCall};
+use super::call::{RequestFields, SealedCall};
 use super::row::{Endpoint, field, read, required, write};
 use bulkhead_store::SealConfig;
 use bulkhead_wire::description::{Field, FieldKind};
@@ -63,7 +63,7 @@ async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
 ///
 /// # Errors
 /// 400 for a negative number.
-pub(super) fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
+pub(super) fn count(fields: RequestFields<'_>, name: &str) -> Result<u64, Failure> {
     let number = fields.integer(name).unwrap_or_default();
     u64::try_from(number)
         .map_err(|_| Failure::invalid(format!("{name} {number} is negative; give 1 to 255")))
@@ -72,7 +72,7 @@ pub(super) fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
 /// Refuses parameters that this version does not serve: recovery keys belong to seals that open by
 /// themselves, and shares are not encrypted for their holders yet. Ignoring such a parameter would
 /// hand out keys in another way than the caller asked for.
-fn refuse_unserved(fields: Fields<'_>) -> Result<(), Failure> {
+fn refuse_unserved(fields: RequestFields<'_>) -> Result<(), Failure> {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
         Value::Number(number) => number.as_i64() == Some(0),

@@ -6,12 +6,12 @@
 
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read};
-use super::sys_internal_specs_openapi::{Served, document};
+use super::sys_internal_specs_openapi::{ServedRoutes, document};
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
-use bulkhead_wire::route::{Match, Table};
+use bulkhead_wire::route::{RouteMatch, RouteTable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -32,12 +32,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn help(call: PublicCall<'_>) -> Result<Response, Failure> {
     let path = call.fields.text("path");
     let acl = call.acl.ok_or_else(|| Failure::denied("send the token that help is for"))?;
-    let (below, routes) = described(&call, acl, path).ok_or_else(Failure::absent)?;
-    let served = Served { below: &below, routes: &routes };
+    let (below, routes) = find_rows(&call, acl, path).ok_or_else(Failure::absent)?;
+    let served = ServedRoutes { below: &below, routes: &routes };
     Ok(Response::bare(
         200,
         json!({
-            "help": text(&below, &routes),
+            "help": format_rows(&below, &routes),
             "see_also": Value::Null,
             "openapi": document(&[served]),
         }),
@@ -47,7 +47,7 @@ async fn help(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// Returns the rows that answer on a path or, if none does, the rows below the path. Also returns
 /// the path of their mount, which is empty for the host. `None` if there are none, or if the
 /// caller's policies reach nothing in the mount.
-fn described(call: &PublicCall<'_>, acl: &Acl, path: &str) -> Option<(String, Vec<Route>)> {
+fn find_rows(call: &PublicCall<'_>, acl: &Acl, path: &str) -> Option<(String, Vec<Route>)> {
     let hosts = rows_of(call.rows, path);
     if !hosts.is_empty() {
         return Some((String::new(), hosts));
@@ -55,13 +55,13 @@ fn described(call: &PublicCall<'_>, acl: &Acl, path: &str) -> Option<(String, Ve
     let (mount, rest) = call.core.mounts.route(path)?;
     let at = mount.record.path.as_str();
     let rows = rows_of(&mount.table, rest);
-    (acl.reaches(at) && !rows.is_empty()).then(|| (at.to_owned(), rows))
+    (acl.may_reach(at) && !rows.is_empty()).then(|| (at.to_owned(), rows))
 }
 
-fn rows_of(table: &Table, path: &str) -> Vec<Route> {
+fn rows_of(table: &RouteTable, path: &str) -> Vec<Route> {
     let exact = VERBS.into_iter().filter_map(|verb| match table.find(verb, path) {
-        Match::Row { route, .. } => Some(route.clone()),
-        Match::NoVerb | Match::NoPath => None,
+        RouteMatch::Row { route, .. } => Some(route.clone()),
+        RouteMatch::NoVerb | RouteMatch::NoPath => None,
     });
     let exact: Vec<Route> = exact.collect();
     if !exact.is_empty() {
@@ -73,7 +73,7 @@ fn rows_of(table: &Table, path: &str) -> Vec<Route> {
 
 /// Formats rows for a person at a terminal: the method, the path and its description, then a line
 /// for each field.
-fn text(below: &str, routes: &[Route]) -> String {
+fn format_rows(below: &str, routes: &[Route]) -> String {
     let mut text = String::new();
     for route in routes {
         let method = match route.verb {

@@ -13,11 +13,11 @@ mod openapi;
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read, write};
 use crate::catalog::{EnginePlugin, PluginType};
-use bulkhead_sandbox::Maker;
+use bulkhead_sandbox::Publisher;
 use bulkhead_wire::description::{FieldKind, Route};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::response::{Body, Response};
-pub(super) use openapi::{Served, document};
+use bulkhead_wire::response::{Response, ResponseBody};
+pub(super) use openapi::{ServedRoutes, document};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -39,7 +39,7 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
     let (mounts, all) = (core.mounts.all(), core.catalog.all_mountable());
     let engines: Vec<(String, &str, &[Route])> = match acl.filter(|_| !is_generic) {
         Some(acl) => {
-            let reached = mounts.iter().filter(|mount| acl.reaches(mount.record.path.as_str()));
+            let reached = mounts.iter().filter(|mount| acl.may_reach(mount.record.path.as_str()));
             reached
                 .map(|mount| {
                     let (path, digest) = (mount.record.path.to_string(), mount.running().digest);
@@ -53,7 +53,8 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
                 format!("{below}{{{}_mount_path}}/", one.engine.description().name)
             };
             // A stranger must not learn which components an operator uploaded.
-            let officials = all.iter().filter(|one| one.engine.identity().maker == Maker::Official);
+            let officials =
+                all.iter().filter(|one| one.engine.identity().maker == Publisher::Official);
             officials
                 .map(|one| {
                     let digest = one.engine.identity().digest.as_str();
@@ -68,10 +69,10 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
     };
     let version = engines.iter().map(shown).collect();
     let document = core.documents.get(version, || {
-        let host = Served { below: "", routes: call.rows.routes() };
-        let engines = engines.iter().map(|(below, _, routes)| Served { below, routes });
-        let served: Vec<Served<'_>> = std::iter::once(host).chain(engines).collect();
+        let host = ServedRoutes { below: "", routes: call.rows.routes() };
+        let engines = engines.iter().map(|(below, _, routes)| ServedRoutes { below, routes });
+        let served: Vec<ServedRoutes<'_>> = std::iter::once(host).chain(engines).collect();
         document(&served).to_string().into_bytes()
     });
-    Ok(Response { status: 200, body: Body::Document(document), retry_after: None })
+    Ok(Response { status: 200, body: ResponseBody::Document(document), retry_after: None })
 }

@@ -9,8 +9,8 @@ use super::call::PublicCall;
 use super::envelope::public_data;
 use super::row::{self, Endpoint, field};
 use super::sys_mounts::info;
-use super::sys_mounts::serving::{Serving, serving};
-use crate::mounts::{Class, Visibility};
+use super::sys_mounts::serving::{MountListingEntry, serving};
+use crate::mounts::{ListingVisibility, MountClass};
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -39,15 +39,15 @@ async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
         let mut seen = Map::new();
         for one in serving(core, class) {
             let name = one.record().path.listed().to_owned();
-            if reaches(acl, &one) {
+            if may_reach_mount(acl, &one) {
                 seen.insert(name, one.info().into());
-            } else if one.record().settings.listing_visibility == Visibility::Unauth {
+            } else if one.record().settings.listing_visibility == ListingVisibility::Unauth {
                 seen.insert(name, info::brief(one.record()).into());
             }
         }
         seen
     };
-    let (secret, auth) = (seen(Class::Secret), seen(Class::Auth));
+    let (secret, auth) = (seen(MountClass::Secret), seen(MountClass::Auth));
     let data = [("secret".to_owned(), secret.into()), ("auth".to_owned(), auth.into())];
     Ok(public_data(request, Map::from_iter(data)))
 }
@@ -56,9 +56,10 @@ async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
 async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, .. } = call;
     let whole = format!("{}/", call.fields.text("path"));
-    let all = [Class::Secret, Class::Auth].into_iter().flat_map(|class| serving(core, class));
+    let all =
+        [MountClass::Secret, MountClass::Auth].into_iter().flat_map(|class| serving(core, class));
     let found = all.into_iter().find(|one| whole.starts_with(one.record().path.as_str()));
-    let found = found.filter(|one| reaches(acl, one)).ok_or_else(|| {
+    let found = found.filter(|one| may_reach_mount(acl, one)).ok_or_else(|| {
         let asked = quoted(&whole);
         // The common words of a refusal come first; users of the CLI know the words that follow.
         Failure::denied(format!(
@@ -71,6 +72,6 @@ async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
     Ok(public_data(call.request, info))
 }
 
-fn reaches(acl: Option<&Acl>, one: &Serving) -> bool {
-    acl.is_some_and(|acl| acl.reaches(one.record().path.as_str()))
+fn may_reach_mount(acl: Option<&Acl>, one: &MountListingEntry) -> bool {
+    acl.is_some_and(|acl| acl.may_reach(one.record().path.as_str()))
 }

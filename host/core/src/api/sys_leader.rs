@@ -1,8 +1,8 @@
 //! `sys/leader`, `sys/ha-status` and `sys/step-down`: every node answers every request, so there is
 //! no leader and nothing to step down from.
 
-use super::call::{Call, SealedCall};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, SealedCall};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read, write};
 use super::sys_host_info::hostname;
 use bulkhead_wire::failure::Failure;
@@ -32,7 +32,7 @@ async fn leader(call: SealedCall<'_>) -> Result<Response, Failure> {
 }
 
 /// `GET sys/ha-status`. The embedded store belongs to a single node.
-async fn ha_status(call: Call<'_>) -> Result<Reply, Failure> {
+async fn ha_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let settings = &call.core.process.settings;
     let node = json!({
         "hostname": hostname().await,
@@ -42,10 +42,10 @@ async fn ha_status(call: Call<'_>) -> Result<Reply, Failure> {
         "last_echo": Value::Null,
         "version": settings.reported_version,
     });
-    Ok(Body::Copied(Map::from_iter([("nodes".to_owned(), json!([node]))])).into())
+    Ok(ReplyBody::Copied(Map::from_iter([("nodes".to_owned(), json!([node]))])).into())
 }
 
 /// `POST sys/step-down`.
-async fn step_down(_: Call<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Nothing.into())
+async fn step_down(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Nothing.into())
 }

@@ -7,11 +7,11 @@ mod lookup;
 mod prefix;
 mod waiting;
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, required, write};
 use crate::core::Core;
-use crate::leases::{End, LeaseRecord, OnFailure};
+use crate::leases::{EndReason, LeaseRecord, OnFailure};
 use crate::lifecycle;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_store::Space;
@@ -54,13 +54,13 @@ fn paths(new: &str, old: &str) -> [String; 4] {
 }
 
 /// `POST sys/leases/lookup`.
-async fn look_up(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn look_up(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let found = core.leases.find(unit, fields.text("lease_id")).await?;
     let (_, lease) = found.ok_or_else(|| {
         Failure::invalid("invalid lease: there is no lease with this id; it may have ended")
     })?;
-    Ok(Body::Data(show(core, &lease)).into())
+    Ok(ReplyBody::Data(show(core, &lease)).into())
 }
 
 fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
@@ -87,8 +87,8 @@ fn path_of(id: &str) -> &str {
 }
 
 /// `POST sys/leases/renew`.
-async fn renew(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn renew(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let id = fields.text("lease_id");
     if id.starts_with("auth/") {
         return Err(Failure::invalid(
@@ -96,29 +96,32 @@ async fn renew(call: Call<'_>) -> Result<Reply, Failure> {
         ));
     }
     let renewed = lifecycle::renew_lease(core, id, fields.seconds("increment")).await?;
-    let body =
-        Body::Lease { id: renewed.lease.id, ttl: renewed.ttl, renewable: renewed.lease.renewable };
+    let body = ReplyBody::Lease {
+        id: renewed.lease.id,
+        ttl: renewed.ttl,
+        renewable: renewed.lease.renewable,
+    };
     Ok(Reply::from(body).with_warnings(renewed.warning))
 }
 
 /// `POST sys/leases/revoke`. A lease that does not exist counts as revoked.
-async fn revoke(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let found = core.leases.find(&mut core.store.begin(), fields.text("lease_id")).await?;
-    let Some((address, _)) = found else { return Ok(Body::Nothing.into()) };
+    let Some((address, _)) = found else { return Ok(ReplyBody::Nothing.into()) };
     if !fields.flag("sync", true) {
         core.leases.queue(slice::from_ref(&address), OnFailure::Stays).await?;
         return Ok(accepted("the lease is being revoked; look it up to see whether that worked"));
     }
     let claim = core.claims.claim_in_turn(&address).await;
     // A reservation was never handed out. Without a reason from here, its plugin gets `undo`.
-    let reason = (address.space == Space::Lease).then_some(End::Requested);
+    let reason = (address.space == Space::Lease).then_some(EndReason::Requested);
     lifecycle::end_lease(core, &claim, reason).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST sys/leases/tidy`.
-async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
+async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     if call.core.leases.begin_tidy() {
         return Ok(accepted(
             "Tidy operation started; the server's log tells what it looked at and repaired.",
@@ -126,5 +129,5 @@ async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
     }
     // The text that clients of this API know.
     let warning = "Tidy operation already in progress.".to_owned();
-    Ok(Reply::from(Body::Nothing).with_warnings([warning]))
+    Ok(Reply::from(ReplyBody::Nothing).with_warnings([warning]))
 }

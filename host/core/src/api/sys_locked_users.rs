@@ -1,11 +1,11 @@
 //! `sys/locked-users`: lists the names that are locked after too many failed logins, and unlocks a
 //! name.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, write};
 use crate::core::Core;
-use crate::mounts::{Class, Mount};
+use crate::mounts::{Mount, MountClass};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
@@ -28,8 +28,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/locked-users`, for all auth methods or for a single mount.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let mounts = match fields.text("mount_accessor") {
         "" => auth_mounts(core),
         accessor => vec![by_accessor(core, accessor)?],
@@ -53,21 +53,21 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
         "mount_accessors": of_mounts,
     });
     let data = [("by_namespace", json!([root])), ("total", json!(total))];
-    Ok(Body::Data(Map::from_iter(data.map(|(name, value)| (name.to_owned(), value)))).into())
+    Ok(ReplyBody::Data(Map::from_iter(data.map(|(name, value)| (name.to_owned(), value)))).into())
 }
 
 /// `POST sys/locked-users/:mount_accessor/unlock/:alias_identifier`. If the name is not locked, its
 /// failures are forgotten.
-async fn unlock(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn unlock(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let mount = by_accessor(core, fields.text("mount_accessor"))?;
     core.lockouts.forget(&mount.record.uuid, fields.text("alias_identifier"));
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 fn auth_mounts(core: &Core) -> Vec<Arc<Mount>> {
     let all = core.mounts.all().into_iter();
-    all.filter(|mount| Class::of(&mount.record.path) == Class::Auth).collect()
+    all.filter(|mount| MountClass::of(&mount.record.path) == MountClass::Auth).collect()
 }
 
 fn by_accessor(core: &Core, accessor: &str) -> Result<Arc<Mount>, Failure> {

@@ -7,12 +7,12 @@
 mod exposition;
 mod own;
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read};
 use crate::core::Core;
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_sandbox::{Reading, Readings};
+use bulkhead_sandbox::{MetricReading, MetricReadings};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::metric::{Metric, MetricKind};
@@ -33,26 +33,26 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// The metrics of one name, from all mounts.
-struct Family {
+struct MetricFamily {
     kind: MetricKind,
     about: String,
-    samples: Vec<Sample>,
+    samples: Vec<MetricSample>,
 }
 
 /// One series.
-struct Sample {
+struct MetricSample {
     labels: Vec<(String, String)>,
-    reading: Reading,
+    reading: MetricReading,
 }
 
-type Families = BTreeMap<String, Family>;
+type MetricFamilies = BTreeMap<String, MetricFamily>;
 
 /// `GET sys/metrics`.
-async fn show(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let body = match fields.text("format") {
-        "" | "json" => Body::Bare(as_json(&families(core).await?, core.store.now())),
-        "prometheus" => Body::Text {
+        "" | "json" => ReplyBody::Bare(as_json(&families(core).await?, core.store.now())),
+        "prometheus" => ReplyBody::Text {
             content_type: exposition::CONTENT_TYPE,
             text: exposition::write(&families(core).await?),
         },
@@ -66,21 +66,21 @@ async fn show(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// Returns the metrics of the host and the metrics of all mounts.
-async fn families(core: &Core) -> Result<Families, Failure> {
+async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     let mut families = of_mounts(core);
     families.extend(own::families(core).await?);
     Ok(families)
 }
 
-fn of_mounts(core: &Core) -> Families {
-    let mut families = Families::new();
+fn of_mounts(core: &Core) -> MetricFamilies {
+    let mut families = MetricFamilies::new();
     for mount in core.mounts.all() {
         let readings = core.sandbox.metrics_of(&mount.record.uuid);
         let description = mount.plugin.engine.description();
         let plugin = description.name.replace(['-', '.'], "_");
         for metric in &description.metrics {
             let name = format!("{PREFIX}_{plugin}_{}", metric.name);
-            let family = families.entry(name).or_insert_with(|| Family {
+            let family = families.entry(name).or_insert_with(|| MetricFamily {
                 kind: metric.kind,
                 about: metric.about.clone(),
                 samples: Vec::new(),
@@ -96,7 +96,7 @@ fn of_mounts(core: &Core) -> Families {
 }
 
 /// Returns the series of a metric that the mount reported and the description names.
-fn samples(metric: &Metric, mount: &str, readings: &Readings) -> Vec<Sample> {
+fn samples(metric: &Metric, mount: &str, readings: &MetricReadings) -> Vec<MetricSample> {
     let values = readings.iter().filter(|((name, value), reading)| {
         *name == metric.name && metric.has(value) && reading.kind() == metric.kind
     });
@@ -106,26 +106,26 @@ fn samples(metric: &Metric, mount: &str, readings: &Readings) -> Vec<Sample> {
             if !metric.label.is_empty() {
                 labels.push((metric.label.clone(), value.clone()));
             }
-            Sample { labels, reading: *reading }
+            MetricSample { labels, reading: *reading }
         })
         .collect()
 }
 
 /// Formats the metrics as other servers of this API do: a list for each kind.
-fn as_json(families: &Families, now: u64) -> Value {
+fn as_json(families: &MetricFamilies, now: u64) -> Value {
     let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for (name, family) in families {
-        for Sample { labels, reading } in &family.samples {
+        for MetricSample { labels, reading } in &family.samples {
             let labels: Map<String, Value> =
                 labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
             match reading {
-                Reading::Counted(count) => {
+                MetricReading::Counted(count) => {
                     counters.push(json!({ "Name": name, "Count": count, "Labels": labels }));
                 }
-                Reading::Standing(value) => {
+                MetricReading::Standing(value) => {
                     gauges.push(json!({ "Name": name, "Value": value, "Labels": labels }));
                 }
-                Reading::Observed { count, sum } => samples
+                MetricReading::Observed { count, sum } => samples
                     .push(json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })),
             }
         }

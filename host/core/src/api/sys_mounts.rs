@@ -11,16 +11,16 @@ mod subject;
 mod tune;
 mod version;
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint};
 use crate::lifecycle;
-use crate::mounts::{Builtin, Class};
+use crate::mounts::{BuiltinMount, MountClass};
 use bulkhead_wire::failure::Failure;
 pub(super) use enable::{enable_in, enabling_fields};
 use mount_path::mount_path;
 pub(super) use mount_path::path;
-use serving::{Serving, serving};
+use serving::{MountListingEntry, serving};
 pub(super) use tune::{read_tuning_in, tune_in, tuning_fields};
 
 /// Prefix of the paths of auth methods.
@@ -54,71 +54,78 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/mounts`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    Ok(list_in(Class::Secret, &call))
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(list_in(MountClass::Secret, &call))
 }
 
 /// `GET sys/mounts/:path`. The path of an auth method begins with `auth/`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     match call.fields.text("path").strip_prefix(AUTH) {
-        Some(method) => read_in(Class::Auth, &call, method),
-        None => read_in(Class::Secret, &call, call.fields.text("path")),
+        Some(method) => read_in(MountClass::Auth, &call, method),
+        None => read_in(MountClass::Secret, &call, call.fields.text("path")),
     }
 }
 
 /// `POST sys/mounts/:path`.
-async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
-    enable_in(Class::Secret, call).await
+async fn enable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    enable_in(MountClass::Secret, call).await
 }
 
 /// `DELETE sys/mounts/:path`.
-async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
-    disable_in(Class::Secret, call).await
+async fn disable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    disable_in(MountClass::Secret, call).await
 }
 
 /// `GET sys/mounts/:path/tune`.
-async fn read_tuning(call: Call<'_>) -> Result<Reply, Failure> {
-    read_tuning_in(Class::Secret, &call)
+async fn read_tuning(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    read_tuning_in(MountClass::Secret, &call)
 }
 
 /// `POST sys/mounts/:path/tune`.
-async fn tune(call: Call<'_>) -> Result<Reply, Failure> {
-    tune_in(Class::Secret, call).await
+async fn tune(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    tune_in(MountClass::Secret, call).await
 }
 
 /// `GET sys/mounts/auth/:path/tune`.
-async fn read_auth_tuning(call: Call<'_>) -> Result<Reply, Failure> {
-    read_tuning_in(Class::Auth, &call)
+async fn read_auth_tuning(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    read_tuning_in(MountClass::Auth, &call)
 }
 
 /// `POST sys/mounts/auth/:path/tune`.
-async fn tune_auth(call: Call<'_>) -> Result<Reply, Failure> {
-    tune_in(Class::Auth, call).await
+async fn tune_auth(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    tune_in(MountClass::Auth, call).await
 }
 
 /// Returns all mounts of a class.
-pub(super) fn list_in(class: Class, call: &Call<'_>) -> Reply {
+pub(super) fn list_in(class: MountClass, call: &PermittedCall<'_>) -> Reply {
     let listed = serving(call.core, class)
         .into_iter()
         .map(|one| (one.record().path.listed().to_owned(), one.info().into()));
-    Body::Copied(listed.collect()).into()
+    ReplyBody::Copied(listed.collect()).into()
 }
 
 /// Returns the mount of a class at a path.
-pub(super) fn read_in(class: Class, call: &Call<'_>, path: &str) -> Result<Reply, Failure> {
-    Ok(Body::Copied(Serving::at(call.core, class, path)?.info()).into())
+pub(super) fn read_in(
+    class: MountClass,
+    call: &PermittedCall<'_>,
+    path: &str,
+) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Copied(MountListingEntry::at(call.core, class, path)?.info()).into())
 }
 
 /// Disables a mount of a class.
-pub(super) async fn disable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+pub(super) async fn disable_in(
+    class: MountClass,
+    call: PermittedCall<'_>,
+) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let listed = format!("{}/", fields.text("path"));
-    if let Some(builtin) = Builtin::at(class, &listed) {
+    if let Some(builtin) = BuiltinMount::at(class, &listed) {
         let path = builtin.path();
         return Err(Failure::invalid(format!(
             "{path} is part of the server and cannot be disabled"
         )));
     }
     lifecycle::disable(core, &mount_path(class, fields.text("path"))?).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }

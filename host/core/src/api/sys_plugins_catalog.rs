@@ -3,13 +3,13 @@
 mod source;
 
 use super::after_commit::AfterCommit;
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
-use super::sys_mounts::grants::{MOST, check_deadline};
-use crate::catalog::{self, Listed, PluginType, Registered, Upload};
-use crate::lifecycle::{self, Deregistered, Needed, Removal};
-use bulkhead_sandbox::{Ask, Maker};
+use super::sys_mounts::grants::{MAX_GRANTS, check_deadline};
+use crate::catalog::{self, ComponentUpload, ListedPlugin, PluginType, RegistrationResult};
+use crate::lifecycle::{self, DependentTreatment, PluginRemoval, RemovalOutcome};
+use bulkhead_sandbox::{GrantPattern, Publisher};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 ///
 /// # Errors
 /// 400 that names the types.
-pub(super) fn plugin_type(fields: Fields<'_>) -> Result<PluginType, Failure> {
+pub(super) fn plugin_type(fields: RequestFields<'_>) -> Result<PluginType, Failure> {
     let word = fields.text("type");
     PluginType::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
         Failure::invalid(format!(
@@ -84,31 +84,31 @@ pub(super) fn plugin_type(fields: Fields<'_>) -> Result<PluginType, Failure> {
 }
 
 /// `GET sys/plugins/catalog`.
-async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list_all(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let listed = call.core.catalog.list();
     let members = [
         ("auth", json!(names(&listed, PluginType::Auth))),
         ("database", json!(names(&listed, PluginType::Database))),
         ("secret", json!(names(&listed, PluginType::Secret))),
-        ("detailed", listed.iter().map(|plugin| Value::Object(brief(plugin))).collect()),
+        ("detailed", listed.iter().map(|plugin| Value::Object(common_members(plugin))).collect()),
     ];
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
-    Ok(Body::Data(members.collect()).into())
+    Ok(ReplyBody::Data(members.collect()).into())
 }
 
 /// `LIST sys/plugins/catalog/:type`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let kind = plugin_type(call.fields)?;
     let listed = call.core.catalog.list();
     let names = names(&listed, kind);
     if names.is_empty() {
         return Err(Failure::absent());
     }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// Returns the names of the plugins of a type, each name once.
-fn names(listed: &[Listed], kind: PluginType) -> Vec<&str> {
+fn names(listed: &[ListedPlugin], kind: PluginType) -> Vec<&str> {
     let of_kind = listed.iter().filter(|plugin| plugin.kind == kind);
     let mut names: Vec<&str> = of_kind.map(|plugin| plugin.name.as_str()).collect();
     names.dedup();
@@ -116,13 +116,13 @@ fn names(listed: &[Listed], kind: PluginType) -> Vec<&str> {
 }
 
 /// Returns the members that listings and reads both show.
-fn brief(plugin: &Listed) -> Map<String, Value> {
+fn common_members(plugin: &ListedPlugin) -> Map<String, Value> {
     let status = if plugin.hindrance.is_some() { "unavailable" } else { "supported" };
     let members = [
         ("type", json!(plugin.kind.word())),
         ("name", json!(plugin.name)),
         ("version", json!(plugin.version)),
-        ("builtin", json!(plugin.maker == Maker::Official)),
+        ("builtin", json!(plugin.maker == Publisher::Official)),
         ("sha256", json!(plugin.digest)),
         ("deprecation_status", json!(status)),
     ];
@@ -132,51 +132,52 @@ fn brief(plugin: &Listed) -> Map<String, Value> {
 }
 
 /// `GET sys/plugins/catalog/:type/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let (kind, name) = (plugin_type(fields)?, fields.text("name"));
     let version = fields.text("version").trim_start_matches('v');
-    let is_asked = |plugin: &Listed| version.is_empty() || plugin.version == version;
+    let is_asked = |plugin: &ListedPlugin| version.is_empty() || plugin.version == version;
     let found = core.catalog.versions(kind, name).into_iter().rfind(is_asked);
     let found = found.ok_or_else(Failure::absent)?;
-    let mut data = brief(&found);
+    let mut data = common_members(&found);
     let grants = ("grants", json!(found.grants));
     let command = ("command", json!(found.origin.command));
     let signed_by = ("signed_by", json!(found.origin.signed_by));
     let more = [("args", json!([])), command, ("asks", json!(found.asks)), grants, signed_by];
     data.extend(more.map(|(name, value)| (name.to_owned(), value)));
     let warning = found.hindrance.map(|why| format!("it cannot be used: {why}"));
-    Ok(Reply::from(Body::Data(data)).with_warnings(warning))
+    Ok(Reply::from(ReplyBody::Data(data)).with_warnings(warning))
 }
 
 /// `POST sys/plugins/catalog/:type/:name`.
-async fn register(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, request, fields, .. } = call;
+async fn register(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, request, fields, .. } = call;
     let kind = plugin_type(fields)?;
     let (wasm, origin) = source::read(core, request, fields).await?;
-    let upload = Upload {
+    let upload = ComponentUpload {
         kind,
         name: fields.text("name"),
         version: fields.text("version"),
         sha256: fields.text("sha256"),
-        ceiling: ceiling(fields)?,
+        ceiling: read_ceiling(fields)?,
         wasm: &wasm,
         origin,
     };
-    let Registered { change, warnings } =
+    let RegistrationResult { change, warnings } =
         core.catalog.register(core.loader(), unit, upload).await?;
-    Ok(follow(Some(change)).with_warnings(warnings))
+    Ok(change_reply(Some(change)).with_warnings(warnings))
 }
 
 /// Returns the lines of `grants`, or `None` if the request does not have the field.
-fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
+fn read_ceiling(fields: RequestFields<'_>) -> Result<Option<Vec<GrantPattern>>, Failure> {
     if !fields.has("grants") {
         return Ok(None);
     }
-    let mut lines: Vec<Ask> = Vec::new();
+    let mut lines: Vec<GrantPattern> = Vec::new();
     for text in fields.list("grants") {
-        let line: Ask = text.parse().map_err(|why| Failure::invalid(format!("grants: {why}")))?;
-        let is_of_same_limit = |other: &&Ask| {
+        let line: GrantPattern =
+            text.parse().map_err(|why| Failure::invalid(format!("grants: {why}")))?;
+        let is_of_same_limit = |other: &&GrantPattern| {
             let pair = other.grant().zip(line.grant());
             **other != line && pair.is_some_and(|(one, other)| one.is_of_same_limit(other))
         };
@@ -189,34 +190,44 @@ fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
             lines.push(line);
         }
     }
-    check_deadline(lines.iter().filter_map(Ask::grant), lines.iter().any(Ask::reaches_outside))?;
+    check_deadline(
+        lines.iter().filter_map(GrantPattern::grant),
+        lines.iter().any(GrantPattern::reaches_outside),
+    )?;
     match lines.len() {
-        0..=MOST => Ok(Some(lines)),
-        many => {
-            Err(Failure::invalid(format!("grants: {many} lines; a ceiling has at most {MOST}")))
-        }
+        0..=MAX_GRANTS => Ok(Some(lines)),
+        many => Err(Failure::invalid(format!(
+            "grants: {many} lines; a ceiling has at most {MAX_GRANTS}"
+        ))),
     }
 }
 
 /// `DELETE sys/plugins/catalog/:type/:name`.
-async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn deregister(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let kind = plugin_type(fields)?;
     let name = fields.text("name");
     let Some(version) = version_to_remove(&core.catalog.versions(kind, name), fields)? else {
-        return Ok(follow(None));
+        return Ok(change_reply(None));
     };
-    let needed = if fields.flag("force", false) { Needed::Abandoned } else { Needed::Kept };
-    let removal = Removal { kind, name, version: &version, needed };
-    let Deregistered { change, warning } = lifecycle::deregister(core, unit, removal).await?;
-    Ok(follow(change).with_warnings(warning))
+    let needed = if fields.flag("force", false) {
+        DependentTreatment::Abandoned
+    } else {
+        DependentTreatment::Kept
+    };
+    let removal = PluginRemoval { kind, name, version: &version, needed };
+    let RemovalOutcome { change, warning } = lifecycle::deregister(core, unit, removal).await?;
+    Ok(change_reply(change).with_warnings(warning))
 }
 
 /// Returns the version that a removal means, or `None` if the catalog has no such version.
 ///
 /// # Errors
 /// 400 if the request names no version of several.
-fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<String>, Failure> {
+fn version_to_remove(
+    versions: &[ListedPlugin],
+    fields: RequestFields<'_>,
+) -> Result<Option<String>, Failure> {
     let asked = fields.text("version").trim_start_matches('v');
     let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
     match numbers.as_slice() {
@@ -231,7 +242,7 @@ fn version_to_remove(versions: &[Listed], fields: Fields<'_>) -> Result<Option<S
 }
 
 /// Returns the reply to a change of the catalog. `None`: the catalog is unchanged.
-fn follow(change: Option<catalog::Change>) -> Reply {
+fn change_reply(change: Option<catalog::CatalogChange>) -> Reply {
     let after_commit = change.map_or(AfterCommit::Nothing, AfterCommit::Catalog);
-    Reply::from(Body::Nothing).after_commit(after_commit)
+    Reply::from(ReplyBody::Nothing).after_commit(after_commit)
 }

@@ -2,12 +2,12 @@
 //! pin changes running mounts at their next reload (decision H44).
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
 use super::sys_plugins_catalog::plugin_type;
-use crate::catalog::{Change, Pin};
-use bulkhead_sandbox::Maker;
+use crate::catalog::{CatalogChange, Pin};
+use bulkhead_sandbox::Publisher;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -42,29 +42,29 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/plugins/pins`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let pins: Value = call.core.catalog.pins().iter().map(shown).collect();
-    Ok(Body::Data(Map::from_iter([("pinned_versions".to_owned(), pins)])).into())
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let pins: Value = call.core.catalog.pins().iter().map(describe_pin).collect();
+    Ok(ReplyBody::Data(Map::from_iter([("pinned_versions".to_owned(), pins)])).into())
 }
 
 /// `GET sys/plugins/pins/:type/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     let pin = Pin::read(unit, plugin_type(fields)?, fields.text("name")).await?;
     let pin = pin.ok_or_else(Failure::absent)?;
-    let Value::Object(data) = shown(&pin) else {
+    let Value::Object(data) = describe_pin(&pin) else {
         return Err(Failure::internal("a pin is shown as an object"));
     };
-    Ok(Body::Data(data).into())
+    Ok(ReplyBody::Data(data).into())
 }
 
-fn shown(pin: &Pin) -> Value {
+fn describe_pin(pin: &Pin) -> Value {
     json!({ "name": pin.name, "type": pin.kind.word(), "version": pin.shown_version() })
 }
 
 /// `POST sys/plugins/pins/:type/:name`.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let (kind, name) = (plugin_type(fields)?, fields.text("name"));
     let written = fields.text("version");
     let version = written.trim_start_matches('v');
@@ -85,7 +85,7 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
             numbers.join(", ")
         )));
     };
-    if found.maker == Maker::Official {
+    if found.maker == Publisher::Official {
         return Err(Failure::invalid(format!(
             "the {} {name} is built in and has one version: it cannot be pinned",
             kind.title()
@@ -101,7 +101,8 @@ async fn write(call: Call<'_>) -> Result<Reply, Failure> {
     let pin = Pin { kind, name, version, written };
     assert_registered(unit, &pin).await?;
     pin.put(unit)?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Catalog(Change::Pinned(pin))))
+    Ok(Reply::from(ReplyBody::Nothing)
+        .after_commit(AfterCommit::Catalog(CatalogChange::Pinned(pin))))
 }
 
 /// Makes the removal of the pinned version meanwhile a conflict of the unit.
@@ -117,10 +118,10 @@ async fn assert_registered(unit: &mut Unit, pin: &Pin) -> Result<(), Failure> {
 }
 
 /// `DELETE sys/plugins/pins/:type/:name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     let (kind, name) = (plugin_type(fields)?, fields.text("name"));
     Pin::delete(unit, kind, name);
-    let change = Change::Unpinned(kind, name.to_owned());
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Catalog(change)))
+    let change = CatalogChange::Unpinned(kind, name.to_owned());
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::Catalog(change)))
 }

@@ -4,17 +4,17 @@
 //! A mount whose new version fails is served by the version before (decision H44), where published
 //! servers may leave the mount broken.
 
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use super::sys_plugins_catalog::plugin_type;
-use crate::catalog::{PluginType, Reload};
+use crate::catalog::{PluginType, ReloadRecord};
 use crate::core::Core;
-use crate::lifecycle::{self, Reloading};
+use crate::lifecycle::{self, ReloadTargets};
 use crate::mounts::Mount;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::name::MountPath;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -52,12 +52,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `POST sys/plugins/reload/backend`.
-async fn reload_backend(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn reload_backend(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     check_scope(fields)?;
     let (plugin, paths) = (fields.text("plugin"), fields.list("mounts"));
     let reloading = match (plugin.is_empty(), paths.is_empty()) {
-        (true, false) => Reloading { mounts: mounts_at(core, &paths)?, ..Reloading::default() },
+        (true, false) => {
+            ReloadTargets { mounts: mounts_at(core, &paths)?, ..ReloadTargets::default() }
+        }
         (false, true) => plugins_named(core, plugin)?,
         (true, true) => {
             return Err(Failure::invalid("give plugin or mounts: there is nothing to reload"));
@@ -70,14 +72,14 @@ async fn reload_backend(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `POST sys/plugins/reload/:type/:name`.
-async fn reload_plugin(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn reload_plugin(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     check_scope(fields)?;
     let (kind, name) = (plugin_type(fields)?, fields.text("name"));
     if core.catalog.versions(kind, name).is_empty() {
         let warning =
             format!("there is no {} {}, so nothing was reloaded", kind.title(), quoted(name));
-        let nothing = lifecycle::reload(core, Reloading::default()).await?;
+        let nothing = lifecycle::reload(core, ReloadTargets::default()).await?;
         return Ok(answer(nothing)?.with_warnings([warning]));
     }
     answer(lifecycle::reload(core, reloading(core, kind, name)).await?)
@@ -85,19 +87,19 @@ async fn reload_plugin(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// Returns the mounts of the plugin. For a database plugin, returns its connections, and the mounts
 /// whose component may call database plugins.
-fn reloading(core: &Core, kind: PluginType, name: &str) -> Reloading {
+fn reloading(core: &Core, kind: PluginType, name: &str) -> ReloadTargets {
     match kind {
         PluginType::Database => {
-            Reloading { mounts: mounts_of_databases(core), database: name.to_owned() }
+            ReloadTargets { mounts: mounts_of_databases(core), database: name.to_owned() }
         }
         PluginType::Auth | PluginType::Secret => {
-            Reloading { mounts: core.mounts.of_plugin(kind, name), ..Reloading::default() }
+            ReloadTargets { mounts: core.mounts.of_plugin(kind, name), ..ReloadTargets::default() }
         }
     }
 }
 
 /// Refuses a scope that no published server knows.
-fn check_scope(fields: Fields<'_>) -> Result<(), Failure> {
+fn check_scope(fields: RequestFields<'_>) -> Result<(), Failure> {
     match fields.text("scope") {
         "" | "global" => Ok(()),
         scope => Err(Failure::invalid(format!(
@@ -112,7 +114,7 @@ fn mounts_at(core: &Core, paths: &[String]) -> Result<Vec<Arc<Mount>>, Failure> 
     let mount_at = |path: &String| {
         let written = path.trim_matches('/');
         let written = written.strip_prefix("sys/").unwrap_or(written);
-        let mount = MountPath::of_either(written).ok().and_then(|path| core.mounts.at(&path));
+        let mount = MountPath::parse_full(written).ok().and_then(|path| core.mounts.at(&path));
         mount.ok_or_else(|| {
             Failure::invalid(format!("no mount at {}: see sys/mounts and sys/auth", quoted(path)))
         })
@@ -122,7 +124,7 @@ fn mounts_at(core: &Core, paths: &[String]) -> Result<Vec<Arc<Mount>>, Failure> 
 
 /// Returns the mounts of the uploaded engines and auth methods with that name, and the connections
 /// of the database plugin with that name.
-fn plugins_named(core: &Core, name: &str) -> Result<Reloading, Failure> {
+fn plugins_named(core: &Core, name: &str) -> Result<ReloadTargets, Failure> {
     let kinds = [PluginType::Secret, PluginType::Auth];
     if kinds.into_iter().any(|kind| core.catalog.is_official(kind, name)) {
         return Err(Failure::invalid(format!(
@@ -135,7 +137,7 @@ fn plugins_named(core: &Core, name: &str) -> Result<Reloading, Failure> {
     }
     let mut found = match has(PluginType::Database) {
         true => reloading(core, PluginType::Database, name),
-        false => Reloading::default(),
+        false => ReloadTargets::default(),
     };
     found.mounts.extend(kinds.into_iter().flat_map(|kind| core.mounts.of_plugin(kind, name)));
     Ok(found)
@@ -154,12 +156,12 @@ fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
 ///
 /// # Errors
 /// The first failure, in a message that names each mount and connection with its reason.
-fn answer(reload: Reload) -> Result<Reply, Failure> {
-    let reasons = reload.reasons();
+fn answer(reload: ReloadRecord) -> Result<Reply, Failure> {
+    let reasons = reload.failure_text();
     match reload.failed.into_iter().next() {
         None => {
             let data = Map::from_iter([("reload_id".to_owned(), json!(reload.id))]);
-            Ok(Body::Data(data).into())
+            Ok(ReplyBody::Data(data).into())
         }
         Some((_, failure)) => Err(Failure {
             message: format!("served as before: {reasons}; everything else was reloaded"),
@@ -169,8 +171,8 @@ fn answer(reload: Reload) -> Result<Reply, Failure> {
 }
 
 /// `GET sys/plugins/reload/backend/status`.
-async fn status(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let id = fields.text("reload_id");
     if id.is_empty() {
         return Err(Failure::invalid(
@@ -180,10 +182,12 @@ async fn status(call: Call<'_>) -> Result<Reply, Failure> {
     let reload = core.reloads.find(id).ok_or_else(|| {
         let message =
             format!("no reload has the id {}; the last 64 since the start are known", quoted(id));
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     })?;
-    let result = json!({ "timestamp": timestamp(reload.time / 1_000), "error": reload.reasons() });
+    let result =
+        json!({ "timestamp": timestamp(reload.time / 1_000), "error": reload.failure_text() });
     let node: Value = Map::from_iter([("local".to_owned(), result)]).into();
     let data = [("reload_id", json!(reload.id)), ("results", node)];
-    Ok(Body::Data(data.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).into())
+    Ok(ReplyBody::Data(data.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
+        .into())
 }

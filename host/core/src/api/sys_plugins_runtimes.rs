@@ -1,8 +1,8 @@
 //! `sys/plugins/runtimes`: container runtimes, of which there are none. A component runs in the
 //! server's own sandbox, so clients that ask for runtimes get an empty list.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
@@ -30,17 +30,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET` and `LIST sys/plugins/runtimes/catalog`.
-async fn list(_: Call<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Data(Map::from_iter([("runtimes".to_owned(), json!([]))])).into())
+async fn list(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Data(Map::from_iter([("runtimes".to_owned(), json!([]))])).into())
 }
 
 /// `GET sys/plugins/runtimes/catalog/:type/:name`.
-async fn read(_: Call<'_>) -> Result<Reply, Failure> {
+async fn read(_: PermittedCall<'_>) -> Result<Reply, Failure> {
     Err(Failure::absent())
 }
 
 /// `POST sys/plugins/runtimes/catalog/:type/:name`.
-async fn write(_: Call<'_>) -> Result<Reply, Failure> {
+async fn write(_: PermittedCall<'_>) -> Result<Reply, Failure> {
     Err(Failure::invalid(
         "plugins need no container runtime: a plugin is a WebAssembly component and runs in the \
          server's sandbox; register the component without a runtime",
@@ -48,6 +48,6 @@ async fn write(_: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `DELETE sys/plugins/runtimes/catalog/:type/:name`.
-async fn delete(_: Call<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Nothing.into())
+async fn delete(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Nothing.into())
 }

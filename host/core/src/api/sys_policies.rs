@@ -5,8 +5,8 @@
 //! stored in another spelling.
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `LIST sys/policies/acl`. The old spelling also answers the names under `policies`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let names = stored::names(call.unit).await?;
     let mut data = Map::new();
     data.insert("keys".to_owned(), json!(names));
@@ -52,18 +52,22 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// Builds the answer. In the old spelling, the members of `data` are repeated at the top level,
 /// where scripts expect them.
-fn respond(call: &Call<'_>, data: Map<String, Value>) -> Reply {
-    if is_old_spelling(call) { Body::Copied(data).into() } else { Body::Data(data).into() }
+fn respond(call: &PermittedCall<'_>, data: Map<String, Value>) -> Reply {
+    if is_old_spelling(call) {
+        ReplyBody::Copied(data).into()
+    } else {
+        ReplyBody::Data(data).into()
+    }
 }
 
-fn is_old_spelling(call: &Call<'_>) -> bool {
+fn is_old_spelling(call: &PermittedCall<'_>) -> bool {
     !call.request.path.starts_with("sys/policies/")
 }
 
 /// `GET sys/policies/acl/:name`. The old spelling calls the text `rules`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = policies::canonical_name(call.fields.text("name")).map_err(Failure::invalid)?;
-    let text = stored::text(call.unit, &name).await?;
+    let text = stored::read_policy_text(call.unit, &name).await?;
     // The root policy exists but has no text.
     let text = if name == ROOT { Some(String::new()) } else { text };
     let text = text.ok_or_else(Failure::absent)?;
@@ -75,22 +79,22 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `POST sys/policies/acl/:name`.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = policies::writable_name(call.fields.text("name")).map_err(Failure::invalid)?;
     stored::put(call.unit, &name, &decode(call.fields.text("policy")))?;
-    let reply = Reply::from(Body::Nothing).with_warnings(warn_of_renaming(&call, &name));
+    let reply = Reply::from(ReplyBody::Nothing).with_warnings(warn_of_renaming(&call, &name));
     Ok(reply.after_commit(AfterCommit::ForgetPolicies))
 }
 
 /// `DELETE sys/policies/acl/:name`.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = policies::deletable_name(call.fields.text("name")).map_err(Failure::invalid)?;
     stored::delete(call.unit, &name);
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::ForgetPolicies))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::ForgetPolicies))
 }
 
 /// Returns a warning if the policy's name differs from the name in the request.
-fn warn_of_renaming(call: &Call<'_>, name: &str) -> Option<String> {
+fn warn_of_renaming(call: &PermittedCall<'_>, name: &str) -> Option<String> {
     let differs = call.fields.text("name") != name;
     differs.then(|| format!("the policy's name is {name:?}: names are in lower case"))
 }

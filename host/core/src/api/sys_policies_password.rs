@@ -3,8 +3,8 @@
 //! Prevents a policy whose passwords cannot be generated: the policy is tried before it is stored.
 //! Base64 is stored decoded.
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
 use super::sys_policies::decode;
 use crate::paging::Paging;
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `LIST sys/policies/password`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let Paging { after, limit } = Paging::of(call.fields.all())?;
     let names = passwords::names(call.unit, &after, limit).await?;
     if names.is_empty() {
@@ -46,31 +46,31 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `GET sys/policies/password/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let text = passwords::text(call.unit, call.fields.text("name")).await?;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let text = passwords::read_policy_text(call.unit, call.fields.text("name")).await?;
     Ok(data("policy", json!(text.ok_or_else(Failure::absent)?)))
 }
 
 /// `POST sys/policies/password/:name`.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     passwords::put(unit, fields.text("name"), &decode(fields.text("policy")))?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `DELETE sys/policies/password/:name`. Engines that name the policy can no longer generate
 /// passwords.
-async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     passwords::delete(call.unit, call.fields.text("name"));
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `GET sys/policies/password/:name/generate`.
-async fn generate(call: Call<'_>) -> Result<Reply, Failure> {
+async fn generate(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let password = passwords::generate(call.unit, call.fields.text("name")).await?;
     Ok(data("password", json!(password)))
 }
 
 fn data(member: &str, value: Value) -> Reply {
-    Body::Data(Map::from_iter([(member.to_owned(), value)])).into()
+    ReplyBody::Data(Map::from_iter([(member.to_owned(), value)])).into()
 }

@@ -1,10 +1,10 @@
 //! `sys/quotas`: the parts that the endpoints of all kinds of quotas share.
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use crate::core::Core;
-use crate::mounts::Holder;
+use crate::mounts::LeaseHolder;
 use crate::paging::Paging;
 use bulkhead_access::quotas::{self, Quota, QuotaPlace};
 use bulkhead_store::Unit;
@@ -15,31 +15,31 @@ use serde_json::{Map, json};
 const MOST_QUOTAS: usize = 1_000;
 
 /// Answers the names of the quotas of a kind.
-pub(super) async fn list<Q: Quota>(call: Call<'_>) -> Result<Reply, Failure> {
+pub(super) async fn list<Q: Quota>(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let Paging { after, limit } = Paging::of(call.fields.all())?;
     let names = quotas::names::<Q>(call.unit, &after, limit).await?;
     if names.is_empty() {
         return Err(Failure::absent());
     }
-    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
 }
 
 /// Deletes the quota of a kind that the path names.
-pub(super) async fn delete<Q: Quota>(call: Call<'_>) -> Result<Reply, Failure> {
+pub(super) async fn delete<Q: Quota>(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     quotas::delete::<Q>(call.unit, call.fields.text("name"));
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
 }
 
 /// Returns the place of a quota's path.
 ///
 /// # Errors
 /// 400 for a path that is below no mount.
-pub(super) fn place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
+pub(super) fn resolve_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
     let path = path.trim_matches('/');
     if path.is_empty() {
         return Ok(QuotaPlace::default());
     }
-    let Some((Holder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
+    let Some((LeaseHolder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
         return Err(Failure::invalid(format!(
             "invalid mount path {}: give the path of a mount, or one below it",
             quoted(&format!("{path}/"))

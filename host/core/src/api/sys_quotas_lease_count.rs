@@ -4,12 +4,12 @@
 //! the tokens of all logins at a mount are counted together.
 
 use super::after_commit::AfterCommit;
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
-use super::sys_quotas::{check_others, delete, list, path_of, place};
+use super::sys_quotas::{check_others, delete, list, path_of, resolve_place};
 use crate::core::Core;
-use crate::mounts::Class;
+use crate::mounts::MountClass;
 use bulkhead_access::quotas::{self, LeaseCountQuota, QuotaPlace};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -57,8 +57,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/quotas/lease-count/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let quota = quotas::read::<LeaseCountQuota>(unit, name).await?.ok_or_else(Failure::absent)?;
     let counter = quota.count(&core.store).await?;
@@ -72,23 +72,23 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
         ("inheritable", json!(false)),
     ];
     let data = shown.map(|(member, value)| (member.to_owned(), value));
-    Ok(Body::Data(Map::from_iter(data)).into())
+    Ok(ReplyBody::Data(Map::from_iter(data)).into())
 }
 
 /// `POST sys/quotas/lease-count/:name`. Fields that are not sent keep their values.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let known = quotas::read::<LeaseCountQuota>(unit, name).await?;
     let quota = with_fields(core, fields, known)?;
     check_others(unit, name, &quota).await?;
     quotas::put(unit, name, &quota)?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
 }
 
 fn with_fields(
     core: &Core,
-    fields: Fields<'_>,
+    fields: RequestFields<'_>,
     known: Option<LeaseCountQuota>,
 ) -> Result<LeaseCountQuota, Failure> {
     if !fields.text("role").is_empty() {
@@ -128,9 +128,9 @@ fn max_leases(number: i64) -> Result<u32, Failure> {
 /// Returns the place of a lease-count quota. The tokens of all logins at an auth method are counted
 /// together.
 fn lease_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
-    let place = place(core, path)?;
+    let place = resolve_place(core, path)?;
     let found = core.mounts.by_uuid(&place.mount);
-    let auth = found.filter(|mount| Class::of(&mount.record.path) == Class::Auth);
+    let auth = found.filter(|mount| MountClass::of(&mount.record.path) == MountClass::Auth);
     match auth.filter(|_| !place.below.is_empty()) {
         None => Ok(place),
         Some(mount) => Err(Failure::invalid(format!(

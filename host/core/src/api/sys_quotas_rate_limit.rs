@@ -2,10 +2,10 @@
 //! path.
 
 use super::after_commit::AfterCommit;
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
-use super::sys_quotas::{check_others, delete, list, path_of, place};
+use super::sys_quotas::{check_others, delete, list, path_of, resolve_place};
 use crate::core::Core;
 use bulkhead_access::quotas::{self, RateLimitConfig, RateLimitQuota};
 use bulkhead_wire::description::FieldKind;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 const BASE: &str = "sys/quotas/rate-limit";
 const CONFIG: &str = "sys/quotas/config";
 /// Maximum length of an interval and of a block, in seconds.
-const LONGEST: u64 = 86_400;
+const MAX_INTERVAL: u64 = 86_400;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -65,8 +65,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/quotas/rate-limit/:name`.
-async fn read(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let quota = quotas::read::<RateLimitQuota>(unit, name).await?.ok_or_else(Failure::absent)?;
     Ok(shown([
@@ -82,19 +82,19 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `POST sys/quotas/rate-limit/:name`. Fields that are not sent keep their values.
-async fn write(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
     let known = quotas::read::<RateLimitQuota>(unit, name).await?;
     let quota = with_fields(core, fields, known)?;
     check_others(unit, name, &quota).await?;
     quotas::put(unit, name, &quota)?;
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas))
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
 }
 
 fn with_fields(
     core: &Core,
-    fields: Fields<'_>,
+    fields: RequestFields<'_>,
     known: Option<RateLimitQuota>,
 ) -> Result<RateLimitQuota, Failure> {
     if !fields.text("role").is_empty() {
@@ -114,10 +114,10 @@ fn with_fields(
     let seconds = |name: &str, known: Option<u64>, least: u64| {
         let usual = known.unwrap_or(least);
         let seconds = if fields.has(name) { fields.seconds(name) } else { usual };
-        match (least..=LONGEST).contains(&seconds) {
+        match (least..=MAX_INTERVAL).contains(&seconds) {
             true => Ok(seconds),
             false => Err(Failure::invalid(format!(
-                "{name} is {seconds} s; it must be {least} s to {LONGEST} s"
+                "{name} is {seconds} s; it must be {least} s to {MAX_INTERVAL} s"
             ))),
         }
     };
@@ -126,7 +126,7 @@ fn with_fields(
     let block_interval = seconds("block_interval", block, 0)?;
     let place = match (fields.has("path"), known) {
         (false, Some(known)) => known.place,
-        _ => place(core, fields.text("path"))?,
+        _ => resolve_place(core, fields.text("path"))?,
     };
     Ok(RateLimitQuota { place, rate, interval, block_interval })
 }
@@ -143,7 +143,7 @@ fn rate(text: &str) -> Result<f64, Failure> {
 }
 
 /// `GET sys/quotas/config`.
-async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
+async fn read_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let config = quotas::read_config(call.unit).await?;
     Ok(shown([
         ("enable_rate_limit_audit_logging", json!(config.audits_refusals)),
@@ -153,8 +153,8 @@ async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// `POST sys/quotas/config`. Fields that are not sent keep their values.
-async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { unit, fields, .. } = call;
+async fn write_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { unit, fields, .. } = call;
     let RateLimitConfig { audits_refusals, exempt_paths } = quotas::read_config(unit).await?;
     let has_paths = fields.has("rate_limit_exempt_paths");
     let config = RateLimitConfig {
@@ -165,11 +165,11 @@ async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
     let asks_for_headers = fields.flag("enable_rate_limit_response_headers", false);
     let warning = "enable_rate_limit_response_headers has no effect: a refusal tells by \
                    Retry-After when to come again";
-    let reply = Reply::from(Body::Nothing).after_commit(AfterCommit::LoadQuotas);
+    let reply = Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas);
     Ok(reply.with_warnings(asks_for_headers.then(|| warning.to_owned())))
 }
 
 fn shown<const N: usize>(members: [(&str, Value); N]) -> Reply {
     let data = members.map(|(member, value)| (member.to_owned(), value));
-    Body::Data(Map::from_iter(data)).into()
+    ReplyBody::Data(Map::from_iter(data)).into()
 }

@@ -6,9 +6,9 @@
 
 mod shown;
 
-use super::call::{Call, Fields, PublicCall};
+use super::call::{PermittedCall, PublicCall, RequestFields};
 use super::key_holder_paths::{check_allowed, refuse_named};
-use super::reply::{Body, Reply};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, delete, field, read, write};
 use super::sys_generate_root::{nonce, share_fields};
 use super::sys_init::count;
@@ -49,7 +49,7 @@ fn for_key_holders() -> Vec<Endpoint> {
 /// Returns the rows that need a token.
 fn with_a_token() -> Vec<Endpoint> {
     let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
-    let held = |row: super::row::Row| row.needs_sudo().with_effect();
+    let held = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
     vec![
         read(begun, "how far a rekey is, for a token").needs_sudo().handled_by(held_status),
         held(write(begun, "begin to make other unseal keys, with a token").fields(start_fields()))
@@ -92,7 +92,11 @@ fn start_fields() -> [Field; 6] {
     ]
 }
 
-async fn begin(core: &Core, fields: Fields<'_>, remote: IpAddr) -> Result<RekeyStatus, Failure> {
+async fn begin(
+    core: &Core,
+    fields: RequestFields<'_>,
+    remote: IpAddr,
+) -> Result<RekeyStatus, Failure> {
     let remedy = "leave it out, and encrypt what the answer holds yourself";
     refuse_named(fields, "pgp_keys", remedy)?;
     refuse_named(fields, "backup", remedy)?;
@@ -101,21 +105,21 @@ async fn begin(core: &Core, fields: Fields<'_>, remote: IpAddr) -> Result<RekeyS
     core.key_holders.start_rekey(config, fields.flag("require_verification", false), remote).await
 }
 
-fn given<'a>(fields: Fields<'a>, remote: IpAddr) -> GivenShare<'a> {
+fn given_share<'a>(fields: RequestFields<'a>, remote: IpAddr) -> GivenShare<'a> {
     GivenShare { share: fields.text("key"), nonce: fields.text("nonce"), remote }
 }
 
 /// `GET sys/rekey/init`.
 async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    Ok(bare(shown::status(&call.core.key_holders.rekey_status().await?)))
+    Ok(bare_response(shown::status(&call.core.key_holders.rekey_status().await?)))
 }
 
 /// `POST sys/rekey/init`.
 async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
     let started = begin(call.core, call.fields, call.request.remote).await?;
-    Ok(bare(shown::status(&started)))
+    Ok(bare_response(shown::status(&started)))
 }
 
 /// `DELETE sys/rekey/init`.
@@ -129,90 +133,90 @@ async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `POST sys/rekey/update`.
 async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let given = given(call.fields, call.request.remote);
-    Ok(bare(shown::step(&call.core.key_holders.give_to_rekey(given).await?)))
+    let given = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::step(&call.core.key_holders.give_to_rekey(given).await?)))
 }
 
 /// `GET sys/rekey/verify`.
 async fn verification(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    Ok(bare(shown::verification(&call.core.key_holders.verification_status().await?)))
+    Ok(bare_response(shown::verification(&call.core.key_holders.verification_status().await?)))
 }
 
 /// `POST sys/rekey/verify`.
 async fn verify(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let given = given(call.fields, call.request.remote);
-    Ok(bare(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+    let given = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
 }
 
 /// `DELETE sys/rekey/verify`.
 async fn restart(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
     let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
-    Ok(bare(shown::verification(&restarted)))
+    Ok(bare_response(shown::verification(&restarted)))
 }
 
 /// `GET sys/rotate/root/init`.
-async fn held_status(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     Ok(enveloped(shown::held_status(&call.core.key_holders.rekey_status().await?)))
 }
 
 /// `POST sys/rotate/root/init`.
-async fn held_start(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_start(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let started = begin(call.core, call.fields, call.request.remote).await?;
     Ok(enveloped(shown::held_status(&started)))
 }
 
 /// `DELETE sys/rotate/root/init`.
-async fn held_cancel(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
     call.core.key_holders.cancel_rekey(nonce, remote).await?;
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `POST sys/rotate/root/update`.
-async fn held_give(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let given = given(call.fields, call.request.remote);
+    let given = given_share(call.fields, call.request.remote);
     Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(given).await?)))
 }
 
 /// `GET sys/rotate/root/verify`.
-async fn held_verification(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_verification(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     Ok(enveloped(shown::verification(&call.core.key_holders.verification_status().await?)))
 }
 
 /// `POST sys/rotate/root/verify`.
-async fn held_verify(mut call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_verify(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let given = given(call.fields, call.request.remote);
+    let given = given_share(call.fields, call.request.remote);
     Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
 }
 
 /// `DELETE sys/rotate/root/verify`.
-async fn held_restart(call: Call<'_>) -> Result<Reply, Failure> {
+async fn held_restart(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
     Ok(enveloped(shown::verification(&restarted)))
 }
 
 /// `GET sys/rekey/backup`.
-async fn no_backup(_: Call<'_>) -> Result<Reply, Failure> {
+async fn no_backup(_: PermittedCall<'_>) -> Result<Reply, Failure> {
     Err(Failure::invalid("no backed-up keys found: this server stores no share of its key"))
 }
 
 /// `DELETE sys/rekey/backup`.
-async fn remove_backup(_: Call<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Nothing.into())
+async fn remove_backup(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Nothing.into())
 }
 
-fn bare(body: Value) -> Response {
+fn bare_response(body: Value) -> Response {
     Response::bare(200, body)
 }
 
 fn enveloped(body: Value) -> Reply {
     match body {
-        Value::Object(data) => Body::Data(data).into(),
-        other => Body::Bare(other).into(),
+        Value::Object(data) => ReplyBody::Data(data).into(),
+        other => ReplyBody::Bare(other).into(),
     }
 }

@@ -2,13 +2,13 @@
 //! how far the move has come.
 
 use super::after_commit::AfterCommit;
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, required, write};
-use crate::lifecycle::remount::{self, Migration};
-use crate::mounts::{Builtin, Change};
+use crate::lifecycle::remount::{self, MountMove};
+use crate::mounts::{BuiltinMount, MountChange};
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::name::MountPath;
 use serde_json::{Map, json};
 
@@ -35,11 +35,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `POST sys/remount`.
-async fn remount(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+async fn remount(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
     let (from, to) = (
         source(fields.text("from"))?,
-        MountPath::of_either(fields.text("to")).map_err(Failure::invalid)?,
+        MountPath::parse_full(fields.text("to")).map_err(Failure::invalid)?,
     );
     core.leases.assert_ends_work()?;
     let (id, record) = remount::begin(&core.mounts, &core.store, unit, (&from, &to)).await?;
@@ -48,28 +48,28 @@ async fn remount(call: Call<'_>) -> Result<Reply, Failure> {
          sys/remount/status/{id}"
     );
     let data = Map::from_iter([("migration_id".to_owned(), json!(id))]);
-    let moving = AfterCommit::Mounts(Change::Moving(Box::new(record)));
-    Ok(Reply::from(Body::Copied(data)).with_warnings([warning]).after_commit(moving))
+    let moving = AfterCommit::Mounts(MountChange::Moving(Box::new(record)));
+    Ok(Reply::from(ReplyBody::Copied(data)).with_warnings([warning]).after_commit(moving))
 }
 
 fn source(text: &str) -> Result<MountPath, Failure> {
     let whole = format!("{}/", text.trim_matches('/'));
     if let Some(builtin) =
-        Builtin::ALL.into_iter().map(Builtin::path).find(|path| path.as_str() == whole)
+        BuiltinMount::ALL.into_iter().map(BuiltinMount::path).find(|path| path.as_str() == whole)
     {
         return Err(Failure::invalid(format!(
             "{builtin} is part of the server and cannot be moved"
         )));
     }
-    MountPath::of_either(text).map_err(Failure::invalid)
+    MountPath::parse_full(text).map_err(Failure::invalid)
 }
 
 /// `GET sys/remount/status/:migration_id`.
-async fn status(call: Call<'_>) -> Result<Reply, Failure> {
+async fn status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let id = call.fields.text("migration_id");
-    let found = Migration::read(call.unit, id).await?.ok_or_else(|| {
+    let found = MountMove::read(call.unit, id).await?.ok_or_else(|| {
         let message = format!("no move has the id {}; moves are forgotten after a day", quoted(id));
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     })?;
     let info = json!({
         "source_mount": found.source,
@@ -78,5 +78,6 @@ async fn status(call: Call<'_>) -> Result<Reply, Failure> {
         "error": found.error,
     });
     let data = [("migration_id", json!(id)), ("migration_info", info)];
-    Ok(Body::Data(data.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).into())
+    Ok(ReplyBody::Data(data.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        .into())
 }

@@ -1,7 +1,7 @@
 //! `sys/rotate` and `sys/key-status`: the key that seals records (decision H18).
 
-use super::call::Call;
-use super::reply::{Body, Reply};
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read, write};
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::failure::Failure;
@@ -19,19 +19,19 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// `POST sys/rotate`. A record moves to the new key when it is next written; older keys stay for
 /// the other records.
-async fn rotate(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, .. } = call;
+async fn rotate(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, .. } = call;
     let status = core.store.rotate().await?;
     core.log.line("info", "keyring-rotated", &[("term", status.term.to_string())]);
-    Ok(Body::Nothing.into())
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `GET sys/key-status`.
-async fn key_status(call: Call<'_>) -> Result<Reply, Failure> {
+async fn key_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let status = call.core.store.key_status();
     let mut data = Map::new();
     data.insert("term".to_owned(), json!(status.term));
     data.insert("install_time".to_owned(), timestamp(status.installed / 1000));
     data.insert("encryptions".to_owned(), json!(status.sealed));
-    Ok(Body::Copied(data).into())
+    Ok(ReplyBody::Copied(data).into())
 }

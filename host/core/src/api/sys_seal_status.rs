@@ -2,7 +2,7 @@
 
 use super::call::SealedCall;
 use super::row::{Endpoint, read};
-use crate::seal::Seal;
+use crate::seal::ServiceSeal;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn seal_status(call: SealedCall<'_>) -> Result<Response, Failure> {
 }
 
 /// Returns the current status. An unseal request is answered with the status, too.
-pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
+pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
     let status = seal.status().await?;
     let date = BUILD_DATE.unwrap_or_default();
     let mut body = json!({

@@ -1,7 +1,7 @@
 //! `sys/tools`: random bytes and digests, for callers without a generator or a hash of their own.
 
-use super::call::{Call, Fields};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, RequestFields};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, write};
 use aws_lc_rs::digest::{self, Algorithm};
 use base64::Engine as _;
@@ -13,9 +13,9 @@ use bulkhead_wire::hexadecimal;
 use serde_json::{Map, json};
 
 /// Maximum number of random bytes.
-const MOST: i64 = 128 << 10;
+const MAX_RANDOM_BYTES: i64 = 128 << 10;
 /// Number of random bytes unless the request says another number.
-const USUAL: i64 = 32;
+const DEFAULT_RANDOM_BYTES: i64 = 32;
 
 /// The digests, by name.
 const DIGESTS: [(&str, &Algorithm); 7] = [
@@ -48,15 +48,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
     };
     let url_algorithm = text("urlalgorithm", "the algorithm");
     vec![
-        write("sys/tools/random", "random bytes").fields(random()).handled_by(draw),
+        write("sys/tools/random", "random bytes").fields(random()).handled_by(generate_random),
         write("sys/tools/random/{urlbytes}", "as many random bytes as the path says")
             .fields([url_bytes()])
             .fields(random())
-            .handled_by(draw),
+            .handled_by(generate_random),
         write("sys/tools/random/{urlsource}/{urlbytes}", "random bytes of a source")
             .fields([text("urlsource", "the source"), url_bytes()])
             .fields(random())
-            .handled_by(draw),
+            .handled_by(generate_random),
         write("sys/tools/hash", "the digest of some bytes")
             .fields(hash())
             .handled_by(digest_of_input),
@@ -68,8 +68,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `POST sys/tools/random`, with or without source and number in the path.
-async fn draw(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { fields, .. } = call;
+async fn generate_random(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { fields, .. } = call;
     let (mut source, mut count) = (fields.text("source"), fields.integer("bytes"));
     match (fields.text("urlsource"), fields.text("urlbytes")) {
         (_, "") => {}
@@ -88,7 +88,7 @@ async fn draw(call: Call<'_>) -> Result<Reply, Failure> {
         let message = format!("source {} is not platform, seal or all", quoted(source));
         return Err(Failure::invalid(message));
     }
-    let asked = number_of_bytes(fields.integer("bytes").unwrap_or(USUAL))?;
+    let asked = number_of_bytes(fields.integer("bytes").unwrap_or(DEFAULT_RANDOM_BYTES))?;
     let mut bytes = vec![0; count.map_or(Ok(asked), number_of_bytes)?];
     random::fill(&mut bytes)?;
     answer("random_bytes", "base64", &bytes, fields)
@@ -96,15 +96,17 @@ async fn draw(call: Call<'_>) -> Result<Reply, Failure> {
 
 /// Returns how many bytes are asked for.
 fn number_of_bytes(count: i64) -> Result<usize, Failure> {
-    let fits = usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count));
+    let fits = usize::try_from(count).ok().filter(|_| (1..=MAX_RANDOM_BYTES).contains(&count));
     fits.ok_or_else(|| {
-        Failure::invalid(format!("bytes is not a number from 1 to {MOST}; ask for fewer at once"))
+        Failure::invalid(format!(
+            "bytes is not a number from 1 to {MAX_RANDOM_BYTES}; ask for fewer at once"
+        ))
     })
 }
 
 /// `POST sys/tools/hash`, with or without algorithm in the path.
-async fn digest_of_input(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { fields, .. } = call;
+async fn digest_of_input(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { fields, .. } = call;
     let name = match (fields.text("urlalgorithm"), fields.text("algorithm")) {
         ("", "") => "sha2-256",
         ("", name) | (name, _) => name,
@@ -121,7 +123,12 @@ async fn digest_of_input(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// Answers bytes in the requested format.
-fn answer(name: &str, usual: &str, bytes: &[u8], fields: Fields<'_>) -> Result<Reply, Failure> {
+fn answer(
+    name: &str,
+    usual: &str,
+    bytes: &[u8],
+    fields: RequestFields<'_>,
+) -> Result<Reply, Failure> {
     let format = Some(fields.text("format")).filter(|format| !format.is_empty()).unwrap_or(usual);
     let text = match format {
         "hex" => hexadecimal::text(bytes),
@@ -133,5 +140,5 @@ fn answer(name: &str, usual: &str, bytes: &[u8], fields: Fields<'_>) -> Result<R
             )));
         }
     };
-    Ok(Body::Data(Map::from_iter([(name.to_owned(), json!(text))])).into())
+    Ok(ReplyBody::Data(Map::from_iter([(name.to_owned(), json!(text))])).into())
 }

@@ -1,8 +1,8 @@
 //! `sys/unseal` and `sys/seal`: unseals and seals the service (decision H15).
 
 use super::after_commit::AfterCommit;
-use super::call::{Call, SealedCall};
-use super::reply::{Body, Reply};
+use super::call::{PermittedCall, SealedCall};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, write};
 use super::sys_seal_status;
 use bulkhead_wire::description::FieldKind;
@@ -50,6 +50,6 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
 }
 
 /// `POST sys/seal`. The store is sealed before the answer leaves.
-async fn seal(_: Call<'_>) -> Result<Reply, Failure> {
-    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Seal))
+async fn seal(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::Seal))
 }

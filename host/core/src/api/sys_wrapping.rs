@@ -3,11 +3,11 @@
 //! Prevents false alarms of an intercepted secret: the refusal of a wrapping token is always 400,
 //! and never means that the caller's own token was refused (403).
 
-use super::call::{Call, PublicCall};
+use super::call::{PermittedCall, PublicCall};
 use super::envelope::public_data;
-use super::reply::{Body, Reply};
+use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, write};
-use crate::wrapping::{self, Wrapping};
+use crate::wrapping::{self, WrappingToken};
 use bulkhead_access::tokens;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
@@ -53,25 +53,25 @@ pub(crate) fn not_wrapping() -> Failure {
 }
 
 /// `POST sys/wrapping/wrap`. The pipeline wraps the answer.
-async fn wrap(call: Call<'_>) -> Result<Reply, Failure> {
+async fn wrap(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     if call.request.wrap_ttl.is_none() {
         return Err(Failure::invalid(
             "endpoint requires response wrapping to be used: send X-Vault-Wrap-TTL, such as 60",
         ));
     }
-    Ok(Body::Data(call.request.fields.clone()).into())
+    Ok(ReplyBody::Data(call.request.fields.clone()).into())
 }
 
 /// `POST sys/wrapping/unwrap`.
-async fn unwrap(mut call: Call<'_>) -> Result<Reply, Failure> {
-    let wrapping = named(&mut call).await?;
-    Ok(Body::Unwrapped(wrapping.open(call.unit).await?).into())
+async fn unwrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let wrapping = find_named_token(&mut call).await?;
+    Ok(ReplyBody::Unwrapped(wrapping.open(call.unit).await?).into())
 }
 
 /// `POST sys/wrapping/rewrap`.
-async fn rewrap(mut call: Call<'_>) -> Result<Reply, Failure> {
-    let wrapping = named(&mut call).await?;
-    Ok(Body::Wrapped(wrapping.rewrap(call.unit, &call.core.tokens)?).into())
+async fn rewrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let wrapping = find_named_token(&mut call).await?;
+    Ok(ReplyBody::Wrapped(wrapping.rewrap(call.unit, &call.core.tokens)?).into())
 }
 
 /// `GET` and `POST sys/wrapping/lookup`. Takes no use of the token.
@@ -95,7 +95,7 @@ async fn lookup(call: PublicCall<'_>) -> Result<Response, Failure> {
 
 /// Returns the wrapping token that the request names. The calling token is found although its use
 /// is taken.
-async fn named(call: &mut Call<'_>) -> Result<Wrapping, Failure> {
+async fn find_named_token(call: &mut PermittedCall<'_>) -> Result<WrappingToken, Failure> {
     let text = call.fields.text("token");
     let is_caller = text.is_empty() || call.request.token == Some(Secret::new(text));
     let found = match is_caller {
@@ -105,7 +105,11 @@ async fn named(call: &mut Call<'_>) -> Result<Wrapping, Failure> {
     found.ok_or_else(not_wrapping)
 }
 
-async fn find(store: &Store, unit: &mut Unit, text: &Secret) -> Result<Option<Wrapping>, Failure> {
+async fn find(
+    store: &Store,
+    unit: &mut Unit,
+    text: &Secret,
+) -> Result<Option<WrappingToken>, Failure> {
     match tokens::by_token(store, unit, text).await? {
         Some(token) => wrapping::of_token(unit, token).await,
         None => Ok(None),

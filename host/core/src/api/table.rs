@@ -1,20 +1,20 @@
 //! The host's table: finds the endpoint for a path.
 
 use super::row::Endpoint;
-use crate::mounts::Builtin;
+use crate::mounts::BuiltinMount;
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
-use bulkhead_wire::route::{Match, Table};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::route::{RouteMatch, RouteTable};
 
 /// The endpoints of the host, by path.
 pub(crate) struct HostTable {
-    table: Table,
+    table: RouteTable,
     /// Ordered as the rows of the table.
     endpoints: Vec<Endpoint>,
 }
 
 /// An endpoint, with the captures of the path.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundEndpoint<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) captures: Vec<(String, String)>,
 }
@@ -23,7 +23,7 @@ impl HostTable {
     /// Checks the rows and builds the table.
     pub(super) fn new(endpoints: Vec<Endpoint>) -> Result<Self, String> {
         let routes = endpoints.iter().map(|endpoint| endpoint.route.clone()).collect();
-        Ok(Self { table: Table::of_host(routes)?, endpoints })
+        Ok(Self { table: RouteTable::of_host(routes)?, endpoints })
     }
 
     /// Returns the endpoint for a request; `None` if the path is not the host's.
@@ -31,18 +31,22 @@ impl HostTable {
     /// # Errors
     /// 404 for an unknown path below `sys`, `auth/token` and `identity`, where no mount can be; 405
     /// for the wrong method.
-    pub(crate) fn find(&self, verb: Verb, path: &str) -> Result<Option<Found<'_>>, Failure> {
+    pub(crate) fn find(
+        &self,
+        verb: Verb,
+        path: &str,
+    ) -> Result<Option<FoundEndpoint<'_>>, Failure> {
         match self.table.find(verb, path) {
-            Match::Row { index, captures, .. } => match self.endpoints.get(index) {
-                Some(endpoint) => Ok(Some(Found { endpoint, captures })),
+            RouteMatch::Row { index, captures, .. } => match self.endpoints.get(index) {
+                Some(endpoint) => Ok(Some(FoundEndpoint { endpoint, captures })),
                 None => Err(Failure::internal("a row of the host's table has no endpoint")),
             },
-            Match::NoVerb => Err(unsupported(path)),
-            Match::NoPath if Builtin::serving(path).is_some() => {
+            RouteMatch::NoVerb => Err(unsupported(path)),
+            RouteMatch::NoPath if BuiltinMount::serving(path).is_some() => {
                 let message = format!("unsupported path {}", quoted(path));
-                Err(Failure::new(Kind::NotFound, message).recordable())
+                Err(Failure::new(FailureKind::NotFound, message).recordable())
             }
-            Match::NoPath => Ok(None),
+            RouteMatch::NoPath => Ok(None),
         }
     }
 
@@ -50,15 +54,15 @@ impl HostTable {
     pub(crate) fn is_open(&self, path: &str) -> bool {
         let verbs = [Verb::Read, Verb::Write, Verb::Delete, Verb::List, Verb::Patch];
         verbs.into_iter().any(|verb| match self.table.find(verb, path) {
-            Match::Row { index, .. } => {
+            RouteMatch::Row { index, .. } => {
                 self.endpoints.get(index).is_some_and(|found| found.route.unauthenticated)
             }
-            Match::NoVerb | Match::NoPath => false,
+            RouteMatch::NoVerb | RouteMatch::NoPath => false,
         })
     }
 
     /// Returns all rows. A field that any row marks secret is secret in the answers of all rows.
-    pub(crate) fn rows(&self) -> &Table {
+    pub(crate) fn rows(&self) -> &RouteTable {
         &self.table
     }
 }
@@ -66,7 +70,7 @@ impl HostTable {
 /// Returns a 405, for paths of the host and of mounts.
 pub(crate) fn unsupported(path: &str) -> Failure {
     let message = format!("unsupported operation: {} does not answer this method", quoted(path));
-    Failure::new(Kind::UnsupportedOperation, message).recordable()
+    Failure::new(FailureKind::UnsupportedOperation, message).recordable()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! An audit device: its file, its settings and its state (working or failing).
 
-use super::file::{LineFile, Place};
-use super::hashing::Hashing;
-use super::json::Object;
+use super::file::{AuditTarget, LineFile};
+use super::hashing::HashingKey;
+use super::json::JsonObject;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
 use bulkhead_access::log::{Log, cause};
@@ -13,19 +13,19 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// Timeout of writing a line, and of reopening the file.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The origin of a device: the configuration or an API request.
-pub(crate) enum Origin {
+pub(crate) enum DeviceOrigin {
     Configuration,
     Api(StoredDevice),
 }
 
 /// A device in use.
-pub(crate) struct Device {
+pub(crate) struct AuditDevice {
     pub(crate) settings: DeviceSettings,
-    pub(crate) origin: Origin,
-    pub(crate) hashing: Hashing,
+    pub(crate) origin: DeviceOrigin,
+    pub(crate) hashing: HashingKey,
     file: LineFile,
     is_failing: AtomicBool,
     /// Lock of the single line that probes a failing device. Other lines fail at once meanwhile, so
@@ -35,17 +35,17 @@ pub(crate) struct Device {
 }
 
 /// The parts of a device, before a file is opened.
-pub(super) struct Parts {
+pub(super) struct DeviceParts {
     pub(super) settings: DeviceSettings,
-    pub(super) place: Place,
-    pub(super) origin: Origin,
-    pub(super) hashing: Hashing,
+    pub(super) place: AuditTarget,
+    pub(super) origin: DeviceOrigin,
+    pub(super) hashing: HashingKey,
 }
 
-impl Device {
+impl AuditDevice {
     /// Returns a device whose file is not open yet.
-    pub(super) fn new(parts: Parts, log: &Arc<dyn Log>) -> Arc<Self> {
-        let Parts { settings, place, origin, hashing } = parts;
+    pub(super) fn new(parts: DeviceParts, log: &Arc<dyn Log>) -> Arc<Self> {
+        let DeviceParts { settings, place, origin, hashing } = parts;
         let file = LineFile::new(place, settings.mode, settings.sync);
         Arc::new(Self {
             settings,
@@ -62,7 +62,7 @@ impl Device {
     ///
     /// A failure is logged. If no file is open, the next line tries again.
     pub(super) async fn reopen(&self) -> bool {
-        let opened = match tokio::time::timeout(PATIENCE, self.file.reopen()).await {
+        let opened = match tokio::time::timeout(WRITE_TIMEOUT, self.file.reopen()).await {
             Ok(opened) => opened,
             Err(_) => Err(io::Error::other("it is being written to and does not answer")),
         };
@@ -80,7 +80,7 @@ impl Device {
             Some(Ok(turn)) => Some(turn),
             Some(Err(_)) => return false,
         };
-        let error = match self.file.append(parts, PATIENCE).await {
+        let error = match self.file.append(parts, WRITE_TIMEOUT).await {
             Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.log.line(
@@ -92,7 +92,7 @@ impl Device {
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                io::Error::other(format!("a line took longer than {} s", PATIENCE.as_secs()))
+                io::Error::other(format!("a line took longer than {} s", WRITE_TIMEOUT.as_secs()))
             }
             Err(error) => error,
         };
@@ -116,10 +116,10 @@ impl Device {
     /// Writes a test line, with the path that other secrets servers use to test a new device.
     pub(super) async fn prove(&self, time: &str, id: &str) -> bool {
         let mut line = Vec::new();
-        let mut entry = Object::begin(&mut line);
+        let mut entry = JsonObject::begin(&mut line);
         entry.member("time", time);
         entry.member("type", "request");
-        let mut request = Object::begin(entry.key("request"));
+        let mut request = JsonObject::begin(entry.key("request"));
         request.member("id", id);
         request.member("operation", "update");
         request.member("path", "sys/audit/test");

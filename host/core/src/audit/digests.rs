@@ -1,7 +1,7 @@
 //! Digests of values that are too long for a line.
 
-use super::hashing::Hashing;
-use super::json::{self, Object};
+use super::hashing::HashingKey;
+use super::json::{self, JsonObject};
 use serde::Serialize;
 
 /// Digests of the members that a line leaves out: name, hash of the JSON, number of values.
@@ -9,13 +9,13 @@ use serde::Serialize;
 /// The line shows the digests in the member `digested`, beside or inside the object, so no caller
 /// can send a value that looks like a digest.
 #[derive(Default)]
-pub(super) struct Digests(Vec<u8>);
+pub(super) struct MemberDigests(Vec<u8>);
 
-impl Digests {
+impl MemberDigests {
     /// Adds the value `name`, which contains `values` values.
     pub(super) fn add(
         &mut self,
-        hashing: &Hashing,
+        hashing: &HashingKey,
         name: &str,
         value: &(impl Serialize + ?Sized),
         values: usize,
@@ -30,7 +30,7 @@ impl Digests {
         }
         json::value(name, &mut self.0);
         self.0.push(b':');
-        let mut digest = Object::begin(&mut self.0);
+        let mut digest = JsonObject::begin(&mut self.0);
         digest.member("digest", hash);
         digest.member("values", &values);
         digest.end();
@@ -47,11 +47,11 @@ impl Digests {
     }
 
     /// Writes the digests as the member `digested`, if there are any.
-    pub(super) fn write(&self, object: &mut Object<'_>) {
+    pub(super) fn write(&self, object: &mut JsonObject<'_>) {
         if self.0.is_empty() {
             return;
         }
-        let mut digested = Object::begin(object.own_key("digested"));
+        let mut digested = JsonObject::begin(object.own_key("digested"));
         digested.members(&self.0);
         digested.end();
     }

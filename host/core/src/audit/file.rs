@@ -5,8 +5,8 @@
 //! or a link; a line that a full disk cut and the next line continues; a pipe whose reader does not
 //! read and so delays all requests.
 
-use super::flush::Flushing;
-use super::group::{Group, Line, Outcome};
+use super::flush::DeviceFlushes;
+use super::group::{LineGroup, PendingLine, WriteOutcome};
 use bulkhead_wire::sync;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -23,11 +23,11 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// Number of times a task yields to the task that writes, or is about to write, the line before it
 /// waits for the lock. A write takes microseconds; waking another thread takes longer.
-const TURNS: u32 = 16;
+const MAX_YIELDS: u32 = 16;
 
 /// The destination of a device's lines.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum AuditTarget {
     /// A file that the operator named, of any type.
     File(PathBuf),
     /// A regular file directly in the directory reserved for the API.
@@ -38,36 +38,36 @@ pub(super) enum Place {
 
 /// An append-only file of lines. Lines of concurrent requests are written in a single call.
 pub(super) struct LineFile {
-    place: Place,
+    place: AuditTarget,
     /// Permissions of the file; 0 leaves the permissions of an existing file.
     mode: u32,
     /// `Some` if a line counts only once flushed to the disk.
-    flushing: Option<Flushing>,
+    flushing: Option<DeviceFlushes>,
     /// Lines that no task has begun to write. The lock is held only briefly.
-    gathered: std::sync::Mutex<Group>,
+    gathered: std::sync::Mutex<LineGroup>,
     /// Number of complete lines written so far, in all files.
     written: AtomicU64,
-    held: Mutex<Held>,
+    held: Mutex<FileWriterState>,
 }
 
 /// The state of the writer. The task that holds the lock is the only writer.
 #[derive(Default)]
-struct Held {
+struct FileWriterState {
     /// `None` until the file can be opened.
     file: Option<Arc<File>>,
     /// True if the last line of the file has no line break.
     torn: bool,
     /// The group being written, and the number of its bytes already written. If a task finds a
     /// group here, the previous writer was dropped in the middle of a write.
-    begun: Option<(Group, usize)>,
+    begun: Option<(LineGroup, usize)>,
     /// The buffer of the previous group, for reuse.
-    used: Group,
+    used: LineGroup,
 }
 
 impl LineFile {
     /// Returns a file that the first line, or [`LineFile::reopen`], opens.
-    pub(super) fn new(place: Place, mode: u32, sync: bool) -> Self {
-        let flushing = sync.then(Flushing::default);
+    pub(super) fn new(place: AuditTarget, mode: u32, sync: bool) -> Self {
+        let flushing = sync.then(DeviceFlushes::default);
         let (gathered, written, held) =
             (std::sync::Mutex::default(), AtomicU64::default(), Mutex::default());
         Self { place, mode, flushing, gathered, written, held }
@@ -113,8 +113,8 @@ impl LineFile {
 
     /// Lets other tasks add their lines, then writes all lines, unless another task has written
     /// them. Returns the lock on the writer if the file is full for the moment.
-    async fn write_in_turn(&self, line: &Line) -> Option<MutexGuard<'_, Held>> {
-        for _ in 0..TURNS {
+    async fn write_in_turn(&self, line: &PendingLine) -> Option<MutexGuard<'_, FileWriterState>> {
+        for _ in 0..MAX_YIELDS {
             tokio::task::yield_now().await;
             if line.outcome().is_some() {
                 return None;
@@ -128,7 +128,11 @@ impl LineFile {
     }
 
     /// Waits until `line` is written, and writes it if no other task does.
-    async fn end(&self, line: &Line, held: Option<MutexGuard<'_, Held>>) -> io::Result<()> {
+    async fn end(
+        &self,
+        line: &PendingLine,
+        held: Option<MutexGuard<'_, FileWriterState>>,
+    ) -> io::Result<()> {
         let mut held = held;
         while line.outcome().is_none() {
             match &mut held {
@@ -160,15 +164,15 @@ impl LineFile {
     }
 
     /// Closes a group that a dropped task left, then takes the gathered lines.
-    fn begin(&self, held: &mut Held) {
+    fn begin(&self, held: &mut FileWriterState) {
         self.settle(held, None);
-        let next = Group::reusing(std::mem::take(&mut held.used));
+        let next = LineGroup::reusing(std::mem::take(&mut held.used));
         held.begun = Some((std::mem::replace(&mut *self.lock_group(), next), 0));
     }
 
     /// Writes the begun group as far as the file takes bytes now. Returns the file if the file is
     /// full for the moment.
-    fn write(&self, held: &mut Held) -> Option<Arc<File>> {
+    fn write(&self, held: &mut FileWriterState) -> Option<Arc<File>> {
         let opened =
             if held.file.is_none() { self.open().and_then(|file| held.take(file)) } else { Ok(()) };
         match opened.and_then(|()| held.write()) {
@@ -181,19 +185,19 @@ impl LineFile {
     }
 
     /// Reports the outcome of the begun lines to the tasks that wait.
-    fn settle(&self, held: &mut Held, cause: Option<io::Error>) {
+    fn settle(&self, held: &mut FileWriterState, cause: Option<io::Error>) {
         let Some((group, done)) = held.begun.take() else { return };
         if done > 0 {
             held.torn = group.is_cut(done);
         }
-        let whole = group.whole(done);
+        let whole = group.complete_lines(done);
         let more = u64::try_from(whole).unwrap_or(u64::MAX);
         let written = self.written.fetch_add(more, Ordering::AcqRel).saturating_add(more);
-        group.settle(Outcome { whole, written, file: held.file.clone(), cause });
+        group.settle(WriteOutcome { whole, written, file: held.file.clone(), cause });
         held.used = group;
     }
 
-    fn lock_group(&self) -> std::sync::MutexGuard<'_, Group> {
+    fn lock_group(&self) -> std::sync::MutexGuard<'_, LineGroup> {
         sync::lock(&self.gathered)
     }
 
@@ -204,16 +208,16 @@ impl LineFile {
         let mode =
             Mode::from_raw_mode(if self.mode == 0 { super::settings::MODE } else { self.mode });
         let file = match &self.place {
-            Place::File(path) => rustix::fs::open(path, flags, mode)?,
-            Place::Within { directory, name } => {
+            AuditTarget::File(path) => rustix::fs::open(path, flags, mode)?,
+            AuditTarget::Within { directory, name } => {
                 let directory = open_directory(directory)?;
                 rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW, mode)?
             }
-            Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
+            AuditTarget::Nowhere(why) => return Err(io::Error::other(why.clone())),
         };
         let found = rustix::fs::fstat(&file)?;
         let is_ordinary = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        if matches!(self.place, Place::Within { .. }) && !is_ordinary {
+        if matches!(self.place, AuditTarget::Within { .. }) && !is_ordinary {
             return Err(io::Error::other("it is not an ordinary file"));
         }
         let wanted = Mode::from_raw_mode(self.mode);
@@ -236,7 +240,7 @@ fn open_directory(path: &PathBuf) -> io::Result<rustix::fd::OwnedFd> {
     }
 }
 
-impl Held {
+impl FileWriterState {
     /// Replaces the file. A dead process may have left an incomplete last line in the new file.
     fn take(&mut self, file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
@@ -253,7 +257,7 @@ impl Held {
             self.torn = false;
         }
         while let Some((group, done)) = &mut self.begun
-            && let rest = group.after(*done)
+            && let rest = group.unwritten_bytes(*done)
             && !rest.is_empty()
         {
             *done += write(file, rest)?;

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 /// The progress of flushing, in line numbers counted from 1.
 #[derive(Default)]
-struct Flushed {
+struct FlushProgress {
     /// Number of the last line that was flushed.
     until: u64,
     /// Number of the last line that a failed flush covered. The disk may or may not have the lines
@@ -22,9 +22,9 @@ struct Flushed {
 
 /// The flushes of a device.
 #[derive(Default)]
-pub(super) struct Flushing(Arc<Mutex<Flushed>>);
+pub(super) struct DeviceFlushes(Arc<Mutex<FlushProgress>>);
 
-impl Flushing {
+impl DeviceFlushes {
     /// Returns once line `number` is on the disk.
     ///
     /// `written` returns the number of lines in `file` and in earlier files, which is at least
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_flush_serves_every_line_that_was_written_before_it() {
-        let flushing = Flushing::default();
+        let flushing = DeviceFlushes::default();
         flushing.until(1, || 5, flushable("shared")).await.unwrap();
         // A second flush would fail.
         flushing.until(5, || 5, unflushable()).await.unwrap();
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_failed_flush_lost_stays_lost_and_later_lines_are_flushed() {
-        let flushing = Flushing::default();
+        let flushing = DeviceFlushes::default();
         flushing.until(1, || 3, unflushable()).await.unwrap_err();
         flushing.until(4, || 4, flushable("lost")).await.unwrap();
         flushing.until(2, || 4, flushable("lost")).await.unwrap_err();

@@ -5,25 +5,25 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 /// Maximum number of bytes that stay allocated for the next group.
-const KEPT: usize = 64 << 10;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Lines in order of arrival.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct LineGroup {
     bytes: Vec<u8>,
     /// The end of each line in `bytes`, including the line break.
     ends: Vec<usize>,
-    outcome: Arc<OnceLock<Outcome>>,
+    outcome: Arc<OnceLock<WriteOutcome>>,
 }
 
 /// A line of a group, for the task that waits for the outcome.
-pub(super) struct Line {
+pub(super) struct PendingLine {
     index: usize,
-    outcome: Arc<OnceLock<Outcome>>,
+    outcome: Arc<OnceLock<WriteOutcome>>,
 }
 
 /// The outcome of a group of lines.
-pub(super) struct Outcome {
+pub(super) struct WriteOutcome {
     /// Number of lines, counted from the first, that are completely in the file.
     pub(super) whole: usize,
     /// Number of lines in the file and in earlier files, including these lines.
@@ -34,31 +34,31 @@ pub(super) struct Outcome {
     pub(super) cause: Option<io::Error>,
 }
 
-impl Group {
+impl LineGroup {
     /// Returns an empty group that reuses the buffers of `used`.
     pub(super) fn reusing(used: Self) -> Self {
         let (mut bytes, mut ends) = (used.bytes, used.ends);
         bytes.clear();
-        bytes.shrink_to(KEPT);
+        bytes.shrink_to(MAX_KEPT_BYTES);
         ends.clear();
         Self { bytes, ends, outcome: Arc::default() }
     }
 
     /// Adds `parts` and a line break.
-    pub(super) fn add(&mut self, parts: &[&[u8]]) -> Line {
+    pub(super) fn add(&mut self, parts: &[&[u8]]) -> PendingLine {
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.bytes.push(b'\n');
         self.ends.push(self.bytes.len());
-        Line { index: self.ends.len() - 1, outcome: Arc::clone(&self.outcome) }
+        PendingLine { index: self.ends.len() - 1, outcome: Arc::clone(&self.outcome) }
     }
 
     /// Returns the rest of the group after `done` bytes.
-    pub(super) fn after(&self, done: usize) -> &[u8] {
+    pub(super) fn unwritten_bytes(&self, done: usize) -> &[u8] {
         self.bytes.get(done..).unwrap_or_default()
     }
 
     /// Returns the number of lines that are complete within the first `done` bytes.
-    pub(super) fn whole(&self, done: usize) -> usize {
+    pub(super) fn complete_lines(&self, done: usize) -> usize {
         self.ends.partition_point(|end| *end <= done)
     }
 
@@ -68,20 +68,20 @@ impl Group {
     }
 
     /// Sets the outcome for every task that waits.
-    pub(super) fn settle(&self, outcome: Outcome) {
+    pub(super) fn settle(&self, outcome: WriteOutcome) {
         // Only the writer settles, and only once for each group.
         let _ = self.outcome.set(outcome);
     }
 }
 
-impl Line {
+impl PendingLine {
     /// Returns the number of lines written so far and the file; `None` while the line is not
     /// written.
     ///
     /// # Errors
     /// The reason why the line is not completely in the file.
     pub(super) fn outcome(&self) -> Option<io::Result<(u64, &Arc<File>)>> {
-        let Outcome { whole, written, file, cause } = self.outcome.get()?;
+        let WriteOutcome { whole, written, file, cause } = self.outcome.get()?;
         Some(match (file, cause) {
             (Some(file), _) if self.index < *whole => Ok((*written, file)),
             (_, Some(cause)) => Err(io::Error::new(cause.kind(), cause.to_string())),
@@ -96,16 +96,19 @@ mod tests {
 
     #[test]
     fn of_a_write_that_was_cut_each_line_knows_whether_it_is_whole() {
-        let mut lines = Group::default();
+        let mut lines = LineGroup::default();
         let [first, second, third] =
             [b"one".as_slice(), b"two", b"three"].map(|line| lines.add(&[line]));
         assert!(first.outcome().is_none());
-        assert_eq!((lines.whole(7), lines.whole(8), lines.whole(0)), (1, 2, 0));
+        assert_eq!(
+            (lines.complete_lines(7), lines.complete_lines(8), lines.complete_lines(0)),
+            (1, 2, 0)
+        );
         assert_eq!((lines.is_cut(0), lines.is_cut(7), lines.is_cut(8)), (false, true, false));
-        assert_eq!(lines.after(8), b"three\n");
+        assert_eq!(lines.unwritten_bytes(8), b"three\n");
         let file = Some(Arc::new(File::open("/dev/null").unwrap()));
         let cause = Some(io::Error::new(io::ErrorKind::StorageFull, "full"));
-        lines.settle(Outcome { whole: 2, written: 12, file, cause });
+        lines.settle(WriteOutcome { whole: 2, written: 12, file, cause });
         assert_eq!(
             (first.outcome().unwrap().unwrap().0, second.outcome().unwrap().unwrap().0),
             (12, 12)
@@ -115,11 +118,11 @@ mod tests {
 
     #[test]
     fn what_is_reused_begins_anew_and_keeps_no_more_than_it_should() {
-        let mut lines = Group::default();
-        let line = lines.add(&[&vec![b'x'; 2 * KEPT]]);
-        lines.settle(Outcome { whole: 1, written: 1, file: None, cause: None });
-        let next = Group::reusing(lines);
-        assert!(next.after(0).is_empty() && next.bytes.capacity() <= KEPT);
+        let mut lines = LineGroup::default();
+        let line = lines.add(&[&vec![b'x'; 2 * MAX_KEPT_BYTES]]);
+        lines.settle(WriteOutcome { whole: 1, written: 1, file: None, cause: None });
+        let next = LineGroup::reusing(lines);
+        assert!(next.unwritten_bytes(0).is_empty() && next.bytes.capacity() <= MAX_KEPT_BYTES);
         assert!(next.outcome.get().is_none() && line.outcome().is_some());
     }
 }

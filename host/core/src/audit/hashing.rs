@@ -17,9 +17,9 @@ const MARK: &[u8] = b"hmac-sha256:";
 const LENGTH: usize = MARK.len() + 64;
 
 /// The hashing key of a device.
-pub(crate) struct Hashing(hmac::Key);
+pub(crate) struct HashingKey(hmac::Key);
 
-impl Hashing {
+impl HashingKey {
     /// Returns the hashing of the device `name` in the cluster of `store`.
     pub(super) fn of(store: &Store, name: &str) -> Self {
         Self::new(store.keyed_hash(&format!("audit/{name}"), b"salt").as_bytes())
@@ -47,12 +47,12 @@ impl Hashing {
     /// Hashes the JSON of `value`, without spaces and with object keys in byte order. Does not
     /// build the JSON in memory.
     pub(super) fn hash_json(&self, value: &(impl Serialize + ?Sized)) -> String {
-        let mut hashed = BufWriter::new(Hashed(hmac::Context::with_key(&self.0)));
+        let mut hashed = BufWriter::new(HashingWriter(hmac::Context::with_key(&self.0)));
         let mut text = Vec::with_capacity(LENGTH);
         text.extend_from_slice(MARK);
         // Neither step can fail: the writer takes every byte, and all keys are texts.
         let written = serde_json::to_writer(&mut hashed, value).is_ok();
-        if let (true, Ok(Hashed(context))) = (written, hashed.into_inner()) {
+        if let (true, Ok(HashingWriter(context))) = (written, hashed.into_inner()) {
             hexadecimal::push(context.sign().as_ref(), &mut text);
         }
         text.into_iter().map(char::from).collect()
@@ -60,9 +60,9 @@ impl Hashing {
 }
 
 /// A writer that hashes all bytes.
-struct Hashed(hmac::Context);
+struct HashingWriter(hmac::Context);
 
-impl Write for Hashed {
+impl Write for HashingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_hash_is_the_hmac_of_the_value_in_hexadecimal() {
         // RFC 4231, test case 2.
-        let hash = Hashing::new(b"Jefe").hash("what do ya want for nothing?");
+        let hash = HashingKey::new(b"Jefe").hash("what do ya want for nothing?");
         assert_eq!(
             hash,
             "hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn a_digest_is_the_hash_of_the_json_with_its_keys_in_order() {
-        let hashing = Hashing::new(b"key");
+        let hashing = HashingKey::new(b"key");
         let digest = hashing.hash_json(&serde_json::json!({ "b": ["", 1], "a": null }));
         assert_eq!(digest, hashing.hash(r#"{"a":null,"b":["",1]}"#));
     }
 
     #[test]
     fn another_key_gives_another_hash() {
-        assert_eq!(Hashing::new(b"one").hash("x"), Hashing::new(b"one").hash("x"));
-        assert_ne!(Hashing::new(b"one").hash("x"), Hashing::new(b"other").hash("x"));
-        assert_ne!(Hashing::new(b"one").hash("x"), Hashing::new(b"one").hash("y"));
+        assert_eq!(HashingKey::new(b"one").hash("x"), HashingKey::new(b"one").hash("x"));
+        assert_ne!(HashingKey::new(b"one").hash("x"), HashingKey::new(b"other").hash("x"));
+        assert_ne!(HashingKey::new(b"one").hash("x"), HashingKey::new(b"one").hash("y"));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn value_within(
     out: &mut Vec<u8>,
 ) -> bool {
     let before = out.len();
-    let fits = serde_json::to_writer(Limited { out: &mut *out, left: most }, value).is_ok();
+    let fits = serde_json::to_writer(LimitedWriter { out: &mut *out, left: most }, value).is_ok();
     if !fits {
         out.truncate(before);
     }
@@ -29,12 +29,12 @@ pub(super) fn value_within(
 }
 
 /// A writer that fails when more than `left` bytes are written.
-struct Limited<'a> {
+struct LimitedWriter<'a> {
     out: &'a mut Vec<u8>,
     left: usize,
 }
 
-impl io::Write for Limited<'_> {
+impl io::Write for LimitedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.left.checked_sub(bytes.len());
         self.left = left.ok_or(io::ErrorKind::WriteZero)?;
@@ -48,18 +48,18 @@ impl io::Write for Limited<'_> {
 }
 
 /// An object, written member after member.
-pub(super) struct Object<'a> {
+pub(super) struct JsonObject<'a> {
     out: &'a mut Vec<u8>,
     is_empty: bool,
 }
 
 /// A position between two members of an object.
-pub(super) struct Mark {
+pub(super) struct ObjectPosition {
     written: usize,
     is_empty: bool,
 }
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     /// Opens the object.
     pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
@@ -69,7 +69,7 @@ impl<'a> Object<'a> {
     /// Writes a key that a caller or a component chose. The caller then writes the value to the
     /// returned buffer.
     pub(super) fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        self.separate();
+        self.write_separator();
         value(name, self.out);
         self.out.push(b':');
         self.out
@@ -78,14 +78,14 @@ impl<'a> Object<'a> {
     /// Writes a key of the program, which needs no escapes. The caller then writes the value to the
     /// returned buffer.
     pub(super) fn own_key(&mut self, name: &'static str) -> &mut Vec<u8> {
-        self.separate();
+        self.write_separator();
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
         self.out
     }
 
-    fn separate(&mut self) {
+    fn write_separator(&mut self) {
         if !self.is_empty {
             self.out.push(b',');
         }
@@ -109,13 +109,13 @@ impl<'a> Object<'a> {
         self.own_key(name).extend_from_slice(json);
     }
 
-    /// Returns the position of the next member, for [`Object::cut`].
-    pub(super) fn mark(&self) -> Mark {
-        Mark { written: self.out.len(), is_empty: self.is_empty }
+    /// Returns the position of the next member, for [`JsonObject::cut`].
+    pub(super) fn next_position(&self) -> ObjectPosition {
+        ObjectPosition { written: self.out.len(), is_empty: self.is_empty }
     }
 
     /// Removes the members written after the mark.
-    pub(super) fn cut(&mut self, mark: Mark) {
+    pub(super) fn remove_after(&mut self, mark: ObjectPosition) {
         self.out.truncate(mark.written);
         self.is_empty = mark.is_empty;
     }
@@ -130,7 +130,7 @@ impl<'a> Object<'a> {
         if written.is_empty() {
             return;
         }
-        self.separate();
+        self.write_separator();
         self.out.extend_from_slice(written);
     }
 

@@ -3,31 +3,31 @@
 //! Both lines start with the same text about caller and request, so the text is written and hashed
 //! only once.
 
-use super::device::Device;
-use super::refusal::Refusal;
-use super::subject::{Subject, time};
-use super::writer::Writer;
+use super::device::AuditDevice;
+use super::refusal::RefusalReason;
+use super::subject::{AuditSubject, time};
+use super::writer::AuditLineWriter;
 use bulkhead_wire::response::Response;
 use std::ops::Range;
 
 /// Usual length of a line in bytes, allocated at once.
-const USUAL: usize = 2 << 10;
+const USUAL_LINE_LEN: usize = 2 << 10;
 
 /// Length of a hash with quotes.
 const HASH: usize = 80;
 
 /// The text that both lines of a request share, for a single device.
-pub(crate) struct Entry {
+pub(crate) struct SharedLineText {
     text: Vec<u8>,
     /// Position of the mount's members in `text`.
     mount: Range<usize>,
 }
 
-impl Entry {
+impl SharedLineText {
     /// Writes the caller and the request.
-    pub(crate) fn of(device: &Device, subject: &Subject<'_>) -> Self {
-        let writer = Writer { device, subject };
-        let mut text = Vec::with_capacity(USUAL);
+    pub(crate) fn of(device: &AuditDevice, subject: &AuditSubject<'_>) -> Self {
+        let writer = AuditLineWriter { device, subject };
+        let mut text = Vec::with_capacity(USUAL_LINE_LEN);
         let (mut token, mut accessor) = (Vec::with_capacity(HASH), Vec::with_capacity(HASH));
         if let Some(sent) = subject.request.token.as_ref().filter(|sent| !sent.expose().is_empty())
         {
@@ -48,12 +48,12 @@ impl Entry {
     /// recorded.
     pub(crate) async fn request(
         &self,
-        device: &Device,
-        subject: &Subject<'_>,
-        refusal: &Refusal,
+        device: &AuditDevice,
+        subject: &AuditSubject<'_>,
+        refusal: &RefusalReason,
     ) -> bool {
         let (time, mut tail) = (time(subject.now), Vec::new());
-        Writer { device, subject }.end(refusal, &mut tail);
+        AuditLineWriter { device, subject }.end(refusal, &mut tail);
         device
             .record(&[
                 b"{\"time\":\"",
@@ -68,16 +68,17 @@ impl Entry {
     /// Records the answer. Returns `false` if nothing was recorded.
     pub(crate) async fn response(
         &self,
-        device: &Device,
-        subject: &Subject<'_>,
+        device: &AuditDevice,
+        subject: &AuditSubject<'_>,
         response: &Response,
-        refusal: Option<&Refusal>,
+        refusal: Option<&RefusalReason>,
     ) -> bool {
-        let writer = Writer { device, subject };
-        let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL));
+        let writer = AuditLineWriter { device, subject };
+        let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL_LINE_LEN));
         tail.extend_from_slice(b",\"response\":");
         writer.response(response, self.text.get(self.mount.clone()).unwrap_or_default(), &mut tail);
-        let refusal = refusal.map_or_else(|| Refusal::in_answer(response), Refusal::clone);
+        let refusal =
+            refusal.map_or_else(|| RefusalReason::in_answer(response), RefusalReason::clone);
         writer.end(&refusal, &mut tail);
         device
             .record(&[

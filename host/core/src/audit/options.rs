@@ -4,7 +4,7 @@
 //! Prevents a file outside the directory reserved for the API, an executable file, and an option
 //! that is silently ignored.
 
-use super::file::Place;
+use super::file::AuditTarget;
 use super::settings::{self, DeviceSettings};
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -45,16 +45,16 @@ pub(super) fn read(
     name: &str,
     options: &Map<String, Value>,
     directory: &Path,
-) -> Result<(DeviceSettings, Place), Failure> {
+) -> Result<(DeviceSettings, AuditTarget), Failure> {
     let known = Route { fields: option_fields(), ..Route::new(Verb::Write, "", "") };
-    let mut folded = fields::fold(&known, options, &[])?;
+    let mut folded = fields::fold_names(&known, options, &[])?;
     if let Some(unknown) = folded.unknown.first() {
         let names: Vec<&str> = known.fields.iter().map(|field| field.name.as_str()).collect();
         let message =
             format!("options: {} is not known; known are {}", quoted(unknown), names.join(", "));
         return Err(Failure::invalid(message));
     }
-    fields::complete(&known, &mut folded.values, true)?;
+    fields::apply_defaults(&known, &mut folded.values, true)?;
     let text = |name: &str| folded.values.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| folded.values.get(name).and_then(Value::as_bool).unwrap_or_default();
     if !text("prefix").is_empty() {
@@ -67,23 +67,23 @@ pub(super) fn read(
             format!("format {} is not supported; json is what there is", quoted(text("format")));
         return Err(Failure::invalid(message));
     }
-    let file = within(directory, text("file_path"))?;
+    let file = file_name_in(directory, text("file_path"))?;
     let settings = DeviceSettings {
         name: name.to_owned(),
         file: directory.join(&file),
-        mode: mode(text("mode"))?,
+        mode: parse_mode(text("mode"))?,
         log_raw: flag("log_raw"),
         hmac_accessor: flag("hmac_accessor"),
         elide_list_responses: flag("elide_list_responses"),
         sync: flag("sync"),
     };
     check_mode(settings.mode)?;
-    Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
+    Ok((settings, AuditTarget::Within { directory: directory.to_path_buf(), name: file }))
 }
 
 /// Returns the name of a file that lies directly in `directory`. The check that the file is not a
 /// link happens when the file is opened.
-fn within(directory: &Path, file: &str) -> Result<String, Failure> {
+fn file_name_in(directory: &Path, file: &str) -> Result<String, Failure> {
     // Other servers treat these words as special destinations, not as files.
     let is_file = !["stdout", "discard"].contains(&file) && !file.ends_with('/');
     let path = Path::new(file);
@@ -106,7 +106,7 @@ fn within(directory: &Path, file: &str) -> Result<String, Failure> {
     })
 }
 
-fn mode(octal: &str) -> Result<u32, Failure> {
+fn parse_mode(octal: &str) -> Result<u32, Failure> {
     if octal.is_empty() {
         return Ok(settings::MODE);
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn asked(options: &Value) -> Result<(DeviceSettings, Place), Failure> {
+    fn asked(options: &Value) -> Result<(DeviceSettings, AuditTarget), Failure> {
         read("main", options.as_object().unwrap(), Path::new("/var/log/audit"))
     }
 
@@ -150,7 +150,7 @@ mod tests {
             sync: false,
         };
         assert_eq!(settings, usual);
-        let Place::Within { directory, name } = place else { panic!("{place:?}") };
+        let AuditTarget::Within { directory, name } = place else { panic!("{place:?}") };
         assert_eq!((directory.as_path(), name.as_str()), (Path::new("/var/log/audit"), "a.log"));
         let all = json!({
             "path": "a.log", "mode": "0640", "log_raw": "true", "hmac_accessor": "false",

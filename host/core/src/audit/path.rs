@@ -5,8 +5,8 @@
 //! time quadratic in the length of the path.
 
 use super::bounds;
-use super::hashing::Hashing;
-use super::subject::Subject;
+use super::hashing::HashingKey;
+use super::subject::AuditSubject;
 use std::borrow::Cow;
 
 /// Prefixes of Bulkhead's tokens (decision P16).
@@ -28,7 +28,7 @@ pub(super) struct SentPath<'a> {
 
 impl<'a> SentPath<'a> {
     /// Returns the path of the request of `subject`.
-    pub(super) fn of(subject: &'a Subject<'_>) -> Self {
+    pub(super) fn of(subject: &'a AuditSubject<'_>) -> Self {
         let text = subject.request.path.as_str();
         let captures = subject.route.iter().flat_map(|route| {
             let secret = route.captures.iter().filter(|(name, _)| route.table.is_secret(name));
@@ -52,7 +52,7 @@ impl<'a> SentPath<'a> {
     }
 
     /// Returns the path for display, and the number of its bytes that are left out.
-    pub(super) fn shown(&self, hashing: &Hashing) -> (Cow<'a, str>, usize) {
+    pub(super) fn render_path(&self, hashing: &HashingKey) -> (Cow<'a, str>, usize) {
         if self.text.len() <= self.most && !self.has_secrets() {
             return (self.text.into(), 0);
         }

@@ -10,10 +10,10 @@
 //!    single digest, and members without room are only counted.
 
 use super::bounds::{MEMBER, NAME};
-use super::digests::Digests;
-use super::hashing::Hashing;
+use super::digests::MemberDigests;
+use super::hashing::HashingKey;
 use super::json;
-use bulkhead_wire::route::Table;
+use bulkhead_wire::route::RouteTable;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use time::OffsetDateTime;
@@ -21,7 +21,7 @@ use time::format_description::well_known::Rfc3339;
 
 /// The readable part of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ValueReadability {
     /// The whole value.
     Clear,
     /// Numbers, booleans, keys and timestamps; other texts are hashed.
@@ -31,11 +31,11 @@ enum Shown {
 }
 
 /// The redaction rules for the data of a single request or answer on a single device.
-pub(super) struct Redaction<'a> {
-    pub(super) hashing: &'a Hashing,
+pub(super) struct RedactionRules<'a> {
+    pub(super) hashing: &'a HashingKey,
     /// The route table, which marks secret names. Without a table, only the names of top-level
     /// members are shown.
-    pub(super) table: Option<&'a Table>,
+    pub(super) table: Option<&'a RouteTable>,
     /// Members that the mount shows: its `audit_non_hmac_request_keys` or
     /// `audit_non_hmac_response_keys`.
     pub(super) clear: &'a [String],
@@ -45,17 +45,17 @@ pub(super) struct Redaction<'a> {
 
 /// The members that the data of a line leave out.
 #[derive(Default)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedMembers {
     /// Number of members that left no trace in the line.
     pub(super) members: usize,
     /// Digests of the members that are too long.
-    pub(super) digests: Digests,
+    pub(super) digests: MemberDigests,
 }
 
 /// A value does not fit into its place.
-struct Full;
+struct ValueTooLarge;
 
-impl Redaction<'_> {
+impl RedactionRules<'_> {
     /// Writes the members of `data` as an object, in order, until `most` bytes are used. Returns
     /// the omitted members. Digests count towards `most`.
     pub(super) fn object<'a>(
@@ -63,10 +63,10 @@ impl Redaction<'_> {
         data: impl IntoIterator<Item = (&'a String, &'a Value)>,
         most: usize,
         out: &mut Vec<u8>,
-    ) -> LeftOut {
+    ) -> OmittedMembers {
         let end = out.len().saturating_add(most);
-        let mut left_out = LeftOut::default();
-        let mut object = json::Object::begin(out);
+        let mut left_out = OmittedMembers::default();
+        let mut object = json::JsonObject::begin(out);
         for (name, value) in data {
             // After the first member that does not fit, no further member is inspected.
             if left_out.members > 0 || !self.member((name, value), end, &mut object, &mut left_out)
@@ -83,17 +83,17 @@ impl Redaction<'_> {
         &self,
         (name, value): (&str, &Value),
         end: usize,
-        object: &mut json::Object<'_>,
-        left_out: &mut LeftOut,
+        object: &mut json::JsonObject<'_>,
+        left_out: &mut OmittedMembers,
     ) -> bool {
-        let (mark, digested) = (object.mark(), left_out.digests.written());
+        let (mark, digested) = (object.next_position(), left_out.digests.written());
         let end = end.saturating_sub(digested);
         let ends = end.min(object.written().saturating_add(MEMBER));
         let shown_name = self.name(name);
         if self.value(value, self.shown(name), ends, object.key(&shown_name)).is_ok() {
             return true;
         }
-        object.cut(mark);
+        object.remove_after(mark);
         match value {
             // The digest of a text is the plain hash of the text, so that readers can search for
             // it.
@@ -114,23 +114,26 @@ impl Redaction<'_> {
         shown_name(self.hashing, name)
     }
 
-    fn shown(&self, name: &str) -> Shown {
+    fn shown(&self, name: &str) -> ValueReadability {
         match self.table {
-            None => Shown::Nothing,
-            Some(table) if table.is_secret(name) => Shown::Nothing,
-            Some(_) if self.raw || self.clear.iter().any(|clear| clear == name) => Shown::Clear,
-            Some(_) => Shown::Values,
+            None => ValueReadability::Nothing,
+            Some(table) if table.is_secret(name) => ValueReadability::Nothing,
+            Some(_) if self.raw || self.clear.iter().any(|clear| clear == name) => {
+                ValueReadability::Clear
+            }
+            Some(_) => ValueReadability::Values,
         }
     }
 
-    /// Writes a value that must end before `end`. On [`Full`], part of the value may be written.
+    /// Writes a value that must end before `end`. On [`ValueTooLarge`], part of the value may be
+    /// written.
     fn value(
         &self,
         value: &Value,
-        shown: Shown,
+        shown: ValueReadability,
         end: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), ValueTooLarge> {
         match value {
             Value::Array(list) => {
                 out.push(b'[');
@@ -144,36 +147,37 @@ impl Redaction<'_> {
             }
             Value::Object(map) => self.nested(map, shown, end, out)?,
             Value::String(text)
-                if shown == Shown::Nothing || (shown == Shown::Values && !is_timestamp(text)) =>
+                if shown == ValueReadability::Nothing
+                    || (shown == ValueReadability::Values && !is_timestamp(text)) =>
             {
                 self.hash(text, out);
             }
-            Value::Bool(_) | Value::Number(_) if shown == Shown::Nothing => {
+            Value::Bool(_) | Value::Number(_) if shown == ValueReadability::Nothing => {
                 self.hash(&value.to_string(), out)
             }
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
                 let room = end.saturating_sub(out.len());
                 if !json::value_within(value, room, out) {
-                    return Err(Full);
+                    return Err(ValueTooLarge);
                 }
             }
         }
-        if out.len() > end { Err(Full) } else { Ok(()) }
+        if out.len() > end { Err(ValueTooLarge) } else { Ok(()) }
     }
 
     fn nested(
         &self,
         map: &Map<String, Value>,
-        shown: Shown,
+        shown: ValueReadability,
         end: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Full> {
-        let mut object = json::Object::begin(out);
+    ) -> Result<(), ValueTooLarge> {
+        let mut object = json::JsonObject::begin(out);
         for (name, value) in map {
             let is_secret = self.table.is_some_and(|table| table.is_secret(name));
             let (name, shown) = match shown {
-                Shown::Nothing => (Cow::Owned(self.hashing.hash(name)), shown),
-                _ if is_secret => (self.name(name), Shown::Nothing),
+                ValueReadability::Nothing => (Cow::Owned(self.hashing.hash(name)), shown),
+                _ if is_secret => (self.name(name), ValueReadability::Nothing),
                 _ => (self.name(name), shown),
             };
             self.value(value, shown, end, object.key(&name))?;
@@ -190,7 +194,7 @@ impl Redaction<'_> {
 }
 
 /// Returns a member's name as a line shows it. A long name is hashed.
-pub(super) fn shown_name<'n>(hashing: &Hashing, name: &'n str) -> Cow<'n, str> {
+pub(super) fn shown_name<'n>(hashing: &HashingKey, name: &'n str) -> Cow<'n, str> {
     if name.len() <= NAME { name.into() } else { hashing.hash(name).into() }
 }
 

@@ -3,18 +3,18 @@
 //! Prevents the disclosure of a value in the error text when the same value is hashed in the data.
 
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::{Response, ResponseBody};
 
 /// The reason of a refusal, as an audit line shows it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusalReason {
     /// The readable part.
     pub(super) shown: String,
     /// The rest of the message to the caller. The line hashes it, because it may repeat a value.
     pub(super) hashed: String,
 }
 
-impl Refusal {
+impl RefusalReason {
     /// Returns the reason of a failure.
     pub(crate) fn of(failure: &Failure) -> Self {
         let Failure { message, recorded, .. } = failure;
@@ -25,7 +25,7 @@ impl Refusal {
     /// Returns the error of an answer that did not come from a [`Failure`].
     pub(super) fn in_answer(response: &Response) -> Self {
         match &response.body {
-            Body::Errors(errors) if !errors.is_empty() => {
+            ResponseBody::Errors(errors) if !errors.is_empty() => {
                 Self { shown: response.status.to_string(), hashed: errors.join("; ") }
             }
             _ => Self::default(),

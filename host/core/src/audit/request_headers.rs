@@ -1,7 +1,7 @@
 //! Stored names of the request headers that the audit log records.
 
 use super::bounds;
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -31,7 +31,7 @@ impl RecordedHeader {
     /// # Errors
     /// 500 if the record cannot be serialised.
     pub(crate) fn put(self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
-        unit.put(address(name), self.to_bytes()?, Index::default());
+        unit.put(address(name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 

@@ -60,7 +60,7 @@ pub enum DeviceSetting {
     Name,
     /// [`DeviceSettings::file`].
     File,
-    /// [`DeviceSettings::mode`].
+    /// [`DeviceSettings::parse_mode`].
     Mode,
 }
 
@@ -119,7 +119,7 @@ impl AuditSettings {
     /// Returns the audit of a server in dev mode: `audit.log` in the data directory, and devices of
     /// the API in its subdirectory `audit`.
     #[must_use]
-    pub fn within(data: &Path) -> Self {
+    pub fn for_dev_mode(data: &Path) -> Self {
         let device = DeviceSettings::new("file", data.join("audit.log"));
         Self { devices: vec![device], api_directory: Some(data.join("audit")) }
     }

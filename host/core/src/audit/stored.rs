@@ -1,6 +1,6 @@
 //! Stored records of the devices that the API made. Each unsealing opens the devices again.
 
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -25,7 +25,7 @@ stored!(StoredDevice, "audit-device", reads_stored_devices);
 impl StoredDevice {
     /// Writes the record into the unit.
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        unit.put(address(&self.name), self.to_bytes()?, Index::default());
+        unit.put(address(&self.name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 }

@@ -1,17 +1,17 @@
 //! A request and its context, as known when a line is written.
 
-use crate::mounts::{MountRecord, Running};
+use crate::mounts::{MountRecord, RunningPlugin};
 use crate::paging;
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::{Field, Operation, Route};
 use bulkhead_wire::request::Request;
-use bulkhead_wire::route::Table;
+use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// A request and its context, as known when a line is written.
-pub(crate) struct Subject<'a> {
+pub(crate) struct AuditSubject<'a> {
     pub(crate) request: &'a Request,
     pub(crate) operation: Operation,
     /// `None` if the token is missing or unknown.
@@ -19,9 +19,9 @@ pub(crate) struct Subject<'a> {
     /// Policies of the caller's entity and its groups, in order; empty until looked up.
     pub(crate) identity_policies: &'a [String],
     /// `None` if no route matches the request.
-    pub(crate) route: Option<Described<'a>>,
+    pub(crate) route: Option<RouteDescription<'a>>,
     /// The policy decision; `None` if policy was not asked.
-    pub(crate) verdict: Option<&'a Verdict>,
+    pub(crate) verdict: Option<&'a PolicyDecision>,
     /// True if the request was refused before any plugin or endpoint was called.
     pub(crate) is_refused: bool,
     /// True if the endpoint answers without a token.
@@ -30,7 +30,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) now: u64,
 }
 
-impl Subject<'_> {
+impl AuditSubject<'_> {
     /// Returns whether the operator trusts the sender with the disk of the audit. Requests of other
     /// senders get only a few KiB; the line counts the rest.
     pub(super) fn is_trusted(&self) -> bool {
@@ -51,22 +51,22 @@ impl Subject<'_> {
 }
 
 /// The policy decision on a request.
-pub(crate) enum Verdict {
+pub(crate) enum PolicyDecision {
     /// Allowed, by the policies with these names.
     Allowed(Arc<[Arc<str>]>),
     Denied,
 }
 
 /// The route table's description of a request.
-pub(crate) struct Described<'a> {
-    pub(crate) table: &'a Table,
+pub(crate) struct RouteDescription<'a> {
+    pub(crate) table: &'a RouteTable,
     /// The matching row.
     pub(crate) route: Option<&'a Route>,
     /// Name and text of each capture of the path.
     pub(crate) captures: &'a [(String, String)],
     /// The mount that serves the request, or the built-in part of the server.
     pub(crate) mount: &'a MountRecord,
-    pub(crate) running: Running<'a>,
+    pub(crate) running: RunningPlugin<'a>,
 }
 
 /// Formats milliseconds since 1970 as RFC 3339 in UTC.

@@ -3,22 +3,22 @@
 //! Prevents guessing key shares without a trace. A bounded number of attempts and the count of the
 //! rest stay in memory, and are recorded as soon as the audit is open.
 
-use super::json::Object;
+use super::json::JsonObject;
 use super::{Audit, subject};
 use bulkhead_access::random;
 use std::net::IpAddr;
 
 /// Maximum number of attempts kept in full. Further attempts are only counted.
-const KEPT: usize = 64;
+const MAX_KEPT_ATTEMPTS: usize = 64;
 
 /// Unseal attempts refused since the audit was last open.
 #[derive(Default)]
 pub(crate) struct RefusedUnseals {
-    kept: Vec<Refused>,
+    kept: Vec<RefusedUnseal>,
     others: u64,
 }
 
-struct Refused {
+struct RefusedUnseal {
     /// Store time, in milliseconds.
     at: u64,
     remote: IpAddr,
@@ -29,8 +29,8 @@ impl RefusedUnseals {
     /// Adds an attempt that was refused at store time `at`, in milliseconds. `cause` must not
     /// repeat any part of the share.
     pub(crate) fn add(&mut self, at: u64, remote: IpAddr, cause: String) {
-        if self.kept.len() < KEPT {
-            self.kept.push(Refused { at, remote, cause });
+        if self.kept.len() < MAX_KEPT_ATTEMPTS {
+            self.kept.push(RefusedUnseal { at, remote, cause });
         } else {
             self.others += 1;
         }
@@ -52,12 +52,12 @@ impl Audit {
     }
 }
 
-fn line(refused: &Refused, others: u64) -> Vec<u8> {
+fn line(refused: &RefusedUnseal, others: u64) -> Vec<u8> {
     let mut line = Vec::new();
-    let mut entry = Object::begin(&mut line);
+    let mut entry = JsonObject::begin(&mut line);
     entry.member("time", &subject::time(refused.at));
     entry.member("type", "request");
-    let mut request = Object::begin(entry.own_key("request"));
+    let mut request = JsonObject::begin(entry.own_key("request"));
     // If randomness fails, the line is recorded without an id.
     request.text("id", &random::uuid().unwrap_or_default());
     request.member("operation", "update");

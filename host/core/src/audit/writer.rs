@@ -10,44 +10,44 @@
 mod token;
 
 use super::bounds;
-use super::device::Device;
-use super::digests::Digests;
-use super::json::{self, Object};
+use super::device::AuditDevice;
+use super::digests::MemberDigests;
+use super::json::{self, JsonObject};
 use super::path::SentPath;
-use super::redaction::{LeftOut, Redaction, shown_name};
-use super::refusal::Refusal;
-use super::subject::{Described, Subject};
+use super::redaction::{OmittedMembers, RedactionRules, shown_name};
+use super::refusal::RefusalReason;
+use super::subject::{AuditSubject, RouteDescription};
 use crate::mounts::MountRecord;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::request::AuditedHeader;
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::{Response, ResponseBody};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
 /// Maximum body size, in bytes, that is examined for an untrusted sender. A line shows only the
 /// length of a larger body, because hashing takes time.
-const MOST_OF_A_BODY: u64 = 64 << 10;
+const MAX_EXAMINED_BODY: u64 = 64 << 10;
 
 /// A writer of a single request for a single device.
-pub(super) struct Writer<'a> {
-    pub(super) device: &'a Device,
-    pub(super) subject: &'a Subject<'a>,
+pub(super) struct AuditLineWriter<'a> {
+    pub(super) device: &'a AuditDevice,
+    pub(super) subject: &'a AuditSubject<'a>,
 }
 
 /// The caller's token and its accessor, as the line shows them.
-pub(super) type Credential<'a> = (&'a [u8], &'a [u8]);
+pub(super) type AuditedToken<'a> = (&'a [u8], &'a [u8]);
 
-impl Writer<'_> {
+impl AuditLineWriter<'_> {
     /// Writes the request. Returns the position of the mount's members.
     pub(super) fn request(
         &self,
-        (token, accessor): Credential<'_>,
+        (token, accessor): AuditedToken<'_>,
         out: &mut Vec<u8>,
     ) -> Range<usize> {
-        let Subject { request, operation, .. } = self.subject;
-        let mut object = Object::begin(out);
+        let AuditSubject { request, operation, .. } = self.subject;
+        let mut object = JsonObject::begin(out);
         object.member("id", &request.id);
         object.member("operation", operation.word());
         // The position after the comma.
@@ -75,12 +75,12 @@ impl Writer<'_> {
     }
 
     /// Writes the headers that an operator wants, each as a list of one text.
-    fn headers(&self, object: &mut Object<'_>) {
+    fn headers(&self, object: &mut JsonObject<'_>) {
         let headers = &self.subject.request.audited_headers;
         if headers.is_empty() {
             return;
         }
-        let mut members = Object::begin(object.own_key("headers"));
+        let mut members = JsonObject::begin(object.own_key("headers"));
         for AuditedHeader { name, value, is_hashed } in headers.iter().take(bounds::HEADERS) {
             let out = members.key(name);
             out.push(b'[');
@@ -94,8 +94,8 @@ impl Writer<'_> {
     }
 
     /// Writes the path, and the number of its bytes that are left out.
-    fn path(&self, object: &mut Object<'_>) {
-        let (path, elided) = SentPath::of(self.subject).shown(&self.device.hashing);
+    fn path(&self, object: &mut JsonObject<'_>) {
+        let (path, elided) = SentPath::of(self.subject).render_path(&self.device.hashing);
         object.member("path", &path);
         if elided > 0 {
             object.member("elided_path_bytes", &elided);
@@ -104,11 +104,11 @@ impl Writer<'_> {
 
     /// Writes the fields that the endpoint reads, the names of all other fields, and the body
     /// length of a raw, unread or partly shown body.
-    fn fields(&self, object: &mut Object<'_>) {
-        let Subject { request, .. } = self.subject;
+    fn fields(&self, object: &mut JsonObject<'_>) {
+        let AuditSubject { request, .. } = self.subject;
         let is_trusted = self.subject.is_trusted();
-        let mut left_out = LeftOut::default();
-        if !is_trusted && request.raw.is_none() && request.body_bytes > MOST_OF_A_BODY {
+        let mut left_out = OmittedMembers::default();
+        if !is_trusted && request.raw.is_none() && request.body_bytes > MAX_EXAMINED_BODY {
             left_out.members = request.fields.len();
         } else {
             let (known, unknown): (Vec<_>, Vec<_>) =
@@ -121,7 +121,7 @@ impl Writer<'_> {
             let names = unknown.into_iter().map(|(name, _)| name);
             left_out.members += self.unknown_fields(names, object);
         }
-        let LeftOut { members, digests } = left_out;
+        let OmittedMembers { members, digests } = left_out;
         digests.write(object);
         if members > 0 {
             object.member("elided_members", &members);
@@ -136,7 +136,7 @@ impl Writer<'_> {
     fn unknown_fields<'a>(
         &self,
         names: impl Iterator<Item = &'a String>,
-        object: &mut Object<'_>,
+        object: &mut JsonObject<'_>,
     ) -> usize {
         let (mut list, mut left_out) = (Vec::new(), 0);
         for name in names {
@@ -160,7 +160,7 @@ impl Writer<'_> {
 
     /// Writes the answer.
     pub(super) fn response(&self, response: &Response, mount: &[u8], out: &mut Vec<u8>) {
-        let mut object = Object::begin(out);
+        let mut object = JsonObject::begin(out);
         object.members(mount);
         self.body(&response.body, response.status, &mut object);
         object.end();
@@ -168,54 +168,56 @@ impl Writer<'_> {
 
     /// Writes the members of a body. A wrapped answer is written like an answer that is not
     /// wrapped, when it is wrapped and when it is unwrapped.
-    fn body(&self, body: &Body, status: u16, object: &mut Object<'_>) {
+    fn body(&self, body: &ResponseBody, status: u16, object: &mut JsonObject<'_>) {
         match body {
-            Body::Envelope(envelope) | Body::Copied(envelope) => self.envelope(envelope, object),
-            Body::Listed(envelope, listing) => {
+            ResponseBody::Envelope(envelope) | ResponseBody::Copied(envelope) => {
+                self.envelope(envelope, object)
+            }
+            ResponseBody::Listed(envelope, listing) => {
                 self.listing(listing, object);
                 self.envelope(envelope, object);
             }
-            Body::Wrapped { envelope, hidden } => {
+            ResponseBody::Wrapped { envelope, hidden } => {
                 self.body(hidden, status, object);
                 self.envelope(envelope, object);
             }
-            Body::Unwrapped { content_type, bytes } => match Envelope::read(bytes) {
+            ResponseBody::Unwrapped { content_type, bytes } => match Envelope::read(bytes) {
                 Some(envelope) => self.envelope(&envelope, object),
                 None => self.raw(content_type, bytes.len(), status, object),
             },
-            Body::Raw { content_type, bytes } => {
+            ResponseBody::Raw { content_type, bytes } => {
                 self.raw(content_type, bytes.len(), status, object);
             }
             // These bodies are the same for every caller, are errors (written as the line's error),
             // or are empty.
-            Body::Empty
-            | Body::Bare(_)
-            | Body::Published { .. }
-            | Body::Document(_)
-            | Body::Errors(_) => {}
+            ResponseBody::Empty
+            | ResponseBody::Bare(_)
+            | ResponseBody::Published { .. }
+            | ResponseBody::Document(_)
+            | ResponseBody::Errors(_) => {}
         }
     }
 
     /// Writes type and length of bytes that are not an envelope.
-    fn raw(&self, content_type: &str, length: usize, status: u16, object: &mut Object<'_>) {
-        let mut data = Object::begin(object.own_key("data"));
+    fn raw(&self, content_type: &str, length: usize, status: u16, object: &mut JsonObject<'_>) {
+        let mut data = JsonObject::begin(object.own_key("data"));
         self.text(&mut data, "content_type", content_type);
         data.member("length", &length);
         data.member("status", &status);
         data.end();
     }
 
-    fn envelope(&self, envelope: &Envelope, object: &mut Object<'_>) {
+    fn envelope(&self, envelope: &Envelope, object: &mut JsonObject<'_>) {
         if let Some(auth) = &envelope.auth {
             self.auth(auth, object.own_key("auth"));
         }
         if !envelope.lease_id.is_empty() {
-            let mut secret = Object::begin(object.own_key("secret"));
+            let mut secret = JsonObject::begin(object.own_key("secret"));
             self.text_within(bounds::LEASE_ID, &envelope.lease_id, secret.own_key("lease_id"));
             secret.end();
         }
         if let Some(data) = &envelope.data {
-            let LeftOut { members, digests } = self.data(data, object.own_key("data"));
+            let OmittedMembers { members, digests } = self.data(data, object.own_key("data"));
             digests.write(object);
             if members > 0 {
                 object.member("elided_members", &members);
@@ -238,19 +240,19 @@ impl Writer<'_> {
 
     /// Writes the data of a listing: like any other data; as digests of the texts if the listing is
     /// long; as counts if the device elides listings.
-    fn listing(&self, listing: &Listing, object: &mut Object<'_>) {
+    fn listing(&self, listing: &Listing, object: &mut JsonObject<'_>) {
         let is_elided = self.device.settings.elide_list_responses;
         let data = match listing.bytes() > bounds::DATA || is_elided {
             true => None,
             false => read_listing(listing),
         };
         if let Some(data) = data {
-            let LeftOut { digests, .. } = self.data(&data, object.own_key("data"));
+            let OmittedMembers { digests, .. } = self.data(&data, object.own_key("data"));
             return digests.write(object);
         }
         let texts = [("keys", Some(&listing.keys)), ("key_info", listing.key_info.as_ref())];
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text?)));
-        let (mut counts, mut digests) = (Map::new(), Digests::default());
+        let (mut counts, mut digests) = (Map::new(), MemberDigests::default());
         for (name, text) in texts {
             match is_elided {
                 true => drop(counts.insert(name.to_owned(), json!(listing.entries))),
@@ -262,7 +264,7 @@ impl Writer<'_> {
     }
 
     /// Writes the data of an answer. Returns the omitted members.
-    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> LeftOut {
+    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> OmittedMembers {
         let redaction = self.redaction(shown_of_responses);
         let most = match self.subject.caller {
             Some(_) => bounds::DATA,
@@ -286,7 +288,7 @@ impl Writer<'_> {
     /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
     /// hashed.
     fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
-        let mut object = Object::begin(out);
+        let mut object = JsonObject::begin(out);
         for (name, value) in wrapped.as_object().into_iter().flatten() {
             match (name.as_str(), value.as_str()) {
                 ("accessor" | "wrapped_accessor", Some(accessor)) => {
@@ -303,7 +305,7 @@ impl Writer<'_> {
     }
 
     /// Writes the members that describe the mount.
-    fn mount(&self, route: &Described<'_>, object: &mut Object<'_>) {
+    fn mount(&self, route: &RouteDescription<'_>, object: &mut JsonObject<'_>) {
         let MountRecord { path, kind, accessor, .. } = route.mount;
         self.text(object, "mount_point", path.as_str());
         self.text(object, "mount_type", kind);
@@ -316,7 +318,7 @@ impl Writer<'_> {
     }
 
     /// Writes a text that is not data.
-    pub(super) fn text(&self, object: &mut Object<'_>, name: &'static str, text: &str) {
+    pub(super) fn text(&self, object: &mut JsonObject<'_>, name: &'static str, text: &str) {
         self.text_within(bounds::TEXT, text, object.own_key(name));
     }
 
@@ -327,18 +329,18 @@ impl Writer<'_> {
     }
 
     /// Returns the redaction rules; `clear` returns the members that a mount shows.
-    fn redaction(&self, clear: fn(&MountRecord) -> &[String]) -> Redaction<'_> {
+    fn redaction(&self, clear: fn(&MountRecord) -> &[String]) -> RedactionRules<'_> {
         let route = self.subject.route.as_ref();
         let clear = route.map_or(&[][..], |route| clear(route.mount));
         let device = self.device;
         let table = route.map(|route| route.table);
-        Redaction { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
+        RedactionRules { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
     }
 
     /// Ends a line. Adds the reason of a refusal: the readable part, and a hash of the rest of the
     /// message. If the path contains a secret, the reason is not shown, because it may repeat the
     /// secret.
-    pub(super) fn end(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+    pub(super) fn end(&self, refusal: &RefusalReason, out: &mut Vec<u8>) {
         let error = match (refusal.shown.as_str(), refusal.hashed.as_str()) {
             (shown, "") => shown.to_owned(),
             (shown, hashed) => format!("{shown}: {}", self.device.hashing.hash(hashed)),

@@ -4,7 +4,7 @@
 //! Prevents a server that goes back to the release before from compiling every component again.
 
 use bulkhead_sandbox::compiled::BUILD;
-use bulkhead_store::{Address, Index, Space, Store, StoreFault};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 /// The last two builds that opened the store.
 #[derive(Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Builds {
+pub(super) struct RecentBuilds {
     present: String,
     /// Empty if only one build has opened the store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     before: String,
 }
 
-stored!(Builds, "compiler-builds", reads_stored_builds);
+stored!(RecentBuilds, "compiler-builds", reads_stored_builds);
 
-impl Builds {
+impl RecentBuilds {
     /// Notes that this build opened the store. Returns the builds to keep code of.
     ///
     /// # Errors
     /// 503 if the store cannot be read or written.
-    pub(super) async fn note(store: &Arc<Store>) -> Result<Self, Failure> {
+    pub(super) async fn record_build(store: &Arc<Store>) -> Result<Self, Failure> {
         let address = Address::new(Space::Core, "compiler-builds");
         let mut unit = store.begin();
         let row = match unit.get(&address).await {
@@ -40,7 +40,7 @@ impl Builds {
             return Ok(stored);
         }
         let now = stored.followed_by(BUILD);
-        unit.put(address, now.to_bytes()?, Index::default());
+        unit.put(address, now.to_bytes()?, IndexColumns::default());
         unit.commit().await?;
         Ok(now)
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_build_before_is_kept_and_the_build_before_that_is_not() {
-        let first = Builds::default().followed_by("1");
+        let first = RecentBuilds::default().followed_by("1");
         assert!(first.keep("1") && !first.keep("") && !first.keep("2"));
         let third = first.followed_by("2").followed_by("3");
         assert!(third.keep("3") && third.keep("2") && !third.keep("1"));

@@ -4,11 +4,11 @@
 //! The pieces are written before the row with their digest, so a reader of the row finds all
 //! pieces.
 
-use super::builds::Builds;
+use super::builds::RecentBuilds;
 use bulkhead_sandbox::compiled::{AuthenticCode, BUILD, UnsealedFile};
 use bulkhead_sandbox::component::digest;
-use bulkhead_store::{Address, Index, Space, Store, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -18,18 +18,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Maximum size of a piece, in bytes.
-const PIECE: usize = 256 << 10;
+const PIECE_BYTES: usize = 256 << 10;
 /// Maximum number of pieces per commit.
-const TOGETHER: usize = 4;
+const PIECES_PER_COMMIT: usize = 4;
 
 /// The length and the authentication tag of stored code.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct CodeTag {
     bytes: usize,
     tag: String,
 }
 
-stored!(Made, "compiled-code", reads_stored_compiled_code);
+stored!(CodeTag, "compiled-code", reads_stored_compiled_code);
 
 fn wasm(digest: &str) -> String {
     format!("wasm/{digest}/")
@@ -39,7 +39,7 @@ fn code(digest: &str) -> String {
     format!("code/{digest}/{BUILD}/")
 }
 
-fn made(digest: &str) -> Address {
+fn tag_address(digest: &str) -> Address {
     Address::new(Space::Blob, format!("made/{digest}/{BUILD}"))
 }
 
@@ -76,9 +76,9 @@ pub(super) async fn put_code(
     made_now: &AuthenticCode,
 ) -> Result<(), Failure> {
     put(store, &code(digest), made_now.bytes(), |range| made_now.read(range)).await?;
-    let row = Made { bytes: made_now.bytes(), tag: made_now.tag(store, digest) };
+    let row = CodeTag { bytes: made_now.bytes(), tag: made_now.tag(store, digest) };
     let mut unit = store.begin();
-    unit.put(made(digest), row.to_bytes()?, Index::default());
+    unit.put(tag_address(digest), row.to_bytes()?, IndexColumns::default());
     unit.commit().await?;
     Ok(())
 }
@@ -94,7 +94,7 @@ pub(super) enum StoredCode {
 
 /// Reports whether this build has compiled the component before. The code itself is not read.
 pub(super) async fn has_code(store: &Arc<Store>, digest: &str) -> Result<bool, Failure> {
-    match store.begin().get(&made(digest)).await {
+    match store.begin().get(&tag_address(digest)).await {
         Err(StoreFault::Damaged(_)) => Ok(false),
         found => Ok(found?.is_some()),
     }
@@ -106,12 +106,12 @@ pub(super) async fn has_code(store: &Arc<Store>, digest: &str) -> Result<bool, F
 /// # Errors
 /// 503 if the store cannot be read, or the system has no memory or descriptor left.
 pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCode, Failure> {
-    let row = match store.begin().get(&made(digest)).await {
+    let row = match store.begin().get(&tag_address(digest)).await {
         Err(StoreFault::Damaged(_)) => return Ok(StoredCode::NotAuthentic),
         found => found?,
     };
     let Some(row) = row else { return Ok(StoredCode::Absent) };
-    let Ok(Made { bytes, tag }) = Made::from_bytes(&row.body) else {
+    let Ok(CodeTag { bytes, tag }) = CodeTag::from_bytes(&row.body) else {
         return Ok(StoredCode::NotAuthentic);
     };
     let mut file = UnsealedFile::new().map_err(no_file)?;
@@ -124,8 +124,11 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCo
 
 /// Deletes the stored bytes of components other than `kept`, after a removal or an interrupted
 /// upload, and the code from other builds than this one and the one before.
-pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result<(), Failure> {
-    let builds = Builds::note(store).await?;
+pub(super) async fn delete_unused(
+    store: &Arc<Store>,
+    kept: &BTreeSet<String>,
+) -> Result<(), Failure> {
+    let builds = RecentBuilds::record_build(store).await?;
     let mut scan = store.scan(Space::Blob, "");
     while let Some(page) = scan.page().await? {
         let is_kept = |address: &Address| {
@@ -144,7 +147,7 @@ pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result
     Ok(())
 }
 
-fn piece(prefix: &str, number: usize) -> Address {
+fn piece_address(prefix: &str, number: usize) -> Address {
     Address::new(Space::Blob, format!("{prefix}{number:05}"))
 }
 
@@ -155,13 +158,13 @@ async fn put(
     length: usize,
     read: impl Fn(Range<usize>) -> io::Result<Vec<u8>>,
 ) -> Result<(), Failure> {
-    let pieces: Vec<usize> = (0..length.div_ceil(PIECE)).collect();
-    for some in pieces.chunks(TOGETHER) {
+    let pieces: Vec<usize> = (0..length.div_ceil(PIECE_BYTES)).collect();
+    for some in pieces.chunks(PIECES_PER_COMMIT) {
         let mut unit = store.begin();
         for number in some {
-            let begin = number * PIECE;
-            let part = read(begin..length.min(begin + PIECE)).map_err(no_file)?;
-            unit.put(piece(prefix, *number), part, Index::default());
+            let begin = number * PIECE_BYTES;
+            let part = read(begin..length.min(begin + PIECE_BYTES)).map_err(no_file)?;
+            unit.put(piece_address(prefix, *number), part, IndexColumns::default());
         }
         unit.commit().await?;
     }
@@ -177,8 +180,8 @@ async fn get(
     mut append: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<bool, Failure> {
     let mut length = 0;
-    for number in 0..bytes.div_ceil(PIECE) {
-        match store.begin().get(&piece(prefix, number)).await {
+    for number in 0..bytes.div_ceil(PIECE_BYTES) {
+        match store.begin().get(&piece_address(prefix, number)).await {
             Ok(Some(part)) => {
                 length += part.body.len();
                 append(&part.body).map_err(no_file)?;
@@ -192,5 +195,5 @@ async fn get(
 
 /// Returns the failure of a system without memory or descriptors for a plugin's code.
 fn no_file(error: io::Error) -> Failure {
-    Failure::new(Kind::Unavailable, format!("no memory for the code of a plugin: {error}"))
+    Failure::new(FailureKind::Unavailable, format!("no memory for the code of a plugin: {error}"))
 }

@@ -51,7 +51,7 @@ impl Catalog {
     }
 
     /// Returns the number of the pinned version of a plugin.
-    pub(crate) fn pinned(&self, kind: PluginType, name: &str) -> Option<String> {
+    pub(crate) fn pinned_version(&self, kind: PluginType, name: &str) -> Option<String> {
         let pins = sync::read(&self.pins.0);
         pins.get(&(kind, name.to_owned())).map(|pin| pin.version.clone())
     }
@@ -69,21 +69,21 @@ impl Catalog {
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        self.select(kind, name, &self.wanted(kind, name, choice)?)
+        self.select(kind, name, &self.wanted_version(kind, name, choice)?)
     }
 
     /// Returns the number of the version that pin and operator want; empty for the newest version.
     ///
     /// # Errors
     /// 400 for a version other than the pinned version, and for an override without a version.
-    pub(super) fn wanted(
+    pub(super) fn wanted_version(
         &self,
         kind: PluginType,
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<String, Failure> {
         let VersionChoice { asked, overrides_pin } = choice;
-        let pinned = self.pinned(kind, name);
+        let pinned = self.pinned_version(kind, name);
         let Some(pinned) = pinned.filter(|_| !overrides_pin) else {
             if overrides_pin && asked.is_empty() {
                 return Err(Failure::invalid(

@@ -7,8 +7,8 @@
 use super::entry::PluginType;
 use super::pin::VersionChoice;
 use super::table::{Catalog, assert_registered};
-use bulkhead_sandbox::{ConnectionChoice, DatabasePlugin, Maker};
-use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
+use bulkhead_sandbox::{ConnectionChoice, DatabasePlugin, Publisher};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -23,7 +23,7 @@ const WRITTEN: &str = "connections-written";
 /// their rows.
 const MOST_CONNECTIONS: u32 = 10_000;
 /// Number of rows deleted per commit.
-const PAGE: u32 = 500;
+const ROWS_PER_COMMIT: u32 = 500;
 
 /// The version of a database plugin that serves a connection. A connection of a plugin of this
 /// binary has no record, because that version changes with the binary.
@@ -89,8 +89,8 @@ impl MountConnection {
     }
 
     fn put(&self, unit: &mut Unit, version: &ConnectionVersion) -> Result<(), Failure> {
-        unit.put(self.address(), version.to_bytes()?, Index::default());
-        unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), Index::default());
+        unit.put(self.address(), version.to_bytes()?, IndexColumns::default());
+        unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), IndexColumns::default());
         Ok(())
     }
 }
@@ -114,7 +114,7 @@ impl Catalog {
             self.choose_database(name, VersionChoice { asked, overrides_pin })?
         };
         let identity = plugin.identity();
-        if identity.maker == Maker::Official {
+        if identity.maker == Publisher::Official {
             connection.release(unit);
             return Ok(plugin);
         }
@@ -196,7 +196,7 @@ pub(crate) async fn connections_of(
 pub(crate) async fn forget_connections(store: &Arc<Store>, mount: &str) -> Result<(), Failure> {
     let prefix = format!("{PREFIX}{mount}/");
     loop {
-        let keys = store.begin().keys(Space::Core, &prefix, "", PAGE).await?;
+        let keys = store.begin().keys(Space::Core, &prefix, "", ROWS_PER_COMMIT).await?;
         if keys.is_empty() {
             return Ok(());
         }

@@ -3,10 +3,10 @@
 use super::connection::ConnectionVersion;
 use super::entry::PluginType;
 use super::pin::VersionChoice;
-use super::table::{Catalog, Plugins};
+use super::table::{Catalog, PluginTable};
 use super::versions::PluginVersions;
 use bulkhead_sandbox::DatabasePlugin;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use semver::Version;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Catalog {
         }
         let owner = self.owner_of(PluginType::Database, name);
         let own = owner.as_deref().unwrap_or(name);
-        self.select_database(name, &self.wanted(PluginType::Database, own, choice)?)
+        self.select_database(name, &self.wanted_version(PluginType::Database, own, choice)?)
     }
 
     /// Returns the database plugin that serves a connection. A connection without a recorded
@@ -71,21 +71,21 @@ impl Catalog {
         let number = version.trim_start_matches('v');
         if let Some(why) = plugins.left_out_database(name, number) {
             let message = format!("plugin {name} is not available: {why}");
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(Failure::new(FailureKind::Unavailable, message));
         }
         let message = match versions {
             Some(versions) => format!(
                 "database plugin {name:?} has no version {number:?}; there is {}: give that as \
                  plugin_version, or register version {number:?}",
-                versions.numbers()
+                versions.list_numbers()
             ),
             None => plugins.no_database(name),
         };
-        Err(Failure::new(Kind::NotFound, message))
+        Err(Failure::new(FailureKind::NotFound, message))
     }
 }
 
-impl Plugins {
+impl PluginTable {
     /// Returns the database plugin that has the name or, if no plugin has the name, the alias.
     pub(super) fn database(&self, name: &str) -> Option<&PluginVersions<DatabasePlugin>> {
         let is_called = |versions: &&PluginVersions<DatabasePlugin>| {

@@ -1,10 +1,10 @@
 //! The stored row of an uploaded plugin. Each version has a row, written after the component's
 //! bytes.
 
-use super::origin::Origin;
-use bulkhead_sandbox::Ask;
+use super::origin::ComponentOrigin;
+use bulkhead_sandbox::GrantPattern;
 use bulkhead_sandbox::structure::World;
-use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Record, Space, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -57,7 +57,7 @@ impl PluginType {
 
 /// A stored uploaded plugin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct PluginRecord {
     #[serde(rename = "type")]
     pub(super) kind: PluginType,
     pub(super) name: String,
@@ -69,19 +69,19 @@ pub(super) struct Entry {
     /// Ceiling for the grants of the plugin's mounts; `None`: the lines that the component asks
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) ceiling: Option<Vec<Ask>>,
+    pub(super) ceiling: Option<Vec<GrantPattern>>,
     /// Source and signature of the component.
-    #[serde(default, skip_serializing_if = "Origin::is_default")]
-    pub(super) origin: Origin,
+    #[serde(default, skip_serializing_if = "ComponentOrigin::is_default")]
+    pub(super) origin: ComponentOrigin,
     /// The component's own description, stored so that a start runs no plugin code.
     pub(super) description: Value,
 }
 
-stored!(Entry, "plugin", reads_stored_plugins);
+stored!(PluginRecord, "plugin", reads_stored_plugins);
 
-impl Entry {
+impl PluginRecord {
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        unit.put(self.address(), self.to_bytes()?, Index::default());
+        unit.put(self.address(), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 

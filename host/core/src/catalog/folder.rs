@@ -5,7 +5,7 @@
 //! no end, and a pipe that blocks the reader. Each check is made on the opened file, which is then
 //! the file that is read.
 
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,13 +20,13 @@ const NAME_BYTES: usize = 255;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// An opened directory that only its owner and group can change.
-pub(super) struct Folder {
+pub(super) struct ProtectedFolder {
     opened: OwnedFd,
     /// Path for messages.
     path: PathBuf,
 }
 
-impl Folder {
+impl ProtectedFolder {
     /// Opens a directory by its whole path.
     ///
     /// # Errors
@@ -38,8 +38,9 @@ impl Folder {
     fn open_at(parent: impl rustix::fd::AsFd, name: &Path, path: PathBuf) -> Result<Self, Failure> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(parent, name, flags, Mode::empty());
-        let opened = opened.map_err(|errno| unopened(&path, "directory", errno))?;
-        let found = rustix::fs::fstat(&opened).map_err(|errno| unreadable(&path, errno.into()))?;
+        let opened = opened.map_err(|errno| open_failure(&path, "directory", errno))?;
+        let found =
+            rustix::fs::fstat(&opened).map_err(|errno| read_failure(&path, errno.into()))?;
         check_closed(&path, found.st_mode)?;
         Ok(Self { opened, path })
     }
@@ -47,7 +48,7 @@ impl Folder {
     /// Opens a directory in this directory.
     ///
     /// # Errors
-    /// As [`Folder::open`]; 400 for a name that is no plain file name.
+    /// As [`ProtectedFolder::open`]; 400 for a name that is no plain file name.
     pub(super) fn folder(&self, name: &str) -> Result<Self, Failure> {
         check_name(name)?;
         Self::open_at(&self.opened, Path::new(name), self.path.join(name))
@@ -64,8 +65,9 @@ impl Folder {
         // Opening a pipe would block without NONBLOCK.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.opened, name, flags | OFlags::NOCTTY, Mode::empty());
-        let opened = opened.map_err(|errno| unopened(&path, "file", errno))?;
-        let found = rustix::fs::fstat(&opened).map_err(|errno| unreadable(&path, errno.into()))?;
+        let opened = opened.map_err(|errno| open_failure(&path, "file", errno))?;
+        let found =
+            rustix::fs::fstat(&opened).map_err(|errno| read_failure(&path, errno.into()))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(Failure::invalid(format!(
                 "{} is no regular file; give the name of a file",
@@ -75,7 +77,7 @@ impl Folder {
         check_closed(&path, found.st_mode)?;
         let mut bytes = Vec::new();
         let read = File::from(opened).take(most.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(&path, error))?;
+        read.map_err(|error| read_failure(&path, error))?;
         if bytes.len() as u64 > most {
             let limit = bulkhead_wire::size::show(most);
             return Err(Failure::invalid(format!(
@@ -113,7 +115,7 @@ fn check_closed(path: &Path, mode: u32) -> Result<(), Failure> {
     )))
 }
 
-fn unopened(path: &Path, kind: &str, errno: Errno) -> Failure {
+fn open_failure(path: &Path, kind: &str, errno: Errno) -> Failure {
     let shown = path.display();
     match errno {
         Errno::NOENT => Failure::invalid(format!("there is no {kind} {shown}")),
@@ -125,10 +127,10 @@ fn unopened(path: &Path, kind: &str, errno: Errno) -> Failure {
         Errno::ACCESS | Errno::PERM => Failure::invalid(format!(
             "{shown} cannot be opened by the user of the server; make it readable for that user"
         )),
-        other => unreadable(path, other.into()),
+        other => read_failure(path, other.into()),
     }
 }
 
-fn unreadable(path: &Path, error: io::Error) -> Failure {
-    Failure::new(Kind::Unavailable, format!("{} cannot be read: {error}", path.display()))
+fn read_failure(path: &Path, error: io::Error) -> Failure {
+    Failure::new(FailureKind::Unavailable, format!("{} cannot be read: {error}", path.display()))
 }

@@ -3,7 +3,7 @@
 //! The attacks this file prevents: a blob other than the one that its digest names, a digest that
 //! leads to another file, and documents without end.
 
-use super::folder::Folder;
+use super::folder::ProtectedFolder;
 use bulkhead_sandbox::component::digest;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::json;
@@ -21,27 +21,27 @@ const COMPONENT_TYPES: [&str; 2] =
 /// The file `oci-layout`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Marker {
+struct LayoutMarker {
     image_layout_version: String,
 }
 
 /// The file `index.json`.
 #[derive(Deserialize)]
-struct Index {
-    manifests: Vec<Descriptor>,
+struct ImageIndex {
+    manifests: Vec<BlobDescriptor>,
 }
 
 /// The description of an image.
 #[derive(Deserialize)]
-struct Manifest {
-    config: Descriptor,
-    layers: Vec<Descriptor>,
+struct ImageManifest {
+    config: BlobDescriptor,
+    layers: Vec<BlobDescriptor>,
 }
 
 /// The name of a blob.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+struct BlobDescriptor {
     media_type: String,
     digest: String,
     size: u64,
@@ -52,21 +52,21 @@ struct Descriptor {
 /// # Errors
 /// 400 for a layout that is damaged, has several images, or has no component of at most `most`
 /// bytes as its only layer.
-pub(super) fn component(layout: &Folder, most: u64) -> Result<Vec<u8>, Failure> {
-    let marker: Marker = parse("oci-layout", &layout.file("oci-layout", DOCUMENT_BYTES)?)?;
+pub(super) fn component(layout: &ProtectedFolder, most: u64) -> Result<Vec<u8>, Failure> {
+    let marker: LayoutMarker = parse("oci-layout", &layout.file("oci-layout", DOCUMENT_BYTES)?)?;
     if !marker.image_layout_version.starts_with("1.") {
         return Err(Failure::invalid(format!(
             "the image layout has version {}; give one of version 1",
             quoted(&marker.image_layout_version)
         )));
     }
-    let index: Index = parse("index.json", &layout.file("index.json", DOCUMENT_BYTES)?)?;
-    let manifest = only("index.json", "manifest", &index.manifests)?;
+    let index: ImageIndex = parse("index.json", &layout.file("index.json", DOCUMENT_BYTES)?)?;
+    let manifest = only_element("index.json", "manifest", &index.manifests)?;
     let blobs = layout.folder("blobs")?.folder("sha256")?;
-    let manifest: Manifest =
+    let manifest: ImageManifest =
         parse("the manifest", &manifest.read(&blobs, "the manifest", DOCUMENT_BYTES)?)?;
     manifest.config.read(&blobs, "the configuration", DOCUMENT_BYTES)?;
-    let layer = only("the manifest", "layer", &manifest.layers)?;
+    let layer = only_element("the manifest", "layer", &manifest.layers)?;
     if !COMPONENT_TYPES.contains(&layer.media_type.as_str()) {
         return Err(Failure::invalid(format!(
             "the layer of the image has the media type {}; give an image with a component as its \
@@ -89,7 +89,7 @@ fn parse<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Failure> {
 }
 
 /// Returns the only element.
-fn only<'a, T>(what: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Failure> {
+fn only_element<'a, T>(what: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Failure> {
     match all {
         [one] => Ok(one),
         several => Err(Failure::invalid(format!(
@@ -99,9 +99,9 @@ fn only<'a, T>(what: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Failure> {
     }
 }
 
-impl Descriptor {
+impl BlobDescriptor {
     /// Reads the blob from the directory of blobs, and checks its size and its digest.
-    fn read(&self, blobs: &Folder, what: &str, most: u64) -> Result<Vec<u8>, Failure> {
+    fn read(&self, blobs: &ProtectedFolder, what: &str, most: u64) -> Result<Vec<u8>, Failure> {
         let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let hex = self.digest.strip_prefix("sha256:");
         let hex = hex.filter(|hex| hex.len() == 64 && hex.chars().all(is_digit));

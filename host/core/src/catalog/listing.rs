@@ -1,20 +1,20 @@
 //! Listings of the catalog, with the plugins that cannot be used.
 
-use super::entry::{Entry, PluginType};
-use super::origin::Origin;
+use super::entry::{PluginRecord, PluginType};
+use super::origin::ComponentOrigin;
 use super::table::Catalog;
-use super::versions::order;
-use bulkhead_sandbox::component::Identity;
-use bulkhead_sandbox::{Ask, Maker};
+use super::versions::parse_order;
+use bulkhead_sandbox::component::ComponentIdentity;
+use bulkhead_sandbox::{GrantPattern, Publisher};
 
 /// A plugin in a listing.
-pub(crate) struct Listed {
+pub(crate) struct ListedPlugin {
     pub(crate) kind: PluginType,
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) digest: String,
-    pub(crate) maker: Maker,
-    pub(crate) origin: Origin,
+    pub(crate) maker: Publisher,
+    pub(crate) origin: ComponentOrigin,
     pub(crate) asks: Vec<String>,
     /// Ceiling for the grants of the plugin's mounts.
     pub(crate) grants: Vec<String>,
@@ -24,64 +24,65 @@ pub(crate) struct Listed {
 
 impl Catalog {
     /// Returns every version of a plugin, the oldest first.
-    pub(crate) fn versions(&self, kind: PluginType, name: &str) -> Vec<Listed> {
-        let is_asked = |plugin: &Listed| plugin.kind == kind && plugin.name == name;
+    pub(crate) fn versions(&self, kind: PluginType, name: &str) -> Vec<ListedPlugin> {
+        let is_asked = |plugin: &ListedPlugin| plugin.kind == kind && plugin.name == name;
         self.list().into_iter().filter(is_asked).collect()
     }
 
     /// Returns all plugins by type, name and version, with the plugins that cannot be used.
-    pub(crate) fn list(&self) -> Vec<Listed> {
+    pub(crate) fn list(&self) -> Vec<ListedPlugin> {
         let engines = self.all_mountable();
         let engines = engines.iter().map(|plugin| {
             let engine = &plugin.engine;
             let asks = (engine.description().asks.as_slice(), engine.ceiling());
-            Listed::of(plugin.kind(), engine.identity(), asks)
+            ListedPlugin::of(plugin.kind(), engine.identity(), asks)
         });
         let plugins = self.all_database_plugins();
         let plugins = plugins.iter().map(|plugin| {
-            Listed::of(
+            ListedPlugin::of(
                 PluginType::Database,
                 plugin.identity(),
                 (&plugin.description().asks, plugin.ceiling()),
             )
         });
         let known = self.read();
-        let left_out = known.left_out.values().map(|(entry, why)| Listed::left_out(entry, why));
-        let mut listed: Vec<Listed> = engines.chain(plugins).chain(left_out).collect();
+        let left_out =
+            known.left_out.values().map(|(entry, why)| ListedPlugin::left_out(entry, why));
+        let mut listed: Vec<ListedPlugin> = engines.chain(plugins).chain(left_out).collect();
         for one in &mut listed {
             let named = (one.kind, one.name.clone(), one.version.clone());
             if let Some(origin) = known.origins.get(&named) {
                 one.origin = origin.clone();
             }
         }
-        listed.sort_by_cached_key(|one| (one.kind, one.name.clone(), order(&one.version)));
+        listed.sort_by_cached_key(|one| (one.kind, one.name.clone(), parse_order(&one.version)));
         listed
     }
 }
 
-impl Listed {
+impl ListedPlugin {
     /// Returns the listing of a usable plugin. Without a ceiling in its entry, the plugin may get
     /// all lines that it asks for.
     fn of(
         kind: PluginType,
-        identity: &Identity,
-        (asks, ceiling): (&[String], Option<&[Ask]>),
+        identity: &ComponentIdentity,
+        (asks, ceiling): (&[String], Option<&[GrantPattern]>),
     ) -> Self {
-        let Identity { name, version, digest, maker } = identity.clone();
+        let ComponentIdentity { name, version, digest, maker } = identity.clone();
         let grants = ceiling.map_or_else(|| asks.to_vec(), lines);
-        let (asks, origin) = (asks.to_vec(), Origin::default());
+        let (asks, origin) = (asks.to_vec(), ComponentOrigin::default());
         Self { kind, name, version, digest, maker, origin, asks, grants, hindrance: None }
     }
 
-    fn left_out(entry: &Entry, why: &str) -> Self {
-        let Entry { kind, name, version, digest, ceiling, origin, .. } = entry.clone();
-        let (maker, hindrance) = (Maker::Uploaded, Some(why.to_owned()));
+    fn left_out(entry: &PluginRecord, why: &str) -> Self {
+        let PluginRecord { kind, name, version, digest, ceiling, origin, .. } = entry.clone();
+        let (maker, hindrance) = (Publisher::Uploaded, Some(why.to_owned()));
         let grants = ceiling.as_deref().map(lines).unwrap_or_default();
         let asks = Vec::new();
         Self { kind, name, version, digest, maker, origin, asks, grants, hindrance }
     }
 }
 
-fn lines(asks: &[Ask]) -> Vec<String> {
-    asks.iter().map(Ask::to_string).collect()
+fn lines(asks: &[GrantPattern]) -> Vec<String> {
+    asks.iter().map(GrantPattern::to_string).collect()
 }

@@ -3,12 +3,12 @@
 //! A component describes itself once, when its digest is new. The description is stored; later
 //! starts read the stored description and run no plugin code.
 
-use super::official::Official;
+use super::official::OfficialComponent;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use super::uploaded;
-use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine};
-use bulkhead_store::{Address, Index, Space, Store, StoreFault};
+use bulkhead_sandbox::{ComponentSource, DatabasePlugin, MountablePlugin};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Catalog {
     /// If a component of this binary cannot be loaded, or the store cannot be read.
     pub(crate) async fn load(
         loader: PluginLoader<'_>,
-        officials: &[Official],
+        officials: &[OfficialComponent],
     ) -> Result<Self, Failure> {
         let catalog = Self::default();
         for official in officials {
@@ -34,25 +34,28 @@ impl Catalog {
     async fn add_official(
         &self,
         loader: PluginLoader<'_>,
-        official: Official,
+        official: OfficialComponent,
     ) -> Result<(), Failure> {
         let PluginLoader { store, sandbox, .. } = loader;
         let artefact =
-            Artefact::Official { wasm: official.wasm, compiled: Some(official.compiled) };
+            ComponentSource::Official { wasm: official.wasm, compiled: Some(official.compiled) };
         let digest = bulkhead_sandbox::component::digest(official.wasm);
         let not_an_engine =
-            match Engine::load(sandbox, artefact, known(store, &digest).await?).await {
+            match MountablePlugin::load(sandbox, artefact, read_description(store, &digest).await?)
+                .await
+            {
                 Ok(engine) => {
                     let plugin = EnginePlugin::new(engine).map_err(Failure::internal)?;
-                    remember(store, &digest, plugin.engine.description()).await?;
+                    store_description(store, &digest, plugin.engine.description()).await?;
                     self.insert(Plugin::Engine(Arc::new(plugin)));
                     return Ok(());
                 }
                 Err(why) => why,
             };
-        match DatabasePlugin::load(sandbox, artefact, known(store, &digest).await?).await {
+        match DatabasePlugin::load(sandbox, artefact, read_description(store, &digest).await?).await
+        {
             Ok(plugin) => {
-                remember(store, &digest, plugin.description()).await?;
+                store_description(store, &digest, plugin.description()).await?;
                 self.insert(Plugin::Database(Arc::new(plugin)));
                 Ok(())
             }
@@ -70,7 +73,10 @@ fn address(digest: &str) -> Address {
 
 /// Returns the stored description for the digest, if the stored document has the type `T`. An
 /// unreadable description counts as missing: the component is asked again.
-async fn known<T: Stored>(store: &Arc<Store>, digest: &str) -> Result<Option<T>, Failure> {
+async fn read_description<T: Stored>(
+    store: &Arc<Store>,
+    digest: &str,
+) -> Result<Option<T>, Failure> {
     let record = match store.begin().get(&address(digest)).await {
         Err(StoreFault::Damaged(_)) => None,
         found => found?,
@@ -78,7 +84,7 @@ async fn known<T: Stored>(store: &Arc<Store>, digest: &str) -> Result<Option<T>,
     Ok(record.and_then(|record| T::from_bytes(&record.body).ok()))
 }
 
-async fn remember<T: Stored>(
+async fn store_description<T: Stored>(
     store: &Arc<Store>,
     digest: &str,
     description: &T,
@@ -89,7 +95,7 @@ async fn remember<T: Stored>(
         Ok(None) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
-    unit.put(address(digest), description.to_bytes()?, Index::default());
+    unit.put(address(digest), description.to_bytes()?, IndexColumns::default());
     unit.commit().await?;
     Ok(())
 }

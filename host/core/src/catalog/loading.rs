@@ -5,20 +5,20 @@
 //! is not authentic is never loaded but made again from the component, whose digest is checked.
 
 use super::bytes::{self, StoredCode};
-use super::entry::{self, Entry};
+use super::entry::{self, PluginRecord};
 use super::plugin::{Plugin, PluginLoader};
 use super::table::Catalog;
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_store::StoreFault;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Milliseconds after which a caller may ask again for a plugin that is being compiled.
 const RETRY_AFTER: u64 = 2_000;
 
 /// The outcome of a compilation in the background.
-pub(crate) enum Compilation {
+pub(crate) enum CompilationOutcome {
     /// The code is stored.
     Done,
     /// The plugin cannot be used, for this reason.
@@ -51,7 +51,7 @@ impl Catalog {
         let event = match bytes::code_of(loader.store, &plugin.identity().digest).await? {
             StoredCode::Authentic(code) => match link(loader, plugin, code, Plugin::link).await {
                 Ok(()) => {
-                    loader.log.line("info", "plugin-loaded", &named(plugin));
+                    loader.log.line("info", "plugin-loaded", &name_pairs(plugin));
                     return Ok(());
                 }
                 // Perhaps made on another processor.
@@ -67,7 +67,7 @@ impl Catalog {
     /// Lets the code of a plugin be compiled in the background, once.
     pub(super) fn ask_for_code(&self, loader: PluginLoader<'_>, plugin: &Plugin, event: &str) {
         if self.missing.ask(plugin) {
-            loader.log.line("warn", event, &named(plugin));
+            loader.log.line("warn", event, &name_pairs(plugin));
         }
     }
 
@@ -78,7 +78,7 @@ impl Catalog {
 
     /// Waits for a plugin whose code is to be compiled.
     pub(crate) async fn next_missing(&self) -> Plugin {
-        self.missing.next().await
+        self.missing.next_plugin().await
     }
 
     /// Notes that the compilation of a plugin ended: its next call loads the code.
@@ -95,35 +95,42 @@ impl Catalog {
         &self,
         loader: PluginLoader<'_>,
         plugin: &Plugin,
-    ) -> Result<Compilation, Failure> {
+    ) -> Result<CompilationOutcome, Failure> {
         let Some(entry) = entry_of(loader, plugin).await? else {
-            return Ok(Compilation::Removed);
+            return Ok(CompilationOutcome::Removed);
         };
         match compile(loader, plugin, &entry).await {
-            Ok(()) => Ok(Compilation::Done),
-            Err(failure) if failure.kind == Kind::Unavailable => Err(failure),
+            Ok(()) => Ok(CompilationOutcome::Done),
+            Err(failure) if failure.kind == FailureKind::Unavailable => Err(failure),
             Err(failure) => {
                 self.remove(entry.kind, &entry.name, &entry.version);
                 self.leave_out(entry, failure.message.clone());
-                Ok(Compilation::LeftOut(failure))
+                Ok(CompilationOutcome::LeftOut(failure))
             }
         }
     }
 }
 
 /// Returns the entry of the plugin; `None` if the catalog has no such version any more.
-async fn entry_of(loader: PluginLoader<'_>, plugin: &Plugin) -> Result<Option<Entry>, Failure> {
+async fn entry_of(
+    loader: PluginLoader<'_>,
+    plugin: &Plugin,
+) -> Result<Option<PluginRecord>, Failure> {
     let identity = plugin.identity();
     let address = entry::address(plugin.kind(), &identity.name, &identity.version);
     let row = match loader.store.begin().get(&address).await {
         Err(StoreFault::Damaged(_)) => None,
         found => found?,
     };
-    let entry = row.and_then(|row| Entry::parse(&row).ok());
+    let entry = row.and_then(|row| PluginRecord::parse(&row).ok());
     Ok(entry.filter(|entry| entry.digest == identity.digest))
 }
 
-async fn compile(loader: PluginLoader<'_>, plugin: &Plugin, entry: &Entry) -> Result<(), Failure> {
+async fn compile(
+    loader: PluginLoader<'_>,
+    plugin: &Plugin,
+    entry: &PluginRecord,
+) -> Result<(), Failure> {
     let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
     let missing =
         "the bytes of its component are not those that were registered; register it again";
@@ -133,9 +140,9 @@ async fn compile(loader: PluginLoader<'_>, plugin: &Plugin, entry: &Entry) -> Re
         // It is compiled again at the next start.
         let pairs = [("plugin", entry.name.clone()), cause(&failure)];
         loader.log.line("warn", "compiled-code-unstored", &pairs);
-        return link(loader, plugin, code, Plugin::link).await.map_err(unloadable);
+        return link(loader, plugin, code, Plugin::link).await.map_err(unloadable_failure);
     }
-    link(loader, plugin, code, Plugin::check_code).await.map_err(unloadable)
+    link(loader, plugin, code, Plugin::check_code).await.map_err(unloadable_failure)
 }
 
 /// Links or checks code in a thread that may wait: reading it in takes long.
@@ -150,17 +157,17 @@ async fn link(
     linking.await.unwrap_or_else(|_| Err("its code cannot be read".to_owned()))
 }
 
-fn named(plugin: &Plugin) -> [(&'static str, String); 2] {
+fn name_pairs(plugin: &Plugin) -> [(&'static str, String); 2] {
     let identity = plugin.identity();
     [("plugin", identity.name.clone()), ("sha256", identity.digest.clone())]
 }
 
 /// Returns the failure of a plugin whose names, digests or structure do not fit together.
-pub(super) fn unloadable(why: String) -> Failure {
+pub(super) fn unloadable_failure(why: String) -> Failure {
     Failure::internal(why).recordable()
 }
 
 fn being_compiled(plugin: &Plugin) -> Failure {
     let message = format!("{} is being compiled; try again", plugin.identity().title());
-    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::Unavailable, message) }
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::Unavailable, message) }
 }

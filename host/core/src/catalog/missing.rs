@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 pub(super) struct MissingCode {
     /// Held while code is loaded: first calls that come together read the code once.
     pub(super) turn: tokio::sync::Mutex<()>,
-    plugins: Mutex<Plugins>,
+    plugins: Mutex<CompileQueue>,
     arrived: Notify,
 }
 
 #[derive(Default)]
-struct Plugins {
+struct CompileQueue {
     queue: VecDeque<Plugin>,
     /// Digests of the queue, and of the plugin that is being compiled.
     digests: BTreeSet<String>,
@@ -40,7 +40,7 @@ impl MissingCode {
     }
 
     /// Waits for the next plugin to compile.
-    pub(super) async fn next(&self) -> Plugin {
+    pub(super) async fn next_plugin(&self) -> Plugin {
         loop {
             let next = sync::lock(&self.plugins).queue.pop_front();
             match next {

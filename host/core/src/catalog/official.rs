@@ -2,7 +2,7 @@
 
 /// A component in this binary.
 #[derive(Clone, Copy)]
-pub struct Official {
+pub struct OfficialComponent {
     /// The component's bytes.
     pub wasm: &'static [u8],
     /// The component's code, compiled during the build.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The source of a registered component, and its signature.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Origin {
+pub(crate) struct ComponentOrigin {
     /// Name of the file in the plugin directory.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) command: String,
@@ -20,7 +20,7 @@ pub(crate) struct Origin {
     pub(crate) signed_by: String,
 }
 
-impl Origin {
+impl ComponentOrigin {
     /// Returns whether the component came as the body of a request.
     pub(crate) fn is_upload(&self) -> bool {
         self.command.is_empty() && self.oci_image.is_empty()

@@ -4,7 +4,7 @@
 //! newest version is used only by mounts that name the version and override the pin.
 
 use super::entry::PluginType;
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -40,7 +40,7 @@ impl Pin {
 
     /// Writes the pin into the unit.
     pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
+        unit.put(address(self.kind, &self.name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
@@ -70,7 +70,7 @@ fn address(kind: PluginType, name: &str) -> Address {
 
 /// The pins in memory, by type and name of the plugin.
 #[derive(Default)]
-pub(super) struct Pins(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>>);
+pub(super) struct PinTable(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>>);
 
 /// The version of a plugin that an operator asks for.
 #[derive(Clone, Copy, Default)]

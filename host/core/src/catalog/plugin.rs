@@ -1,30 +1,30 @@
 //! A plugin in the catalog, and the services for loading plugins.
 
 use super::entry::PluginType;
-use super::origin::Origin;
+use super::origin::ComponentOrigin;
 use super::pin::Pin;
 use super::signatures::SignatureRules;
 use bulkhead_access::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::compiled::AuthenticCode;
-use bulkhead_sandbox::component::Identity;
+use bulkhead_sandbox::component::ComponentIdentity;
 use bulkhead_sandbox::structure::World;
-use bulkhead_sandbox::{DatabasePlugin, Engine, Maker, Sandbox};
+use bulkhead_sandbox::{DatabasePlugin, MountablePlugin, Publisher, Sandbox};
 use bulkhead_store::Store;
 use bulkhead_wire::api_version;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::quoted;
-use bulkhead_wire::route::Table;
+use bulkhead_wire::route::RouteTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A plugin for mounts, a secrets engine or an auth method, with its route table.
 pub(crate) struct EnginePlugin {
-    pub(crate) engine: Engine,
+    pub(crate) engine: MountablePlugin,
     /// The rows of every version of the API.
-    pub(crate) table: Arc<Table>,
+    pub(crate) table: Arc<RouteTable>,
     /// The rows of each version of the API; empty if the API has one version only.
-    of_versions: BTreeMap<u64, Arc<Table>>,
+    of_versions: BTreeMap<u64, Arc<RouteTable>>,
 }
 
 /// A plugin of the catalog. Calls need its linked code.
@@ -35,9 +35,9 @@ pub(crate) enum Plugin {
 }
 
 /// A committed change of the catalog.
-pub(crate) enum Change {
+pub(crate) enum CatalogChange {
     /// A plugin was added, or replaced the same version. With its origin.
-    Registered(Plugin, Origin),
+    Registered(Plugin, ComponentOrigin),
     /// A registered component was registered again, without a change: type and name.
     Repeated(PluginType, String),
     /// A version of a plugin was removed: type, name and version.
@@ -59,7 +59,7 @@ pub(crate) struct PluginLoader<'a> {
 }
 
 impl EnginePlugin {
-    pub(super) fn new(engine: Engine) -> Result<Self, String> {
+    pub(super) fn new(engine: MountablePlugin) -> Result<Self, String> {
         let routes = engine.description().routes.clone();
         check_marks(&engine, &routes)?;
         let versions = engine.description().api_versions().into_iter();
@@ -73,7 +73,7 @@ impl EnginePlugin {
 
     /// Returns the rows that a mount with these options serves; none if the options ask for a
     /// version of the API that this version of the plugin does not have.
-    pub(crate) fn table_for(&self, options: &BTreeMap<String, String>) -> Arc<Table> {
+    pub(crate) fn table_for(&self, options: &BTreeMap<String, String>) -> Arc<RouteTable> {
         if self.of_versions.is_empty() {
             return Arc::clone(&self.table);
         }
@@ -87,8 +87,8 @@ impl EnginePlugin {
     pub(crate) fn recorded_version(&self) -> String {
         let identity = self.engine.identity();
         match identity.maker {
-            Maker::Official => String::new(),
-            Maker::Uploaded => identity.version.clone(),
+            Publisher::Official => String::new(),
+            Publisher::Uploaded => identity.version.clone(),
         }
     }
 
@@ -104,15 +104,15 @@ impl EnginePlugin {
     }
 }
 
-fn table_of(engine: &Engine, routes: Vec<Route>) -> Result<Arc<Table>, String> {
+fn table_of(engine: &MountablePlugin, routes: Vec<Route>) -> Result<Arc<RouteTable>, String> {
     let table =
-        Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
+        RouteTable::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
     Ok(Arc::new(table))
 }
 
 /// Refuses route marks of the other type: a secrets engine cannot have a login, and an auth method
 /// cannot hand out leases.
-fn check_marks(engine: &Engine, routes: &[Route]) -> Result<(), String> {
+fn check_marks(engine: &MountablePlugin, routes: &[Route]) -> Result<(), String> {
     let is_auth = engine.world() == World::AuthMethod;
     let foreign = routes.iter().find(|route| if is_auth { route.leases } else { route.login });
     let Some(Route { verb, path, .. }) = foreign else { return Ok(()) };
@@ -169,7 +169,7 @@ impl Plugin {
         }
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &ComponentIdentity {
         match self {
             Self::Engine(plugin) => plugin.engine.identity(),
             Self::Database(plugin) => plugin.identity(),

@@ -1,8 +1,8 @@
 //! The plugin directory of the configuration: components that callers of the API register by name.
 
-use super::folder::Folder;
+use super::folder::ProtectedFolder;
 use super::image_layout;
-use super::origin::Origin;
+use super::origin::ComponentOrigin;
 use bulkhead_wire::failure::Failure;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,11 @@ impl PluginDirectory {
     ///
     /// # Errors
     /// As [`Folder::file`] and [`image_layout::component`].
-    pub(crate) async fn component(&self, origin: &Origin, most: u64) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn component(
+        &self,
+        origin: &ComponentOrigin,
+        most: u64,
+    ) -> Result<Vec<u8>, Failure> {
         let (directory, origin) = (self.clone(), origin.clone());
         let read = move || {
             let opened = directory.open()?;
@@ -52,8 +56,8 @@ impl PluginDirectory {
     ///
     /// # Errors
     /// 400 for a directory that is missing, is a symbolic link, or is writable by every user.
-    pub(super) fn open(&self) -> Result<Folder, Failure> {
-        Folder::open(&self.0)
+    pub(super) fn open(&self) -> Result<ProtectedFolder, Failure> {
+        ProtectedFolder::open(&self.0)
     }
 }
 

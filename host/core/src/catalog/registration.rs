@@ -4,22 +4,22 @@
 //! the catalog. The component is checked, compiled, loaded and asked for its description first;
 //! then its bytes and code are stored, and its row last.
 
-use super::entry::{Entry, PluginType};
-use super::origin::Origin;
-use super::plugin::{Change, EnginePlugin, Plugin, PluginLoader};
+use super::entry::{PluginRecord, PluginType};
+use super::origin::ComponentOrigin;
+use super::plugin::{CatalogChange, EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use super::{bytes, rules, uploaded};
-use bulkhead_sandbox::compile::Compiled;
+use bulkhead_sandbox::compile::CompiledComponent;
 use bulkhead_sandbox::component::digest;
 use bulkhead_sandbox::structure::{self, World};
-use bulkhead_sandbox::{Artefact, Ask, DatabasePlugin, Engine};
+use bulkhead_sandbox::{ComponentSource, DatabasePlugin, GrantPattern, MountablePlugin};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// An uploaded component.
-pub(crate) struct Upload<'a> {
+pub(crate) struct ComponentUpload<'a> {
     pub(crate) kind: PluginType,
     pub(crate) name: &'a str,
     /// Expected version; empty if the caller gave none.
@@ -27,14 +27,14 @@ pub(crate) struct Upload<'a> {
     /// Expected digest; empty if the caller gave none.
     pub(crate) sha256: &'a str,
     /// Ceiling for the grants of the plugin's mounts; `None` if the caller gave none.
-    pub(crate) ceiling: Option<Vec<Ask>>,
+    pub(crate) ceiling: Option<Vec<GrantPattern>>,
     pub(crate) wasm: &'a Arc<Vec<u8>>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ComponentOrigin,
 }
 
 /// The result of a registration.
-pub(crate) struct Registered {
-    pub(crate) change: Change,
+pub(crate) struct RegistrationResult {
+    pub(crate) change: CatalogChange,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -49,9 +49,9 @@ impl Catalog {
         &self,
         loader: PluginLoader<'_>,
         unit: &mut Unit,
-        upload: Upload<'_>,
-    ) -> Result<Registered, Failure> {
-        let Upload { kind, name, .. } = upload;
+        upload: ComponentUpload<'_>,
+    ) -> Result<RegistrationResult, Failure> {
+        let ComponentUpload { kind, name, .. } = upload;
         rules::name(self, kind, name).map_err(Failure::invalid)?;
         let digest = digest(upload.wasm);
         if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
@@ -60,12 +60,12 @@ impl Catalog {
                 "the component's sha256 is {digest}, and not {asked}"
             )));
         }
-        let stored = Entry::all_of(unit, kind, name).await?;
+        let stored = PluginRecord::all_of(unit, kind, name).await?;
         let found = self.find_registered(&stored, &upload, &digest)?;
         let known = found.map(|entry| &entry.origin);
         let origin = upload.origin.clone().with_signature_of(known);
         let (origin, warning) = loader.signatures.admit(&digest, origin)?;
-        let upload = Upload { origin, ..upload };
+        let upload = ComponentUpload { origin, ..upload };
         let mut registered = match found {
             Some(found) => change_registered(loader, unit, upload, found).await?,
             None => self.register_new(loader, unit, upload, (&stored, digest)).await?,
@@ -79,19 +79,20 @@ impl Catalog {
         &self,
         loader: PluginLoader<'_>,
         unit: &mut Unit,
-        upload: Upload<'_>,
-        (stored, digest): (&[Entry], String),
-    ) -> Result<Registered, Failure> {
-        let Upload { kind, name, .. } = upload;
-        check_world(kind, world(upload.wasm).await?)?;
+        upload: ComponentUpload<'_>,
+        (stored, digest): (&[PluginRecord], String),
+    ) -> Result<RegistrationResult, Failure> {
+        let ComponentUpload { kind, name, .. } = upload;
+        check_world(kind, detect_world(upload.wasm).await?)?;
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
         let (plugin, description) = self.load_upload(loader, &upload, &digest, &compiled).await?;
         check_identity(&upload, &plugin)?;
         self.check_version_is_free(stored, kind, &plugin.identity().version)?;
         let (name, version, bytes) =
             (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
-        let Upload { ceiling, origin, wasm, .. } = upload;
-        let entry = Entry { kind, name, version, digest, bytes, ceiling, origin, description };
+        let ComponentUpload { ceiling, origin, wasm, .. } = upload;
+        let entry =
+            PluginRecord { kind, name, version, digest, bytes, ceiling, origin, description };
         store(loader, wasm, &entry, &compiled).await?;
         write_entry(unit, &entry, loader)
     }
@@ -102,11 +103,11 @@ impl Catalog {
     /// 400 if the upload conflicts with a registered plugin.
     fn find_registered<'e>(
         &self,
-        stored: &'e [Entry],
-        upload: &Upload<'_>,
+        stored: &'e [PluginRecord],
+        upload: &ComponentUpload<'_>,
         digest: &str,
-    ) -> Result<Option<&'e Entry>, Failure> {
-        let Upload { kind, name, version, .. } = *upload;
+    ) -> Result<Option<&'e PluginRecord>, Failure> {
+        let ComponentUpload { kind, name, version, .. } = *upload;
         if self.owner_of(kind, name).is_some_and(|owner| owner != name) {
             return Err(Failure::invalid(format!(
                 "{name} is another name of a {} in the catalog",
@@ -130,11 +131,11 @@ impl Catalog {
     /// 400 that names the digest of the version.
     fn check_version_is_free(
         &self,
-        stored: &[Entry],
+        stored: &[PluginRecord],
         kind: PluginType,
         version: &str,
     ) -> Result<(), Failure> {
-        let is_taken = |entry: &&Entry| entry.version == version && !self.is_left_out(entry);
+        let is_taken = |entry: &&PluginRecord| entry.version == version && !self.is_left_out(entry);
         let Some(taken) = stored.iter().find(is_taken) else { return Ok(()) };
         Err(Failure::invalid(format!(
             "version {version} of the {} {} is registered with sha256 {}; the bytes of a version \
@@ -149,18 +150,22 @@ impl Catalog {
     async fn load_upload(
         &self,
         loader: PluginLoader<'_>,
-        upload: &Upload<'_>,
+        upload: &ComponentUpload<'_>,
         digest: &str,
-        compiled: &Compiled,
+        compiled: &CompiledComponent,
     ) -> Result<(Plugin, Value), Failure> {
-        let artefact =
-            Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
+        let artefact = ComponentSource::Uploaded {
+            digest,
+            code: &compiled.code,
+            ceiling: upload.ceiling.as_deref(),
+        };
         let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
         let _admission = loader.sandbox.admit_description().await?;
         match upload.kind {
             PluginType::Auth | PluginType::Secret => {
-                let engine =
-                    Engine::load(loader.sandbox, artefact, None).await.map_err(Failure::invalid)?;
+                let engine = MountablePlugin::load(loader.sandbox, artefact, None)
+                    .await
+                    .map_err(Failure::invalid)?;
                 rules::engine(engine.description()).map_err(Failure::invalid)?;
                 let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
                 let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
@@ -183,16 +188,16 @@ impl Catalog {
 async fn change_registered(
     loader: PluginLoader<'_>,
     unit: &mut Unit,
-    upload: Upload<'_>,
-    found: &Entry,
-) -> Result<Registered, Failure> {
-    mend(loader, found, upload.wasm).await?;
+    upload: ComponentUpload<'_>,
+    found: &PluginRecord,
+) -> Result<RegistrationResult, Failure> {
+    repair_stored_bytes(loader, found, upload.wasm).await?;
     let ceiling = upload.ceiling.or_else(|| found.ceiling.clone());
     if (&ceiling, &upload.origin) == (&found.ceiling, &found.origin) {
-        let change = Change::Repeated(found.kind, found.name.clone());
-        return Ok(Registered { change, warnings: Vec::new() });
+        let change = CatalogChange::Repeated(found.kind, found.name.clone());
+        return Ok(RegistrationResult { change, warnings: Vec::new() });
     }
-    let entry = Entry { ceiling, origin: upload.origin, ..found.clone() };
+    let entry = PluginRecord { ceiling, origin: upload.origin, ..found.clone() };
     write_entry(unit, &entry, loader)
 }
 
@@ -200,17 +205,20 @@ async fn change_registered(
 /// call loads the code.
 fn write_entry(
     unit: &mut Unit,
-    entry: &Entry,
+    entry: &PluginRecord,
     loader: PluginLoader<'_>,
-) -> Result<Registered, Failure> {
+) -> Result<RegistrationResult, Failure> {
     let plugin = uploaded::describe(loader.sandbox, entry).map_err(Failure::internal)?;
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
-    Ok(Registered { change: Change::Registered(plugin, entry.origin.clone()), warnings })
+    Ok(RegistrationResult {
+        change: CatalogChange::Registered(plugin, entry.origin.clone()),
+        warnings,
+    })
 }
 
 /// Returns the world of the component, before the component is compiled.
-async fn world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
+async fn detect_world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
     let wasm = Arc::clone(wasm);
     let read = tokio::task::spawn_blocking(move || structure::check(&wasm)).await;
     read.unwrap_or_else(|_| Err("the component cannot be read".to_owned()))
@@ -231,7 +239,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
 }
 
 /// Refuses a component with another name or version than the caller expects.
-fn check_identity(upload: &Upload<'_>, plugin: &Plugin) -> Result<(), Failure> {
+fn check_identity(upload: &ComponentUpload<'_>, plugin: &Plugin) -> Result<(), Failure> {
     let identity = plugin.identity();
     if identity.name != upload.name {
         return Err(Failure::invalid(format!(
@@ -255,7 +263,11 @@ fn other_version(asked: &str, version: &str) -> Failure {
 }
 
 /// Stores the component again where its stored bytes are damaged.
-async fn mend(loader: PluginLoader<'_>, entry: &Entry, wasm: &[u8]) -> Result<(), Failure> {
+async fn repair_stored_bytes(
+    loader: PluginLoader<'_>,
+    entry: &PluginRecord,
+    wasm: &[u8],
+) -> Result<(), Failure> {
     match bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await? {
         Some(_) => Ok(()),
         None => bytes::put_wasm(loader.store, &entry.digest, wasm).await,
@@ -265,8 +277,8 @@ async fn mend(loader: PluginLoader<'_>, entry: &Entry, wasm: &[u8]) -> Result<()
 async fn store(
     loader: PluginLoader<'_>,
     wasm: &[u8],
-    entry: &Entry,
-    compiled: &Compiled,
+    entry: &PluginRecord,
+    compiled: &CompiledComponent,
 ) -> Result<(), Failure> {
     bytes::put_wasm(loader.store, &entry.digest, wasm).await?;
     bytes::put_code(loader.store, &entry.digest, &compiled.code).await

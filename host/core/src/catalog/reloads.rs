@@ -10,7 +10,7 @@ const MOST_REMEMBERED: usize = 64;
 
 /// A reload that has ended.
 #[derive(Clone)]
-pub(crate) struct Reload {
+pub(crate) struct ReloadRecord {
     pub(crate) id: String,
     /// Milliseconds of store time.
     pub(crate) time: u64,
@@ -18,10 +18,10 @@ pub(crate) struct Reload {
     pub(crate) failed: Vec<(String, Failure)>,
 }
 
-impl Reload {
+impl ReloadRecord {
     /// Returns the mounts and connections that are served as before, with the reasons, as a text
     /// for operators.
-    pub(crate) fn reasons(&self) -> String {
+    pub(crate) fn failure_text(&self) -> String {
         let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
         self.failed.iter().map(told).collect::<Vec<_>>().join("; ")
     }
@@ -29,11 +29,11 @@ impl Reload {
 
 /// The last reloads of this process, the oldest first.
 #[derive(Default)]
-pub(crate) struct Reloads(Mutex<VecDeque<Reload>>);
+pub(crate) struct ReloadHistory(Mutex<VecDeque<ReloadRecord>>);
 
-impl Reloads {
+impl ReloadHistory {
     /// Remembers a reload in the place of the oldest.
-    pub(crate) fn remember(&self, reload: Reload) {
+    pub(crate) fn add_reload(&self, reload: ReloadRecord) {
         let mut reloads = sync::lock(&self.0);
         if reloads.len() == MOST_REMEMBERED {
             reloads.pop_front();
@@ -42,7 +42,7 @@ impl Reloads {
     }
 
     /// Returns the reload with that id, if the process remembers the reload.
-    pub(crate) fn find(&self, id: &str) -> Option<Reload> {
+    pub(crate) fn find(&self, id: &str) -> Option<ReloadRecord> {
         sync::lock(&self.0).iter().find(|reload| reload.id == id).cloned()
     }
 }

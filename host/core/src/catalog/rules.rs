@@ -5,9 +5,11 @@
 
 use super::entry::PluginType;
 use super::table::Catalog;
-use bulkhead_sandbox::Ask;
+use bulkhead_sandbox::GrantPattern;
 use bulkhead_sandbox::grants::ceiling;
-use bulkhead_wire::description::{DatabaseDescription, Description, Field, RawAccess, Route};
+use bulkhead_wire::description::{
+    ComponentDescription, DatabaseDescription, Field, RawAccess, Route,
+};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::metric;
 use bulkhead_wire::name::{MountPath, is_name};
@@ -69,7 +71,7 @@ pub(super) fn version(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The fault of the description, with the row.
-pub(super) fn engine(description: &Description) -> Result<(), String> {
+pub(super) fn engine(description: &ComponentDescription) -> Result<(), String> {
     version(&description.version)?;
     text("its description", &description.about)?;
     if description.routes.len() > ROWS {
@@ -166,18 +168,20 @@ fn asks(lines: &[String]) -> Result<(), String> {
         return Err(format!("it asks for {} lines; there may be at most {ASKS}", lines.len()));
     }
     let read = |line: &String| {
-        line.parse::<Ask>().map(drop).map_err(|why| format!("it asks for what it cannot: {why}"))
+        line.parse::<GrantPattern>()
+            .map(drop)
+            .map_err(|why| format!("it asks for what it cannot: {why}"))
     };
     lines.iter().try_for_each(read)
 }
 
 /// Returns warnings for the operator: the grants that the component asks for and its ceiling does
 /// not fully allow.
-pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
+pub(super) fn warnings(asks: &[String], most: Option<&[GrantPattern]>) -> Vec<String> {
     // Lines with a syntax error were refused before.
-    let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
-    let is_above = |ask: &&Ask| most.is_some_and(|most| !ceiling::allows(most, ask));
-    let told = |ask: &Ask| {
+    let asked: Vec<GrantPattern> = asks.iter().filter_map(|line| line.parse().ok()).collect();
+    let is_above = |ask: &&GrantPattern| most.is_some_and(|most| !ceiling::allows(most, ask));
+    let told = |ask: &GrantPattern| {
         format!(
             "the component asks for {ask}, which its ceiling does not allow in full: what is above \
              it is refused"
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn other_names_are_for_components_of_the_server() {
-        let described = |aliases: &[&str]| Description {
+        let described = |aliases: &[&str]| ComponentDescription {
             kind: "secrets-engine".to_owned(),
             name: "shelf".to_owned(),
             aliases: aliases.iter().map(|name| (*name).to_owned()).collect(),
@@ -306,7 +310,7 @@ mod tests {
     #[test]
     fn whoever_registers_learns_what_of_an_ask_is_not_given() {
         let told = |asked: &str, most: Option<&str>| {
-            let most: Option<Vec<Ask>> = most
+            let most: Option<Vec<GrantPattern>> = most
                 .map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
             let asked: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
             warnings(&asked, most.as_deref())

@@ -5,7 +5,7 @@
 //! all bytes, the name and the version included. Signatures are checked when a component is
 //! registered and again whenever the service opens, against the keys that are trusted then.
 
-use super::origin::Origin;
+use super::origin::ComponentOrigin;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulkhead_crypto::VerifyingKey;
@@ -102,18 +102,18 @@ impl SignatureRules {
     pub(super) fn admit(
         &self,
         digest: &str,
-        origin: Origin,
-    ) -> Result<(Origin, Option<String>), Failure> {
+        origin: ComponentOrigin,
+    ) -> Result<(ComponentOrigin, Option<String>), Failure> {
         if origin.signature.is_empty() {
-            let origin = Origin { signed_by: String::new(), ..origin };
+            let origin = ComponentOrigin { signed_by: String::new(), ..origin };
             return match self.policy {
                 SignaturePolicy::None => Ok((origin, None)),
-                SignaturePolicy::Warn => Ok((origin, Some(unsigned(digest)))),
-                SignaturePolicy::Require => Err(Failure::invalid(unsigned(digest))),
+                SignaturePolicy::Warn => Ok((origin, Some(unsigned_message(digest)))),
+                SignaturePolicy::Require => Err(Failure::invalid(unsigned_message(digest))),
             };
         }
         let signed_by = self.signer(digest, &origin.signature).map_err(Failure::invalid)?;
-        Ok((Origin { signed_by, ..origin }, None))
+        Ok((ComponentOrigin { signed_by, ..origin }, None))
     }
 
     /// Checks the signature of a stored component when the service opens. Returns a warning if the
@@ -124,13 +124,13 @@ impl SignatureRules {
     pub(super) fn check_stored(
         &self,
         digest: &str,
-        origin: &Origin,
+        origin: &ComponentOrigin,
     ) -> Result<Option<String>, String> {
         if self.policy == SignaturePolicy::None {
             return Ok(None);
         }
         let why = match origin.signature.as_str() {
-            "" => unsigned(digest),
+            "" => unsigned_message(digest),
             signature => match self.signer(digest, signature) {
                 Ok(_) => return Ok(None),
                 Err(why) => why,
@@ -172,7 +172,7 @@ impl SignatureRules {
     }
 }
 
-fn unsigned(digest: &str) -> String {
+fn unsigned_message(digest: &str) -> String {
     format!(
         "the component {digest} is not signed, and the configuration (plugin_signatures) asks for \
          a signature: sign it with `bulkhead plugin sign`, and register it with that signature"

@@ -1,15 +1,15 @@
 //! The table of all plugins, by type and name.
 
-use super::entry::{self, Entry, PluginType};
+use super::entry::{self, PluginRecord, PluginType};
 use super::missing::MissingCode;
-use super::origin::Origin;
-use super::pin::{Pins, VersionChoice};
+use super::origin::ComponentOrigin;
+use super::pin::{PinTable, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
-use bulkhead_sandbox::component::Identity;
-use bulkhead_sandbox::{DatabasePlugin, Maker};
+use bulkhead_sandbox::component::ComponentIdentity;
+use bulkhead_sandbox::{DatabasePlugin, Publisher};
 use bulkhead_store::Unit;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -17,28 +17,28 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The table of all plugins.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    plugins: RwLock<Plugins>,
-    pub(super) pins: Pins,
+    plugins: RwLock<PluginTable>,
+    pub(super) pins: PinTable,
     pub(super) missing: MissingCode,
 }
 
 #[derive(Default)]
-pub(super) struct Plugins {
+pub(super) struct PluginTable {
     /// Secrets engines and auth methods. The two types may have equal names.
     pub(super) mountable: BTreeMap<(PluginType, String), PluginVersions<EnginePlugin>>,
     /// Database plugins, by own name.
     pub(super) databases: BTreeMap<String, PluginVersions<DatabasePlugin>>,
     /// Versions that failed to load, by type, name and version, with the reason.
-    pub(super) left_out: BTreeMap<(PluginType, String, String), (Entry, String)>,
+    pub(super) left_out: BTreeMap<(PluginType, String, String), (PluginRecord, String)>,
     /// Origins of registered versions, by type, name and version.
-    pub(super) origins: BTreeMap<(PluginType, String, String), Origin>,
+    pub(super) origins: BTreeMap<(PluginType, String, String), ComponentOrigin>,
 }
 
 impl Catalog {
     /// Adds a plugin, or replaces the plugin with the same type, name and version.
     pub(crate) fn insert(&self, plugin: Plugin) {
         let mut plugins = self.write();
-        let Identity { name, version, .. } = plugin.identity().clone();
+        let ComponentIdentity { name, version, .. } = plugin.identity().clone();
         plugins.left_out.remove(&(plugin.kind(), name.clone(), version));
         match plugin {
             Plugin::Engine(engine) => {
@@ -51,13 +51,13 @@ impl Catalog {
     }
 
     /// Adds a registered plugin, as [`Catalog::insert`].
-    pub(crate) fn insert_registered(&self, plugin: Plugin, origin: Origin) {
-        let Identity { name, version, .. } = plugin.identity().clone();
+    pub(crate) fn insert_registered(&self, plugin: Plugin, origin: ComponentOrigin) {
+        let ComponentIdentity { name, version, .. } = plugin.identity().clone();
         self.write().origins.insert((plugin.kind(), name, version), origin);
         self.insert(plugin);
     }
 
-    pub(super) fn leave_out(&self, entry: Entry, why: String) {
+    pub(super) fn leave_out(&self, entry: PluginRecord, why: String) {
         let named = (entry.kind, entry.name.clone(), entry.version.clone());
         self.write().left_out.insert(named, (entry, why));
     }
@@ -87,8 +87,10 @@ impl Catalog {
     /// Returns the secrets engines and auth methods of this binary, by type and name.
     pub(crate) fn official_mountable(&self) -> Vec<(PluginType, String)> {
         let plugins = self.read();
-        let officials =
-            plugins.mountable.iter().filter(|(_, one)| one.maker() == Some(Maker::Official));
+        let officials = plugins
+            .mountable
+            .iter()
+            .filter(|(_, one)| one.publisher() == Some(Publisher::Official));
         officials.map(|(named, _)| named.clone()).collect()
     }
 
@@ -115,7 +117,7 @@ impl Catalog {
         version: &str,
     ) -> Result<Arc<EnginePlugin>, Failure> {
         let plugins = self.read();
-        let versions = plugins.named(kind, name);
+        let versions = plugins.find_named(kind, name);
         if let Some(plugin) = versions.and_then(|versions| versions.select(version)) {
             return Ok(Arc::clone(plugin));
         }
@@ -125,14 +127,14 @@ impl Catalog {
         };
         if let Some((_, (_, why))) = plugins.left_out.iter().find(|(named, _)| is_asked(named)) {
             let message = format!("plugin {name} is not available: {why}");
-            return Err(Failure::new(Kind::Unavailable, message));
+            return Err(Failure::new(FailureKind::Unavailable, message));
         }
         Err(match versions {
             Some(versions) => Failure::invalid(format!(
                 "plugin_version {} of {name} is not in the catalog; there is {}: give that, or \
                  leave it out",
                 quoted(version),
-                versions.numbers()
+                versions.list_numbers()
             )),
             None => plugins.not_found(kind, name),
         })
@@ -160,11 +162,11 @@ impl Catalog {
         let plugins = self.read();
         let maker = match kind {
             PluginType::Auth | PluginType::Secret => {
-                plugins.named(kind, name).and_then(PluginVersions::maker)
+                plugins.find_named(kind, name).and_then(PluginVersions::publisher)
             }
-            PluginType::Database => plugins.database(name).and_then(PluginVersions::maker),
+            PluginType::Database => plugins.database(name).and_then(PluginVersions::publisher),
         };
-        maker == Some(Maker::Official)
+        maker == Some(Publisher::Official)
     }
 
     /// Returns the own name of the plugin with that name or alias.
@@ -172,7 +174,7 @@ impl Catalog {
         let plugins = self.read();
         match kind {
             PluginType::Auth | PluginType::Secret => {
-                let newest = plugins.named(kind, name).and_then(PluginVersions::newest);
+                let newest = plugins.find_named(kind, name).and_then(PluginVersions::newest);
                 newest.map(|plugin| plugin.engine.identity().name.clone())
             }
             PluginType::Database => {
@@ -183,29 +185,33 @@ impl Catalog {
     }
 
     /// Returns true if the version is registered but could not be loaded.
-    pub(super) fn is_left_out(&self, entry: &Entry) -> bool {
+    pub(super) fn is_left_out(&self, entry: &PluginRecord) -> bool {
         let named = (entry.kind, entry.name.clone(), entry.version.clone());
         self.read().left_out.contains_key(&named)
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Plugins> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, PluginTable> {
         sync::read(&self.plugins)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Plugins> {
+    fn write(&self) -> RwLockWriteGuard<'_, PluginTable> {
         sync::write(&self.plugins)
     }
 }
 
-impl Plugins {
+impl PluginTable {
     /// Returns the plugin that has the name or, if no plugin has the name, the alias.
-    fn named(&self, kind: PluginType, name: &str) -> Option<&PluginVersions<EnginePlugin>> {
+    fn find_named(&self, kind: PluginType, name: &str) -> Option<&PluginVersions<EnginePlugin>> {
         let own = self.mountable.get(&(kind, name.to_owned()));
-        own.or_else(|| self.called(kind, name))
+        own.or_else(|| self.find_by_alias(kind, name))
     }
 
     /// Returns the plugin that has the alias.
-    fn called(&self, kind: PluginType, alias: &str) -> Option<&PluginVersions<EnginePlugin>> {
+    fn find_by_alias(
+        &self,
+        kind: PluginType,
+        alias: &str,
+    ) -> Option<&PluginVersions<EnginePlugin>> {
         let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
         let is_called = |versions: &PluginVersions<EnginePlugin>| {
             let newest = versions.newest();
@@ -246,10 +252,11 @@ impl Plugins {
 pub(super) async fn assert_registered(
     unit: &mut Unit,
     kind: PluginType,
-    identity: &Identity,
+    identity: &ComponentIdentity,
 ) -> Result<(), Failure> {
-    let Identity { name, version, maker, .. } = identity;
-    if *maker == Maker::Official || unit.get(&entry::address(kind, name, version)).await?.is_some()
+    let ComponentIdentity { name, version, maker, .. } = identity;
+    if *maker == Publisher::Official
+        || unit.get(&entry::address(kind, name, version)).await?.is_some()
     {
         return Ok(());
     }

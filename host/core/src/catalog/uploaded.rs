@@ -5,13 +5,13 @@
 //! with the reason.
 
 use super::bytes;
-use super::entry::{Entry, PREFIX, PluginType};
-use super::loading::unloadable;
+use super::entry::{PREFIX, PluginRecord, PluginType};
+use super::loading::unloadable_failure;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::structure::World;
-use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
+use bulkhead_sandbox::{DatabasePlugin, MountablePlugin, Sandbox};
 use bulkhead_store::{Address, Space, StoreFault};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
                 Err(damaged @ StoreFault::Damaged(_)) => Err(damaged.into()),
                 found => found?
                     .ok_or_else(|| Failure::internal("its row vanished"))
-                    .and_then(|row| Entry::parse(&row).map_err(unloadable)),
+                    .and_then(|row| PluginRecord::parse(&row).map_err(unloadable_failure)),
             };
             match found {
                 Ok(entry) => {
@@ -56,7 +56,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
         }
     }
     if let Some(digests) = digests
-        && let Err(failure) = bytes::sweep(loader.store, &digests).await
+        && let Err(failure) = bytes::delete_unused(loader.store, &digests).await
     {
         // Leftover bytes do no harm, and the next start deletes them.
         loader.log.line("warn", "components-not-swept", &[cause(&failure)]);
@@ -65,7 +65,11 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
 }
 
 /// Moves the row of an earlier release, with one row per name, to the row of the version.
-async fn move_row(loader: PluginLoader<'_>, entry: &Entry, old: Address) -> Result<(), Failure> {
+async fn move_row(
+    loader: PluginLoader<'_>,
+    entry: &PluginRecord,
+    old: Address,
+) -> Result<(), Failure> {
     let mut unit = loader.store.begin();
     entry.put(&mut unit)?;
     unit.delete(old);
@@ -73,7 +77,11 @@ async fn move_row(loader: PluginLoader<'_>, entry: &Entry, old: Address) -> Resu
     Ok(())
 }
 
-async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Result<(), Failure> {
+async fn add(
+    catalog: &Catalog,
+    loader: PluginLoader<'_>,
+    entry: PluginRecord,
+) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs =
             [("plugin", entry.name), cause(&"this version has a plugin of that name itself")];
@@ -85,7 +93,7 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         warn_of_signature(loader, &entry, warning);
         describe(loader.sandbox, &entry)
     });
-    match described.map_err(unloadable) {
+    match described.map_err(unloadable_failure) {
         Ok(plugin) => {
             if !bytes::has_code(loader.store, &entry.digest).await? {
                 catalog.ask_for_code(loader, &plugin, "compiled-code-of-another-build");
@@ -103,10 +111,10 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
 }
 
 /// Logs that a plugin is loaded without a trusted signature.
-fn warn_of_signature(loader: PluginLoader<'_>, entry: &Entry, warning: Option<String>) {
+fn warn_of_signature(loader: PluginLoader<'_>, entry: &PluginRecord, warning: Option<String>) {
     let Some(why) = warning else { return };
     let version = ("version", entry.version.clone());
-    let pairs = [("plugin", entry.name.clone()), version, cause(&unloadable(why))];
+    let pairs = [("plugin", entry.name.clone()), version, cause(&unloadable_failure(why))];
     loader.log.line("warn", "plugin-signature-not-trusted", &pairs);
 }
 
@@ -115,7 +123,7 @@ fn warn_of_signature(loader: PluginLoader<'_>, entry: &Entry, warning: Option<St
 ///
 /// # Errors
 /// If the stored description does not make a plugin.
-pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &Entry) -> Result<Plugin, String> {
+pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &PluginRecord) -> Result<Plugin, String> {
     let unreadable =
         |error: serde_json::Error| format!("its stored description does not parse: {error}");
     let code = (entry.digest.as_str(), entry.ceiling.as_deref());
@@ -128,6 +136,6 @@ pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &Entry) -> Result<Plugin, 
         }
     };
     let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-    let engine = Engine::known(sandbox, code, (world, known))?;
+    let engine = MountablePlugin::known(sandbox, code, (world, known))?;
     Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))
 }

@@ -1,26 +1,26 @@
 //! The versions of one plugin that the catalog can use, in the order of semantic versions.
 
 use super::plugin::EnginePlugin;
-use bulkhead_sandbox::component::Identity;
-use bulkhead_sandbox::{DatabasePlugin, Maker};
+use bulkhead_sandbox::component::ComponentIdentity;
+use bulkhead_sandbox::{DatabasePlugin, Publisher};
 use semver::Version;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A component of the catalog that has several versions.
-pub(super) trait Versioned {
+pub(super) trait VersionedComponent {
     /// Returns the identity of the version.
-    fn identity(&self) -> &Identity;
+    fn identity(&self) -> &ComponentIdentity;
 }
 
-impl Versioned for EnginePlugin {
-    fn identity(&self) -> &Identity {
+impl VersionedComponent for EnginePlugin {
+    fn identity(&self) -> &ComponentIdentity {
         self.engine.identity()
     }
 }
 
-impl Versioned for DatabasePlugin {
-    fn identity(&self) -> &Identity {
+impl VersionedComponent for DatabasePlugin {
+    fn identity(&self) -> &ComponentIdentity {
         self.identity()
     }
 }
@@ -34,22 +34,22 @@ impl<P> Default for PluginVersions<P> {
     }
 }
 
-impl<P: Versioned> PluginVersions<P> {
+impl<P: VersionedComponent> PluginVersions<P> {
     /// Adds a version, or replaces the version with the same number.
     pub(super) fn insert(&mut self, plugin: Arc<P>) {
-        let version = order(&plugin.identity().version);
+        let version = parse_order(&plugin.identity().version);
         self.0.insert(version, plugin);
     }
 
     /// Removes a version, and reports whether no version is left.
     pub(super) fn remove(&mut self, version: &str) -> bool {
-        self.0.remove(&order(version));
+        self.0.remove(&parse_order(version));
         self.0.is_empty()
     }
 
     /// Returns the version with that number, or the newest version if `version` is empty.
     pub(super) fn select(&self, version: &str) -> Option<&Arc<P>> {
-        if version.is_empty() { self.newest() } else { self.0.get(&order(version)) }
+        if version.is_empty() { self.newest() } else { self.0.get(&parse_order(version)) }
     }
 
     /// Returns the version with the highest number.
@@ -63,7 +63,7 @@ impl<P: Versioned> PluginVersions<P> {
     }
 
     /// Returns the maker of the plugin. No uploaded plugin has the name of an official plugin.
-    pub(super) fn maker(&self) -> Option<Maker> {
+    pub(super) fn publisher(&self) -> Option<Publisher> {
         self.newest().map(|plugin| plugin.identity().maker)
     }
 
@@ -73,13 +73,13 @@ impl<P: Versioned> PluginVersions<P> {
     }
 
     /// Returns the numbers of all versions for an error message.
-    pub(super) fn numbers(&self) -> String {
+    pub(super) fn list_numbers(&self) -> String {
         self.0.keys().map(Version::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Returns the place of a version in the order of semantic versions. Registration refuses a text
 /// that is no semantic version, so that 0.0.0 stands only for components of this binary.
-pub(super) fn order(version: &str) -> Version {
+pub(super) fn parse_order(version: &str) -> Version {
     Version::parse(version.trim_start_matches('v')).unwrap_or(Version::new(0, 0, 0))
 }

@@ -3,10 +3,10 @@
 use super::CallServices;
 use super::migration_step::MigrationStep;
 use crate::core::Core;
-use crate::mounts::{Mount, Opened, Pass};
-use bulkhead_access::background::guards::Guards;
+use crate::mounts::{BreakerPass, Mount, OpenedMount};
+use bulkhead_access::background::guards::CallGuards;
 use bulkhead_sandbox::{
-    Admission, CallTree, Ended, HostServices, Priority, Scope, SlotRequest, contract,
+    CallPriority, CallScope, CallTree, HostServices, SlotPermit, SlotRequest, Termination, contract,
 };
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
@@ -19,7 +19,7 @@ const WORK_TIME: Duration = Duration::from_secs(90);
 /// Milliseconds between the start of a wake and the first due time of its timers.
 const WAKE_INTERVAL: u64 = 1_000;
 /// Instance slots for due work and renewals, because any such call may reach a database plugin.
-const SLOTS: u32 = 2;
+const INSTANCE_SLOTS: u32 = 2;
 
 /// The services for a call outside of a request: the end or renewal of a lease, a timer, a
 /// migration.
@@ -31,9 +31,9 @@ pub(crate) struct BackgroundServices {
 }
 
 /// Admitted work: it holds its instance slots, and the component does not rest after crashes.
-pub(crate) struct Admitted<'a> {
-    _admission: Admission,
-    pass: Pass<'a>,
+pub(crate) struct AdmittedWork<'a> {
+    _admission: SlotPermit,
+    pass: BreakerPass<'a>,
 }
 
 impl BackgroundServices {
@@ -46,7 +46,7 @@ impl BackgroundServices {
     /// Returns the services for a wake. Its timers are due only after an interval, so that a chain
     /// of wakes cannot spin.
     pub(crate) fn for_wake(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let mut services = CallServices::made(core, mount, None, "");
+        let mut services = CallServices::build_services(core, mount, None, "");
         services.earliest_wake = core.store.now().saturating_add(WAKE_INTERVAL);
         Self::of(services, WORK_TIME)
     }
@@ -57,7 +57,7 @@ impl BackgroundServices {
         mount: &Arc<Mount>,
         cursor: Option<String>,
     ) -> Self {
-        let mut services = CallServices::made(core, mount, None, "");
+        let mut services = CallServices::build_services(core, mount, None, "");
         services.migration = Some(MigrationStep::at(cursor));
         Self::of(services, time_for_caller(mount))
     }
@@ -75,7 +75,7 @@ impl BackgroundServices {
     }
 
     fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
-        Self::of(CallServices::made(core, mount, None, ""), time)
+        Self::of(CallServices::build_services(core, mount, None, ""), time)
     }
 
     fn of(services: CallServices, time: Duration) -> Self {
@@ -93,29 +93,29 @@ impl BackgroundServices {
     /// # Errors
     /// `unavailable`, which may pass: no slots became free before the deadline, the component rests
     /// after crashes, or its code is being compiled.
-    pub(crate) async fn enter(&self, priority: Priority) -> Result<Admitted<'_>, Failure> {
+    pub(crate) async fn enter(&self, priority: CallPriority) -> Result<AdmittedWork<'_>, Failure> {
         let CallServices { core, mount, .. } = &*self.services;
         core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let wanted = SlotRequest {
             compartment: &mount.compartment,
-            slots: SLOTS,
+            slots: INSTANCE_SLOTS,
             priority,
             caller: None,
             deadline: self.deadline,
         };
-        Ok(Admitted { _admission: core.sandbox.admit(wanted).await?, pass })
+        Ok(AdmittedWork { _admission: core.sandbox.admit(wanted).await?, pass })
     }
 
     /// Records how the component ended the call, and the bytes that the call wrote.
-    pub(crate) fn note_end(&self, admitted: Admitted<'_>, ended: Ended) {
+    pub(crate) fn note_end(&self, admitted: AdmittedWork<'_>, ended: Termination) {
         let CallServices { core, mount, .. } = &*self.services;
         mount.note_end(&*core.log, admitted.pass, ended);
         mount.count_due_writes(&*core.log, sync::lock(&self.tree).written_bytes());
     }
 
     /// Returns the guards of the call, which must be released at its end.
-    pub(crate) fn guards(&self) -> &Guards {
+    pub(crate) fn guards(&self) -> &CallGuards {
         &self.services.guards
     }
 
@@ -138,15 +138,15 @@ impl BackgroundServices {
     }
 
     /// Returns the call's scope: compartment, grants, deadline, slots and services.
-    pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
+    pub(crate) fn scope(&self, opened: &OpenedMount<'_>) -> CallScope {
         let tree = Arc::new(CallTree::default());
         *sync::lock(&self.tree) = Arc::clone(&tree);
-        Scope {
+        CallScope {
             compartment: Arc::clone(&opened.compartment),
             grants: Arc::clone(&opened.grants),
             reuse: opened.reuse.clone(),
             deadline: self.deadline,
-            slots: SLOTS,
+            slots: INSTANCE_SLOTS,
             services: Arc::clone(&self.services) as Arc<dyn HostServices>,
             tree,
         }

@@ -1,6 +1,6 @@
 //! The step of a migration that a call carries out.
 
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::sync::Mutex;
 
@@ -48,6 +48,9 @@ impl MigrationStep {
 }
 
 /// The failure for a call that is not a migration.
-pub(super) fn outside() -> Failure {
-    Failure::new(Kind::UnsupportedOperation, "this call is not a migration: only migrate has steps")
+pub(super) fn no_migration_failure() -> Failure {
+    Failure::new(
+        FailureKind::UnsupportedOperation,
+        "this call is not a migration: only migrate has steps",
+    )
 }

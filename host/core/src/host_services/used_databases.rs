@@ -29,7 +29,7 @@ impl UsedDatabases {
     }
 
     /// Returns the plugin with that name and version.
-    pub(super) fn named(
+    pub(super) fn find_named(
         &self,
         catalog: &Catalog,
         name: &str,
@@ -38,7 +38,7 @@ impl UsedDatabases {
         let asked = PluginUse::Named(name.to_owned(), version.to_owned());
         match self.find(&asked) {
             Some(found) => Ok(found),
-            None => Ok(self.note(asked, catalog.serving_database((name, version), None)?)),
+            None => Ok(self.record_use(asked, catalog.serving_database((name, version), None)?)),
         }
     }
 
@@ -55,7 +55,7 @@ impl UsedDatabases {
         }
         // A unit of work of its own: a reload during the call is no conflict of the call.
         let recorded = connection.read(&mut core.store.begin()).await?;
-        Ok(self.note(used, core.catalog.serving_database(asked, recorded.as_ref())?))
+        Ok(self.record_use(used, core.catalog.serving_database(asked, recorded.as_ref())?))
     }
 
     /// Lets the call use the chosen plugin for the connection from now on.
@@ -64,14 +64,14 @@ impl UsedDatabases {
         connection: MountConnection,
         plugin: Arc<DatabasePlugin>,
     ) -> Arc<DatabasePlugin> {
-        self.note(PluginUse::Connection(connection.name), plugin)
+        self.record_use(PluginUse::Connection(connection.name), plugin)
     }
 
     fn find(&self, used: &PluginUse) -> Option<Arc<DatabasePlugin>> {
         sync::lock(&self.0).get(used).map(Arc::clone)
     }
 
-    fn note(&self, used: PluginUse, plugin: Arc<DatabasePlugin>) -> Arc<DatabasePlugin> {
+    fn record_use(&self, used: PluginUse, plugin: Arc<DatabasePlugin>) -> Arc<DatabasePlugin> {
         sync::lock(&self.0).insert(used, Arc::clone(&plugin));
         plugin
     }

@@ -19,7 +19,7 @@ pub(crate) const OTP_LENGTH: usize = keys::SERVICE_LENGTH;
 const STATUS: &str = "sys/generate-root/attempt or sys/generate-root-token/attempt";
 
 /// A root generation in progress.
-pub(super) struct Generation {
+pub(super) struct RootGeneration {
     nonce: String,
     otp: Secret,
     quorum: Quorum,
@@ -69,7 +69,7 @@ impl KeyHolders {
         let shown = made.as_ref().map(Secret::new);
         let otp = chosen.or(made.map(Secret::new)).unwrap_or_else(|| Secret::new(""));
         let quorum = Quorum::new(self.config().await?)?;
-        let generation = Generation { nonce: random::uuid()?, otp, quorum };
+        let generation = RootGeneration { nonce: random::uuid()?, otp, quorum };
         let status = self.status_of(Some(&generation)).await?;
         procedures.generation = Some(generation);
         self.log_act(remote, "root-generation-started");
@@ -117,7 +117,7 @@ impl KeyHolders {
             )));
         };
         check_nonce(given.nonce, &running.nonce, STATUS)?;
-        if !self.proves(&mut running.quorum, given).await? {
+        if !self.try_share(&mut running.quorum, given).await? {
             return self.status_of(procedures.generation.as_ref()).await;
         }
         let token = self.create_root_token().await?;
@@ -129,7 +129,7 @@ impl KeyHolders {
     }
 
     async fn create_root_token(&self) -> Result<Secret, Failure> {
-        let token = keys::random()?;
+        let token = keys::generate_text()?;
         let row = tokens::root_token_row(self.store.hashes(), &token, self.store.now())?;
         let (address, body, index) = row;
         let mut unit = self.store.begin();
@@ -138,7 +138,10 @@ impl KeyHolders {
         Ok(token)
     }
 
-    async fn status_of(&self, running: Option<&Generation>) -> Result<GenerationStatus, Failure> {
+    async fn status_of(
+        &self,
+        running: Option<&RootGeneration>,
+    ) -> Result<GenerationStatus, Failure> {
         Ok(GenerationStatus {
             nonce: running.map(|generation| generation.nonce.clone()).unwrap_or_default(),
             progress: running.map_or(0, |generation| generation.quorum.progress()),

@@ -3,11 +3,11 @@
 //! Prevents new shares that nobody holds from being the only shares: with verification, the old
 //! shares stay valid until a quorum of the new ones was given back.
 
-use super::{GivenShare, KeyHolders, Procedures, check_nonce, check_optional_nonce};
+use super::{ActiveProcedures, GivenShare, KeyHolders, check_nonce, check_optional_nonce};
 use bulkhead_access::log::cause;
 use bulkhead_access::quorum::Quorum;
 use bulkhead_access::random;
-use bulkhead_store::{Rekeyed, SealConfig, SealKey, Share};
+use bulkhead_store::{KeyShare, RekeyOutcome, SealConfig, SealKey};
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
@@ -24,11 +24,11 @@ pub(super) struct Rekey {
     /// Shares of the old key.
     quorum: Quorum,
     /// The new key, once the old key was proven and until the new shares are verified.
-    pending: Option<Pending>,
+    pending: Option<PendingKey>,
 }
 
 /// A new key that is not in use yet.
-struct Pending {
+struct PendingKey {
     nonce: String,
     key: SealKey,
     /// Shares of the new key that were given back.
@@ -51,7 +51,7 @@ pub(crate) struct RekeyStatus {
 /// New shares. Shown once; the values cannot be shown again.
 pub(crate) struct NewShares {
     pub(crate) nonce: String,
-    pub(crate) shares: Vec<Share>,
+    pub(crate) shares: Vec<KeyShare>,
     /// Nonce of the verification that puts the shares in use; `None`: the shares are in use.
     pub(crate) verification_nonce: Option<String>,
     pub(crate) warning: Option<&'static str>,
@@ -165,7 +165,7 @@ impl KeyHolders {
                  {VERIFICATION}, or cancel the rekey"
             )));
         }
-        if !self.proves(&mut running.quorum, given).await? {
+        if !self.try_share(&mut running.quorum, given).await? {
             return self.status_of_rekey(procedures.rekey.as_ref()).await.map(RekeyStep::More);
         }
         let (key, config, nonce) = (SealKey::generate()?, running.config, running.nonce.clone());
@@ -173,7 +173,7 @@ impl KeyHolders {
         if running.is_verified {
             let verification = random::uuid()?;
             let quorum = Quorum::new(config)?;
-            running.pending = Some(Pending { nonce: verification.clone(), key, quorum });
+            running.pending = Some(PendingKey { nonce: verification.clone(), key, quorum });
             self.log_act(given.remote, "rekey-awaits-verification");
             let verification_nonce = Some(verification);
             let shares = NewShares { nonce, shares, verification_nonce, warning: None };
@@ -246,15 +246,15 @@ impl KeyHolders {
     /// warning if the outcome is unknown.
     async fn install(
         &self,
-        procedures: &mut Procedures,
+        procedures: &mut ActiveProcedures,
         config: SealConfig,
         key: &SealKey,
         remote: IpAddr,
     ) -> Result<Option<&'static str>, Failure> {
         let outcome = self.directory.rekey(&self.store, config, key).await?;
-        *procedures = Procedures::default();
+        *procedures = ActiveProcedures::default();
         match outcome {
-            Rekeyed::Stored => {
+            RekeyOutcome::Stored => {
                 let pairs = [
                     ("remote", remote.to_string()),
                     ("shares", config.shares.to_string()),
@@ -263,7 +263,7 @@ impl KeyHolders {
                 self.log.line("info", "rekeyed", &pairs);
                 Ok(None)
             }
-            Rekeyed::InDoubt(fault) => {
+            RekeyOutcome::InDoubt(fault) => {
                 self.log.line("error", "rekey-in-doubt", &[cause(&fault)]);
                 Ok(Some(IN_DOUBT))
             }
@@ -283,7 +283,7 @@ impl KeyHolders {
     }
 }
 
-fn pending_of(procedures: &mut Procedures) -> Result<(SealConfig, &mut Pending), Failure> {
+fn pending_of(procedures: &mut ActiveProcedures) -> Result<(SealConfig, &mut PendingKey), Failure> {
     let Some(running) = &mut procedures.rekey else {
         return Err(Failure::invalid(format!("no rekey is in progress; begin one at {STATUS}")));
     };
@@ -298,7 +298,7 @@ fn pending_of(procedures: &mut Procedures) -> Result<(SealConfig, &mut Pending),
     Ok((config, pending))
 }
 
-fn status_of_verification(config: SealConfig, pending: &Pending) -> VerificationStatus {
+fn status_of_verification(config: SealConfig, pending: &PendingKey) -> VerificationStatus {
     let (nonce, progress) = (pending.nonce.clone(), pending.quorum.progress());
     VerificationStatus { nonce, config, progress }
 }

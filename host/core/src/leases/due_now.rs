@@ -4,11 +4,11 @@
 //! leases half-way. Due work ends every due lease, even if the caller goes away: oldest first, and
 //! with the usual limit per lane.
 
-use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
+use super::record::{EndReason, LeaseRecord, StoredLease, put, read_tolerantly};
 use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// Maximum number of reservations made due per commit at start.
 const UNDONE: u32 = 500;
@@ -34,7 +34,7 @@ impl Leases {
     ) -> Result<(), Failure> {
         // The plugin contract has a single reason for the end of a reservation.
         let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
-        let reason = Some(if is_reserved { End::Undo } else { End::Requested });
+        let reason = Some(if is_reserved { EndReason::Undo } else { EndReason::Requested });
         let asked = |lease: LeaseRecord| {
             self.claims.ask_again(&lease.full_lane());
             let forced = lease.forced || on_failure == OnFailure::Goes;
@@ -60,7 +60,7 @@ impl Leases {
             match self.make_part_due(part, unreadable, &change).await {
                 // With many rows, some row is always being changed by others: retry with half of
                 // them.
-                Err(failure) if failure.kind == Kind::Conflict && part.len() > 1 => {
+                Err(failure) if failure.kind == FailureKind::Conflict && part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     parts.extend([second, first]);
                 }
@@ -82,9 +82,11 @@ impl Leases {
             let unit = finish.restart_host_part();
             for address in page {
                 match read_tolerantly(unit, address).await? {
-                    Opened::Lease(lease) => put(unit, address, &change(*lease), self.store.now())?,
-                    Opened::Gone => {}
-                    Opened::Damaged(why) => {
+                    StoredLease::Lease(lease) => {
+                        put(unit, address, &change(*lease), self.store.now())?
+                    }
+                    StoredLease::Gone => {}
+                    StoredLease::Damaged(why) => {
                         self.log.line("error", "lease-unreadable", &[cause(&why)]);
                         if unreadable == OnFailure::Goes {
                             unit.delete(address.clone());
@@ -106,7 +108,7 @@ impl Leases {
             // Without an owner, the lease is not found here again.
             let orphaned = |lease| LeaseRecord {
                 token: String::new(),
-                reason: Some(End::TokenEnded),
+                reason: Some(EndReason::TokenEnded),
                 ..lease
             };
             self.make_due(&page, OnFailure::Stays, orphaned).await?;

@@ -3,7 +3,7 @@
 //!
 //! The owner column marks these rows, so counting does not scan other leases.
 
-use super::record::{IRREVOCABLE, Opened, read_tolerantly};
+use super::record::{IRREVOCABLE, StoredLease, read_tolerantly};
 use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::Space;
@@ -37,7 +37,10 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure.
-    pub(crate) async fn list_irrevocable(&self, most: usize) -> Result<Vec<Irrevocable>, Failure> {
+    pub(crate) async fn list_irrevocable(
+        &self,
+        most: usize,
+    ) -> Result<Vec<IrrevocableLease>, Failure> {
         let mut found = Vec::new();
         for space in Space::LEASES {
             let mut scan = self.store.scan_owned(space, IRREVOCABLE);
@@ -47,11 +50,11 @@ impl Leases {
                 let mut unit = self.store.begin();
                 for address in page {
                     match read_tolerantly(&mut unit, &address).await? {
-                        Opened::Lease(lease) => {
-                            found.push(Irrevocable { id: lease.id, error: lease.error })
+                        StoredLease::Lease(lease) => {
+                            found.push(IrrevocableLease { id: lease.id, error: lease.error })
                         }
-                        Opened::Gone => {}
-                        Opened::Damaged(why) => {
+                        StoredLease::Gone => {}
+                        StoredLease::Damaged(why) => {
                             self.log.line("error", "lease-unreadable", &[cause(&why)])
                         }
                     }
@@ -64,7 +67,7 @@ impl Leases {
 }
 
 /// An irrevocable lease.
-pub(crate) struct Irrevocable {
+pub(crate) struct IrrevocableLease {
     /// Lease id, usable for the revocation.
     pub(crate) id: String,
     /// Reason of the last failure, at most 240 characters.

@@ -5,17 +5,17 @@
 //! single skip over its content; only leases directly in the listed folder are read. At most the
 //! requested number of names is held in memory.
 
-use super::reach::{Reach, is_below};
-use super::record::{Opened, read_tolerantly};
+use super::lookup::{PathPosition, is_below};
+use super::record::{StoredLease, read_tolerantly};
 use super::table::Leases;
-use crate::mounts::Holder;
+use crate::mounts::LeaseHolder;
 use crate::paging::SortedNames;
 use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 
 /// Sorts after every key of a folder: paths never contain this unprintable character.
-const LAST: char = char::MAX;
+const LAST_CHAR: char = char::MAX;
 
 impl Leases {
     /// Adds the names directly below `path`, which has no slash at its ends and is empty for all
@@ -29,8 +29,8 @@ impl Leases {
         names: &mut SortedNames,
     ) -> Result<(), Failure> {
         match self.resolve(path) {
-            Reach::Above(mounts) => self.above(path, &mounts, names).await,
-            Reach::Within { mount, folder, .. } => self.within(&mount, &folder, names).await,
+            PathPosition::Above(mounts) => self.above(path, &mounts, names).await,
+            PathPosition::Within { mount, folder, .. } => self.within(&mount, &folder, names).await,
         }
     }
 
@@ -38,7 +38,7 @@ impl Leases {
     async fn above(
         &self,
         path: &str,
-        mounts: &[Holder],
+        mounts: &[LeaseHolder],
         names: &mut SortedNames,
     ) -> Result<(), Failure> {
         for mount in mounts {
@@ -58,7 +58,7 @@ impl Leases {
 
     async fn within(
         &self,
-        mount: &Holder,
+        mount: &LeaseHolder,
         folder: &str,
         names: &mut SortedNames,
     ) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ impl Leases {
                 let rest = address.key.strip_prefix(&prefix).unwrap_or_default();
                 match rest.split_once('/') {
                     Some((folder, _)) => {
-                        scan.skip_to(format!("{prefix}{folder}/{LAST}"));
+                        scan.skip_to(format!("{prefix}{folder}/{LAST_CHAR}"));
                         names.add(format!("{folder}/")).await?;
                         // The rest of the page is most likely in the same folder.
                         break;
@@ -87,9 +87,9 @@ impl Leases {
 
     async fn last_part(&self, address: &Address) -> Result<Option<String>, Failure> {
         match read_tolerantly(&mut self.store.begin(), address).await? {
-            Opened::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
-            Opened::Gone => Ok(None),
-            Opened::Damaged(why) => {
+            StoredLease::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
+            StoredLease::Gone => Ok(None),
+            StoredLease::Damaged(why) => {
                 self.log.line("error", "lease-unreadable", &[cause(&why)]);
                 Ok(None)
             }

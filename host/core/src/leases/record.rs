@@ -2,8 +2,8 @@
 
 use bulkhead_access::background::backoff;
 use bulkhead_sandbox::contract;
-use bulkhead_store::{Address, Index, Record, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_store::{Address, IndexColumns, Record, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) const IRREVOCABLE: &str = "irrevocable";
 /// Reason for the end of a lease, in the words of the plugin contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum End {
+pub(crate) enum EndReason {
     /// The lifetime is over.
     Expired,
     /// An operator or the owner revoked the lease.
@@ -32,7 +32,7 @@ pub(crate) enum End {
     Undo,
 }
 
-impl End {
+impl EndReason {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -64,7 +64,7 @@ pub(crate) struct LeaseRecord {
     pub(crate) renewable: bool,
     pub(crate) last_renewal: Option<u64>,
     /// Reason for the end, once decided.
-    pub(crate) reason: Option<End>,
+    pub(crate) reason: Option<EndReason>,
     /// Number of failed attempts.
     pub(crate) attempts: u32,
     /// Attempts that the plugin refused for good, rather than left unanswered.
@@ -100,9 +100,9 @@ impl LeaseRecord {
 
     /// Returns the index columns: due time, lane and owning token. An irrevocable lease is ending
     /// even while the token lives, so the owner column holds [`IRREVOCABLE`] instead.
-    fn index(&self, due: u64) -> Index {
+    fn index(&self, due: u64) -> IndexColumns {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
-        Index { due: Some(due), lane: self.full_lane(), owner: owner.to_owned() }
+        IndexColumns { due: Some(due), lane: self.full_lane(), owner: owner.to_owned() }
     }
 
     /// Returns the lane, distinct from the lanes of other mounts. A given-up lease has a separate
@@ -120,45 +120,45 @@ impl LeaseRecord {
 
     /// Returns the reason for which the lease is not tried now: the last failure, or a silent
     /// target.
-    pub(super) fn unanswered(&self) -> Failure {
+    pub(super) fn pending_failure(&self) -> Failure {
         if self.attempts > 0 {
             return self.failure();
         }
         let message = format!("what {} reaches does not answer", quoted(&self.lane));
-        Failure::new(Kind::Unreachable, message)
+        Failure::new(FailureKind::Unreachable, message)
     }
 
     /// Returns the failure of the last attempt to end the lease.
     pub(super) fn failure(&self) -> Failure {
-        Failure::new(Kind::of_code(&self.error_code), self.error.clone())
+        Failure::new(FailureKind::of_code(&self.error_code), self.error.clone())
     }
 }
 
 impl LeaseRecord {
     /// Returns the lease after a failed attempt to end it.
-    pub(crate) fn after_failure(mut self, reason: End, failure: &Failure) -> Self {
+    pub(crate) fn after_failure(mut self, reason: EndReason, failure: &Failure) -> Self {
         self.reason = Some(reason);
         self.attempts = self.attempts.saturating_add(1);
         if !backoff::may_pass(failure.kind) {
             self.refusals = self.refusals.saturating_add(1);
         }
-        self.note(failure);
+        self.note_failure(failure);
         self
     }
 
     /// Returns the lease after a conflict in our own store. The plugin's attempt does not count.
-    pub(crate) fn after_lost_race(mut self, reason: End, failure: &Failure) -> Self {
+    pub(crate) fn after_lost_race(mut self, reason: EndReason, failure: &Failure) -> Self {
         self.reason = Some(reason);
-        self.note(failure);
+        self.note_failure(failure);
         self
     }
 
     /// Returns whether the last attempt ended in a conflict, so that the next attempt follows soon.
     pub(super) fn lost_a_race(&self) -> bool {
-        self.error_code == Kind::Conflict.code()
+        self.error_code == FailureKind::Conflict.code()
     }
 
-    fn note(&mut self, failure: &Failure) {
+    fn note_failure(&mut self, failure: &Failure) {
         self.error = failure.message.chars().take(ERROR_CHARACTERS).collect();
         failure.kind.code().clone_into(&mut self.error_code);
     }
@@ -166,12 +166,12 @@ impl LeaseRecord {
     /// Returns the milliseconds until the next attempt.
     pub(crate) fn pause_after(&self, failure: &Failure) -> u64 {
         if self.is_irrevocable() {
-            return backoff::pause(
+            return backoff::backoff_pause(
                 &Failure { retry_after: Some(DAY), ..failure.clone() },
                 self.attempts,
             );
         }
-        backoff::pause(failure, self.attempts)
+        backoff::backoff_pause(failure, self.attempts)
     }
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn put(
 }
 
 /// The content at the address of a lease.
-pub(super) enum Opened {
+pub(super) enum StoredLease {
     Lease(Box<LeaseRecord>),
     Gone,
     /// The reason why a damaged or edited record does not open.
@@ -206,12 +206,15 @@ pub(super) enum Opened {
 ///
 /// # Errors
 /// The store's failure.
-pub(super) async fn read_tolerantly(unit: &mut Unit, address: &Address) -> Result<Opened, Failure> {
+pub(super) async fn read_tolerantly(
+    unit: &mut Unit,
+    address: &Address,
+) -> Result<StoredLease, Failure> {
     match unit.get(address).await {
-        Ok(None) => Ok(Opened::Gone),
+        Ok(None) => Ok(StoredLease::Gone),
         Ok(Some(record)) => Ok(LeaseRecord::parse(&record)
-            .map_or_else(Opened::Damaged, |lease| Opened::Lease(Box::new(lease)))),
-        Err(damaged @ StoreFault::Damaged(_)) => Ok(Opened::Damaged(damaged.into())),
+            .map_or_else(StoredLease::Damaged, |lease| StoredLease::Lease(Box::new(lease)))),
+        Err(damaged @ StoreFault::Damaged(_)) => Ok(StoredLease::Damaged(damaged.into())),
         Err(fault) => Err(fault.into()),
     }
 }

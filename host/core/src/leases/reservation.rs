@@ -1,14 +1,14 @@
 //! Leases that a call writes: reserved before the credential exists, confirmed with the answer.
 
-use super::record::{End, LeaseRecord, put, read};
+use super::record::{EndReason, LeaseRecord, put, read};
 use super::table::address;
 use crate::mounts::Mount;
-use bulkhead_access::background::{Claim, Claims, GRACE};
+use bulkhead_access::background::{CALL_GRACE, Claim, Claims};
 use bulkhead_access::random;
 use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Space, Store, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl LeaseContext<'_> {
 }
 
 /// A reservation made by a call.
-pub(crate) struct Reserved {
+pub(crate) struct LeaseReservation {
     pub(crate) tag: String,
     pub(crate) address: Address,
     /// The credential was certainly not made, so there is nothing to undo.
@@ -47,7 +47,7 @@ pub(crate) struct Reserved {
     _claim: Option<Claim>,
 }
 
-impl Reserved {
+impl LeaseReservation {
     /// Adds the database plugins that the call reached after making the reservation.
     pub(crate) fn note_plugins(&mut self, plugins: &BTreeSet<String>) {
         self.record.plugins.extend(plugins.iter().cloned());
@@ -72,20 +72,20 @@ pub(crate) fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
-    asked: bulkhead_sandbox::Reservation,
+    asked: bulkhead_sandbox::ReservationRequest,
     plugins: BTreeSet<String>,
-) -> Result<Reserved, Failure> {
-    let blank = blank(page, asked.tag, asked.lane, asked.internal)?;
+) -> Result<LeaseReservation, Failure> {
+    let blank = blank_record(page, asked.tag, asked.lane, asked.internal)?;
     let record = LeaseRecord { plugins, ..blank };
     let address = page.address(Space::Reservation, &record.id);
-    let due = page.deadline.saturating_add(GRACE);
+    let due = page.deadline.saturating_add(CALL_GRACE);
     put(unit, &address, &record, due)?;
     let claim = claims.claim(&address);
     let tag = record.tag.clone();
-    Ok(Reserved { tag, address, withdrawn: false, record, due, _claim: claim })
+    Ok(LeaseReservation { tag, address, withdrawn: false, record, due, _claim: claim })
 }
 
-fn blank(
+fn blank_record(
     page: &LeaseContext<'_>,
     tag: String,
     lane: String,
@@ -94,7 +94,7 @@ fn blank(
     Ok(LeaseRecord {
         id: format!("{}/{}", page.path, random::base62(SUFFIX)?),
         mount: page.mount.record.uuid.clone(),
-        token: page.caller.owner().to_owned(),
+        token: page.caller.lease_owner().to_owned(),
         longest: page.caller.longest_lease(),
         tag,
         lane,
@@ -116,7 +116,7 @@ fn blank(
 /// Returns the failure for a missing or ending reservation.
 pub(crate) fn ended_meanwhile() -> Failure {
     // The credential was ended, or is being ended.
-    Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again")
+    Failure::new(FailureKind::Unavailable, "the reservation ended while the request ran; try again")
 }
 
 /// Returns true if the call may still hand out the reservation at `address`. The answer is false if
@@ -137,13 +137,16 @@ pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
 /// Ends unconfirmed reservations. A withdrawn reservation is deleted; any other becomes due now and
 /// is written from memory even if the store has no such row, because ending a credential twice does
 /// no harm.
-pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
+pub(crate) async fn undo_reservations(
+    store: &Arc<Store>,
+    reserved: &[LeaseReservation],
+) -> Result<(), Failure> {
     let mut unit = store.begin();
     for one in reserved {
         match one.withdrawn {
             true => unit.delete(one.address.clone()),
             false => {
-                let ended = LeaseRecord { reason: Some(End::Undo), ..one.record.clone() };
+                let ended = LeaseRecord { reason: Some(EndReason::Undo), ..one.record.clone() };
                 put(&mut unit, &one.address, &ended, store.now())?;
             }
         }
@@ -158,7 +161,7 @@ pub(crate) fn confirm(
     page: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &contract::Secret,
-    reserved: Option<&Reserved>,
+    reserved: Option<&LeaseReservation>,
     ttl: u64,
 ) -> Result<LeaseRecord, Failure> {
     let mut record = match reserved {
@@ -166,7 +169,7 @@ pub(crate) fn confirm(
             unit.delete(reserved.address.clone());
             reserved.record.clone()
         }
-        None => blank(page, String::new(), String::new(), secret.internal.clone())?,
+        None => blank_record(page, String::new(), String::new(), secret.internal.clone())?,
     };
     // Counted from the reservation, like the expiry that the plugin gave its target: a slow call
     // shortens the lease, and never leaves a lease without its credential.

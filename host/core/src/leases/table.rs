@@ -2,9 +2,9 @@
 
 use super::record::{LeaseRecord, read};
 use crate::mounts::Mounts;
-use bulkhead_access::background::{Background, Claims};
-use bulkhead_access::log::{Cause, Log, cause};
-use bulkhead_access::sealing::Sealing;
+use bulkhead_access::background::{BackgroundState, Claims};
+use bulkhead_access::log::{Log, LogCause, cause};
+use bulkhead_access::sealing::SealSignal;
 use bulkhead_store::{Address, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ pub(crate) struct Leases {
     pub(super) store: Arc<Store>,
     pub(super) mounts: Arc<Mounts>,
     pub(super) claims: Arc<Claims>,
-    pub(super) sealing: Sealing,
+    pub(super) sealing: SealSignal,
     pub(super) log: Arc<dyn Log>,
     /// Due work is suspended, so no waiting request would see a lease end.
     pub(super) due_work_is_suspended: bool,
 }
 
 impl Leases {
-    pub(crate) fn new(work: &Background, mounts: &Arc<Mounts>) -> Arc<Self> {
+    pub(crate) fn new(work: &BackgroundState, mounts: &Arc<Mounts>) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(&work.store),
             mounts: Arc::clone(mounts),
@@ -33,7 +33,7 @@ impl Leases {
     }
 
     /// Logs an event of a lease for the operator.
-    pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &impl Cause) {
+    pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &impl LogCause) {
         // The id without its last part, because the last part is as good as the lease.
         let path = lease.id.rsplit_once('/').map_or("", |(path, _)| path);
         let pairs = [

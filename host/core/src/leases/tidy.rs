@@ -6,7 +6,7 @@
 //! end the lease. An unreadable lease is only logged: the operator needs `revoke-force` or a
 //! backup.
 
-use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
+use super::record::{EndReason, LeaseRecord, StoredLease, put, read_tolerantly};
 use super::table::Leases;
 use crate::mounts;
 use bulkhead_access::background::Claim;
@@ -29,7 +29,7 @@ impl Leases {
     }
 
     async fn tidy(self: Arc<Self>, _turn: Claim) {
-        let mut done = Done::default();
+        let mut done = LeaseTidyCounts::default();
         let outcome = self.tidy_all(&mut done).await;
         let mut pairs = vec![
             ("looked-at", done.looked_at.to_string()),
@@ -47,7 +47,7 @@ impl Leases {
         }
     }
 
-    async fn tidy_all(&self, done: &mut Done) -> Result<(), Failure> {
+    async fn tidy_all(&self, done: &mut LeaseTidyCounts) -> Result<(), Failure> {
         let stored = self.stored_mounts().await?;
         for space in Space::LEASES {
             let mut scan = self.store.scan(space, "");
@@ -71,8 +71,8 @@ impl Leases {
         &self,
         page: &[Address],
         stored: Option<&BTreeSet<String>>,
-        before: Done,
-    ) -> Result<Done, Failure> {
+        before: LeaseTidyCounts,
+    ) -> Result<LeaseTidyCounts, Failure> {
         let mut finish = self.store.begin().finish();
         loop {
             let (unit, mut done) = (finish.restart_host_part(), before);
@@ -90,13 +90,13 @@ impl Leases {
         unit: &mut Unit,
         address: &Address,
         stored: Option<&BTreeSet<String>>,
-        done: &mut Done,
+        done: &mut LeaseTidyCounts,
     ) -> Result<(), Failure> {
         done.looked_at += 1;
         let lease = match read_tolerantly(unit, address).await? {
-            Opened::Lease(lease) => *lease,
-            Opened::Gone => return Ok(()),
-            Opened::Damaged(why) => {
+            StoredLease::Lease(lease) => *lease,
+            StoredLease::Gone => return Ok(()),
+            StoredLease::Damaged(why) => {
                 done.unreadable += 1;
                 self.log.line("error", "lease-unreadable", &[cause(&why)]);
                 return Ok(());
@@ -109,7 +109,7 @@ impl Leases {
         } else if address.space == Space::Lease && self.token_is_gone(unit, &lease).await? {
             done.token_gone += 1;
             let lease =
-                LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
+                LeaseRecord { token: String::new(), reason: Some(EndReason::TokenEnded), ..lease };
             put(unit, address, &lease, self.store.now())?;
         } else if unit.get(address).await?.is_some_and(|record| record.index.due.is_none()) {
             done.never_due += 1;
@@ -143,7 +143,7 @@ impl Leases {
 
 /// Counts of the leases that were found and, if possible, repaired.
 #[derive(Clone, Copy, Default)]
-struct Done {
+struct LeaseTidyCounts {
     looked_at: u64,
     token_gone: u64,
     never_due: u64,

@@ -4,7 +4,7 @@ use super::ending::in_background;
 use super::{remount, revive, swap};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
-use crate::mounts::{Change, Swap};
+use crate::mounts::{MountChange, VersionSwap};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -12,10 +12,13 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the mount cannot be rebuilt, or another version of its plugin cannot serve the mount.
-pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
+pub(crate) async fn apply_mount_change(
+    core: &Arc<Core>,
+    change: MountChange,
+) -> Result<(), Failure> {
     match change {
-        Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
-        Change::Tuned { record, swap } => {
+        MountChange::Enabled(record) => core.mounts.serve(*record, &core.catalog),
+        MountChange::Tuned { record, swap } => {
             let uuid = record.uuid.clone();
             let before =
                 core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
@@ -30,11 +33,11 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
                 None => Ok(()),
             }
         }
-        Change::TunedBuiltin(which, record) => {
+        MountChange::TunedBuiltin(which, record) => {
             core.mounts.update_builtin(which, *record);
             Ok(())
         }
-        Change::Moving(record) => {
+        MountChange::Moving(record) => {
             let uuid = record.uuid.clone();
             core.mounts.update(*record, &core.catalog)?;
             remount::carry_out(core, &uuid);
@@ -44,7 +47,7 @@ pub(crate) async fn apply_mount_change(core: &Arc<Core>, change: Change) -> Resu
 }
 
 /// Swaps the mount to the version that the operator asked for.
-async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
+async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(), Failure> {
     let (owner, known, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
     let uuid = known.clone();
     // In a task of its own, so that the swap completes even if the client disconnects.
@@ -72,10 +75,10 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failur
 /// If a mount cannot be rebuilt.
 pub(crate) async fn apply_catalog_change(
     core: &Arc<Core>,
-    change: catalog::Change,
+    change: catalog::CatalogChange,
 ) -> Result<(), Failure> {
     match change {
-        catalog::Change::Registered(plugin, origin) => {
+        catalog::CatalogChange::Registered(plugin, origin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
             core.catalog.insert_registered(plugin, origin);
             if kind != PluginType::Database {
@@ -83,12 +86,12 @@ pub(crate) async fn apply_catalog_change(
                 revive::revive_all(core, kind, &name).await;
             }
         }
-        catalog::Change::Repeated(kind, name) => revive::revive_all(core, kind, &name).await,
-        catalog::Change::Removed(kind, name, version) => {
+        catalog::CatalogChange::Repeated(kind, name) => revive::revive_all(core, kind, &name).await,
+        catalog::CatalogChange::Removed(kind, name, version) => {
             core.catalog.remove(kind, &name, &version);
         }
-        catalog::Change::Pinned(pin) => core.catalog.set_pin(&pin),
-        catalog::Change::Unpinned(kind, name) => core.catalog.remove_pin(kind, &name),
+        catalog::CatalogChange::Pinned(pin) => core.catalog.set_pin(&pin),
+        catalog::CatalogChange::Unpinned(kind, name) => core.catalog.remove_pin(kind, &name),
     }
     Ok(())
 }

@@ -6,8 +6,8 @@
 //! already reached its target.
 
 use crate::core::Core;
-use bulkhead_store::{Turn, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_store::{QueueTicket, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -15,49 +15,49 @@ use tokio::time::Instant;
 /// list records in different ways, so that each attempt conflicts with some listing; or requests
 /// that changed their target, and therefore yield to no turn, follow each other without a pause, as
 /// rotations may.
-const MOST: u32 = 256;
+const MAX_ATTEMPTS: u32 = 256;
 /// Pause before an attempt that has no turn to wait for.
-const PAUSE: Duration = Duration::from_millis(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts the attempts of one call, and holds the turn for which the call waits between attempts.
-pub(crate) struct Attempts {
-    turn: Turn,
+pub(crate) struct CallAttempts {
+    turn: QueueTicket,
     until: Instant,
     made: u32,
 }
 
-impl Attempts {
+impl CallAttempts {
     /// Creates the counter of due work that ends at `until`.
     pub(super) fn of_due_work(core: &Core, until: Instant) -> Self {
-        Self { turn: core.store.turn_of_due_work(), until, made: 0 }
+        Self { turn: core.store.due_work_ticket(), until, made: 0 }
     }
 
     /// Creates the counter of a call that ends at `until` and for which a caller waits.
     pub(crate) fn for_caller(core: &Core, until: Instant) -> Self {
-        Self { turn: core.store.turn(), until, made: 0 }
+        Self { turn: core.store.queue_ticket(), until, made: 0 }
     }
 
     /// Counts an attempt and returns the turn of its unit of work.
-    pub(crate) fn next(&mut self) -> &Turn {
+    pub(crate) fn begin_attempt(&mut self) -> &QueueTicket {
         self.made += 1;
         &self.turn
     }
 
     /// Begins an attempt with the unit of work `unit`.
     pub(super) fn begin(&mut self, unit: Unit) -> Unit {
-        unit.in_turn(self.next())
+        unit.with_ticket(self.begin_attempt())
     }
 
     /// Returns true if the call must be repeated after an attempt with the result `ended`. The turn
     /// of the call has then come.
     pub(crate) async fn continue_after<T>(&self, ended: &Result<T, Failure>) -> bool {
         let goes_on = ended.as_ref().is_err_and(lost_a_race)
-            && self.made < MOST
+            && self.made < MAX_ATTEMPTS
             && Instant::now() < self.until;
         if goes_on && !Box::pin(self.turn.wait(self.until)).await {
             // The conflict was not in a unit of the call, but in a unit that the host began for the
             // call.
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         goes_on
     }
@@ -66,5 +66,5 @@ impl Attempts {
 /// Returns true if the failure is a conflict of our own store. A conflict in a component or a
 /// target has another kind.
 pub(super) fn lost_a_race(failure: &Failure) -> bool {
-    failure.kind == Kind::Conflict
+    failure.kind == FailureKind::Conflict
 }

@@ -6,7 +6,7 @@
 
 use super::ending::in_background;
 use super::revive::revive_all;
-use crate::catalog::{Compilation, Plugin, PluginType};
+use crate::catalog::{CompilationOutcome, Plugin, PluginType};
 use crate::core::Core;
 use crate::mounts::Mount;
 use bulkhead_access::log::cause;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Pause between two attempts, if the store or the compiler was not available.
-const PAUSE: Duration = Duration::from_secs(5);
+const COMPILE_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Compiles missing code until the service is sealed, that of plugins in use before all other.
 pub(super) fn begin(core: &Arc<Core>) {
@@ -27,7 +27,7 @@ pub(super) fn begin(core: &Arc<Core>) {
     let owner = Arc::clone(core);
     let work = async move {
         tokio::select! {
-            () = owner.sealing.begun() => {}
+            () = owner.sealing.wait_for_seal() => {}
             () = compile_all(&owner) => {}
         }
     };
@@ -41,35 +41,37 @@ async fn compile_all(core: &Arc<Core>) {
         let compilation = compile(core, &plugin).await;
         core.catalog.end_compilation(&plugin);
         match compilation {
-            Compilation::Done if plugin.kind() == PluginType::Database => {}
-            Compilation::Done => revive_all(core, plugin.kind(), &plugin.identity().name).await,
-            Compilation::LeftOut(why) => leave_mounts_waiting(core, &plugin, &why),
-            Compilation::Removed => {}
+            CompilationOutcome::Done if plugin.kind() == PluginType::Database => {}
+            CompilationOutcome::Done => {
+                revive_all(core, plugin.kind(), &plugin.identity().name).await
+            }
+            CompilationOutcome::LeftOut(why) => leave_mounts_waiting(core, &plugin, &why),
+            CompilationOutcome::Removed => {}
         }
     }
 }
 
 /// Compiles the plugin, again if the store or the compiler was not available.
-async fn compile(core: &Arc<Core>, plugin: &Plugin) -> Compilation {
+async fn compile(core: &Arc<Core>, plugin: &Plugin) -> CompilationOutcome {
     loop {
         let why = match core.catalog.compile_stored(core.loader(), plugin).await {
             Ok(compilation) => {
-                if matches!(compilation, Compilation::Done) {
-                    core.log.line("info", "plugin-compiled", &named(plugin));
+                if matches!(compilation, CompilationOutcome::Done) {
+                    core.log.line("info", "plugin-compiled", &name_pairs(plugin));
                 }
                 return compilation;
             }
             Err(why) => why,
         };
-        let [name, version] = named(plugin);
+        let [name, version] = name_pairs(plugin);
         core.log.line("warn", "plugin-not-compiled", &[name, version, cause(&why)]);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(COMPILE_RETRY_PAUSE).await;
     }
 }
 
 /// Marks the mounts of a plugin that cannot be used as unavailable.
 fn leave_mounts_waiting(core: &Arc<Core>, plugin: &Plugin, why: &Failure) {
-    let [name, version] = named(plugin);
+    let [name, version] = name_pairs(plugin);
     core.log.line("error", "plugin-left-out", &[name, version, cause(why)]);
     let identity = plugin.identity();
     for mount in core.mounts.of_plugin(plugin.kind(), &identity.name) {
@@ -85,7 +87,7 @@ fn digest_of(mount: &Mount) -> String {
     mount.plugin.engine.identity().digest.clone()
 }
 
-fn named(plugin: &Plugin) -> [(&'static str, String); 2] {
+fn name_pairs(plugin: &Plugin) -> [(&'static str, String); 2] {
     let identity = plugin.identity();
     [("plugin", identity.name.clone()), ("version", identity.version.clone())]
 }

@@ -2,18 +2,18 @@
 //!
 //! Prevents the removal of a component that a mount, a connection or a live lease needs.
 
-use crate::catalog::{self, Change, Pin, PluginType};
+use crate::catalog::{self, CatalogChange, Pin, PluginType};
 use crate::core::Core;
 use crate::mounts;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 
 /// Maximum number of connections that a refusal names.
-const SHOWN: usize = 8;
+const MAX_SHOWN_CONNECTIONS: usize = 8;
 
 /// Treatment of connections and leases that need the plugin to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needed {
+pub(crate) enum DependentTreatment {
     /// The plugin is not removed while such connections or leases exist.
     Kept,
     /// Connections and leases wait until the plugin is registered again.
@@ -22,18 +22,18 @@ pub(crate) enum Needed {
 
 /// The version to remove.
 #[derive(Clone, Copy)]
-pub(crate) struct Removal<'a> {
+pub(crate) struct PluginRemoval<'a> {
     pub(crate) kind: PluginType,
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
-    pub(crate) needed: Needed,
+    pub(crate) needed: DependentTreatment,
 }
 
 /// The outcome of a removal.
 #[derive(Default)]
-pub(crate) struct Deregistered {
+pub(crate) struct RemovalOutcome {
     /// `None`: there is no such version.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<CatalogChange>,
     /// Tells which connections and leases wait for the plugin.
     pub(crate) warning: Option<String>,
 }
@@ -47,9 +47,9 @@ pub(crate) struct Deregistered {
 pub(crate) async fn deregister(
     core: &Core,
     unit: &mut Unit,
-    removal: Removal<'_>,
-) -> Result<Deregistered, Failure> {
-    let Removal { kind, name, version, .. } = removal;
+    removal: PluginRemoval<'_>,
+) -> Result<RemovalOutcome, Failure> {
+    let PluginRemoval { kind, name, version, .. } = removal;
     if core.catalog.is_official(kind, name) {
         return Err(Failure::invalid(format!(
             "the {} {name} is built in and cannot be removed",
@@ -58,7 +58,7 @@ pub(crate) async fn deregister(
     }
     let address = catalog::address(kind, name, version);
     match unit.get(&address).await {
-        Ok(None) => return Ok(Deregistered::default()),
+        Ok(None) => return Ok(RemovalOutcome::default()),
         Ok(Some(_)) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
@@ -87,8 +87,8 @@ pub(crate) async fn deregister(
         PluginType::Auth | PluginType::Secret => None,
     };
     unit.delete(address);
-    let change = Change::Removed(kind, name.to_owned(), version.to_owned());
-    Ok(Deregistered { change: Some(change), warning })
+    let change = CatalogChange::Removed(kind, name.to_owned(), version.to_owned());
+    Ok(RemovalOutcome { change: Some(change), warning })
 }
 
 /// Refuses the removal of a version that serves connections, and of the last version of a plugin
@@ -96,9 +96,9 @@ pub(crate) async fn deregister(
 async fn check_database(
     core: &Core,
     unit: &mut Unit,
-    removal: Removal<'_>,
+    removal: PluginRemoval<'_>,
 ) -> Result<Option<String>, Failure> {
-    let Removal { name, version, needed, .. } = removal;
+    let PluginRemoval { name, version, needed, .. } = removal;
     let served = served_connections(core, unit, (name, version)).await?;
     // A lease is ended by the version that serves its connection. Without the connection, any
     // version will do after an operator wrote the connection again.
@@ -117,7 +117,7 @@ async fn check_database(
         return Ok(None);
     }
     let reasons = reasons.join("; ");
-    if needed == Needed::Abandoned {
+    if needed == DependentTreatment::Abandoned {
         return Ok(Some(format!(
             "the database plugin {name} is still needed: {reasons}; until it is registered again, \
              leases can be neither renewed nor revoked"
@@ -149,8 +149,9 @@ async fn served_connections(
 
 /// Returns the first few texts, and the number of all others.
 fn listed(texts: &[String]) -> String {
-    let shown = texts.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match texts.len().saturating_sub(SHOWN) {
+    let shown =
+        texts.iter().take(MAX_SHOWN_CONNECTIONS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(MAX_SHOWN_CONNECTIONS) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

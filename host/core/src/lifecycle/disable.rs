@@ -8,16 +8,16 @@
 use super::ending::{end_all, end_unavailable, in_background};
 use super::erase::erase;
 use crate::core::Core;
-use crate::mounts::{MountRecord, Phase, put_phase};
+use crate::mounts::{MountPhase, MountRecord, put_phase};
 use bulkhead_access::log::cause;
-use bulkhead_access::sealing::sealed;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_access::sealing::sealed_failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time that a caller waits for the leases of the mount to end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const LEASES_END_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Disables the mount at `path` and waits for the end. Does nothing if nothing is mounted.
 ///
@@ -34,14 +34,14 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
     check_stays(&record)?;
     // In a task of its own, so that the removal goes on if the client disconnects.
     let done = in_background(core, remove(Arc::clone(core), record))?;
-    let Ok(done) = tokio::time::timeout(PATIENCE, done).await else {
+    let Ok(done) = tokio::time::timeout(LEASES_END_TIMEOUT, done).await else {
         return Err(Failure::new(
-            Kind::TimedOut,
+            FailureKind::TimedOut,
             format!(
                 "{path} is being removed, and its leases have not all ended after {} s; that goes \
                  on by itself: \
                  sys/mounts shows when it is gone",
-                PATIENCE.as_secs()
+                LEASES_END_TIMEOUT.as_secs()
             ),
         ));
     };
@@ -64,12 +64,12 @@ async fn remove(core: Arc<Core>, found: MountRecord) -> Result<(), Failure> {
     let record = core.mounts.record_of(&found.uuid).filter(|record| record.path == path);
     let Some(record) = record else { return Ok(()) };
     check_stays(&record)?;
-    if record.phase == Phase::Erasing {
+    if record.phase == MountPhase::Erasing {
         return erase(core, record, claim).await;
     }
     // Checked before the phase is stored, which would otherwise have to be reverted.
     core.leases.assert_ends_work()?;
-    match empty(&core, &record).await {
+    match drain_mount(&core, &record).await {
         Ok(record) => {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, record, claim).await
@@ -88,7 +88,7 @@ async fn remove(core: Arc<Core>, found: MountRecord) -> Result<(), Failure> {
 fn check_stays(record: &MountRecord) -> Result<(), Failure> {
     let MountRecord { path, phase, .. } = record;
     match phase {
-        Phase::Moving { to, .. } => Err(Failure::invalid(format!(
+        MountPhase::Moving { to, .. } => Err(Failure::invalid(format!(
             "{path} is being moved to {to}; wait for its end, then disable it there"
         ))),
         _ => Ok(()),
@@ -97,20 +97,22 @@ fn check_stays(record: &MountRecord) -> Result<(), Failure> {
 
 /// Ends all requests and leases of the mount, and stores the decision to erase it. The leases of an
 /// unavailable mount cannot be ended, so such a mount stays if there is a lease.
-async fn empty(core: &Arc<Core>, record: &MountRecord) -> Result<MountRecord, Failure> {
+async fn drain_mount(core: &Arc<Core>, record: &MountRecord) -> Result<MountRecord, Failure> {
     let path = &record.path;
-    let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);
-    store_phase(core, path, Phase::Ending, may).await?;
+    let may = |phase: &MountPhase| matches!(phase, MountPhase::Serving | MountPhase::Ending);
+    store_phase(core, path, MountPhase::Ending, may).await?;
     let ended = match core.mounts.by_uuid(&record.uuid) {
         Some(mount) => end_all(core, &mount).await,
         None => end_unavailable(core, &record.uuid).await,
     };
-    ended.map_err(|failure| if failure == sealed() { failure } else { stays(path, failure) })?;
-    store_phase(core, path, Phase::Erasing, |phase| *phase == Phase::Ending).await
+    ended.map_err(|failure| {
+        if failure == sealed_failure() { failure } else { undrained_failure(path, failure) }
+    })?;
+    store_phase(core, path, MountPhase::Erasing, |phase| *phase == MountPhase::Ending).await
 }
 
 /// Returns the failure to end a lease, with its consequence for the mount and the remedy.
-fn stays(path: &MountPath, failure: Failure) -> Failure {
+fn undrained_failure(path: &MountPath, failure: Failure) -> Failure {
     let remedy = format!(
         "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
     );
@@ -120,8 +122,8 @@ fn stays(path: &MountPath, failure: Failure) -> Failure {
 /// Lets the mount serve again. If that cannot be stored, the mount stays closed and is removed at
 /// the next call or at the next unsealing.
 async fn serve_again(core: &Arc<Core>, path: &MountPath) {
-    let was_begun = |phase: &Phase| matches!(phase, Phase::Ending | Phase::Erasing);
-    if let Err(failure) = store_phase(core, path, Phase::Serving, was_begun).await {
+    let was_begun = |phase: &MountPhase| matches!(phase, MountPhase::Ending | MountPhase::Erasing);
+    if let Err(failure) = store_phase(core, path, MountPhase::Serving, was_begun).await {
         core.log.line(
             "error",
             "mount-stays-closed",
@@ -133,8 +135,8 @@ async fn serve_again(core: &Arc<Core>, path: &MountPath) {
 async fn store_phase(
     core: &Arc<Core>,
     path: &MountPath,
-    next: Phase,
-    may: impl Fn(&Phase) -> bool,
+    next: MountPhase,
+    may: impl Fn(&MountPhase) -> bool,
 ) -> Result<MountRecord, Failure> {
     let record = put_phase(&core.store, path, next, may).await?;
     core.mounts.update(record.clone(), &core.catalog)?;

@@ -5,15 +5,15 @@
 //! attempt that ends in a conflict of our own store says nothing about the target, and counts as
 //! neither.
 
-use super::attempts::{Attempts, lost_a_race};
+use super::attempts::{CallAttempts, lost_a_race};
 use super::lane_answers;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
-use crate::leases::{End, LeaseRecord, put};
-use crate::mounts::Opened;
+use crate::leases::{EndReason, LeaseRecord, put};
+use crate::mounts::OpenedMount;
 use crate::permit::Permit;
 use bulkhead_access::background::{Claim, backoff};
-use bulkhead_sandbox::Priority;
+use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -25,19 +25,20 @@ use std::sync::Arc;
 pub(crate) async fn end_lease(
     core: &Arc<Core>,
     claim: &Claim,
-    asked: Option<End>,
+    asked: Option<EndReason>,
 ) -> Result<(), Failure> {
     let Some(record) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?;
     let reason = asked.or(lease.reason).unwrap_or(match claim.address().space {
-        Space::Reservation => End::Undo,
-        _ => End::Expired,
+        Space::Reservation => EndReason::Undo,
+        _ => EndReason::Expired,
     });
     // If a caller waits, the call must not take slots that are reserved for due work.
-    let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
-    let done = revoke(core, claim, &lease, Ending { reason, priority }).await;
+    let priority =
+        if asked.is_some() { CallPriority::Foreground } else { CallPriority::Background };
+    let done = revoke(core, claim, &lease, LeaseEnding { reason, priority }).await;
     if !lease.forced {
-        lane_answers::note(core, &lease.full_lane(), done.as_ref().copied());
+        lane_answers::note_result(core, &lease.full_lane(), done.as_ref().copied());
     }
     match done {
         Ok(()) => {
@@ -52,24 +53,24 @@ pub(crate) async fn end_lease(
 }
 
 /// The reason and the priority of an end.
-struct Ending {
-    reason: End,
+struct LeaseEnding {
+    reason: EndReason,
     /// The queue in which the call waits for its slots.
-    priority: Priority,
+    priority: CallPriority,
 }
 
 async fn revoke(
     core: &Arc<Core>,
     claim: &Claim,
     lease: &LeaseRecord,
-    ending: Ending,
+    ending: LeaseEnding,
 ) -> Result<(), Failure> {
     let mount = core.mounts.by_uuid(&lease.mount);
-    let mount = mount.ok_or_else(|| core.mounts.missing(&lease.mount))?;
+    let mount = mount.ok_or_else(|| core.mounts.missing_failure(&lease.mount))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_due_work(core, &mount);
-    let mut attempts = Attempts::of_due_work(core, work.deadline());
+    let mut attempts = CallAttempts::of_due_work(core, work.deadline());
     let ended = loop {
         let unit = attempts.begin(mount.begin_end(&core.store));
         let ended = ending.attempt((claim, lease), &work, &opened, unit).await;
@@ -81,13 +82,13 @@ async fn revoke(
     ended
 }
 
-impl Ending {
+impl LeaseEnding {
     /// Asks the plugin to revoke the credential of the lease, and removes the lease.
     async fn attempt(
         &self,
         (claim, lease): (&Claim, &LeaseRecord),
         work: &BackgroundServices,
-        opened: &Opened<'_>,
+        opened: &OpenedMount<'_>,
         unit: Unit,
     ) -> Result<(), Failure> {
         let admitted = work.enter(self.priority).await?;
@@ -122,7 +123,7 @@ async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Fa
 async fn postpone(
     core: &Arc<Core>,
     claim: &Claim,
-    reason: End,
+    reason: EndReason,
     failure: &Failure,
 ) -> Result<(), Failure> {
     let mut finish = core.store.begin().finish();
@@ -132,20 +133,20 @@ async fn postpone(
         let lease = LeaseRecord::parse(&record)?;
         let (lease, next) = if lost_a_race(failure) {
             let lease = lease.after_lost_race(reason, failure);
-            (lease, Next::Delayed("info", backoff::FIRST))
+            (lease, FailedEndOutcome::Delayed("info", backoff::FIRST_PAUSE))
         } else {
             let lease = lease.after_failure(reason, failure);
-            let next = Next::of(&lease, failure);
+            let next = FailedEndOutcome::of(&lease, failure);
             (lease, next)
         };
         match next {
-            Next::Forgotten => unit.delete(claim.address().clone()),
-            Next::Irrevocable(pause) | Next::Delayed(_, pause) => {
+            FailedEndOutcome::Forgotten => unit.delete(claim.address().clone()),
+            FailedEndOutcome::Irrevocable(pause) | FailedEndOutcome::Delayed(_, pause) => {
                 put(unit, claim.address(), &lease, core.store.now().saturating_add(pause))?;
             }
         }
         if finish.try_commit().await? {
-            let (level, event) = next.told();
+            let (level, event) = next.log_event();
             core.leases.tell(level, event, &lease, failure);
             return Ok(());
         }
@@ -153,7 +154,7 @@ async fn postpone(
 }
 
 /// The state of a lease after an attempt that did not end it. Pauses are in milliseconds.
-enum Next {
+enum FailedEndOutcome {
     /// The last attempt was made.
     Forgotten,
     Irrevocable(u64),
@@ -161,7 +162,7 @@ enum Next {
     Delayed(&'static str, u64),
 }
 
-impl Next {
+impl FailedEndOutcome {
     /// Returns the next state after a failure of the plugin or of the target.
     fn of(lease: &LeaseRecord, failure: &Failure) -> Self {
         let pause = lease.pause_after(failure);
@@ -173,7 +174,7 @@ impl Next {
     }
 
     /// Returns the level and the event of the log line.
-    fn told(&self) -> (&'static str, &'static str) {
+    fn log_event(&self) -> (&'static str, &'static str) {
         match self {
             Self::Forgotten => ("warn", "lease-forgotten"),
             Self::Irrevocable(_) => ("warn", "lease-irrevocable"),

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::cubbyhole;
 use crate::wrapping;
-use bulkhead_access::tokens::Ending;
+use bulkhead_access::tokens::TokenEnding;
 use bulkhead_wire::failure::Failure;
 
 /// Ends a due token and clears the token away. Its descendants are cleared away before, deepest
@@ -14,8 +14,8 @@ use bulkhead_wire::failure::Failure;
 pub(crate) async fn end_token(core: &Core, key: &str) -> Result<(), Failure> {
     let Some(ending) = core.tokens.end_if_due(key).await? else { return Ok(()) };
     match ending {
-        Ending::Alone => core.tokens.release_children(key).await?,
-        Ending::WithChildren => {
+        TokenEnding::Alone => core.tokens.release_children(key).await?,
+        TokenEnding::WithChildren => {
             for descendant in core.tokens.refuse_descendants(key).await?.iter().rev() {
                 clear_away(core, descendant).await?;
             }

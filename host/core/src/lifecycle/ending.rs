@@ -2,16 +2,16 @@
 //! end.
 
 use crate::core::Core;
-use crate::leases::{Below, OnFailure};
+use crate::leases::{LeasePrefix, OnFailure};
 use crate::mounts::{Mount, MountRecord};
 use bulkhead_access::log::cause;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Pause between two attempts to store a change that must be stored.
-const PAUSE: Duration = Duration::from_secs(5);
+const STORE_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Closes the mount for requests, waits for requests inside, and ends all tokens of logins, leases
 /// and reservations. Each lease is tried, even after another lease failed.
@@ -21,11 +21,11 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// remedy.
 pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     mount.close_requests().await;
-    core.parking.release(&mount.record.uuid, &mount.gone());
+    core.parking.release(&mount.record.uuid, &mount.gone_failure());
     core.tokens.end_logins_of(&mount.record.uuid).await?;
-    let all = [Below { mount: &mount.record.uuid, below: "" }];
+    let all = [LeasePrefix { mount: &mount.record.uuid, below: "" }];
     core.leases.end_below(&all, OnFailure::Stays).await.map_err(|failure| match failure.kind {
-        Kind::Internal => Failure { kind: Kind::InvalidRequest, ..failure },
+        FailureKind::Internal => Failure { kind: FailureKind::InvalidRequest, ..failure },
         _ => failure,
     })
 }
@@ -36,8 +36,8 @@ pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failu
 /// # Errors
 /// 503 with the reason for which the mount is unavailable, if there is a lease.
 pub(super) async fn end_unavailable(core: &Arc<Core>, uuid: &str) -> Result<(), Failure> {
-    if core.leases.has_any_below(&Below { mount: uuid, below: "" }).await? {
-        return Err(core.mounts.missing(uuid));
+    if core.leases.has_any_below(&LeasePrefix { mount: uuid, below: "" }).await? {
+        return Err(core.mounts.missing_failure(uuid));
     }
     core.tokens.end_logins_of(uuid).await
 }
@@ -61,10 +61,15 @@ pub(super) fn in_background<T: Send + 'static>(
 
 /// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
 /// so that there is no next attempt.
-pub(super) async fn pause(core: &Core, record: &MountRecord, event: &str, why: Failure) -> bool {
+pub(super) async fn log_and_pause(
+    core: &Core,
+    record: &MountRecord,
+    event: &str,
+    why: Failure,
+) -> bool {
     core.log.line("warn", event, &[("mount", record.path.to_string()), cause(&why)]);
     tokio::select! {
-        () = tokio::time::sleep(PAUSE) => true,
-        () = core.sealing.begun() => false,
+        () = tokio::time::sleep(STORE_RETRY_PAUSE) => true,
+        () = core.sealing.wait_for_seal() => false,
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! Erasing cannot be undone, and is therefore retried until complete, by this process or the next.
 
-use super::ending::{in_background, pause};
+use super::ending::{in_background, log_and_pause};
 use super::leave_groups::let_members_leave;
 use crate::catalog;
 use crate::core::Core;
-use crate::mounts::{Closed, MountRecord};
+use crate::mounts::{ClosedGate, MountRecord};
 use bulkhead_access::background::Claim;
 use bulkhead_access::identity;
 use bulkhead_access::log::cause;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 /// The spaces with rows of a mount. Timers come first, because due timers wait for the erasure.
 const SPACES: [Space; 4] = [Space::Timer, Space::Data, Space::Reservation, Space::Lease];
 /// Number of rows deleted per commit.
-const PAGE: u32 = 500;
+const ROWS_PER_COMMIT: u32 = 500;
 
 /// A mount whose rows are being deleted.
-struct Erasing {
+struct MountErasure {
     core: Arc<Core>,
     record: MountRecord,
     /// No due work runs on the mount; due rows wait for the end of the erasure. `None` for an
     /// unavailable mount, whose due work waits for its plugin.
-    _work: Option<Closed>,
+    _work: Option<ClosedGate>,
     _claim: Claim,
 }
 
@@ -45,8 +45,8 @@ pub(super) async fn erase(
         None => None,
     };
     core.sandbox.close_mount(&record.uuid);
-    let erasing = Erasing { core, record, _work: work, _claim: claim };
-    let Err(failure) = erasing.once().await else {
+    let erasing = MountErasure { core, record, _work: work, _claim: claim };
+    let Err(failure) = erasing.erase_once().await else {
         erasing.give_back_space();
         return Ok(());
     };
@@ -60,20 +60,20 @@ pub(super) async fn erase(
     Err(Failure { message: told, ..failure })
 }
 
-impl Erasing {
+impl MountErasure {
     async fn until_done(self, mut failure: Failure) {
-        while pause(&self.core, &self.record, "mount-erase-delayed", failure).await {
-            match self.once().await {
+        while log_and_pause(&self.core, &self.record, "mount-erase-delayed", failure).await {
+            match self.erase_once().await {
                 Ok(()) => return self.give_back_space(),
                 Err(again) => failure = again,
             }
         }
     }
 
-    async fn once(&self) -> Result<(), Failure> {
+    async fn erase_once(&self) -> Result<(), Failure> {
         let record = &self.record;
         for space in SPACES {
-            self.space(space).await?;
+            self.erase_space(space).await?;
         }
         identity::forget_mount(&self.core.store, &record.accessor).await?;
         let_members_leave(&self.core);
@@ -104,10 +104,10 @@ impl Erasing {
         drop(in_background(&self.core, give_back));
     }
 
-    async fn space(&self, space: Space) -> Result<(), Failure> {
+    async fn erase_space(&self, space: Space) -> Result<(), Failure> {
         let prefix = format!("{}/", self.record.uuid);
         loop {
-            let keys = self.core.store.begin().keys(space, &prefix, "", PAGE).await?;
+            let keys = self.core.store.begin().keys(space, &prefix, "", ROWS_PER_COMMIT).await?;
             if keys.is_empty() {
                 return Ok(());
             }

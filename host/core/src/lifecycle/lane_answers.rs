@@ -9,7 +9,7 @@ use bulkhead_wire::failure::Failure;
 
 /// Notes the result of work in `lane`, which is the mount's uuid, a slash, and the name of the
 /// lane.
-pub(super) fn note(core: &Core, lane: &str, done: Result<(), &Failure>) {
+pub(super) fn note_result(core: &Core, lane: &str, done: Result<(), &Failure>) {
     match done {
         Err(failure) if is_silence(failure) => {
             let Some(rest) = core.claims.note_silence(lane) else { return };

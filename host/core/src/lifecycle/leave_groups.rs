@@ -25,7 +25,7 @@ async fn leave(core: Arc<Core>) {
 }
 
 async fn all_leave(core: &Core) -> Result<(), Failure> {
-    for group in membership::leaving(&core.store).await? {
+    for group in membership::groups_with_removals(&core.store).await? {
         membership::all_leave(&core.store, &group).await?;
     }
     Ok(())

@@ -3,9 +3,9 @@
 use super::put_version::{PutVersion, store_version};
 use super::swap::check_schema;
 use crate::core::Core;
-use crate::mounts::{Mount, MountRecord, Phase, Swap};
+use crate::mounts::{Mount, MountPhase, MountRecord, VersionSwap};
 use bulkhead_access::log::cause;
-use bulkhead_sandbox::Maker;
+use bulkhead_sandbox::Publisher;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     for mount in core.mounts.all() {
         record_version(core, &mount).await?;
         let mount = core.mounts.by_uuid(&mount.record.uuid).unwrap_or(mount);
-        let is_uploaded = mount.plugin.engine.identity().maker == Maker::Uploaded;
+        let is_uploaded = mount.plugin.engine.identity().maker == Publisher::Uploaded;
         if is_uploaded && let Some(unfinished) = &mount.record.migration {
             let why = format!("its data are being migrated to schema {}", unfinished.to);
             core.mounts.set_unavailable(mount.record.clone(), why);
@@ -47,7 +47,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let (wanted, stored) = (description.schema, mount.record.schema);
     let is_read = (wanted..=mount.plugin.newest_schema()).contains(&stored);
     let is_whole = mount.record.migration.is_none();
-    if is_read && is_whole || mount.record.phase == Phase::Erasing {
+    if is_read && is_whole || mount.record.phase == MountPhase::Erasing {
         return Ok(());
     }
     if !is_whole {
@@ -65,7 +65,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let MountRecord { version, settings, .. } = &mount.record;
     let selection = settings.selection.clone();
-    let swap = Swap { version: version.clone(), selection, rollback: None };
+    let swap = VersionSwap { version: version.clone(), selection, rollback: None };
     let way_back = mount.record.before_swap.clone();
     let put = PutVersion { swap: &swap, way_back, may_be: |_| true, may_checkpoint: true };
     let migrated = store_version(core, &claim, mount, &put).await;

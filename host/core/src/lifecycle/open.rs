@@ -6,12 +6,12 @@ use super::resume::resume;
 use super::revive::resume_migrations;
 use crate::audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
-use crate::core::{Core, Parts};
+use crate::core::{Core, CoreParts};
 use crate::mounts::Mounts;
-use crate::process::Process;
-use bulkhead_access::background::{self, Background, guards};
+use crate::process::ProcessState;
+use bulkhead_access::background::{self, BackgroundState, guards};
 use bulkhead_access::log::cause;
-use bulkhead_access::sealing::{Sealing, sealed};
+use bulkhead_access::sealing::{SealSignal, sealed_failure};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
@@ -26,13 +26,16 @@ const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The reason that keeps the service from starting, in words for the operator.
-pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Core>, Failure> {
+pub(crate) async fn open(
+    store: Arc<Store>,
+    process: Arc<ProcessState>,
+) -> Result<Arc<Core>, Failure> {
     let (settings, log) = (&process.settings, &process.settings.log);
     let sandbox = Sandbox::new(
         Arc::clone(&process.runtime),
         Arc::clone(&store),
         &settings.own_addresses,
-        &settings.surroundings,
+        &settings.ambient,
         &settings.outbound,
     );
     let loader = PluginLoader {
@@ -45,9 +48,9 @@ pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc
     let catalog = Catalog::load(loader, &settings.officials).await?;
     let mounts = Mounts::load(&store, &catalog, log).await?;
     let audit = Audit::open(&store, &settings.audit, log).await?;
-    let sealing = Sealing::new(&process.in_flight);
-    let background = Background::new(&store, sealing, log, settings.suspend_due_work);
-    let core = Core::assemble(Parts { process, sandbox, catalog, mounts, audit, background });
+    let sealing = SealSignal::new(&process.in_flight);
+    let background = BackgroundState::new(&store, sealing, log, settings.suspend_due_work);
+    let core = Core::assemble(CoreParts { process, sandbox, catalog, mounts, audit, background });
     core.quotas.load(&core.store).await?;
     core.leases.undo_all().await?;
     guards::release_all(&core.store, &*core.log).await?;
@@ -80,13 +83,13 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
 /// of the work and undoes the reservations.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
-    core.parking.close(&sealed());
+    core.parking.close(&sealed_failure());
     if let Some(worker) = core.due_work.take()
         && worker.await.is_err()
     {
         core.log.line("error", "due-work-ended-early", &[]);
     }
-    if !core.sealing.outwait(SEAL_PATIENCE).await {
+    if !core.sealing.wait_for_work(SEAL_PATIENCE).await {
         core.log.line("warn", "sealed-under-requests", &[]);
     }
     core.sandbox.close().await;

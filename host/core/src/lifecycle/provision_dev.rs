@@ -2,10 +2,10 @@
 
 use crate::catalog::PluginType;
 use crate::core::Core;
-use crate::mounts::{Marks, NewMount, Settings, api_version};
+use crate::mounts::{MountMarks, MountSettings, NewMount, api_version};
 use bulkhead_access::log::cause;
 use bulkhead_access::tokens;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
@@ -46,15 +46,15 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
     if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());
     }
-    let settings = Settings {
+    let settings = MountSettings {
         description: "default mount of dev mode".to_owned(),
         options: default_options(kind),
-        ..Settings::default()
+        ..MountSettings::default()
     };
     let mut unit = core.store.begin();
-    let new = NewMount { path, kind: kind.to_owned(), marks: Marks::default(), settings };
+    let new = NewMount { path, kind: kind.to_owned(), marks: MountMarks::default(), settings };
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {
-        Err(taken) if taken.kind == Kind::InvalidRequest => {
+        Err(taken) if taken.kind == FailureKind::InvalidRequest => {
             // The path is taken by a mount whose record cannot be opened. The other mounts are
             // still served.
             core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);

@@ -5,13 +5,15 @@
 //!
 //! Prevents a step that runs twice or never: its writes and the cursor behind it are one commit.
 
-use super::attempts::Attempts;
+use super::attempts::CallAttempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
-use crate::mounts::{Mount, MountRecord, Phase, Swap, UnfinishedMigration, VersionBefore};
+use crate::mounts::{
+    Mount, MountPhase, MountRecord, UnfinishedMigration, VersionBefore, VersionSwap,
+};
 use crate::permit::Permit;
 use bulkhead_access::background::Claim;
-use bulkhead_sandbox::Priority;
+use bulkhead_sandbox::CallPriority;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -21,22 +23,22 @@ const MOST_STEPS: u32 = 10_000;
 
 /// The change of a mount's record that a swap stores.
 pub(super) struct PutVersion<'a> {
-    pub(super) swap: &'a Swap,
+    pub(super) swap: &'a VersionSwap,
     pub(super) way_back: Option<VersionBefore>,
     /// Whether the mount may be in that phase.
-    pub(super) may_be: fn(&Phase) -> bool,
+    pub(super) may_be: fn(&MountPhase) -> bool,
     /// Whether the component may commit in the middle of a step.
     pub(super) may_checkpoint: bool,
 }
 
 /// A migration that failed.
-pub(super) struct Stopped {
+pub(super) struct FailedMigration {
     failure: Failure,
     /// The record after the last stored step; `None` if no step was stored.
     unfinished: Option<MountRecord>,
 }
 
-impl Stopped {
+impl FailedMigration {
     /// Makes the mount unavailable if a step was stored. Returns the failure.
     pub(super) fn leave(self, core: &Core) -> Failure {
         if let Some(record) = self.unfinished {
@@ -50,7 +52,7 @@ impl Stopped {
 }
 
 /// The end of a step: its unit of work, and the cursor of the next step.
-struct Step {
+struct CompletedStep {
     unit: Unit,
     next: Option<String>,
 }
@@ -65,7 +67,7 @@ pub(super) async fn store_version(
     claim: &Claim,
     after: &Arc<Mount>,
     put: &PutVersion<'_>,
-) -> Result<MountRecord, Stopped> {
+) -> Result<MountRecord, FailedMigration> {
     let (mut migration, mut unfinished) = (after.record.migration.clone(), None);
     loop {
         match store_step(core, claim, after, (put, migration.as_ref())).await {
@@ -77,13 +79,13 @@ pub(super) async fn store_version(
                 migration.clone_from(&record.migration);
                 unfinished = Some(record);
             }
-            Err(failure) => return Err(Stopped { failure, unfinished }),
+            Err(failure) => return Err(FailedMigration { failure, unfinished }),
         }
     }
 }
 
 /// Says once that requests may wait for longer than usual.
-fn log_steps(core: &Core, record: &MountRecord, swap: &Swap) {
+fn log_steps(core: &Core, record: &MountRecord, swap: &VersionSwap) {
     let to = record.migration.as_ref().map_or(record.schema, |migration| migration.to);
     let pairs = [
         ("mount", record.path.to_string()),
@@ -106,13 +108,13 @@ async fn store_step(
     let permit = Permit::for_due_work(claim);
     let cursor = migration.map(|migration| migration.cursor.clone());
     let work = BackgroundServices::for_migration(core, after, cursor);
-    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let stored = loop {
         let unit = attempts.begin(after.begin(&core.store));
         let unit = if put.may_checkpoint { unit } else { unit.whole() };
         let stepped = match needs_migration(after) {
             true => call(core, &work, &permit, (after, unit)).await,
-            false => Ok(Step { unit, next: None }),
+            false => Ok(CompletedStep { unit, next: None }),
         };
         let stored = match stepped {
             Ok(step) => put.commit(step, after, migration).await,
@@ -150,23 +152,23 @@ async fn call(
     work: &BackgroundServices,
     permit: &Permit,
     (mount, unit): (&Mount, Unit),
-) -> Result<Step, Failure> {
+) -> Result<CompletedStep, Failure> {
     // Of an attempt before.
     drop(work.take_next_cursor());
-    let admitted = work.enter(Priority::Background).await?;
+    let admitted = work.enter(CallPriority::Background).await?;
     let opened = core.mounts.open(mount, permit);
     let (scope, context) = (work.scope(&opened), work.context(None));
     let done = opened.plugin.engine.migrate(scope, unit, &context, mount.record.schema).await;
     work.note_end(admitted, done.ended);
     done.result?;
-    Ok(Step { unit: done.unit, next: work.take_next_cursor() })
+    Ok(CompletedStep { unit: done.unit, next: work.take_next_cursor() })
 }
 
 impl PutVersion<'_> {
     /// Commits the step with the record of the mount, as other requests have changed it by now.
     async fn commit(
         &self,
-        Step { mut unit, next }: Step,
+        CompletedStep { mut unit, next }: CompletedStep,
         after: &Mount,
         migration: Option<&UnfinishedMigration>,
     ) -> Result<MountRecord, Failure> {
@@ -208,7 +210,7 @@ pub(super) fn needs_migration(mount: &Mount) -> bool {
 pub(super) async fn read_stored(
     unit: &mut Unit,
     known: &MountRecord,
-    may_be: fn(&Phase) -> bool,
+    may_be: fn(&MountPhase) -> bool,
 ) -> Result<Option<MountRecord>, Failure> {
     let found = MountRecord::read(unit, &known.path).await?;
     Ok(found.filter(|record| record.uuid == known.uuid && may_be(&record.phase)))

@@ -5,16 +5,16 @@
 
 use super::ending::in_background;
 use super::swap;
-use crate::catalog::{self, Reload};
+use crate::catalog::{self, ReloadRecord};
 use crate::core::Core;
-use crate::mounts::{Class, Mount, Phase, Swap};
+use crate::mounts::{Mount, MountClass, MountPhase, VersionSwap};
 use bulkhead_access::random;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// The mounts and connections of a reload.
 #[derive(Default)]
-pub(crate) struct Reloading {
+pub(crate) struct ReloadTargets {
     pub(crate) mounts: Vec<Arc<Mount>>,
     /// Own name of the database plugin whose connections are reloaded before the mounts; empty for
     /// none.
@@ -26,26 +26,29 @@ pub(crate) struct Reloading {
 ///
 /// # Errors
 /// 503 when the service is being sealed.
-pub(crate) async fn reload(core: &Arc<Core>, reloading: Reloading) -> Result<Reload, Failure> {
+pub(crate) async fn reload(
+    core: &Arc<Core>,
+    reloading: ReloadTargets,
+) -> Result<ReloadRecord, Failure> {
     let id = random::uuid()?;
     let work = reload_each(Arc::clone(core), id, reloading);
     let ended_early = |_| Failure::internal("the reload ended early");
     in_background(core, work)?.await.map_err(ended_early)
 }
 
-async fn reload_each(core: Arc<Core>, id: String, reloading: Reloading) -> Reload {
-    let Reloading { mounts, database } = reloading;
+async fn reload_each(core: Arc<Core>, id: String, reloading: ReloadTargets) -> ReloadRecord {
+    let ReloadTargets { mounts, database } = reloading;
     let mut failed = Vec::new();
     if let Err(failure) = reload_connections(&core, &database, &mut failed).await {
         failed.push((format!("connections of {database}"), failure));
     }
-    for mount in mounts.iter().filter(|mount| mount.record.phase == Phase::Serving) {
+    for mount in mounts.iter().filter(|mount| mount.record.phase == MountPhase::Serving) {
         if let Err(failure) = reload_one(&core, mount).await {
             failed.push((mount.record.path.to_string(), failure));
         }
     }
-    let reload = Reload { id, time: core.store.now(), failed };
-    core.reloads.remember(reload.clone());
+    let reload = ReloadRecord { id, time: core.store.now(), failed };
+    core.reloads.add_reload(reload.clone());
     reload
 }
 
@@ -54,11 +57,11 @@ async fn reload_each(core: Arc<Core>, id: String, reloading: Reloading) -> Reloa
 async fn reload_one(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     let record = &mount.record;
     let selection = record.settings.selection.clone();
-    let kind = Class::of(&record.path).plugin_type();
+    let kind = MountClass::of(&record.path).plugin_type();
     let chosen = core.catalog.choose(kind, &record.kind, selection.choice())?;
     let version = chosen.recorded_version();
     let is_same = version == record.version;
-    swap::swap(core, &record.uuid, &Swap { version, selection, rollback: None }).await?;
+    swap::swap(core, &record.uuid, &VersionSwap { version, selection, rollback: None }).await?;
     if is_same {
         core.sandbox.close_mount(&record.uuid);
         mount.close_breaker();

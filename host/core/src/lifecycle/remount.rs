@@ -6,13 +6,13 @@
 //! same commits.
 
 use super::attempts::lost_a_race;
-use super::ending::{end_all, end_unavailable, in_background, pause};
+use super::ending::{end_all, end_unavailable, in_background, log_and_pause};
 use crate::core::Core;
-use crate::mounts::{Class, MountRecord, Mounts, Phase, target};
+use crate::mounts::{MountClass, MountPhase, MountRecord, Mounts, target};
 use bulkhead_access::log::cause;
 use bulkhead_access::random;
-use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 const PREFIX: &str = "migration/";
 /// Time after which the status of an ended move is deleted, in milliseconds.
-const REMEMBERED: u64 = 24 * 60 * 60 * 1000;
+const STATUS_LIFETIME: u64 = 24 * 60 * 60 * 1000;
 
 /// The status of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Status {
+pub(crate) enum MoveStatus {
     /// The mount serves at neither path.
     InProgress,
     /// The mount serves at the target.
@@ -35,7 +35,7 @@ pub(crate) enum Status {
     Failure,
 }
 
-impl Status {
+impl MoveStatus {
     /// Returns the word of the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -48,21 +48,21 @@ impl Status {
 
 /// A stored move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Migration {
+pub(crate) struct MountMove {
     pub(crate) source: MountPath,
     pub(crate) target: MountPath,
-    pub(crate) status: Status,
+    pub(crate) status: MoveStatus,
     /// Store time, in milliseconds.
     began: u64,
     /// The reason of a failure; empty otherwise.
     pub(crate) error: String,
 }
 
-stored!(Migration, "migration", reads_stored_migrations);
+stored!(MountMove, "migration", reads_stored_migrations);
 
-impl Migration {
+impl MountMove {
     fn put(&self, unit: &mut Unit, id: &str) -> Result<(), Failure> {
-        unit.put(address(id), self.to_bytes()?, Index::default());
+        unit.put(address(id), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
@@ -95,7 +95,7 @@ pub(crate) async fn begin(
     unit: &mut Unit,
     (from, to): (&MountPath, &MountPath),
 ) -> Result<(String, MountRecord), Failure> {
-    if Class::of(from) != Class::of(to) {
+    if MountClass::of(from) != MountClass::of(to) {
         return Err(Failure::invalid(format!(
             "{from} cannot be moved to {to}: an auth method stays below auth/, and a secrets \
              engine outside of it"
@@ -117,14 +117,14 @@ pub(crate) async fn begin(
     mounts.check_free(unit, to).await?;
     forget_old(store, unit).await?;
     let id = random::uuid()?;
-    record.phase = Phase::Moving { to: to.clone(), migration: id.clone() };
+    record.phase = MountPhase::Moving { to: to.clone(), migration: id.clone() };
     record.put(unit)?;
-    unit.put(target(to), record.uuid.clone().into_bytes(), Index::default());
+    unit.put(target(to), record.uuid.clone().into_bytes(), IndexColumns::default());
     let (source, target) = (from.clone(), to.clone());
-    let migration = Migration {
+    let migration = MountMove {
         source,
         target,
-        status: Status::InProgress,
+        status: MoveStatus::InProgress,
         began: store.now(),
         error: String::new(),
     };
@@ -142,11 +142,11 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
             found => found?,
         };
         let is_old =
-            |migration: &Migration| migration.began.saturating_add(REMEMBERED) < store.now();
-        let ended = |migration: &Migration| migration.status != Status::InProgress;
+            |migration: &MountMove| migration.began.saturating_add(STATUS_LIFETIME) < store.now();
+        let ended = |migration: &MountMove| migration.status != MoveStatus::InProgress;
         if found
             .as_ref()
-            .and_then(|record| Migration::from_bytes(&record.body).ok())
+            .and_then(|record| MountMove::from_bytes(&record.body).ok())
             .is_some_and(|migration| is_old(&migration) && ended(&migration))
         {
             unit.delete(address);
@@ -179,7 +179,7 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     while let Err(failure) = arrive(&core, &record.path, ended.as_ref().err()).await {
         // A record changed concurrently. Neither path is served until this is stored.
         let goes_on = lost_a_race(&failure) && !core.sealing.has_begun();
-        if !goes_on && !pause(&core, &record, "move-delayed", failure).await {
+        if !goes_on && !log_and_pause(&core, &record, "move-delayed", failure).await {
             return;
         }
     }
@@ -196,23 +196,23 @@ async fn arrive(
     let Some(mut record) = MountRecord::read(&mut unit, from).await? else {
         return Ok(());
     };
-    let Phase::Moving { to, migration: id } = record.phase.clone() else { return Ok(()) };
-    let status = if failed.is_some() { Status::Failure } else { Status::Success };
+    let MountPhase::Moving { to, migration: id } = record.phase.clone() else { return Ok(()) };
+    let status = if failed.is_some() { MoveStatus::Failure } else { MoveStatus::Success };
     if failed.is_none() {
         unit.delete(record.address());
         record.path = to.clone();
     }
-    record.phase = Phase::Serving;
+    record.phase = MountPhase::Serving;
     record.put(&mut unit)?;
     unit.delete(target(&to));
-    let status_row = match Migration::read(&mut unit, &id).await {
+    let status_row = match MountMove::read(&mut unit, &id).await {
         // An unreadable status must not keep the mount from being moved.
-        Err(unreadable) if unreadable.kind == Kind::Internal => None,
+        Err(unreadable) if unreadable.kind == FailureKind::Internal => None,
         found => found?,
     };
     if let Some(migration) = status_row {
         let error = failed.map(|failure| failure.message.clone()).unwrap_or_default();
-        Migration { status, error, ..migration }.put(&mut unit, &id)?;
+        MountMove { status, error, ..migration }.put(&mut unit, &id)?;
     }
     unit.commit().await?;
     let pairs =

@@ -1,21 +1,21 @@
 //! Renewing a lease: the plugin extends the credential, the host caps and stores the new end.
 
-use super::attempts::Attempts;
+use super::attempts::CallAttempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{LeaseRecord, put};
-use crate::mounts::Opened;
+use crate::mounts::OpenedMount;
 use crate::permit::Permit;
 use bulkhead_access::background::Claim;
 use bulkhead_access::tokens;
-use bulkhead_sandbox::{Priority, contract};
+use bulkhead_sandbox::{CallPriority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::ttl::{self, Bounds, Granted};
+use bulkhead_wire::ttl::{self, GrantedTtl, TtlBounds};
 use std::sync::Arc;
 
 /// A lease after its renewal.
-pub(crate) struct Renewed {
+pub(crate) struct RenewedLease {
     pub(crate) lease: LeaseRecord,
     /// Seconds from now.
     pub(crate) ttl: u64,
@@ -31,17 +31,19 @@ pub(crate) async fn renew_lease(
     core: &Arc<Core>,
     id: &str,
     increment: u64,
-) -> Result<Renewed, Failure> {
+) -> Result<RenewedLease, Failure> {
     let claim = core.claims.claim_in_turn(&core.leases.locate(id).ok_or_else(not_found)?).await;
     let (lease, owner_left) =
         renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
-    let mount =
-        core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
+    let mount = core
+        .mounts
+        .by_uuid(&lease.mount)
+        .ok_or_else(|| core.mounts.missing_failure(&lease.mount))?;
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_caller(core, &mount);
-    let renewal = Renewal { core, claim: &claim, lease, owner_left, increment };
-    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let renewal = LeaseRenewal { core, claim: &claim, lease, owner_left, increment };
+    let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let renewed = loop {
         let unit = attempts.begin(mount.begin(&core.store));
         let renewed = renewal.attempt(&work, &opened, unit).await;
@@ -54,7 +56,7 @@ pub(crate) async fn renew_lease(
 }
 
 /// A renewal of a lease.
-struct Renewal<'a> {
+struct LeaseRenewal<'a> {
     core: &'a Core,
     claim: &'a Claim,
     lease: LeaseRecord,
@@ -64,15 +66,15 @@ struct Renewal<'a> {
     increment: u64,
 }
 
-impl Renewal<'_> {
+impl LeaseRenewal<'_> {
     /// Asks the plugin, and stores the end to which it agreed.
     async fn attempt(
         &self,
         work: &BackgroundServices,
-        opened: &Opened<'_>,
+        opened: &OpenedMount<'_>,
         unit: Unit,
-    ) -> Result<Renewed, Failure> {
-        let admitted = work.enter(Priority::Foreground).await?;
+    ) -> Result<RenewedLease, Failure> {
+        let admitted = work.enter(CallPriority::Foreground).await?;
         // Read before the plugin calls its target: a slow renewal shortens the lease, and never the
         // time between the end of the lease and the end of the credential.
         let now = self.core.store.now();
@@ -82,7 +84,7 @@ impl Renewal<'_> {
         let done = engine.renew(scope, unit, &context, &lease, increment).await;
         work.note_end(admitted, done.ended);
         let granted = done.result?;
-        let asked = Asked { increment, now, seen: context.mount, granted };
+        let asked = AgreedRenewal { increment, now, seen: context.mount, granted };
         store(self.core, self.claim, done.unit, &asked).await
     }
 }
@@ -103,7 +105,7 @@ async fn renewable(
 }
 
 /// A renewal to which the plugin agreed.
-struct Asked {
+struct AgreedRenewal {
     /// Seconds that the caller asks for.
     increment: u64,
     /// Store time when the plugin was asked.
@@ -112,7 +114,12 @@ struct Asked {
     granted: contract::Renewal,
 }
 
-async fn store(core: &Core, claim: &Claim, unit: Unit, asked: &Asked) -> Result<Renewed, Failure> {
+async fn store(
+    core: &Core,
+    claim: &Claim,
+    unit: Unit,
+    asked: &AgreedRenewal,
+) -> Result<RenewedLease, Failure> {
     let mut finish = unit.finish();
     loop {
         let renewed = prolong(core, claim, finish.restart_host_part(), asked).await?;
@@ -128,16 +135,16 @@ async fn prolong(
     core: &Core,
     claim: &Claim,
     unit: &mut Unit,
-    asked: &Asked,
-) -> Result<Renewed, Failure> {
+    asked: &AgreedRenewal,
+) -> Result<RenewedLease, Failure> {
     let (now, seen) = (asked.now, &asked.seen);
     let (lease, _) = renewable(core, claim, unit, now).await?;
-    let bounds = Bounds {
+    let bounds = TtlBounds {
         role_ttl: asked.granted.ttl,
         role_max: asked.granted.max_ttl,
         mount_default: seen.default_ttl,
         mount_max: seen.max_ttl,
-        ..Bounds::default()
+        ..TtlBounds::default()
     };
     let grant_at = |now| ttl::grant(&bounds, asked.increment, lease.issued / 1000, now);
     let granted =
@@ -153,18 +160,18 @@ async fn prolong(
         ..lease
     };
     put(unit, claim.address(), &lease, lease.expires)?;
-    Ok(Renewed { lease, ttl, warning: granted.warning })
+    Ok(RenewedLease { lease, ttl, warning: granted.warning })
 }
 
 /// Returns the granted lifetime, or the shorter lifetime for which the engine renewed the lease.
 /// The engine read the clock later, between the seconds `first` and `last`, and may have applied
 /// the same maximum: the warning then names that maximum as the reason.
 fn as_engine(
-    grant_at: impl Fn(u64) -> Result<Granted, Failure>,
-    granted: Granted,
+    grant_at: impl Fn(u64) -> Result<GrantedTtl, Failure>,
+    granted: GrantedTtl,
     of_engine: u64,
     (first, last): (u64, u64),
-) -> Granted {
+) -> GrantedTtl {
     let Some(later) = granted.ttl.checked_sub(of_engine) else { return granted };
     let looked = first.saturating_add(later);
     let same = grant_at(looked).ok().filter(|same| same.ttl == of_engine && looked <= last);
@@ -201,7 +208,7 @@ async fn owner_left(
     }
     match tokens::read(unit, &lease.token).await? {
         Some(owner) if owner.is_alive(now) => {
-            at_least_a_second(owner.left(now).into_iter().chain(of_batch).min())
+            at_least_a_second(owner.remaining_seconds(now).into_iter().chain(of_batch).min())
         }
         _ => Err(owner_ended()),
     }
@@ -220,7 +227,7 @@ fn owner_ended() -> Failure {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
+    const BOUNDS: TtlBounds = TtlBounds {
         role_ttl: 3_600,
         role_max: 14_400,
         explicit_max: 0,

@@ -4,16 +4,16 @@
 //! Prevents a token from outliving the rights that its login would give now. The auth method must
 //! confirm each renewal, and a renewal with different policies is refused.
 
-use super::attempts::Attempts;
+use super::attempts::CallAttempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::logins::{self, ProvenLogin};
-use crate::mounts::{Mount, Opened};
+use crate::mounts::{Mount, OpenedMount};
 use crate::permit::Permit;
 use bulkhead_access::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
-use bulkhead_sandbox::{Done, Priority, contract};
+use bulkhead_sandbox::{CallOutcome, CallPriority, contract};
 use bulkhead_store::Unit;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Renews the token of a login by `increment` seconds from now; 0 stands for the lifetime of the
@@ -30,18 +30,18 @@ pub(crate) async fn renew_login(
 ) -> Result<(TokenRecord, Option<String>), Failure> {
     may_be_renewed(token)?;
     let uuid = &token.record.mount;
-    core.mounts.by_uuid(uuid).ok_or_else(|| core.mounts.missing(uuid))?;
+    core.mounts.by_uuid(uuid).ok_or_else(|| core.mounts.missing_failure(uuid))?;
     let leaves = "the mount of the login is being disabled or moved; try again later";
     let (mount, _inside) = core
         .mounts
         .enter_by_uuid(uuid)
         .await
-        .ok_or_else(|| Failure::new(Kind::Unavailable, leaves))?;
+        .ok_or_else(|| Failure::new(FailureKind::Unavailable, leaves))?;
     let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await;
     let permit = Permit::for_due_work(&claim);
-    let renewal = Renewal { core, opened: core.mounts.open(&mount, &permit), mount: &mount };
+    let renewal = LoginRenewal { core, opened: core.mounts.open(&mount, &permit), mount: &mount };
     let work = BackgroundServices::for_caller(core, &mount);
-    let mut attempts = Attempts::for_caller(core, work.deadline());
+    let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let renewed = loop {
         let unit = attempts.begin(mount.begin(&core.store));
         let renewed = renewal.attempt(&work, unit, (token, kept), increment).await;
@@ -66,13 +66,13 @@ fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
 }
 
 /// A renewal of a login.
-struct Renewal<'a> {
+struct LoginRenewal<'a> {
     core: &'a Core,
-    opened: Opened<'a>,
+    opened: OpenedMount<'a>,
     mount: &'a Mount,
 }
 
-impl Renewal<'_> {
+impl LoginRenewal<'_> {
     /// Asks the auth method, and stores the proven login.
     async fn attempt(
         &self,
@@ -81,11 +81,11 @@ impl Renewal<'_> {
         (token, kept): (&Caller, &KeptLogin),
         increment: u64,
     ) -> Result<(TokenRecord, Option<String>), Failure> {
-        let admitted = work.enter(Priority::Foreground).await?;
+        let admitted = work.enter(CallPriority::Foreground).await?;
         let (scope, context) = (work.scope(&self.opened), work.context(None));
         let held = held_login(&token.record, kept);
         let engine = &self.opened.plugin.engine;
-        let Done { unit, result, ended } =
+        let CallOutcome { unit, result, ended } =
             engine.renew_login(scope, unit, &context, &held, increment).await;
         work.note_end(admitted, ended);
         let proven = check(self.mount, kept, result?)?;

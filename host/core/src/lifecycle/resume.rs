@@ -4,7 +4,7 @@ use super::ending::in_background;
 use super::leave_groups::let_members_leave;
 use super::{disable, remount, swap};
 use crate::core::Core;
-use crate::mounts::{MountRecord, Phase, UnavailableMount};
+use crate::mounts::{MountPhase, MountRecord, UnavailableMount};
 use std::sync::Arc;
 
 /// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the
@@ -14,7 +14,7 @@ pub(crate) fn resume(core: &Arc<Core>) {
     for mount in core.mounts.all() {
         resume_mount(core, mount.record.clone());
     }
-    for UnavailableMount { record, .. } in core.mounts.unavailable() {
+    for UnavailableMount { record, .. } in core.mounts.list_unavailable() {
         resume_mount(core, record);
     }
 }
@@ -23,9 +23,9 @@ pub(crate) fn resume(core: &Arc<Core>) {
 /// not.
 pub(super) fn resume_mount(core: &Arc<Core>, record: MountRecord) {
     match record.phase {
-        Phase::Serving => swap::watch_probation(core, &record.uuid),
-        Phase::Moving { .. } => remount::carry_out(core, &record.uuid),
-        Phase::Ending | Phase::Erasing => {
+        MountPhase::Serving => swap::watch_probation(core, &record.uuid),
+        MountPhase::Moving { .. } => remount::carry_out(core, &record.uuid),
+        MountPhase::Ending | MountPhase::Erasing => {
             let work = disable::resume_removal(Arc::clone(core), record);
             // If the service is sealed again at once, the next unsealing goes on.
             drop(in_background(core, work));

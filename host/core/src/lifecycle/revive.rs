@@ -10,7 +10,7 @@ use super::resume::resume_mount;
 use super::swap;
 use crate::catalog::PluginType;
 use crate::core::Core;
-use crate::mounts::{Class, MountRecord, Mounts, Phase, Swap, UnavailableMount};
+use crate::mounts::{MountClass, MountPhase, MountRecord, Mounts, UnavailableMount, VersionSwap};
 use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
         let swap = match version_of(core, &record) {
             Ok(version) => {
                 let selection = record.settings.selection.clone();
-                Swap { version, selection, rollback: None }
+                VersionSwap { version, selection, rollback: None }
             }
             Err(failure) => {
                 core.mounts.set_reason(&record.uuid, failure.message);
@@ -40,8 +40,8 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
 
 /// Resumes the migrations that stopped between two steps.
 pub(super) fn resume_migrations(core: &Arc<Core>) {
-    for UnavailableMount { record, .. } in core.mounts.unavailable() {
-        if record.phase == Phase::Serving && record.migration.is_some() {
+    for UnavailableMount { record, .. } in core.mounts.list_unavailable() {
+        if record.phase == MountPhase::Serving && record.migration.is_some() {
             // If the service is sealed again at once, the next unsealing goes on.
             drop(in_background(core, finish_migration(Arc::clone(core), record)));
         }
@@ -51,7 +51,7 @@ pub(super) fn resume_migrations(core: &Arc<Core>) {
 /// Goes on with a migration that an earlier process left between two steps.
 async fn finish_migration(core: Arc<Core>, record: MountRecord) {
     let selection = record.settings.selection.clone();
-    let swap = Swap { version: record.version.clone(), selection, rollback: None };
+    let swap = VersionSwap { version: record.version.clone(), selection, rollback: None };
     if let Err(failure) = revive(&core, &record.uuid, &swap).await {
         let pairs = [("mount", record.path.to_string()), cause(&failure)];
         core.log.line("error", "mount-without-plugin", &pairs);
@@ -64,7 +64,7 @@ async fn finish_migration(core: Arc<Core>, record: MountRecord) {
 /// # Errors
 /// As [`Catalog::select`](crate::catalog::Catalog::select).
 fn version_of(core: &Core, record: &MountRecord) -> Result<String, Failure> {
-    let kind = Class::of(&record.path).plugin_type();
+    let kind = MountClass::of(&record.path).plugin_type();
     Ok(core.catalog.select(kind, &record.kind, &record.version)?.recorded_version())
 }
 
@@ -73,8 +73,12 @@ fn version_of(core: &Core, record: &MountRecord) -> Result<String, Failure> {
 /// # Errors
 /// The reason for which the mount stays unavailable: 400 for a version that is not in the catalog
 /// or cannot read the stored data, the failure of the migration, 503 for a change under way.
-pub(super) async fn revive(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
-    let known = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone);
+pub(super) async fn revive(
+    core: &Arc<Core>,
+    uuid: &str,
+    swap: &VersionSwap,
+) -> Result<(), Failure> {
+    let known = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone_failure);
     let claim = swap::claim(core, &known()?.record)?;
     let known = known()?.record;
     let record = MountRecord { version: swap.version.clone(), ..known };

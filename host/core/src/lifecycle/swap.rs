@@ -13,20 +13,21 @@ use super::put_version::{PutVersion, needs_migration, read_stored, store_version
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
 use crate::mounts::{
-    Mount, MountRecord, Mounts, Phase, Rollback, RollbackMode, Swap, VersionBefore,
+    Mount, MountPhase, MountRecord, Mounts, RollbackMode, RollbackRecord, VersionBefore,
+    VersionSwap,
 };
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
 use bulkhead_store::StoreFault;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// Longest wait for requests and due work in flight before a migration.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of times that a change of a record is tried against other changes of the mount.
-const TURNS: u32 = 16;
+const MAX_RECORD_TRIES: u32 = 16;
 
 /// Carries out a swap of the mount `uuid`, and watches the new version in its probation.
 ///
@@ -34,8 +35,8 @@ const TURNS: u32 = 16;
 /// The reason for which the version before serves on: 400 for a version that is not in the catalog
 /// or cannot read the stored data, the failure of the migration, 503 for a swap that is under way
 /// or for requests in flight that do not end.
-pub(super) async fn swap(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<(), Failure> {
-    if exchange(core, uuid, swap).await? == Exchange::Done {
+pub(super) async fn swap(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(), Failure> {
+    if exchange_version(core, uuid, swap).await? == SwapOutcome::Done {
         watch_probation(core, uuid);
     }
     Ok(())
@@ -43,7 +44,7 @@ pub(super) async fn swap(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<()
 
 /// The outcome of an exchange that did not fail.
 #[derive(PartialEq, Eq)]
-enum Exchange {
+enum SwapOutcome {
     /// Another version serves.
     Done,
     /// The version serves already.
@@ -51,14 +52,18 @@ enum Exchange {
 }
 
 /// Exchanges the version.
-async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange, Failure> {
-    let known = || core.mounts.by_uuid(uuid).ok_or_else(gone);
+async fn exchange_version(
+    core: &Arc<Core>,
+    uuid: &str,
+    swap: &VersionSwap,
+) -> Result<SwapOutcome, Failure> {
+    let known = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
     let claim = claim(core, &known()?.record)?;
     let before = known()?;
     let record = &before.record;
     let is_same = record.version == swap.version;
     if is_same && record.settings.selection == swap.selection {
-        return Ok(Exchange::Same);
+        return Ok(SwapOutcome::Same);
     }
     let after = Mounts::with_version(&before, &swap.version, &core.catalog)?;
     check_schema(record, &after.plugin)?;
@@ -68,7 +73,7 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     }
     let is_migrated = needs_migration(&after);
     let began = Instant::now();
-    let paused = if is_migrated { Some(pause(&before).await?) } else { None };
+    let paused = if is_migrated { Some(pause_mount(&before).await?) } else { None };
     let way_back = way_back(core, &before, swap);
     let put = PutVersion { swap, way_back, may_be: is_serving, may_checkpoint: false };
     let stored = store_version(core, &claim, &after, &put).await;
@@ -76,7 +81,7 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
     core.mounts.update(stored, &core.catalog)?;
     drop(paused);
     if is_same {
-        return Ok(Exchange::Same);
+        return Ok(SwapOutcome::Same);
     }
     // The sessions and the cache were those of the version before.
     core.sandbox.close_mount(uuid);
@@ -88,11 +93,11 @@ async fn exchange(core: &Arc<Core>, uuid: &str, swap: &Swap) -> Result<Exchange,
         ("held_back", format!("{held_back}ms")),
     ];
     core.log.line("info", "plugin-swapped", &pairs);
-    Ok(Exchange::Done)
+    Ok(SwapOutcome::Done)
 }
 
 /// The failure for a mount that is not there any more.
-pub(super) fn gone() -> Failure {
+pub(super) fn gone_failure() -> Failure {
     Failure::invalid("the mount was disabled or moved meanwhile")
 }
 
@@ -103,7 +108,7 @@ pub(super) fn gone() -> Failure {
 pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure> {
     core.claims.claim(&record.address()).ok_or_else(|| {
         let message = "another change of the mount is under way; try again";
-        Failure::new(Kind::Unavailable, message)
+        Failure::new(FailureKind::Unavailable, message)
     })
 }
 
@@ -138,25 +143,25 @@ pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Resul
 }
 
 /// Holds requests and due work of the mount back, once those in flight have ended.
-async fn pause(mount: &Mount) -> Result<[crate::mounts::Paused; 2], Failure> {
-    timeout(PATIENCE, mount.pause()).await.map_err(|_| {
+async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
+    timeout(DRAIN_TIMEOUT, mount.pause()).await.map_err(|_| {
         let message = format!(
             "requests of {} that were in flight did not end within {} s; the version before \
              serves on, try again",
             mount.record.path,
-            PATIENCE.as_secs()
+            DRAIN_TIMEOUT.as_secs()
         );
-        Failure::new(Kind::Unavailable, message)
+        Failure::new(FailureKind::Unavailable, message)
     })
 }
 
-fn is_serving(phase: &Phase) -> bool {
-    *phase == Phase::Serving
+fn is_serving(phase: &MountPhase) -> bool {
+    *phase == MountPhase::Serving
 }
 
 /// Returns the way back from a swap: `None` for a rollback, for a swap to the version that serves,
 /// and where the operator tuned rollbacks off.
-fn way_back(core: &Core, before: &Mount, swap: &Swap) -> Option<VersionBefore> {
+fn way_back(core: &Core, before: &Mount, swap: &VersionSwap) -> Option<VersionBefore> {
     let MountRecord { version, settings, .. } = &before.record;
     let is_watched = swap.rollback.is_none()
         && *version != swap.version
@@ -181,7 +186,7 @@ pub(super) fn watch_probation(core: &Arc<Core>, uuid: &str) {
         tokio::select! {
             () = mount.breaker_opens() => roll_back(&core, &mount, before).await,
             () = tokio::time::sleep(left) => pass_probation(&core, &mount).await,
-            () = core.sealing.begun() => {}
+            () = core.sealing.wait_for_seal() => {}
         }
     });
 }
@@ -208,7 +213,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
         return;
     }
     let VersionBefore { version, selection, .. } = before;
-    let mut rollback = Rollback {
+    let mut rollback = RollbackRecord {
         from: failed,
         to: version.clone(),
         time: core.store.now(),
@@ -219,7 +224,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
             mount.crashes_that_open()
         ),
     };
-    let pairs = |rollback: &Rollback| {
+    let pairs = |rollback: &RollbackRecord| {
         [
             ("mount", mount.record.path.to_string()),
             ("from", rollback.from.clone()),
@@ -227,8 +232,8 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
             ("reason", rollback.reason.clone()),
         ]
     };
-    let swap = Swap { version, selection, rollback: Some(rollback.clone()) };
-    let Err(failure) = exchange(core, uuid, &swap).await else {
+    let swap = VersionSwap { version, selection, rollback: Some(rollback.clone()) };
+    let Err(failure) = exchange_version(core, uuid, &swap).await else {
         core.log.line("error", "plugin-rolled-back", &pairs(&rollback));
         return;
     };
@@ -258,7 +263,7 @@ async fn change_record(
         change(&mut record);
         record.put(&mut unit)?;
         match unit.commit().await {
-            Err(StoreFault::Conflict) if attempts < TURNS => attempts += 1,
+            Err(StoreFault::Conflict) if attempts < MAX_RECORD_TRIES => attempts += 1,
             committed => {
                 committed?;
                 return core.mounts.update(record, &core.catalog);

@@ -1,14 +1,14 @@
 //! Waking a plugin for scheduled timers, and for guards left behind by calls.
 
-use super::attempts::{Attempts, lost_a_race};
+use super::attempts::{CallAttempts, lost_a_race};
 use super::lane_answers;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::permit::Permit;
-use bulkhead_access::background::guards::{self, Guards};
+use bulkhead_access::background::guards::{self, CallGuards};
 use bulkhead_access::background::{Claim, backoff};
 use bulkhead_access::log::cause;
-use bulkhead_sandbox::Priority;
+use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Record, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let address = claim.address();
     let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
     let Some(mount) = core.mounts.by_uuid(uuid) else {
-        if let Some(waits) = core.mounts.waits(uuid) {
+        if let Some(waits) = core.mounts.unavailable_failure(uuid) {
             return put_off(core, claim, &timer, &waits).await;
         }
         return Err(Failure::internal(format!(
@@ -43,10 +43,10 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let opened = core.mounts.open(&mount, &permit);
     let call = BackgroundServices::for_wake(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
-    let woken = Woken { claim, timer: &timer, guards: call.guards() };
-    let mut attempts = Attempts::of_due_work(core, call.deadline());
+    let woken = TimerWake { claim, timer: &timer, guards: call.guards() };
+    let mut attempts = CallAttempts::of_due_work(core, call.deadline());
     let ended = loop {
-        let ended = match call.enter(Priority::Background).await {
+        let ended = match call.enter(CallPriority::Background).await {
             Ok(admitted) => {
                 let unit = attempts.begin(mount.begin(&core.store));
                 let engine = &opened.plugin.engine;
@@ -64,7 +64,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
             break ended;
         }
     };
-    lane_answers::note(core, &timer.index.lane, ended.as_ref().copied());
+    lane_answers::note_result(core, &timer.index.lane, ended.as_ref().copied());
     let stored = match ended {
         Ok(()) => Ok(()),
         Err(failure) => woken.postpone(core, attempt, &failure).await,
@@ -82,19 +82,19 @@ async fn put_off(
     waits: &Failure,
 ) -> Result<(), Failure> {
     let attempts = guards::attempts(timer);
-    let next = Next { attempts, pause: backoff::pause(waits, attempts) };
+    let next = NextAttempt { attempts, pause: backoff::backoff_pause(waits, attempts) };
     next.put(core, claim, |record| record.stamp == timer.stamp).await
 }
 
 /// The next attempt of a timer.
-struct Next {
+struct NextAttempt {
     /// Number of failed attempts.
     attempts: u32,
     /// Milliseconds from now.
     pause: u64,
 }
 
-impl Next {
+impl NextAttempt {
     /// Schedules the next attempt, if the current record of the timer `is_ours`.
     async fn put(
         &self,
@@ -117,15 +117,15 @@ impl Next {
 }
 
 /// A wake after its call.
-struct Woken<'a> {
+struct TimerWake<'a> {
     claim: &'a Claim,
     /// The record at the beginning of the wake.
     timer: &'a Record,
     /// The guards that the wake itself set.
-    guards: &'a Guards,
+    guards: &'a CallGuards,
 }
 
-impl Woken<'_> {
+impl TimerWake<'_> {
     /// Removes the timer in the commit of the wake's changes and not before, so that the wake runs
     /// at least once. A record that the wake or another call wrote at the same key is a different
     /// timer and stays, even with the same time and lane.
@@ -138,7 +138,7 @@ impl Woken<'_> {
         unit.commit().await?;
         match left {
             // Released like other guards, this guard would be due at once, in an endless loop.
-            Some(record) if self.guards.stand(address, &record) => Err(Failure::internal(
+            Some(record) if self.guards.is_own_guard(address, &record) => Err(Failure::internal(
                 "the wake ended without cancelling the guard that it set on its own key",
             )),
             _ => Ok(()),
@@ -152,8 +152,14 @@ impl Woken<'_> {
     async fn postpone(&self, core: &Core, attempt: u32, failure: &Failure) -> Result<(), Failure> {
         let address = self.claim.address();
         let (level, next) = match lost_a_race(failure) {
-            true => ("info", Next { attempts: attempt.saturating_sub(1), pause: backoff::FIRST }),
-            false => ("warn", Next { attempts: attempt, pause: backoff::pause(failure, attempt) }),
+            true => (
+                "info",
+                NextAttempt { attempts: attempt.saturating_sub(1), pause: backoff::FIRST_PAUSE },
+            ),
+            false => (
+                "warn",
+                NextAttempt { attempts: attempt, pause: backoff::backoff_pause(failure, attempt) },
+            ),
         };
         let pairs = [
             ("timer", address.key.clone()),
@@ -163,7 +169,7 @@ impl Woken<'_> {
         ];
         core.log.line(level, "timer-delayed", &pairs);
         let is_ours = |record: &Record| {
-            record.index == self.timer.index || self.guards.stand(address, record)
+            record.index == self.timer.index || self.guards.is_own_guard(address, record)
         };
         next.put(core, self.claim, is_ours).await
     }

@@ -5,9 +5,9 @@
 //! the operator who wrote the role (400).
 
 use crate::mounts::Mount;
-use bulkhead_access::identity::{Proof, Proven};
+use bulkhead_access::identity::{LoginProof, ProvenAlias};
 use bulkhead_access::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
-use bulkhead_access::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
+use bulkhead_access::tokens::{KeptLogin, LoginLifetimes, RenewedLogin, TokenType};
 use bulkhead_sandbox::contract::Login;
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -25,7 +25,7 @@ pub(crate) struct ProvenLogin {
     /// Policies of the token, sorted; includes `default` unless the login declined it.
     pub(crate) policies: Vec<String>,
     pub(crate) metadata: BTreeMap<String, String>,
-    pub(crate) times: Times,
+    pub(crate) times: LoginLifetimes,
     /// Maximum number of uses; 0 for no limit.
     pub(crate) num_uses: u64,
     pub(crate) renewable: bool,
@@ -65,7 +65,7 @@ impl ProvenLogin {
             group_aliases: login.group_aliases,
             policies: policies.into_iter().collect(),
             metadata: read_metadata("of the token", login.metadata).map_err(fault)?,
-            times: Times {
+            times: LoginLifetimes {
                 ttl: login.ttl,
                 max_ttl: login.max_ttl,
                 explicit_max_ttl: login.explicit_max_ttl,
@@ -86,8 +86,8 @@ impl ProvenLogin {
 
 impl ProvenLogin {
     /// Returns the login for the identity module.
-    pub(super) fn identity(&self, mount: &Mount) -> Proven {
-        Proven {
+    pub(super) fn identity(&self, mount: &Mount) -> ProvenAlias {
+        ProvenAlias {
             mount: mount.record.for_aliases(),
             alias: self.kept.alias.clone(),
             metadata: self.alias_metadata.clone(),
@@ -97,7 +97,7 @@ impl ProvenLogin {
 
     /// Returns the login as a renewal of a token, with a requested lifetime of `increment` seconds
     /// from now.
-    pub(crate) fn renewed(&self, increment: u64, proof: Proof) -> RenewedLogin {
+    pub(crate) fn renewed(&self, increment: u64, proof: LoginProof) -> RenewedLogin {
         let Self { times, renewable, kept, .. } = self;
         let (times, renewable, kept) = (*times, *renewable, kept.clone());
         RenewedLogin { times, increment, renewable, kept, proof }

@@ -3,15 +3,15 @@
 use super::proven::ProvenLogin;
 use crate::core::Core;
 use crate::mounts::{self, Mount};
-use bulkhead_access::identity::{self, Proof, Standing};
-use bulkhead_access::tokens::{Made, NewLogin, TokenType};
+use bulkhead_access::identity::{self, EntityContext, LoginProof};
+use bulkhead_access::tokens::{CreatedToken, NewLogin, TokenType};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
 /// The mount, the path and the client address of a login.
 #[derive(Clone, Copy)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct LoginOrigin<'a> {
     pub(crate) mount: &'a Mount,
     /// Path of the request.
     pub(crate) path: &'a str,
@@ -19,9 +19,9 @@ pub(crate) struct Origin<'a> {
 }
 
 /// The token of a login, and the standing of its entity.
-pub(crate) struct SignedIn {
-    pub(crate) made: Made,
-    pub(crate) standing: Standing,
+pub(crate) struct LoginToken {
+    pub(crate) made: CreatedToken,
+    pub(crate) standing: EntityContext,
 }
 
 /// Signs the caller in: finds or creates the entity, and creates the token in the unit within the
@@ -33,17 +33,17 @@ pub(crate) struct SignedIn {
 pub(crate) async fn sign_in(
     core: &Core,
     unit: &mut Unit,
-    origin: Origin<'_>,
+    origin: LoginOrigin<'_>,
     proven: &ProvenLogin,
-) -> Result<SignedIn, Failure> {
-    let Origin { mount, path, remote } = origin;
+) -> Result<LoginToken, Failure> {
+    let LoginOrigin { mount, path, remote } = origin;
     let networks = &proven.bound_cidrs;
     if !networks.is_empty() && !networks.iter().any(|network| network.contains(remote)) {
         return Err(Failure::denied("this login may not come from your address"));
     }
     let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
-    let identity::SignedIn { entity_id, proof } = &signed_in;
-    let standing = identity::standing(unit, entity_id, Some(proof)).await?;
+    let identity::SignedInEntity { entity_id, proof } = &signed_in;
+    let standing = identity::read_entity_context(unit, entity_id, Some(proof)).await?;
     let new = NewLogin {
         kind: kind_of_token(mount, proven),
         policies: proven.policies.clone(),
@@ -59,7 +59,7 @@ pub(crate) async fn sign_in(
         kept: proven.kept.clone(),
     };
     let made = core.tokens.create_login(unit, new, mount.lifetimes(core.lifetimes))?;
-    Ok(SignedIn { made, standing })
+    Ok(LoginToken { made, standing })
 }
 
 /// Checks that a renewed login proves the entity of its token, and returns the new proof.
@@ -72,7 +72,7 @@ pub(crate) async fn sign_in_again(
     mount: &Mount,
     proven: &ProvenLogin,
     entity_id: &str,
-) -> Result<Proof, Failure> {
+) -> Result<LoginProof, Failure> {
     let known = identity::entity_in_force(unit, entity_id).await?;
     let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
     if signed_in.entity_id == known.id {
@@ -89,7 +89,7 @@ async fn enter_identity(
     now: u64,
     mount: &Mount,
     proven: &ProvenLogin,
-) -> Result<identity::SignedIn, Failure> {
+) -> Result<identity::SignedInEntity, Failure> {
     let signed_in = identity::sign_in(unit, now, &proven.identity(mount)).await?;
     signed_in.ok_or_else(|| Failure::denied("the entity behind this login is disabled"))
 }
@@ -100,12 +100,12 @@ pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
 }
 
 /// Applies the mount's type, which is final or a default for logins without a type.
-fn choose_kind(of_mount: mounts::TokenType, of_login: Option<TokenType>) -> TokenType {
+fn choose_kind(of_mount: mounts::LoginTokenType, of_login: Option<TokenType>) -> TokenType {
     match of_mount {
-        mounts::TokenType::Service => TokenType::Service,
-        mounts::TokenType::Batch => TokenType::Batch,
-        mounts::TokenType::DefaultService => of_login.unwrap_or(TokenType::Service),
-        mounts::TokenType::DefaultBatch => of_login.unwrap_or(TokenType::Batch),
+        mounts::LoginTokenType::Service => TokenType::Service,
+        mounts::LoginTokenType::Batch => TokenType::Batch,
+        mounts::LoginTokenType::DefaultService => of_login.unwrap_or(TokenType::Service),
+        mounts::LoginTokenType::DefaultBatch => of_login.unwrap_or(TokenType::Batch),
     }
 }
 
@@ -123,12 +123,12 @@ mod tests {
     fn a_mounts_type_is_final_or_what_holds_where_the_login_says_nothing() {
         let (service, batch) = (TokenType::Service, TokenType::Batch);
         for (of_mount, of_login, made) in [
-            (mounts::TokenType::Service, Some(batch), service),
-            (mounts::TokenType::Batch, Some(service), batch),
-            (mounts::TokenType::DefaultService, None, service),
-            (mounts::TokenType::DefaultService, Some(batch), batch),
-            (mounts::TokenType::DefaultBatch, None, batch),
-            (mounts::TokenType::DefaultBatch, Some(service), service),
+            (mounts::LoginTokenType::Service, Some(batch), service),
+            (mounts::LoginTokenType::Batch, Some(service), batch),
+            (mounts::LoginTokenType::DefaultService, None, service),
+            (mounts::LoginTokenType::DefaultService, Some(batch), batch),
+            (mounts::LoginTokenType::DefaultBatch, None, batch),
+            (mounts::LoginTokenType::DefaultBatch, Some(service), service),
         ] {
             assert_eq!(choose_kind(of_mount, of_login), made, "{of_mount:?} {of_login:?}");
         }

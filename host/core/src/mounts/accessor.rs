@@ -1,7 +1,7 @@
 //! Mounts by their accessors, for the aliases of entities and groups.
 
-use super::builtin::Builtin;
-use super::record::{MountRecord, Phase};
+use super::builtin::BuiltinMount;
+use super::record::{MountPhase, MountRecord};
 use super::table::Mounts;
 use bulkhead_access::identity::AliasMount;
 use bulkhead_store::Unit;
@@ -25,7 +25,7 @@ impl Mounts {
         if let Some(mount) = self.all().iter().find(|mount| mount.record.accessor == accessor) {
             let stored = MountRecord::read(unit, &mount.record.path).await?;
             let serves = |record: &MountRecord| {
-                record.accessor == accessor && record.phase == Phase::Serving
+                record.accessor == accessor && record.phase == MountPhase::Serving
             };
             if let Some(record) = stored.filter(serves) {
                 return Ok(record.for_aliases());
@@ -46,7 +46,7 @@ impl Mounts {
     }
 
     fn builtin_with(&self, accessor: &str) -> Option<AliasMount> {
-        let mut builtins = Builtin::ALL.into_iter().map(|builtin| self.builtin(builtin));
+        let mut builtins = BuiltinMount::ALL.into_iter().map(|builtin| self.builtin(builtin));
         let found = builtins.find(|record| record.accessor == accessor)?;
         Some(found.for_aliases())
     }

@@ -7,12 +7,15 @@
 use super::record::MountRecord;
 use bulkhead_store::{Space, Unit};
 pub(crate) use bulkhead_wire::api_version::OPTION;
-use bulkhead_wire::description::Description;
+use bulkhead_wire::description::ComponentDescription;
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 
 /// Returns the version that the options choose; `None` if the plugin has no such version.
-fn chosen(options: &BTreeMap<String, String>, plugin: &Description) -> Option<u64> {
+fn chosen_version(
+    options: &BTreeMap<String, String>,
+    plugin: &ComponentDescription,
+) -> Option<u64> {
     plugin.api_version(options.get(OPTION).map(String::as_str))
 }
 
@@ -23,11 +26,11 @@ fn chosen(options: &BTreeMap<String, String>, plugin: &Description) -> Option<u6
 /// 400 that names the versions.
 pub(crate) fn check(
     options: &BTreeMap<String, String>,
-    plugin: &Description,
+    plugin: &ComponentDescription,
 ) -> Result<(), Failure> {
     let versions = plugin.api_versions();
     let given = options.get(OPTION).map(String::as_str).unwrap_or_default();
-    if versions.is_empty() || chosen(options, plugin).is_some() {
+    if versions.is_empty() || chosen_version(options, plugin).is_some() {
         return Ok(());
     }
     let known: Vec<String> = versions.iter().map(u64::to_string).collect();
@@ -47,11 +50,11 @@ pub(crate) async fn check_change(
     unit: &mut Unit,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
-    plugin: &Description,
+    plugin: &ComponentDescription,
 ) -> Result<(), Failure> {
     let options = &record.settings.options;
     check(options, plugin)?;
-    let (old, new) = (chosen(before, plugin), chosen(options, plugin));
+    let (old, new) = (chosen_version(before, plugin), chosen_version(options, plugin));
     let records = format!("{}/", record.uuid);
     if old == new || unit.keys(Space::Data, &records, "", 1).await?.is_empty() {
         return Ok(());
@@ -75,7 +78,7 @@ mod tests {
     use super::*;
     use bulkhead_wire::description::{Route, Verb};
 
-    fn plugin(versions: &[u64]) -> Description {
+    fn plugin(versions: &[u64]) -> ComponentDescription {
         let route = |version: &u64| Route {
             api_version: *version,
             ..Route::new(Verb::Read, format!("a{version}"), "")
@@ -94,10 +97,10 @@ mod tests {
     #[test]
     fn the_lowest_version_serves_unless_another_is_chosen() {
         let two = plugin(&[2, 0, 1]);
-        assert_eq!(chosen(&BTreeMap::new(), &two), Some(1));
-        assert_eq!(chosen(&options("2"), &two), Some(2));
-        assert_eq!(chosen(&options("3"), &two), None);
-        assert_eq!(chosen(&BTreeMap::new(), &plugin(&[0])), None);
+        assert_eq!(chosen_version(&BTreeMap::new(), &two), Some(1));
+        assert_eq!(chosen_version(&options("2"), &two), Some(2));
+        assert_eq!(chosen_version(&options("3"), &two), None);
+        assert_eq!(chosen_version(&BTreeMap::new(), &plugin(&[0])), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! a caller with a request that crashes the component cannot shut the mount for callers with
 //! successful requests.
 
-use bulkhead_sandbox::Ended;
+use bulkhead_sandbox::Termination;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -13,38 +13,38 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Consecutive crashes after which a mount rests.
-pub(super) const CRASHES: u32 = 16;
+pub(super) const MAX_CRASHES: u32 = 16;
 /// Consecutive crashes after which a mount rests while the version of its plugin is on probation.
 pub(super) const CRASHES_ON_PROBATION: u32 = 4;
 /// Maximum time between the first and the last of these crashes.
-const WINDOW: Duration = Duration::from_secs(60);
+const CRASH_WINDOW: Duration = Duration::from_secs(60);
 /// First rest. Each further rest without an answer in between is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
 /// Maximum rest.
 const LONGEST_REST: Duration = Duration::from_secs(300);
 /// Retry time for callers that arrive while a single call tries the component.
-const TRIAL: Duration = Duration::from_secs(1);
+const TRIAL_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The breaker of a component on a mount.
 pub(crate) struct Breaker {
     digest: String,
     /// False if there is no crash and no rest, so that ordinary calls take no lock.
     is_troubled: AtomicBool,
-    trouble: Mutex<Trouble>,
+    trouble: Mutex<BreakerState>,
     /// Notified once when the breaker opens.
     opened: Notify,
 }
 
 #[derive(Default)]
-struct Trouble {
+struct BreakerState {
     /// End of the probation of the component.
     probation: Option<Instant>,
     in_a_row: u32,
     since: Option<Instant>,
-    rest: Option<Rest>,
+    rest: Option<RestPeriod>,
 }
 
-struct Rest {
+struct RestPeriod {
     until: Instant,
     length: Duration,
     /// A call tries the component now.
@@ -52,14 +52,14 @@ struct Rest {
 }
 
 /// The right to call the component. A pass that is dropped without an end does not count.
-pub(crate) struct Pass<'a> {
+pub(crate) struct BreakerPass<'a> {
     breaker: &'a Breaker,
     is_trial: bool,
 }
 
 /// Change of the breaker's state by the end of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum BreakerChange {
     Opened(Duration),
     Closed,
 }
@@ -85,18 +85,18 @@ impl Breaker {
     ///
     /// # Errors
     /// The remaining rest of the mount.
-    pub(super) fn may_enter(&self, now: Instant) -> Result<Pass<'_>, Duration> {
-        let ordinary = Pass { breaker: self, is_trial: false };
+    pub(super) fn may_enter(&self, now: Instant) -> Result<BreakerPass<'_>, Duration> {
+        let ordinary = BreakerPass { breaker: self, is_trial: false };
         if !self.is_troubled.load(Ordering::Relaxed) {
             return Ok(ordinary);
         }
         match &mut self.lock().rest {
             None => Ok(ordinary),
             Some(rest) if now < rest.until => Err(rest.until.saturating_duration_since(now)),
-            Some(rest) if rest.is_tried => Err(TRIAL),
+            Some(rest) if rest.is_tried => Err(TRIAL_RETRY_AFTER),
             Some(rest) => {
                 rest.is_tried = true;
-                Ok(Pass { breaker: self, is_trial: true })
+                Ok(BreakerPass { breaker: self, is_trial: true })
             }
         }
     }
@@ -123,37 +123,40 @@ impl Breaker {
         self.opened.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Trouble> {
+    fn lock(&self) -> MutexGuard<'_, BreakerState> {
         sync::lock(&self.trouble)
     }
 }
 
-impl Pass<'_> {
-    pub(super) fn end(mut self, ended: Ended, now: Instant) -> Option<Change> {
+impl BreakerPass<'_> {
+    pub(super) fn end(mut self, ended: Termination, now: Instant) -> Option<BreakerChange> {
         let breaker = self.breaker;
         let is_trial = std::mem::take(&mut self.is_trial);
-        if !is_trial && ended != Ended::Trapped && !breaker.is_troubled.load(Ordering::Relaxed) {
+        if !is_trial
+            && ended != Termination::Trapped
+            && !breaker.is_troubled.load(Ordering::Relaxed)
+        {
             return None;
         }
         let mut trouble = breaker.lock();
         let change = match ended {
-            Ended::Answered | Ended::Refused => trouble.note_answer(is_trial),
-            Ended::Trapped => trouble.note_crash(is_trial, now),
-            Ended::Late => {
+            Termination::Answered | Termination::Refused => trouble.note_answer(is_trial),
+            Termination::Trapped => trouble.note_crash(is_trial, now),
+            Termination::Late => {
                 trouble.not_tried(is_trial);
                 None
             }
         };
         let is_troubled = trouble.in_a_row > 0 || trouble.rest.is_some();
         breaker.is_troubled.store(is_troubled, Ordering::Relaxed);
-        if matches!(change, Some(Change::Opened(_))) {
+        if matches!(change, Some(BreakerChange::Opened(_))) {
             breaker.opened.notify_one();
         }
         change
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
         if self.is_trial {
             self.breaker.lock().not_tried(true);
@@ -161,24 +164,24 @@ impl Drop for Pass<'_> {
     }
 }
 
-impl Trouble {
+impl BreakerState {
     /// Resets the breaker after an answer. During a rest, only the trial call counts: other calls
     /// began before the rest.
-    fn note_answer(&mut self, is_trial: bool) -> Option<Change> {
+    fn note_answer(&mut self, is_trial: bool) -> Option<BreakerChange> {
         if self.rest.is_some() && !is_trial {
             return None;
         }
         self.in_a_row = 0;
-        self.rest.take().map(|_| Change::Closed)
+        self.rest.take().map(|_| BreakerChange::Closed)
     }
 
-    fn note_crash(&mut self, is_trial: bool, now: Instant) -> Option<Change> {
+    fn note_crash(&mut self, is_trial: bool, now: Instant) -> Option<BreakerChange> {
         let length = match &self.rest {
             Some(_) if !is_trial => return None,
             Some(rest) => rest.length.saturating_mul(2).min(LONGEST_REST),
             None => {
                 let since = *self.since.get_or_insert(now);
-                if self.in_a_row == 0 || now.saturating_duration_since(since) > WINDOW {
+                if self.in_a_row == 0 || now.saturating_duration_since(since) > CRASH_WINDOW {
                     (self.in_a_row, self.since) = (0, Some(now));
                 }
                 self.in_a_row += 1;
@@ -188,14 +191,14 @@ impl Trouble {
                 FIRST_REST
             }
         };
-        self.rest = Some(Rest { until: now + length, length, is_tried: false });
-        Some(Change::Opened(length))
+        self.rest = Some(RestPeriod { until: now + length, length, is_tried: false });
+        Some(BreakerChange::Opened(length))
     }
 
     fn threshold(&self, now: Instant) -> u32 {
         match self.probation {
             Some(until) if now < until => CRASHES_ON_PROBATION,
-            _ => CRASHES,
+            _ => MAX_CRASHES,
         }
     }
 
@@ -212,17 +215,20 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn end(breaker: &Breaker, ended: Ended, now: Instant) -> Option<Change> {
+    fn end(breaker: &Breaker, ended: Termination, now: Instant) -> Option<BreakerChange> {
         breaker.may_enter(now).ok().unwrap().end(ended, now)
     }
 
     /// Returns an open breaker and the time at which it opened.
     fn open() -> (Breaker, Instant) {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
-        for _ in 1..CRASHES {
-            assert_eq!(end(&breaker, Ended::Trapped, now), None);
+        for _ in 1..MAX_CRASHES {
+            assert_eq!(end(&breaker, Termination::Trapped, now), None);
         }
-        assert_eq!(end(&breaker, Ended::Trapped, now), Some(Change::Opened(FIRST_REST)));
+        assert_eq!(
+            end(&breaker, Termination::Trapped, now),
+            Some(BreakerChange::Opened(FIRST_REST))
+        );
         (breaker, now)
     }
 
@@ -234,11 +240,11 @@ mod tests {
 
     #[test]
     fn an_answer_or_a_refusal_between_two_crashes_keeps_it_closed() {
-        for between in [Ended::Answered, Ended::Refused] {
+        for between in [Termination::Answered, Termination::Refused] {
             let (breaker, now) = (Breaker::new("digest"), Instant::now());
             for _ in 0..4 {
-                for _ in 1..CRASHES {
-                    assert_eq!(end(&breaker, Ended::Trapped, now), None);
+                for _ in 1..MAX_CRASHES {
+                    assert_eq!(end(&breaker, Termination::Trapped, now), None);
                 }
                 assert_eq!(end(&breaker, between, now), None);
             }
@@ -249,8 +255,8 @@ mod tests {
     fn crashes_that_are_far_apart_and_calls_that_waited_for_others_do_not_open_it() {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         for number in 0..100 {
-            assert_eq!(end(&breaker, Ended::Trapped, now + SECOND * 5 * number), None);
-            assert_eq!(end(&breaker, Ended::Late, now), None);
+            assert_eq!(end(&breaker, Termination::Trapped, now + SECOND * 5 * number), None);
+            assert_eq!(end(&breaker, Termination::Late, now), None);
         }
     }
 
@@ -259,9 +265,9 @@ mod tests {
         let (breaker, now) = open();
         let later = now + FIRST_REST;
         let trial = breaker.may_enter(later).ok().unwrap();
-        assert_eq!(breaker.may_enter(later).err(), Some(TRIAL), "one at a time");
-        assert_eq!(trial.end(Ended::Answered, later), Some(Change::Closed));
-        assert_eq!(end(&breaker, Ended::Trapped, later), None, "and all is forgotten");
+        assert_eq!(breaker.may_enter(later).err(), Some(TRIAL_RETRY_AFTER), "one at a time");
+        assert_eq!(trial.end(Termination::Answered, later), Some(BreakerChange::Closed));
+        assert_eq!(end(&breaker, Termination::Trapped, later), None, "and all is forgotten");
         assert!(breaker.may_enter(later).is_ok());
     }
 
@@ -271,8 +277,8 @@ mod tests {
         let mut lengths = vec![FIRST_REST];
         for _ in 0..6 {
             now += *lengths.last().unwrap();
-            match end(&breaker, Ended::Trapped, now) {
-                Some(Change::Opened(length)) => lengths.push(length),
+            match end(&breaker, Termination::Trapped, now) {
+                Some(BreakerChange::Opened(length)) => lengths.push(length),
                 other => panic!("{other:?}"),
             }
         }
@@ -285,18 +291,19 @@ mod tests {
         let (breaker, now) = open();
         let later = now + FIRST_REST;
         drop(breaker.may_enter(later));
-        assert_eq!(end(&breaker, Ended::Late, later), None);
-        assert_eq!(end(&breaker, Ended::Answered, later), Some(Change::Closed));
+        assert_eq!(end(&breaker, Termination::Late, later), None);
+        assert_eq!(end(&breaker, Termination::Answered, later), Some(BreakerChange::Closed));
     }
 
     #[test]
     fn calls_from_before_the_rest_neither_close_it_nor_make_it_longer() {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         let before: Vec<_> = (0..3).map(|_| breaker.may_enter(now).ok().unwrap()).collect();
-        for _ in 0..CRASHES {
-            end(&breaker, Ended::Trapped, now);
+        for _ in 0..MAX_CRASHES {
+            end(&breaker, Termination::Trapped, now);
         }
-        for (pass, ended) in before.into_iter().zip([Ended::Trapped, Ended::Answered, Ended::Late])
+        for (pass, ended) in
+            before.into_iter().zip([Termination::Trapped, Termination::Answered, Termination::Late])
         {
             assert_eq!(pass.end(ended, now), None);
         }

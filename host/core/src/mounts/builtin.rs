@@ -3,12 +3,12 @@
 //! Built-in mounts can be tuned, but not disabled, moved or replaced. Their uuid and accessor are
 //! derived from the cluster's key, so that they stay the same without being stored.
 
-use super::class::Class;
-use super::mount::Running;
-use super::record::{Marks, MountRecord, Phase};
-use super::settings::Settings;
+use super::class::MountClass;
+use super::mount::RunningPlugin;
+use super::record::{MountMarks, MountPhase, MountRecord};
+use super::settings::MountSettings;
 use bulkhead_access::random;
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::stored;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A part of the server that clients see as a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Builtin {
+pub(crate) enum BuiltinMount {
     /// `sys/`.
     System,
     /// `auth/token/`.
@@ -31,24 +31,24 @@ pub(crate) enum Builtin {
 
 /// The stored part of a built-in mount: the tuned settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Tuned {
+struct BuiltinRecord {
     #[serde(flatten)]
-    settings: Settings,
+    settings: MountSettings,
     revision: u64,
 }
 
-stored!(Tuned, "builtin-mount", reads_stored_settings_of_builtins);
+stored!(BuiltinRecord, "builtin-mount", reads_stored_settings_of_builtins);
 
-impl Builtin {
+impl BuiltinMount {
     pub(crate) const ALL: [Self; 4] = [Self::System, Self::Token, Self::Identity, Self::Cubbyhole];
 
     /// Returns the built-in mount at `path`, which ends with a slash and has no `auth/`.
-    pub(crate) fn at(class: Class, path: &str) -> Option<Self> {
+    pub(crate) fn at(class: MountClass, path: &str) -> Option<Self> {
         match (class, path) {
-            (Class::Secret, "sys/") => Some(Self::System),
-            (Class::Auth, "token/") => Some(Self::Token),
-            (Class::Secret, "identity/") => Some(Self::Identity),
-            (Class::Secret, "cubbyhole/") => Some(Self::Cubbyhole),
+            (MountClass::Secret, "sys/") => Some(Self::System),
+            (MountClass::Auth, "token/") => Some(Self::Token),
+            (MountClass::Secret, "identity/") => Some(Self::Identity),
+            (MountClass::Secret, "cubbyhole/") => Some(Self::Cubbyhole),
             _ => None,
         }
     }
@@ -101,8 +101,8 @@ impl Builtin {
     }
 
     /// Describes the server itself as the running plugin.
-    pub(crate) fn running() -> Running<'static> {
-        Running {
+    pub(crate) fn running() -> RunningPlugin<'static> {
+        RunningPlugin {
             version: env!("CARGO_PKG_VERSION"),
             digest: "",
             is_official: true,
@@ -121,13 +121,15 @@ impl Builtin {
     /// 500 for a row that is damaged or does not parse, 503 if the store cannot be read.
     pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
         let tuned = match unit.get(&self.address()).await? {
-            Some(record) => Tuned::from_bytes(&record.body).map_err(|_| {
+            Some(record) => BuiltinRecord::from_bytes(&record.body).map_err(|_| {
                 Failure::internal(format!("the settings of {} do not parse", self.path()))
             })?,
             None => {
-                let settings =
-                    Settings { description: self.description().to_owned(), ..Settings::default() };
-                Tuned { settings, revision: 0 }
+                let settings = MountSettings {
+                    description: self.description().to_owned(),
+                    ..MountSettings::default()
+                };
+                BuiltinRecord { settings, revision: 0 }
             }
         };
         Ok(self.record(store, tuned))
@@ -136,12 +138,12 @@ impl Builtin {
     /// Writes the tuned settings into the unit, with the next revision.
     pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
         record.revision += 1;
-        let tuned = Tuned { settings: record.settings.clone(), revision: record.revision };
-        unit.put(self.address(), tuned.to_bytes()?, Index::default());
+        let tuned = BuiltinRecord { settings: record.settings.clone(), revision: record.revision };
+        unit.put(self.address(), tuned.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
-    fn record(self, store: &Store, tuned: Tuned) -> MountRecord {
+    fn record(self, store: &Store, tuned: BuiltinRecord) -> MountRecord {
         let hash =
             |what: &str| store.keyed_hash("mount", format!("{what} of {}", self.path()).as_bytes());
         let short: String = hash("accessor").chars().take(8).collect();
@@ -151,19 +153,19 @@ impl Builtin {
             uuid: random::uuid_from(&hash("uuid")),
             accessor: format!("{prefix}{}_{short}", self.kind()),
             kind: self.kind().to_owned(),
-            marks: Marks::default(),
+            marks: MountMarks::default(),
             settings: tuned.settings,
             version: String::new(),
             schema: 0,
             migration: None,
             before_swap: None,
             rollback: None,
-            phase: Phase::Serving,
+            phase: MountPhase::Serving,
             revision: tuned.revision,
         }
     }
 
-    /// Reads all built-in mounts, in the order of [`Builtin::ALL`].
+    /// Reads all built-in mounts, in the order of [`BuiltinMount::ALL`].
     pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 4], Failure> {
         let [first, second, third, fourth] = Self::ALL;
         let mut unit = store.begin();
@@ -183,21 +185,25 @@ mod tests {
     #[test]
     fn a_request_to_the_server_itself_is_told_from_those_to_mounts() {
         for (path, expected) in [
-            ("sys", Some(Builtin::System)),
-            ("sys/mounts", Some(Builtin::System)),
-            ("auth/token", Some(Builtin::Token)),
-            ("auth/token/create", Some(Builtin::Token)),
+            ("sys", Some(BuiltinMount::System)),
+            ("sys/mounts", Some(BuiltinMount::System)),
+            ("auth/token", Some(BuiltinMount::Token)),
+            ("auth/token/create", Some(BuiltinMount::Token)),
             ("system/x", None),
             ("auth/tokens/x", None),
-            ("identity/entity", Some(Builtin::Identity)),
+            ("identity/entity", Some(BuiltinMount::Identity)),
             ("identities/entity", None),
-            ("cubbyhole/a/b", Some(Builtin::Cubbyhole)),
+            ("cubbyhole/a/b", Some(BuiltinMount::Cubbyhole)),
             ("auth", None),
             ("x/sys", None),
         ] {
-            assert_eq!(Builtin::serving(path), expected, "{path}");
+            assert_eq!(BuiltinMount::serving(path), expected, "{path}");
         }
-        assert_eq!(Builtin::at(Class::Auth, "token/"), Some(Builtin::Token));
-        assert_eq!(Builtin::at(Class::Secret, "token/"), None, "a secrets engine may be called so");
+        assert_eq!(BuiltinMount::at(MountClass::Auth, "token/"), Some(BuiltinMount::Token));
+        assert_eq!(
+            BuiltinMount::at(MountClass::Secret, "token/"),
+            None,
+            "a secrets engine may be called so"
+        );
     }
 }

@@ -1,17 +1,17 @@
 //! Changes of mounts by a commit, to be applied in this process (`lifecycle/after_commit.rs`).
 
-use super::builtin::Builtin;
+use super::builtin::BuiltinMount;
 use super::record::MountRecord;
-use super::version::Swap;
+use super::version::VersionSwap;
 
 /// A committed change, to be applied in this process.
-pub(crate) enum Change {
+pub(crate) enum MountChange {
     /// A new mount.
     Enabled(Box<MountRecord>),
     /// New settings, and the swap to another version of the plugin.
-    Tuned { record: Box<MountRecord>, swap: Option<Swap> },
+    Tuned { record: Box<MountRecord>, swap: Option<VersionSwap> },
     /// New settings of a built-in mount.
-    TunedBuiltin(Builtin, Box<MountRecord>),
+    TunedBuiltin(BuiltinMount, Box<MountRecord>),
     /// A mount that begins to move to another path.
     Moving(Box<MountRecord>),
 }

@@ -5,14 +5,14 @@ use bulkhead_wire::name::MountPath;
 
 /// The class of a mount. The two classes are listed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum MountClass {
     /// Secrets engines, and `sys/`.
     Secret,
     /// Auth methods, all below `auth/`.
     Auth,
 }
 
-impl Class {
+impl MountClass {
     /// Returns the type of plugin that serves mounts of this class.
     pub(crate) fn plugin_type(self) -> PluginType {
         match self {

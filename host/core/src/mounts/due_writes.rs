@@ -9,29 +9,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Burst in bytes: some thousands of rotations that are due together.
-const AT_ONCE: u64 = 64 << 20;
+const BURST_BYTES: u64 = 64 << 20;
 /// Bytes a second: several times the rate of a busy engine.
-const A_SECOND: u64 = 4 << 20;
+const BYTES_PER_SECOND: u64 = 4 << 20;
 /// Interval between two log lines about one mount.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The budget of one mount.
 #[derive(Default)]
-pub(super) struct DueWrites(Mutex<Written>);
+pub(super) struct DueWrites(Mutex<WrittenBytes>);
 
 #[derive(Default)]
-struct Written {
+struct WrittenBytes {
     /// Bytes that the rate has not covered yet.
     bytes: u64,
     /// The moment of the last count.
     at: Option<Instant>,
-    told: Option<Instant>,
+    last_logged: Option<Instant>,
 }
 
-impl Written {
-    fn left(&self, now: Instant) -> u64 {
+impl WrittenBytes {
+    fn uncovered_bytes(&self, now: Instant) -> u64 {
         let passed = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        let good = u128::from(A_SECOND) * passed.as_millis() / 1_000;
+        let good = u128::from(BYTES_PER_SECOND) * passed.as_millis() / 1_000;
         self.bytes.saturating_sub(u64::try_from(good).unwrap_or(u64::MAX))
     }
 }
@@ -40,20 +40,23 @@ impl DueWrites {
     /// Counts written bytes. Returns `true` if the mount is over its burst, at most once a minute.
     pub(super) fn count(&self, bytes: usize, now: Instant) -> bool {
         let mut written = sync::lock(&self.0);
-        written.bytes = written.left(now).saturating_add(bytes as u64);
+        written.bytes = written.uncovered_bytes(now).saturating_add(bytes as u64);
         written.at = Some(now);
-        let was_told = |told| now.saturating_duration_since(told) < TOLD_EVERY;
-        if written.bytes <= AT_ONCE || written.told.is_some_and(was_told) {
+        let was_told = |told| now.saturating_duration_since(told) < LOG_INTERVAL;
+        if written.bytes <= BURST_BYTES || written.last_logged.is_some_and(was_told) {
             return false;
         }
-        written.told = Some(now);
+        written.last_logged = Some(now);
         true
     }
 
     /// Returns how long timers have to wait until the mount is within its burst again.
-    pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
-        let over = sync::lock(&self.0).left(now).checked_sub(AT_ONCE).filter(|over| *over > 0)?;
-        Some(Duration::from_millis(over.saturating_mul(1_000).div_ceil(A_SECOND)))
+    pub(super) fn remaining_wait(&self, now: Instant) -> Option<Duration> {
+        let over = sync::lock(&self.0)
+            .uncovered_bytes(now)
+            .checked_sub(BURST_BYTES)
+            .filter(|over| *over > 0)?;
+        Some(Duration::from_millis(over.saturating_mul(1_000).div_ceil(BYTES_PER_SECOND)))
     }
 }
 
@@ -64,26 +67,26 @@ mod tests {
     #[test]
     fn a_burst_is_free_and_what_is_over_it_is_waited_for() {
         let (writes, began) = (DueWrites::default(), Instant::now());
-        assert!(!writes.count(AT_ONCE as usize, began));
-        assert_eq!(writes.wait(began), None);
-        assert!(writes.count(2 * A_SECOND as usize, began), "it is told");
+        assert!(!writes.count(BURST_BYTES as usize, began));
+        assert_eq!(writes.remaining_wait(began), None);
+        assert!(writes.count(2 * BYTES_PER_SECOND as usize, began), "it is told");
         assert!(!writes.count(0, began), "and not again at once");
-        assert_eq!(writes.wait(began), Some(Duration::from_secs(2)));
+        assert_eq!(writes.remaining_wait(began), Some(Duration::from_secs(2)));
         let later = began + Duration::from_millis(1_500);
-        assert_eq!(writes.wait(later), Some(Duration::from_millis(500)));
-        assert_eq!(writes.wait(began + Duration::from_secs(2)), None);
-        assert!(writes.count(AT_ONCE as usize + 1, began + TOLD_EVERY), "it is told again");
+        assert_eq!(writes.remaining_wait(later), Some(Duration::from_millis(500)));
+        assert_eq!(writes.remaining_wait(began + Duration::from_secs(2)), None);
+        assert!(writes.count(BURST_BYTES as usize + 1, began + LOG_INTERVAL), "it is told again");
     }
 
     #[test]
     fn what_writes_no_more_than_its_share_never_waits() {
         let (writes, mut now) = (DueWrites::default(), Instant::now());
         for _ in 0..10_000 {
-            assert!(!writes.count(A_SECOND as usize / 10, now));
-            assert_eq!(writes.wait(now), None);
+            assert!(!writes.count(BYTES_PER_SECOND as usize / 10, now));
+            assert_eq!(writes.remaining_wait(now), None);
             now += Duration::from_millis(100);
         }
         writes.count(usize::MAX, now);
-        assert!(writes.wait(now).is_some_and(|wait| wait > Duration::from_secs(1_000)));
+        assert!(writes.remaining_wait(now).is_some_and(|wait| wait > Duration::from_secs(1_000)));
     }
 }

@@ -4,10 +4,10 @@
 //! enabled first.
 
 use super::api_version;
-use super::builtin::Builtin;
-use super::class::Class;
-use super::record::{self, Marks, MountRecord, Phase};
-use super::settings::Settings;
+use super::builtin::BuiltinMount;
+use super::class::MountClass;
+use super::record::{self, MountMarks, MountPhase, MountRecord};
+use super::settings::MountSettings;
 use super::table::Mounts;
 use crate::catalog::Catalog;
 use bulkhead_access::random;
@@ -20,8 +20,8 @@ use bulkhead_wire::name::MountPath;
 pub(crate) struct NewMount {
     pub(crate) path: MountPath,
     pub(crate) kind: String,
-    pub(crate) marks: Marks,
-    pub(crate) settings: Settings,
+    pub(crate) marks: MountMarks,
+    pub(crate) settings: MountSettings,
 }
 
 impl Mounts {
@@ -35,7 +35,7 @@ impl Mounts {
         catalog: &Catalog,
         new: NewMount,
     ) -> Result<MountRecord, Failure> {
-        let kind = Class::of(&new.path).plugin_type();
+        let kind = MountClass::of(&new.path).plugin_type();
         let choice = new.settings.selection.choice();
         let plugin = catalog.choose_for(unit, (kind, &new.kind), choice).await?;
         api_version::check(&new.settings.options, plugin.engine.description())?;
@@ -43,7 +43,7 @@ impl Mounts {
         let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {
             uuid: random::uuid()?,
-            accessor: format!("{of_class}{}_{}", new.kind, random::hex::<4>()?),
+            accessor: format!("{of_class}{}_{}", new.kind, random::random_hex::<4>()?),
             kind: new.kind,
             marks: new.marks,
             settings: new.settings,
@@ -52,7 +52,7 @@ impl Mounts {
             migration: None,
             before_swap: None,
             rollback: None,
-            phase: Phase::Serving,
+            phase: MountPhase::Serving,
             path: new.path,
             revision: 0,
         };
@@ -73,7 +73,7 @@ impl Mounts {
         path: &MountPath,
     ) -> Result<(), Failure> {
         if let Some(other) =
-            Builtin::ALL.into_iter().map(Builtin::path).find(|other| other.overlaps(path))
+            BuiltinMount::ALL.into_iter().map(BuiltinMount::path).find(|other| other.overlaps(path))
         {
             return Err(path_in_use(&other, None));
         }
@@ -113,7 +113,7 @@ async fn find_overlapping(
 }
 
 fn parse_stored(path: &str) -> Result<MountPath, Failure> {
-    MountPath::of_either(path)
+    MountPath::parse_full(path)
         .map_err(|wrong| Failure::internal(format!("a stored mount: {wrong}")))
 }
 

@@ -14,24 +14,24 @@ use tokio::time::timeout;
 
 /// A gate that can be closed once, for good.
 #[derive(Default)]
-pub(crate) struct Gate {
+pub(crate) struct MountGate {
     closed: AtomicBool,
     inside: Arc<RwLock<()>>,
 }
 
 /// The guard of an entered gate, held until the work ends.
-pub(crate) type Inside = OwnedRwLockReadGuard<()>;
+pub(crate) type GateEntry = OwnedRwLockReadGuard<()>;
 
-/// The guard of a closed gate, with nothing inside. [`Gate::enter_or_outwait`] waits until the
+/// The guard of a closed gate, with nothing inside. [`MountGate::enter_or_outwait`] waits until the
 /// guard is dropped.
-pub(crate) type Closed = OwnedRwLockWriteGuard<()>;
+pub(crate) type ClosedGate = OwnedRwLockWriteGuard<()>;
 
 /// The guard of a paused gate, with nothing inside. Requests wait until the guard is dropped.
-pub(crate) type Paused = OwnedRwLockWriteGuard<()>;
+pub(crate) type PausedGate = OwnedRwLockWriteGuard<()>;
 
-impl Gate {
+impl MountGate {
     /// Makes a closed gate.
-    pub(super) fn closed() -> Self {
+    pub(super) fn new_closed() -> Self {
         Self { closed: AtomicBool::new(true), inside: Arc::default() }
     }
 
@@ -40,15 +40,18 @@ impl Gate {
     }
 
     /// Enters the gate, and waits while the gate is paused. Returns `None` if the gate is closed.
-    pub(super) async fn enter(&self) -> Option<Inside> {
+    pub(super) async fn enter(&self) -> Option<GateEntry> {
         if self.is_open() { self.enter_or_outwait().await } else { None }
     }
 
-    /// Enters the gate as [`Gate::enter`] does, but waits at most `patience`.
+    /// Enters the gate as [`MountGate::enter`] does, but waits at most `patience`.
     ///
     /// # Errors
     /// If the gate is still paused.
-    pub(super) async fn enter_within(&self, patience: Duration) -> Result<Option<Inside>, Elapsed> {
+    pub(super) async fn enter_within(
+        &self,
+        patience: Duration,
+    ) -> Result<Option<GateEntry>, Elapsed> {
         if let Ok(inside) = Arc::clone(&self.inside).try_read_owned() {
             return Ok(self.is_open().then_some(inside));
         }
@@ -56,20 +59,20 @@ impl Gate {
     }
 
     /// Pauses the gate, and waits until nothing is inside.
-    pub(super) async fn pause(&self) -> Paused {
+    pub(super) async fn pause(&self) -> PausedGate {
         Arc::clone(&self.inside).write_owned().await
     }
 
-    /// Enters the gate. If the gate is closed, waits until its [`Closed`] is dropped, and returns
-    /// `None`.
-    pub(super) async fn enter_or_outwait(&self) -> Option<Inside> {
+    /// Enters the gate. If the gate is closed, waits until its [`ClosedGate`] is dropped, and
+    /// returns `None`.
+    pub(super) async fn enter_or_outwait(&self) -> Option<GateEntry> {
         let inside = Arc::clone(&self.inside).read_owned().await;
         self.is_open().then_some(inside)
     }
 
     /// Closes the gate, and waits until nothing is inside. All work inside has a deadline, so the
     /// wait ends.
-    pub(super) async fn close(&self) -> Closed {
+    pub(super) async fn close(&self) -> ClosedGate {
         self.closed.store(true, Ordering::SeqCst);
         Arc::clone(&self.inside).write_owned().await
     }
@@ -81,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn closing_waits_for_those_inside_and_lets_nobody_in() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(MountGate::default());
         let (one, other) = (gate.enter().await.unwrap(), gate.enter().await.unwrap());
         let closing = tokio::spawn({
             let gate = Arc::clone(&gate);
@@ -96,12 +99,12 @@ mod tests {
         drop(other);
         closing.await.unwrap();
         assert!(gate.enter().await.is_none(), "it stays closed");
-        assert!(Gate::closed().enter().await.is_none());
+        assert!(MountGate::new_closed().enter().await.is_none());
     }
 
     #[tokio::test]
     async fn a_paused_gate_holds_requests_back_and_refuses_none() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(MountGate::default());
         let inside = gate.enter().await.unwrap();
         let pausing = tokio::spawn({
             let gate = Arc::clone(&gate);
@@ -126,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_outwaits_a_closing_stays_outside() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(MountGate::default());
         drop(gate.enter_or_outwait().await.unwrap());
         let closed = gate.close().await;
         let waiting = tokio::spawn({

@@ -1,22 +1,25 @@
 //! A mount: its record, its component, and the resources that its calls share.
 
-use super::breaker::{Breaker, CRASHES, Change, Pass};
-use super::class::Class;
+use super::breaker::{Breaker, BreakerChange, BreakerPass, MAX_CRASHES};
+use super::class::MountClass;
 use super::due_writes::DueWrites;
-use super::gate::{Closed, Gate, Paused};
+use super::gate::{ClosedGate, MountGate, PausedGate};
 use super::instance_reuse;
-use super::record::{MountRecord, Phase};
-use super::rights::{rights, usual};
+use super::record::{MountPhase, MountRecord};
+use super::rights::{call_rights, default_grants};
 use super::version::COMPUTING_ON_PROBATION;
 use crate::catalog::{Catalog, EnginePlugin};
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::log::Log;
-use bulkhead_access::oidc::Holder;
+use bulkhead_access::oidc::TokenHolder;
 use bulkhead_sandbox::contract;
-use bulkhead_sandbox::{Ask, Compartment, Ended, Engine, Grant, Grants, Maker, Reuse};
+use bulkhead_sandbox::{
+    Compartment, Grant, GrantPattern, Grants, InstanceReuse, MountablePlugin, Publisher,
+    Termination,
+};
 use bulkhead_store::{Store, StoredLimit, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
-use bulkhead_wire::route::Table;
+use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,7 +32,7 @@ pub(crate) struct Mount {
     pub(crate) record: MountRecord,
     pub(crate) plugin: Arc<EnginePlugin>,
     /// The rows of the plugin that the mount serves.
-    pub(crate) table: Arc<Table>,
+    pub(crate) table: Arc<RouteTable>,
     pub(super) grants: Arc<Grants>,
     /// Resources that the mount's calls share.
     pub(crate) compartment: Arc<Compartment>,
@@ -41,25 +44,25 @@ pub(crate) struct Mount {
     stored_at_ends: Arc<StoredLimit>,
     /// The grants if the mount's record has none.
     usual: Vec<Grant>,
-    pub(super) reuse: Reuse,
+    pub(super) reuse: InstanceReuse,
     /// The gate of requests.
-    pub(super) requests: Arc<Gate>,
+    pub(super) requests: Arc<MountGate>,
     /// The gate of due work. Closed later than the gate of requests, because due work also ends
     /// leases.
-    pub(super) work: Arc<Gate>,
+    pub(super) work: Arc<MountGate>,
 }
 
 /// A mount opened by a permit: its component may be called.
-pub(crate) struct Opened<'a> {
+pub(crate) struct OpenedMount<'a> {
     pub(crate) plugin: &'a EnginePlugin,
     pub(crate) grants: Arc<Grants>,
     pub(crate) compartment: Arc<Compartment>,
-    pub(crate) reuse: Reuse,
+    pub(crate) reuse: InstanceReuse,
 }
 
 /// The plugin that runs behind a mount.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningPlugin<'a> {
     /// Semantic version.
     pub(crate) version: &'a str,
     /// SHA-256 of the component in hexadecimal; empty for the server itself.
@@ -69,23 +72,23 @@ pub(crate) struct Running<'a> {
     /// The grants of a mount if its record has none.
     pub(crate) usual: &'a [Grant],
     /// The maximum grants of a mount; `None`: all acts that the plugin asks for.
-    pub(crate) ceiling: Option<&'a [Ask]>,
+    pub(crate) ceiling: Option<&'a [GrantPattern]>,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningPlugin<'a> {
     /// Returns the state of a mount that waits for `version` of its plugin.
-    pub(crate) fn none(version: &'a str) -> Self {
+    pub(crate) fn waiting_for(version: &'a str) -> Self {
         Self { version, digest: "", is_official: false, usual: &[], ceiling: None }
     }
 
     /// Describes an engine behind a mount; `usual` is the list of grants without an operator's
     /// choice.
-    pub(crate) fn of(engine: &'a Engine, usual: &'a [Grant]) -> Self {
+    pub(crate) fn of(engine: &'a MountablePlugin, usual: &'a [Grant]) -> Self {
         let identity = engine.identity();
         Self {
             version: &identity.version,
             digest: &identity.digest,
-            is_official: identity.maker == Maker::Official,
+            is_official: identity.maker == Publisher::Official,
             usual,
             ceiling: engine.ceiling(),
         }
@@ -101,13 +104,13 @@ impl Mount {
         catalog: &Catalog,
         before: Option<&Arc<Self>>,
     ) -> Result<Arc<Self>, Failure> {
-        let kind = Class::of(&record.path).plugin_type();
+        let kind = MountClass::of(&record.path).plugin_type();
         let plugin = catalog.select(kind, &record.kind, &record.version)?;
-        let (grants, mut limits) = rights(&record, &plugin);
+        let (grants, mut limits) = call_rights(&record, &plugin);
         limits.computing = record.before_swap.as_ref().map(|_| COMPUTING_ON_PROBATION);
-        let usual = usual(&plugin.engine);
+        let usual = default_grants(&plugin.engine);
         let compartment = match before {
-            Some(before) => before.compartment.under(limits),
+            Some(before) => before.compartment.with_limits(limits),
             None => Compartment::new(&record.uuid, limits),
         };
         let digest = &plugin.engine.identity().digest;
@@ -120,11 +123,11 @@ impl Mount {
         let [stored, stored_at_ends] =
             [0, more].map(|more| Arc::new(limits.stored(&grants, &record.uuid, more)));
         let reuse = instance_reuse::of(&record, &plugin.engine);
-        let serves = record.phase == Phase::Serving;
+        let serves = record.phase == MountPhase::Serving;
         let requests = match before {
             Some(before) if before.requests.is_open() || !serves => Arc::clone(&before.requests),
             _ if serves => Arc::default(),
-            _ => Arc::new(Gate::closed()),
+            _ => Arc::new(MountGate::new_closed()),
         };
         let work = before.map(|before| Arc::clone(&before.work)).unwrap_or_default();
         Ok(Arc::new(Self {
@@ -146,7 +149,7 @@ impl Mount {
 
     /// Pauses requests and due work until the guards are dropped. Waits until the requests and the
     /// due work inside have ended.
-    pub(crate) async fn pause(&self) -> [Paused; 2] {
+    pub(crate) async fn pause(&self) -> [PausedGate; 2] {
         [self.requests.pause().await, self.work.pause().await]
     }
 
@@ -156,20 +159,20 @@ impl Mount {
     }
 
     /// Returns the failure of requests that waited at the gate when the mount was removed.
-    pub(crate) fn gone(&self) -> Failure {
+    pub(crate) fn gone_failure(&self) -> Failure {
         let path = &self.record.path;
-        Failure::new(Kind::NotFound, format!("the mount {path} was disabled or moved"))
+        Failure::new(FailureKind::NotFound, format!("the mount {path} was disabled or moved"))
     }
 
     /// Admits no further due work, and waits until the due work inside has ended. Due work that
     /// arrives before the guard is dropped waits for the drop, and stays outside.
-    pub(crate) async fn close_work(&self) -> Closed {
+    pub(crate) async fn close_work(&self) -> ClosedGate {
         self.work.close().await
     }
 
     /// Describes the plugin that runs behind the mount.
-    pub(crate) fn running(&self) -> Running<'_> {
-        Running::of(&self.plugin.engine, &self.usual)
+    pub(crate) fn running(&self) -> RunningPlugin<'_> {
+        RunningPlugin::of(&self.plugin.engine, &self.usual)
     }
 
     /// Begins the unit of work of a call into the mount's component. Its commits raise the mount's
@@ -188,13 +191,13 @@ impl Mount {
             true => store.begin_revised(&self.record.uuid),
             false => store.begin(),
         };
-        unit.within(limit)
+        unit.with_limit(limit)
     }
 
     /// Returns the mount as identity tokens describe the mount.
-    pub(crate) fn token_holder(&self) -> Holder<'_> {
+    pub(crate) fn token_holder(&self) -> TokenHolder<'_> {
         let record = &self.record;
-        Holder {
+        TokenHolder {
             accessor: &record.accessor,
             path: record.path.listed(),
             is_auth: record.path.is_auth(),
@@ -231,16 +234,16 @@ impl Mount {
     ///
     /// # Errors
     /// `unavailable` while the mount rests after crashes.
-    pub(crate) fn may_call(&self) -> Result<Pass<'_>, Failure> {
+    pub(crate) fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
         self.breaker.may_enter(Instant::now()).map_err(|left| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
             let message = format!(
-                "{title} crashed {CRASHES} times in a row; mount {path} rests, try again \
+                "{title} crashed {MAX_CRASHES} times in a row; mount {path} rests, try again \
                          in {seconds}s"
             );
             let retry_after = u64::try_from(left.as_millis()).ok();
-            Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
+            Failure { retry_after, ..Failure::new(FailureKind::Unavailable, message) }
         })
     }
 
@@ -269,10 +272,10 @@ impl Mount {
     /// # Errors
     /// `unavailable`, with the time to wait.
     pub(crate) fn may_wake(&self) -> Result<(), Failure> {
-        let Some(wait) = self.due_writes.wait(Instant::now()) else { return Ok(()) };
+        let Some(wait) = self.due_writes.remaining_wait(Instant::now()) else { return Ok(()) };
         let message = format!("timers of {} wrote more than their share", self.record.path);
         let retry_after = u64::try_from(wait.as_millis()).ok();
-        Err(Failure { retry_after, ..Failure::new(Kind::Unavailable, message) })
+        Err(Failure { retry_after, ..Failure::new(FailureKind::Unavailable, message) })
     }
 
     /// Counts bytes that due work wrote. Logs a line if the mount is over its budget.
@@ -285,17 +288,17 @@ impl Mount {
     }
 
     /// Records the end of a call. Logs a line if the breaker opens or closes.
-    pub(crate) fn note_end(&self, log: &dyn Log, pass: Pass<'_>, ended: Ended) {
+    pub(crate) fn note_end(&self, log: &dyn Log, pass: BreakerPass<'_>, ended: Termination) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
         let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());
         let about = [("mount", mount), ("plugin", plugin)];
         match change {
-            Change::Opened(length) => {
+            BreakerChange::Opened(length) => {
                 let [mount, plugin] = about;
                 let rest = ("next", format!("{}s", length.as_secs()));
                 log.line("error", "breaker-opened", &[mount, plugin, rest]);
             }
-            Change::Closed => log.line("info", "breaker-closed", &about),
+            BreakerChange::Closed => log.line("info", "breaker-closed", &about),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The stored record of a mount, and the phases of its removal or move.
 
-use super::class::Class;
+use super::class::MountClass;
 use super::migration::UnfinishedMigration;
-use super::settings::Settings;
-use super::version::{Rollback, VersionBefore};
+use super::settings::MountSettings;
+use super::version::{RollbackRecord, VersionBefore};
 use crate::catalog::PluginType;
 use bulkhead_access::identity::AliasMount;
-use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::stored;
@@ -24,7 +24,7 @@ pub(super) const TARGET: &str = "mount-target/";
 /// on every mount's row.
 const WRITTEN: &str = "mounts-written";
 /// Maximum number of tries of a phase change that conflicts with other changes of the same mount.
-const TURNS: u32 = 16;
+const MAX_RECORD_TRIES: u32 = 16;
 
 /// The stored record of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,9 +37,9 @@ pub(crate) struct MountRecord {
     /// The type given when the mount was enabled.
     pub(crate) kind: String,
     #[serde(flatten)]
-    pub(crate) marks: Marks,
+    pub(crate) marks: MountMarks,
     #[serde(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: MountSettings,
     /// Version of the uploaded plugin that serves the mount. Empty for a plugin of this binary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) version: String,
@@ -53,9 +53,9 @@ pub(crate) struct MountRecord {
     pub(crate) before_swap: Option<VersionBefore>,
     /// The last automatic rollback, for the operator to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rollback: Option<Rollback>,
+    pub(crate) rollback: Option<RollbackRecord>,
     #[serde(default)]
-    pub(crate) phase: Phase,
+    pub(crate) phase: MountPhase,
     /// Number of writes of this record, so that an older record never replaces a newer record in
     /// memory.
     #[serde(default)]
@@ -68,7 +68,7 @@ stored!(MountRecord, "mount", reads_stored_mounts);
 /// node, all values are equivalent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Marks {
+pub(crate) struct MountMarks {
     pub(crate) local: bool,
     pub(crate) seal_wrap: bool,
     pub(crate) external_entropy_access: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Marks {
 /// The phase of a mount between serving and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Phase {
+pub(crate) enum MountPhase {
     /// The mount answers requests.
     #[default]
     Serving,
@@ -91,12 +91,12 @@ pub(crate) enum Phase {
     Moving {
         /// The target path.
         to: MountPath,
-        /// Id of the `Migration` (`lifecycle/remount.rs`) that reports the move.
+        /// Id of the `MountMove` (`lifecycle/remount.rs`) that reports the move.
         migration: String,
     },
 }
 
-impl Phase {
+impl MountPhase {
     /// Returns the reason why the mount cannot be changed now; `None` while the mount serves.
     pub(crate) fn hindrance(&self) -> Option<String> {
         match self {
@@ -120,7 +120,7 @@ impl MountRecord {
 
     /// Returns true if the mount uses this plugin.
     pub(crate) fn is_of(&self, kind: PluginType, name: &str) -> bool {
-        self.kind == name && Class::of(&self.path).plugin_type() == kind
+        self.kind == name && MountClass::of(&self.path).plugin_type() == kind
     }
 
     /// Returns the mount for aliases of entities and groups.
@@ -135,8 +135,8 @@ impl MountRecord {
     /// Writes the record into the unit, with the next revision.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
-        unit.put(self.address(), self.to_bytes()?, Index::default());
-        unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), Index::default());
+        unit.put(self.address(), self.to_bytes()?, IndexColumns::default());
+        unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), IndexColumns::default());
         Ok(())
     }
 
@@ -237,8 +237,8 @@ pub(crate) fn target(path: &MountPath) -> Address {
 pub(crate) async fn put_phase(
     store: &Arc<Store>,
     path: &MountPath,
-    next: Phase,
-    may: impl Fn(&Phase) -> bool,
+    next: MountPhase,
+    may: impl Fn(&MountPhase) -> bool,
 ) -> Result<MountRecord, Failure> {
     let mut turn = 1;
     loop {
@@ -253,7 +253,7 @@ pub(crate) async fn put_phase(
         record.phase = next.clone();
         record.put(&mut unit)?;
         match unit.commit().await {
-            Err(StoreFault::Conflict) if turn < TURNS => turn += 1,
+            Err(StoreFault::Conflict) if turn < MAX_RECORD_TRIES => turn += 1,
             committed => return Ok(committed.map(|_| record)?),
         }
     }

@@ -1,6 +1,6 @@
 //! Tunable settings of a mount, and the lifetimes of its leases.
 
-use super::version::{Probation, Selection};
+use super::version::{ProbationSettings, VersionSelection};
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::lockouts::LockoutPolicy;
 use bulkhead_sandbox::Grant;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The settings of a mount. Lifetimes are in seconds; 0 means the system's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Settings {
+pub(crate) struct MountSettings {
     pub(crate) description: String,
     /// Options for the component.
     pub(crate) options: BTreeMap<String, String>,
@@ -24,21 +24,21 @@ pub(crate) struct Settings {
     pub(crate) audit_non_hmac_request_keys: Vec<String>,
     /// Keys of responses that audit devices log unhashed.
     pub(crate) audit_non_hmac_response_keys: Vec<String>,
-    pub(crate) listing_visibility: Visibility,
+    pub(crate) listing_visibility: ListingVisibility,
     /// Stored and shown, without effect.
     pub(crate) passthrough_request_headers: Vec<String>,
     /// Stored and shown, without effect.
     pub(crate) allowed_response_headers: Vec<String>,
     /// Type of the tokens that logins create; auth methods only.
-    pub(crate) token_type: TokenType,
+    pub(crate) token_type: LoginTokenType,
     /// The OIDC key that signs the mount's identity tokens; empty: the default key.
     pub(crate) identity_token_key: String,
     /// Stored and shown, without effect.
     pub(crate) delegated_auth_accessors: Vec<String>,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: VersionSelection,
     #[serde(flatten)]
-    pub(crate) probation: Probation,
+    pub(crate) probation: ProbationSettings,
     /// Grants of the mount's plugin; `None` if the operator set none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,
@@ -50,18 +50,18 @@ pub(crate) struct Settings {
 /// The callers that see the mount in `sys/internal/ui/mounts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Visibility {
+pub(crate) enum ListingVisibility {
     /// Callers with a token that may do something below the mount.
     #[default]
     Usual,
-    /// The same callers as [`Visibility::Usual`], set explicitly.
+    /// The same callers as [`ListingVisibility::Usual`], set explicitly.
     Hidden,
     /// Every caller, even without a token.
     Unauth,
 }
 
-impl Visibility {
-    /// Returns the word in the API; empty for [`Visibility::Usual`].
+impl ListingVisibility {
+    /// Returns the word in the API; empty for [`ListingVisibility::Usual`].
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Usual => "",
@@ -88,7 +88,7 @@ impl Visibility {
 /// Type of the tokens that logins at the mount create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum TokenType {
+pub(crate) enum LoginTokenType {
     /// Service tokens, unless the role asks for batch tokens.
     #[default]
     DefaultService,
@@ -100,7 +100,7 @@ pub(crate) enum TokenType {
     Batch,
 }
 
-impl TokenType {
+impl LoginTokenType {
     /// Returns the word in the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl TokenType {
     }
 }
 
-impl Settings {
+impl MountSettings {
     /// Returns the effective lifetimes: the mount's own, or the system's if the mount has none.
     pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
         let or = |own: u64, system: u64| if own == 0 { system } else { own };
@@ -162,8 +162,8 @@ mod tests {
 
     const SYSTEM: Lifetimes = Lifetimes { default: 100, max: 200 };
 
-    fn settings(default_ttl: u64, max_ttl: u64) -> Settings {
-        Settings { default_ttl, max_ttl, ..Settings::default() }
+    fn settings(default_ttl: u64, max_ttl: u64) -> MountSettings {
+        MountSettings { default_ttl, max_ttl, ..MountSettings::default() }
     }
 
     #[test]
@@ -193,26 +193,27 @@ mod tests {
 
     #[test]
     fn words_are_read_back_and_others_refused() {
-        for one in [Visibility::Usual, Visibility::Hidden, Visibility::Unauth] {
-            assert_eq!(Visibility::of_word(one.word()), Ok(one));
+        for one in [ListingVisibility::Usual, ListingVisibility::Hidden, ListingVisibility::Unauth]
+        {
+            assert_eq!(ListingVisibility::of_word(one.word()), Ok(one));
         }
         for one in [
-            TokenType::DefaultService,
-            TokenType::DefaultBatch,
-            TokenType::Service,
-            TokenType::Batch,
+            LoginTokenType::DefaultService,
+            LoginTokenType::DefaultBatch,
+            LoginTokenType::Service,
+            LoginTokenType::Batch,
         ] {
-            assert_eq!(TokenType::of_word(one.word()), Ok(one));
+            assert_eq!(LoginTokenType::of_word(one.word()), Ok(one));
         }
-        assert_eq!(TokenType::of_word(""), Ok(TokenType::DefaultService));
-        assert!(Visibility::of_word("public").unwrap_err().message.contains("\"public\""));
-        assert!(TokenType::of_word("default").unwrap_err().message.contains("default-batch"));
+        assert_eq!(LoginTokenType::of_word(""), Ok(LoginTokenType::DefaultService));
+        assert!(ListingVisibility::of_word("public").unwrap_err().message.contains("\"public\""));
+        assert!(LoginTokenType::of_word("default").unwrap_err().message.contains("default-batch"));
     }
 
     #[test]
     fn what_an_earlier_version_stored_is_read() {
         let stored = r#"{"description":"d","options":{},"default_ttl":5,"max_ttl":9,"uuid":"u"}"#;
-        let expected = Settings { description: "d".to_owned(), ..settings(5, 9) };
-        assert_eq!(serde_json::from_str::<Settings>(stored).unwrap(), expected);
+        let expected = MountSettings { description: "d".to_owned(), ..settings(5, 9) };
+        assert_eq!(serde_json::from_str::<MountSettings>(stored).unwrap(), expected);
     }
 }

@@ -1,9 +1,9 @@
 //! The table of all mounts, and the only access to a component.
 
-use super::builtin::Builtin;
-use super::gate::Inside;
-use super::mount::{Mount, Opened};
-use super::record::{self, MountRecord, Phase};
+use super::builtin::BuiltinMount;
+use super::gate::GateEntry;
+use super::mount::{Mount, OpenedMount};
+use super::record::{self, MountPhase, MountRecord};
 use super::unavailable::UnavailableMount;
 use crate::catalog::{Catalog, PluginType};
 use crate::permit::Permit;
@@ -12,16 +12,16 @@ use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::route::Match;
+use bulkhead_wire::route::RouteMatch;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// The outcome of a request's attempt to enter a mount.
-pub(crate) enum Entrance {
+pub(crate) enum MountEntryOutcome {
     /// The mount is served by the plugin that the request found, until the guard is dropped.
-    Inside(Inside),
+    Inside(GateEntry),
     /// Another version of the plugin serves the mount by now.
     Replaced,
     /// The mount was disabled or moved, or its plugin became unavailable.
@@ -31,19 +31,19 @@ pub(crate) enum Entrance {
 }
 
 /// Maximum time that a request waits for another version of the plugin.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SWAP_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The mount is being erased with all its rows.
-pub(crate) struct Erased;
+pub(crate) struct ErasedMount;
 
 /// All mounts: the serving mounts, the mounts being removed or moved, and the built-in mounts.
 pub(crate) struct Mounts {
-    table: RwLock<Table>,
+    table: RwLock<MountTable>,
     builtins: RwLock<[Arc<MountRecord>; 4]>,
 }
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct MountTable {
     /// Mounts by path without the slash at the end.
     pub(super) by_path: BTreeMap<String, Arc<Mount>>,
     pub(super) by_uuid: HashMap<String, Arc<Mount>>,
@@ -58,7 +58,7 @@ impl Mounts {
         catalog: &Catalog,
         log: &Arc<dyn Log>,
     ) -> Result<Self, Failure> {
-        let builtins = RwLock::new(Builtin::load(store).await?);
+        let builtins = RwLock::new(BuiltinMount::load(store).await?);
         let mounts = Self { table: RwLock::default(), builtins };
         let mut scan = store.scan(Space::Core, record::PREFIX);
         while let Some(page) = scan.page().await? {
@@ -90,12 +90,12 @@ impl Mounts {
     /// Returns the serving mount with the longest prefix of `path`, and the rest of the path below
     /// the mount.
     pub(crate) fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
-        self.owner(path).filter(|(mount, _)| mount.record.phase == Phase::Serving)
+        self.find_owner(path).filter(|(mount, _)| mount.record.phase == MountPhase::Serving)
     }
 
     /// Does the same as [`Mounts::route`], but also returns a mount that answers no requests
     /// because it is being removed or moved: such a mount still has leases.
-    pub(crate) fn owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+    pub(crate) fn find_owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
         let table = self.read();
         let mut end = path.len();
         loop {
@@ -110,8 +110,8 @@ impl Mounts {
     /// Returns the route that the request would reach, if the route needs no token.
     pub(crate) fn open_row(&self, verb: Verb, path: &str) -> Option<Route> {
         let (mount, below) = self.route(path)?;
-        let Match::Row { route, .. } = mount.table.find(verb, below) else { return None };
-        route.asks_for_no_token().then(|| route.clone())
+        let RouteMatch::Row { route, .. } = mount.table.find(verb, below) else { return None };
+        route.needs_no_token().then(|| route.clone())
     }
 
     /// Returns the mount at `path`, in any phase.
@@ -150,58 +150,60 @@ impl Mounts {
     }
 
     /// Returns the record of a built-in mount.
-    pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
+    pub(crate) fn builtin(&self, which: BuiltinMount) -> Arc<MountRecord> {
         let [system, token, identity, cubbyhole] = &*sync::read(&self.builtins);
         Arc::clone(match which {
-            Builtin::System => system,
-            Builtin::Token => token,
-            Builtin::Identity => identity,
-            Builtin::Cubbyhole => cubbyhole,
+            BuiltinMount::System => system,
+            BuiltinMount::Token => token,
+            BuiltinMount::Identity => identity,
+            BuiltinMount::Cubbyhole => cubbyhole,
         })
     }
 
     /// Enters a mount that a request found. Waits while the version of its plugin changes, at most
-    /// [`PATIENCE`].
-    pub(crate) async fn enter(&self, found: &Arc<Mount>) -> Entrance {
-        let Ok(entered) = found.requests.enter_within(PATIENCE).await else {
-            return Entrance::Late;
+    /// [`SWAP_WAIT_TIMEOUT`].
+    pub(crate) async fn enter(&self, found: &Arc<Mount>) -> MountEntryOutcome {
+        let Ok(entered) = found.requests.enter_within(SWAP_WAIT_TIMEOUT).await else {
+            return MountEntryOutcome::Late;
         };
-        let Some(inside) = entered else { return Entrance::Gone };
+        let Some(inside) = entered else { return MountEntryOutcome::Gone };
         match self.by_uuid(&found.record.uuid) {
-            Some(now) if Arc::ptr_eq(&now.plugin, &found.plugin) => Entrance::Inside(inside),
-            Some(_) => Entrance::Replaced,
-            None => Entrance::Gone,
+            Some(now) if Arc::ptr_eq(&now.plugin, &found.plugin) => {
+                MountEntryOutcome::Inside(inside)
+            }
+            Some(_) => MountEntryOutcome::Replaced,
+            None => MountEntryOutcome::Gone,
         }
     }
 
     /// Enters the mount with that uuid in the version that serves the mount now. Returns `None` if
     /// the mount was disabled or moved, or is unavailable.
-    pub(crate) async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, Inside)> {
+    pub(crate) async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, GateEntry)> {
         loop {
             let mount = self.by_uuid(uuid)?;
             match self.enter(&mount).await {
-                Entrance::Inside(inside) => return Some((mount, inside)),
-                Entrance::Replaced | Entrance::Late => {}
-                Entrance::Gone => return None,
+                MountEntryOutcome::Inside(inside) => return Some((mount, inside)),
+                MountEntryOutcome::Replaced | MountEntryOutcome::Late => {}
+                MountEntryOutcome::Gone => return None,
             }
         }
     }
 
     /// Opens a mount: the only access to a component.
-    pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
+    pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> OpenedMount<'a> {
         let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
-        Opened { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
+        OpenedMount { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
     }
 
     /// Enters the gate of due work for the row `key`. The first segment of the key is the mount's
     /// uuid. Returns `None` if there is no such mount.
     ///
     /// # Errors
-    /// [`Erased`] if the row was being deleted with its mount; the deletion is over then.
-    pub(crate) async fn enter_work(&self, key: &str) -> Result<Option<Inside>, Erased> {
+    /// [`ErasedMount`] if the row was being deleted with its mount; the deletion is over then.
+    pub(crate) async fn enter_work(&self, key: &str) -> Result<Option<GateEntry>, ErasedMount> {
         let uuid = key.split('/').next().unwrap_or_default();
         let Some(mount) = self.by_uuid(uuid) else { return Ok(None) };
-        mount.work.enter_or_outwait().await.map(Some).ok_or(Erased)
+        mount.work.enter_or_outwait().await.map(Some).ok_or(ErasedMount)
     }
 
     /// Adds a mount to the table, after its record was committed.
@@ -272,29 +274,29 @@ impl Mounts {
         table.remove_unavailable(record);
     }
 
-    pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
+    pub(crate) fn update_builtin(&self, which: BuiltinMount, record: MountRecord) {
         let [system, token, identity, cubbyhole] = &mut *sync::write(&self.builtins);
         let slot = match which {
-            Builtin::System => system,
-            Builtin::Token => token,
-            Builtin::Identity => identity,
-            Builtin::Cubbyhole => cubbyhole,
+            BuiltinMount::System => system,
+            BuiltinMount::Token => token,
+            BuiltinMount::Identity => identity,
+            BuiltinMount::Cubbyhole => cubbyhole,
         };
         if slot.revision < record.revision {
             *slot = Arc::new(record);
         }
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Table> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, MountTable> {
         sync::read(&self.table)
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, MountTable> {
         sync::write(&self.table)
     }
 }
 
-impl Table {
+impl MountTable {
     fn insert(&mut self, mount: Arc<Mount>) {
         self.by_path.insert(key(&mount.record.path).to_owned(), Arc::clone(&mount));
         self.by_uuid.insert(mount.record.uuid.clone(), mount);

@@ -5,7 +5,7 @@
 //! Prevents a single plugin that does not load from blocking the opening of the whole service.
 
 use super::record::MountRecord;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// A mount without its plugin, and the reason.
 #[derive(Clone)]
@@ -20,6 +20,6 @@ impl UnavailableMount {
         let MountRecord { path, kind, .. } = &self.record;
         let why = &self.why;
         let message = format!("plugin {kind} of mount {path} is not available: {why}");
-        Failure { retry_after: Some(60_000), ..Failure::new(Kind::Unavailable, message) }
+        Failure { retry_after: Some(60_000), ..Failure::new(FailureKind::Unavailable, message) }
     }
 }

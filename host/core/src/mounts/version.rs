@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The operator's choice of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Selection {
+pub(crate) struct VersionSelection {
     /// Semantic version; empty if the operator left the choice to the server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) plugin_version: String,
@@ -18,7 +18,7 @@ pub(crate) struct Selection {
     pub(crate) override_pinned_version: bool,
 }
 
-impl Selection {
+impl VersionSelection {
     /// Returns the choice as the catalog takes it.
     pub(crate) fn choice(&self) -> VersionChoice<'_> {
         VersionChoice { asked: &self.plugin_version, overrides_pin: self.override_pinned_version }
@@ -27,19 +27,19 @@ impl Selection {
 
 /// A swap to be carried out.
 #[derive(Clone, Debug)]
-pub(crate) struct Swap {
+pub(crate) struct VersionSwap {
     /// The new version; empty for a plugin of this binary.
     pub(crate) version: String,
     /// The choice to store with the version.
-    pub(crate) selection: Selection,
+    pub(crate) selection: VersionSelection,
     /// The rollback carried out by the swap; `None` for a swap at an operator's request.
-    pub(crate) rollback: Option<Rollback>,
+    pub(crate) rollback: Option<RollbackRecord>,
 }
 
 /// The time after a swap in which a failure of the new version brings the version before back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Probation {
+pub(crate) struct ProbationSettings {
     #[serde(skip_serializing_if = "RollbackMode::is_usual")]
     pub(crate) plugin_rollback: RollbackMode,
     /// Seconds.
@@ -54,13 +54,13 @@ const USUAL_PROBATION: u64 = 60;
 /// Maximum length of the probation, in seconds: one day.
 const LONGEST_PROBATION: u64 = 86_400;
 
-impl Default for Probation {
+impl Default for ProbationSettings {
     fn default() -> Self {
         Self { plugin_rollback: RollbackMode::default(), plugin_probation: USUAL_PROBATION }
     }
 }
 
-impl Probation {
+impl ProbationSettings {
     /// Refuses a length out of range.
     ///
     /// # Errors
@@ -118,14 +118,14 @@ pub(crate) struct VersionBefore {
     /// Empty for a plugin of this binary.
     pub(crate) version: String,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: VersionSelection,
     /// End of the probation, in milliseconds of store time.
     pub(crate) until: u64,
 }
 
 /// The last automatic rollback of a mount. The next swap deletes this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rollback {
+pub(crate) struct RollbackRecord {
     /// The version that failed.
     pub(crate) from: String,
     pub(crate) to: String,
@@ -137,7 +137,7 @@ pub(crate) struct Rollback {
     pub(crate) reason: String,
 }
 
-impl Rollback {
+impl RollbackRecord {
     /// Returns the outcome as one word for operators and monitoring.
     pub(crate) fn status(&self) -> &'static str {
         if self.is_done { "rolled-back" } else { "failed" }

@@ -32,7 +32,7 @@ impl Mounts {
     }
 
     /// Returns every unavailable mount, in the order of paths.
-    pub(crate) fn unavailable(&self) -> Vec<UnavailableMount> {
+    pub(crate) fn list_unavailable(&self) -> Vec<UnavailableMount> {
         self.read().unavailable.values().cloned().collect()
     }
 
@@ -43,6 +43,6 @@ impl Mounts {
 
     /// Returns the unavailable mounts of a plugin.
     pub(crate) fn unavailable_of(&self, kind: PluginType, name: &str) -> Vec<UnavailableMount> {
-        self.unavailable().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
+        self.list_unavailable().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Prevents a few listings of thousands of entries from taking the memory of the process. A listing
 //! is read page by page, and only the text is kept, even if the caller asks for all names. A
-//! listing of more than [`FREE`] bytes needs a slot and waits for a free slot; a listing of more
-//! than [`MOST`] bytes is refused, with advice on paging.
+//! listing of more than [`MAX_UNSLOTTED_BYTES`] bytes needs a slot and waits for a free slot; a
+//! listing of more than [`MAX_LISTING_BYTES`] bytes is refused, with advice on paging.
 
 use super::Paging;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::size;
 use serde_json::{Map, Value};
@@ -16,62 +16,66 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of long listings at the same time.
-const SLOTS: usize = 2;
+const MAX_LONG_LISTINGS: usize = 2;
 /// Maximum size of a listing without a slot, in bytes.
-const FREE: usize = 64 << 10;
+const MAX_UNSLOTTED_BYTES: usize = 64 << 10;
 /// Maximum size of a listing, in bytes.
-const MOST: usize = 16 << 20;
+const MAX_LISTING_BYTES: usize = 16 << 20;
 /// Memory of a name in a sorted set beside the text, in bytes.
 const OF_A_NAME: usize = 48;
 /// Retry-after value if no slot is free, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
 
 /// The slots of long listings.
-pub(crate) struct Listings {
+pub(crate) struct ListingSlots {
     slots: Arc<Semaphore>,
     /// Maximum time that a listing waits for a slot.
-    patience: Duration,
+    slot_timeout: Duration,
 }
 
-impl Listings {
+impl ListingSlots {
     /// Creates the slots, all free.
     pub(crate) fn new(patience: Duration) -> Arc<Self> {
-        Arc::new(Self { slots: Arc::new(Semaphore::new(SLOTS)), patience })
+        Arc::new(Self {
+            slots: Arc::new(Semaphore::new(MAX_LONG_LISTINGS)),
+            slot_timeout: patience,
+        })
     }
 
-    fn room(self: &Arc<Self>) -> Room {
-        Room { listings: Arc::clone(self), bytes: 0, slot: None }
+    fn room(self: &Arc<Self>) -> ListingMemory {
+        ListingMemory { listings: Arc::clone(self), bytes: 0, slot: None }
     }
 }
 
 /// The memory of one listing.
-struct Room {
-    listings: Arc<Listings>,
+struct ListingMemory {
+    listings: Arc<ListingSlots>,
     bytes: usize,
     slot: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-impl Room {
+impl ListingMemory {
     /// Counts `bytes` more, and takes a slot if necessary.
     ///
     /// # Errors
     /// 413 if the listing is too long, 503 if no slot becomes free.
-    async fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
+    async fn reserve_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > MOST {
+        if self.bytes > MAX_LISTING_BYTES {
             return Err(Failure::new(
-                Kind::TooLarge,
+                FailureKind::TooLarge,
                 format!(
                     "the listing is longer than {}; ask for parts of it with limit, and with \
                      after, the last name of the part before",
-                    size::show(u64::try_from(MOST).unwrap_or(u64::MAX))
+                    size::show(u64::try_from(MAX_LISTING_BYTES).unwrap_or(u64::MAX))
                 ),
             ));
         }
-        if self.bytes > FREE && self.slot.is_none() {
+        if self.bytes > MAX_UNSLOTTED_BYTES && self.slot.is_none() {
             let slots = Arc::clone(&self.listings.slots);
-            let slot = tokio::time::timeout(self.listings.patience, slots.acquire_owned()).await;
-            self.slot = Some(Arc::new(slot.ok().and_then(Result::ok).ok_or_else(busy)?));
+            let slot =
+                tokio::time::timeout(self.listings.slot_timeout, slots.acquire_owned()).await;
+            self.slot = Some(Arc::new(slot.ok().and_then(Result::ok).ok_or_else(busy_failure)?));
         }
         Ok(())
     }
@@ -87,15 +91,15 @@ impl Room {
     }
 }
 
-fn busy() -> Failure {
+fn busy_failure() -> Failure {
     let message = "too many long listings are asked for at once; try again later, or ask for parts \
                    with after and limit";
-    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::Unavailable, message) }
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::Unavailable, message) }
 }
 
 /// The text of a listing; keys must be added in order.
 pub(crate) struct ListingText {
-    room: Room,
+    room: ListingMemory,
     keys: String,
     key_info: Option<String>,
     entries: usize,
@@ -103,13 +107,13 @@ pub(crate) struct ListingText {
 
 impl ListingText {
     /// Begins a listing of names.
-    pub(crate) fn of_names(listings: &Arc<Listings>) -> Self {
+    pub(crate) fn of_names(listings: &Arc<ListingSlots>) -> Self {
         let keys = "[".to_owned();
         Self { room: listings.room(), keys, key_info: None, entries: 0 }
     }
 
     /// Begins a listing of names with an object for each name.
-    pub(crate) fn with_info(listings: &Arc<Listings>) -> Self {
+    pub(crate) fn with_info(listings: &Arc<ListingSlots>) -> Self {
         Self { key_info: Some("{".to_owned()), ..Self::of_names(listings) }
     }
 
@@ -121,7 +125,7 @@ impl ListingText {
     /// Adds a key with its object.
     ///
     /// # Errors
-    /// As [`Room::grow`].
+    /// As [`ListingMemory::reserve_bytes`].
     pub(crate) async fn add(
         &mut self,
         key: &str,
@@ -130,7 +134,7 @@ impl ListingText {
         let name = Value::from(key).to_string();
         let info = self.key_info.as_ref().map(|_| format!("{name}:{}", json(info)));
         let bytes = name.len() + info.as_ref().map_or(0, |info| info.len() + 1) + 1;
-        self.room.grow(bytes).await?;
+        self.room.reserve_bytes(bytes).await?;
         let comma = if self.entries > 0 { "," } else { "" };
         self.keys.extend([comma, &name]);
         if let (Some(all), Some(info)) = (&mut self.key_info, info) {
@@ -158,14 +162,14 @@ fn json(info: &Map<String, Value>) -> String {
 
 /// The smallest names that match the paging, added in any order.
 pub(crate) struct SortedNames {
-    room: Room,
+    room: ListingMemory,
     paging: Paging,
     found: BTreeSet<String>,
 }
 
 impl SortedNames {
     /// Creates an empty set.
-    pub(crate) fn new(listings: &Arc<Listings>, paging: Paging) -> Self {
+    pub(crate) fn new(listings: &Arc<ListingSlots>, paging: Paging) -> Self {
         Self { room: listings.room(), paging, found: BTreeSet::new() }
     }
 
@@ -184,7 +188,7 @@ impl SortedNames {
         if is_full && let Some(last) = self.found.pop_last() {
             self.room.shrink(last.len() + OF_A_NAME);
         }
-        self.room.grow(name.len() + OF_A_NAME).await?;
+        self.room.reserve_bytes(name.len() + OF_A_NAME).await?;
         self.found.insert(name);
         Ok(())
     }

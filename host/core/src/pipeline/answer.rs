@@ -2,19 +2,19 @@
 
 use super::permitted_request::PermittedRequest;
 use crate::api::{self, respond_enveloped};
-use crate::leases::{self, LeaseContext, Reserved};
-use crate::logins::{self, Origin, ProvenLogin, SignedIn};
+use crate::leases::{self, LeaseContext, LeaseReservation};
+use crate::logins::{self, LoginOrigin, LoginToken, ProvenLogin};
 use crate::mounts::Mount;
-use bulkhead_access::quotas::Place;
+use bulkhead_access::quotas::LeaseSlot;
 use bulkhead_access::tokens::{self, TokenType};
-use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
+use bulkhead_sandbox::contract::{AnswerPayload, ComponentAnswer, Login, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::envelope::Envelope;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::json;
-use bulkhead_wire::response::{Body, Response};
-use bulkhead_wire::ttl::{self, Bounds};
+use bulkhead_wire::response::{Response, ResponseBody};
+use bulkhead_wire::ttl::{self, TtlBounds};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -24,38 +24,38 @@ pub(super) async fn commit(
     permitted: &PermittedRequest<'_>,
     mount: &Arc<Mount>,
     unit: Unit,
-    answered: Answer,
-    reserved: &[Reserved],
+    answered: ComponentAnswer,
+    reserved: &[LeaseReservation],
     deadline: u64,
 ) -> Result<Response, Failure> {
     let mut warnings = permitted.warn_of_unread();
     warnings.extend(answered.warnings);
     match answered.outcome {
-        Outcome::Data(text) => {
+        AnswerPayload::Data(text) => {
             let data = parse_object(mount, &text)?;
-            let shape = Shape::of(permitted, mount, &answered.ext)?;
+            let shape = EnvelopeFields::of(permitted, mount, &answered.ext)?;
             commit_unit(permitted, unit).await?;
             let response = respond(&permitted.request.id, mount, data, warnings);
             Ok(shape.apply(response))
         }
-        Outcome::Nothing => {
+        AnswerPayload::Nothing => {
             commit_unit(permitted, unit).await?;
             respond_without_data(permitted, mount, warnings)
         }
-        Outcome::Login(login) => {
+        AnswerPayload::Login(login) => {
             let signed_in = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
-            let SignedIn { made, standing } = signed_in;
+            let LoginToken { made, standing } = signed_in;
             warnings.extend(made.warning);
             let auth = api::auth(permitted.core, made.token, &made.caller, &standing);
             let envelope = envelope(&permitted.request.id, mount, warnings);
             Ok(respond_enveloped(Envelope { auth: Some(auth), ..envelope }))
         }
-        Outcome::Raw(raw) => {
+        AnswerPayload::Raw(raw) => {
             let response = raw_response(mount, raw)?;
             commit_unit(permitted, unit).await?;
             Ok(response)
         }
-        Outcome::Secret(secret) => {
+        AnswerPayload::Secret(secret) => {
             let data = parse_object(mount, &secret.data)?;
             let context = LeaseContext {
                 store: &permitted.core.store,
@@ -80,12 +80,12 @@ pub(super) async fn commit(
 }
 
 /// Pairs of an answer with data that change the envelope (`wit/types.wit`).
-struct Shape {
+struct EnvelopeFields {
     status: u16,
     lease_duration: u64,
 }
 
-impl Shape {
+impl EnvelopeFields {
     /// Reads the pairs, and ignores unknown names.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Shape {
         for (name, value) in ext {
             match name.as_str() {
                 "absent" if matches!(permitted.request.verb, Verb::Read | Verb::Patch) => {
-                    shape.status = Kind::NotFound.status();
+                    shape.status = FailureKind::NotFound.status();
                 }
                 "absent" => return Err(bad_answer(mount, "called a written object absent")),
                 "lease-duration" => {
@@ -116,7 +116,7 @@ impl Shape {
 
     fn apply(self, mut response: Response) -> Response {
         response.status = self.status;
-        if let Body::Envelope(envelope) = &mut response.body {
+        if let ResponseBody::Envelope(envelope) = &mut response.body {
             envelope.lease_duration = self.lease_duration;
         }
         response
@@ -124,15 +124,15 @@ impl Shape {
 }
 
 /// Returns the tag of the reservation that the answer confirms.
-pub(super) fn confirmed_tag(answered: &Answer) -> Option<&str> {
+pub(super) fn confirmed_tag(answered: &ComponentAnswer) -> Option<&str> {
     match &answered.outcome {
-        Outcome::Secret(secret) => secret.tag.as_deref(),
+        AnswerPayload::Secret(secret) => secret.tag.as_deref(),
         _ => None,
     }
 }
 
 /// A lease that was written with its unit.
-struct Leased {
+struct WrittenLease {
     id: String,
     ttl: u64,
     warning: Option<String>,
@@ -163,7 +163,7 @@ async fn commit_login(
     mount: &Mount,
     unit: Unit,
     login: Login,
-) -> Result<SignedIn, Failure> {
+) -> Result<LoginToken, Failure> {
     if !permitted.route.login {
         return Err(bad_answer(mount, "answered a login on a row that is not marked login"));
     }
@@ -183,7 +183,7 @@ async fn place_for_a_token(
     permitted: &PermittedRequest<'_>,
     mount: &Mount,
     proven: &ProvenLogin,
-) -> Result<Option<Place>, Failure> {
+) -> Result<Option<LeaseSlot>, Failure> {
     let core = permitted.core;
     match logins::kind_of_token(mount, proven) {
         TokenType::Batch => Ok(None),
@@ -196,9 +196,9 @@ async fn commit_token(
     mount: &Mount,
     unit: Unit,
     proven: &ProvenLogin,
-) -> Result<SignedIn, Failure> {
+) -> Result<LoginToken, Failure> {
     let (path, remote) = (permitted.request.path.as_str(), permitted.request.remote);
-    let origin = Origin { mount, path, remote };
+    let origin = LoginOrigin { mount, path, remote };
     let mut finish = unit.finish();
     loop {
         let unit = finish.restart_host_part();
@@ -215,8 +215,8 @@ async fn commit_with_lease(
     context: &LeaseContext<'_>,
     unit: Unit,
     secret: &Secret,
-    reserved: &[Reserved],
-) -> Result<Leased, Failure> {
+    reserved: &[LeaseReservation],
+) -> Result<WrittenLease, Failure> {
     let mut finish = unit.finish();
     loop {
         let leased =
@@ -233,8 +233,8 @@ async fn write_lease(
     context: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &Secret,
-    reserved: &[Reserved],
-) -> Result<Leased, Failure> {
+    reserved: &[LeaseReservation],
+) -> Result<WrittenLease, Failure> {
     let core = permitted.core;
     if !permitted.route.leases {
         return Err(bad_answer(
@@ -261,18 +261,18 @@ async fn write_lease(
     }
     let now = core.store.now();
     let lifetimes = context.mount.lifetimes(core.lifetimes);
-    let bounds = Bounds {
+    let bounds = TtlBounds {
         role_ttl: secret.ttl,
         role_max: secret.max_ttl,
         mount_default: lifetimes.default,
         mount_max: lifetimes.max,
-        ..Bounds::default()
+        ..TtlBounds::default()
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
-    let left = token.left(now).unwrap_or(granted.ttl);
+    let left = token.remaining_seconds(now).unwrap_or(granted.ttl);
     let granted = granted.at_most(left, "what is left of the token that asks for it");
     let record = leases::confirm(context, unit, secret, named, granted.ttl)?;
-    Ok(Leased { id: record.id, ttl: granted.ttl, warning: granted.warning })
+    Ok(WrittenLease { id: record.id, ttl: granted.ttl, warning: granted.warning })
 }
 
 /// Returns 200 with data.
@@ -307,7 +307,7 @@ fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
             "answered raw HTTP with an impossible status or content type",
         ));
     }
-    let body = Body::Raw { content_type: raw.content_type, bytes: raw.body };
+    let body = ResponseBody::Raw { content_type: raw.content_type, bytes: raw.body };
     Ok(Response { status: raw.status, body, retry_after: None })
 }
 

@@ -6,22 +6,22 @@
 //! ended. Sealing goes ahead regardless and is logged: a stranger who fills the audit disk must not
 //! keep the service open.
 
-use super::destination::{Destination, Place};
+use super::destination::{Destination, ServingCode};
 use super::operation::operation;
 use crate::api::HostTable;
-use crate::audit::line::Entry;
-use crate::audit::subject::{self, Described, Verdict};
-use crate::audit::{Devices, Refusal};
+use crate::audit::line::SharedLineText;
+use crate::audit::subject::{self, PolicyDecision, RouteDescription};
+use crate::audit::{AuditDevices, RefusalReason};
 use crate::core::Core;
-use crate::mounts::{Builtin, MountRecord};
+use crate::mounts::{BuiltinMount, MountRecord};
 use crate::permit::Permit;
-use bulkhead_access::identity::Standing;
+use bulkhead_access::identity::EntityContext;
 use bulkhead_access::log::cause;
-use bulkhead_access::tokens::{self, Caller, Ending, TokenType};
+use bulkhead_access::tokens::{self, Caller, TokenEnding, TokenType};
 use bulkhead_wire::description::Operation;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::{Response, ResponseBody};
 use bulkhead_wire::secret::Secret;
 use std::sync::Arc;
 
@@ -38,20 +38,20 @@ pub(super) struct AuditTrail<'a> {
     /// Policies of the caller's entity and its groups, once looked up.
     identity_policies: Vec<String>,
     /// The devices from when the request came, used to the end. Empty: nothing is recorded.
-    devices: Devices,
+    devices: AuditDevices,
     /// An entry per device, once the request was to be recorded.
-    entries: Vec<Entry>,
+    entries: Vec<SharedLineText>,
     operation: Operation,
     /// `None` until policy was asked.
-    verdict: Option<Verdict>,
+    verdict: Option<PolicyDecision>,
     /// The part of the server that serves, if no mount does.
     builtin: Arc<MountRecord>,
-    step: Step,
+    step: TrailStep,
 }
 
 /// Progress of a trail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum TrailStep {
     Begun,
     /// The request is recorded.
     Entered,
@@ -62,7 +62,7 @@ enum Step {
 }
 
 /// A request with its caller and destination, as far as known.
-pub(super) struct Subject<'a> {
+pub(super) struct TrailSubject<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) table: &'a HostTable,
     pub(super) request: &'a Request,
@@ -72,13 +72,14 @@ pub(super) struct Subject<'a> {
 
 impl<'a> AuditTrail<'a> {
     /// Begins the trail. Nothing is recorded yet.
-    pub(super) fn begin(subject: Subject<'a>) -> Self {
-        let Subject { core, table, request, destination, caller } = subject;
+    pub(super) fn begin(subject: TrailSubject<'a>) -> Self {
+        let TrailSubject { core, table, request, destination, caller } = subject;
         let operation = operation(request.verb, false);
         let (devices, entries) = (core.audit.devices(), Vec::new());
-        let builtin =
-            core.mounts.builtin(Builtin::serving(&request.path).unwrap_or(Builtin::System));
-        let (verdict, step) = (None, Step::Begun);
+        let builtin = core
+            .mounts
+            .builtin(BuiltinMount::serving(&request.path).unwrap_or(BuiltinMount::System));
+        let (verdict, step) = (None, TrailStep::Begun);
         Self {
             core,
             table,
@@ -101,7 +102,7 @@ impl<'a> AuditTrail<'a> {
     }
 
     /// Records the policies of the caller's entity and groups.
-    pub(super) fn stand(&mut self, standing: &Standing) {
+    pub(super) fn record_entity_policies(&mut self, standing: &EntityContext) {
         if !self.devices.is_empty() {
             self.identity_policies = standing.policies();
         }
@@ -109,7 +110,7 @@ impl<'a> AuditTrail<'a> {
 
     /// Notes that policy allows the request.
     pub(super) fn permit(&mut self, permit: &Permit) {
-        self.verdict = Some(Verdict::Allowed(Arc::clone(permit.granting())));
+        self.verdict = Some(PolicyDecision::Allowed(Arc::clone(permit.granting_policies())));
     }
 
     /// Records the request before anything is entered, once, regardless of retries.
@@ -117,15 +118,17 @@ impl<'a> AuditTrail<'a> {
     /// # Errors
     /// 500 if no device recorded the request.
     pub(super) async fn enter(&mut self, operation: Operation) -> Result<(), Failure> {
-        if self.step == Step::Begun {
+        if self.step == TrailStep::Begun {
             self.operation = operation;
             self.record(None).await;
         }
-        if self.step == Step::Lost && self.destination.is_some_and(Destination::goes_unrecorded) {
+        if self.step == TrailStep::Lost
+            && self.destination.is_some_and(Destination::goes_unrecorded)
+        {
             self.tell_unrecorded();
-            self.step = Step::Unrecorded;
+            self.step = TrailStep::Unrecorded;
         }
-        if self.step == Step::Lost { Err(unrecorded()) } else { Ok(()) }
+        if self.step == TrailStep::Lost { Err(unrecorded_failure()) } else { Ok(()) }
     }
 
     /// Logs an act that no device recorded.
@@ -148,20 +151,20 @@ impl<'a> AuditTrail<'a> {
         let (response, refusal) = match served {
             Ok(response) => (response, None),
             Err(failure) => {
-                if failure.kind == Kind::PermissionDenied {
-                    self.verdict = self.caller.map(|_| Verdict::Denied);
+                if failure.kind == FailureKind::PermissionDenied {
+                    self.verdict = self.caller.map(|_| PolicyDecision::Denied);
                 }
-                (Response::failed(&failure), Some(Refusal::of(&failure)))
+                (Response::failed(&failure), Some(RefusalReason::of(&failure)))
             }
         };
-        if self.step == Step::Unrecorded {
+        if self.step == TrailStep::Unrecorded {
             return response;
         }
-        if self.step == Step::Begun {
+        if self.step == TrailStep::Begun {
             self.record(Some(&refusal.clone().unwrap_or_default())).await;
         }
         let mut recorded = false;
-        if self.step == Step::Entered {
+        if self.step == TrailStep::Entered {
             let subject = self.line_subject(false);
             for (device, entry) in self.devices.iter().zip(&self.entries) {
                 recorded |= entry.response(device, &subject, &response, refusal.as_ref()).await;
@@ -171,43 +174,43 @@ impl<'a> AuditTrail<'a> {
             return response;
         }
         Box::pin(self.end_what_was_made(&response.body)).await;
-        Response::failed(&unrecorded())
+        Response::failed(&unrecorded_failure())
     }
 
     /// Records the request on every device, with the reason of a refusal.
-    async fn record(&mut self, refusal: Option<&Refusal>) {
+    async fn record(&mut self, refusal: Option<&RefusalReason>) {
         if self.devices.is_empty() {
-            self.step = Step::Entered;
+            self.step = TrailStep::Entered;
             return;
         }
         let subject = self.line_subject(refusal.is_some());
-        let (mut recorded, none) = (false, Refusal::default());
+        let (mut recorded, none) = (false, RefusalReason::default());
         let mut entries = Vec::with_capacity(self.devices.len());
         for device in self.devices.iter() {
-            let entry = Entry::of(device, &subject);
+            let entry = SharedLineText::of(device, &subject);
             recorded |= entry.request(device, &subject, refusal.unwrap_or(&none)).await;
             entries.push(entry);
         }
         self.entries = entries;
-        self.step = if recorded { Step::Entered } else { Step::Lost };
+        self.step = if recorded { TrailStep::Entered } else { TrailStep::Lost };
     }
 
     /// Returns the request as audit lines word it.
-    fn line_subject(&self, is_refused: bool) -> subject::Subject<'_> {
+    fn line_subject(&self, is_refused: bool) -> subject::AuditSubject<'_> {
         let route = self.destination.map(|destination| {
             let (captures, route) = (destination.captures.as_slice(), destination.route());
             match &destination.place {
-                Place::Host(_) => {
-                    let (table, running) = (self.table.rows(), Builtin::running());
-                    Described { table, route, captures, mount: &self.builtin, running }
+                ServingCode::Host(_) => {
+                    let (table, running) = (self.table.rows(), BuiltinMount::running());
+                    RouteDescription { table, route, captures, mount: &self.builtin, running }
                 }
-                Place::Mount(_, mount) | Place::Raw(mount) => {
+                ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
                     let (table, running) = (&*mount.table, mount.running());
-                    Described { table, route, captures, mount: &mount.record, running }
+                    RouteDescription { table, route, captures, mount: &mount.record, running }
                 }
             }
         });
-        subject::Subject {
+        subject::AuditSubject {
             request: self.request,
             operation: self.operation,
             caller: self.caller,
@@ -224,38 +227,41 @@ impl<'a> AuditTrail<'a> {
 
     /// Ends the lease or token of an answer that does not leave. Due work does the ending; the
     /// answer does not wait.
-    pub(super) async fn end_what_was_made(&self, body: &Body) {
+    pub(super) async fn end_what_was_made(&self, body: &ResponseBody) {
         let body = match body {
-            Body::Wrapped { envelope, hidden } => {
+            ResponseBody::Wrapped { envelope, hidden } => {
                 let info = envelope.wrap_info.as_ref();
                 if let Some(token) = info.and_then(|info| info["token"].as_str()) {
-                    self.end(Made::Token(&Secret::new(token))).await;
+                    self.end(IssuedCredential::Token(&Secret::new(token))).await;
                 }
                 &**hidden
             }
             body => body,
         };
-        let (Body::Envelope(envelope) | Body::Copied(envelope)) = body else { return };
-        let is_of_a_mount = matches!(self.destination.map(|to| &to.place), Some(Place::Mount(..)));
+        let (ResponseBody::Envelope(envelope) | ResponseBody::Copied(envelope)) = body else {
+            return;
+        };
+        let is_of_a_mount =
+            matches!(self.destination.map(|to| &to.place), Some(ServingCode::Mount(..)));
         // The host renews leases, but makes none.
         if is_of_a_mount && !envelope.lease_id.is_empty() {
-            self.end(Made::Lease(&envelope.lease_id)).await;
+            self.end(IssuedCredential::Lease(&envelope.lease_id)).await;
         }
         if let Some(auth) = &envelope.auth {
-            self.end(Made::Token(&auth.client_token)).await;
+            self.end(IssuedCredential::Token(&auth.client_token)).await;
         }
     }
 
-    async fn end(&self, made: Made<'_>) {
+    async fn end(&self, made: IssuedCredential<'_>) {
         let mut attempts = 1;
         loop {
             let ended = match made {
-                Made::Lease(id) => self.core.leases.end_unanswered(id).await,
-                Made::Token(token) => self.end_token(token).await,
+                IssuedCredential::Lease(id) => self.core.leases.end_unanswered(id).await,
+                IssuedCredential::Token(token) => self.end_token(token).await,
             };
             match ended {
                 Ok(()) => return,
-                Err(failure) if failure.kind == Kind::Conflict && attempts < ATTEMPTS => {
+                Err(failure) if failure.kind == FailureKind::Conflict && attempts < ATTEMPTS => {
                     attempts += 1
                 }
                 // The lease or token ends when its time is over.
@@ -268,7 +274,7 @@ impl<'a> AuditTrail<'a> {
 
     /// Returns whether `path` names something that this request made. A token role may add a
     /// suffix.
-    fn made(&self, path: &str) -> bool {
+    fn is_own_creation(&self, path: &str) -> bool {
         let rest = path.strip_prefix(&self.request.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -279,9 +285,9 @@ impl<'a> AuditTrail<'a> {
         let mut unit = store.begin();
         if let Some(made) = tokens::find(store, &mut unit, token).await?
             && made.kind == TokenType::Service
-            && self.made(&made.record.path)
+            && self.is_own_creation(&made.record.path)
         {
-            tokens::begin_end(&mut unit, &made.hash, &made.record, Ending::WithChildren)?;
+            tokens::begin_end(&mut unit, &made.hash, &made.record, TokenEnding::WithChildren)?;
             unit.commit().await?;
         }
         Ok(())
@@ -290,13 +296,13 @@ impl<'a> AuditTrail<'a> {
 
 /// A lease or token that an answer hands out.
 #[derive(Clone, Copy)]
-enum Made<'a> {
+enum IssuedCredential<'a> {
     /// A lease, by its id.
     Lease(&'a str),
     Token(&'a Secret),
 }
 
 /// Returns the failure, which tells nothing about the request.
-fn unrecorded() -> Failure {
+fn unrecorded_failure() -> Failure {
     Failure::internal("internal error")
 }

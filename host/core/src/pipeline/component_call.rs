@@ -6,13 +6,14 @@ use super::operation::operation;
 use super::permitted_request::PermittedRequest;
 use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
-use crate::leases::{self, Reserved};
+use crate::leases::{self, LeaseReservation};
 use crate::mounts::{Mount, MountRecord};
 use bulkhead_access::log::cause;
-use bulkhead_access::quotas::Place;
-use bulkhead_sandbox::contract::{self, Answer, Outcome};
+use bulkhead_access::quotas::LeaseSlot;
+use bulkhead_sandbox::contract::{self, AnswerPayload, ComponentAnswer};
 use bulkhead_sandbox::{
-    CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,
+    CallOutcome, CallPriority, CallScope, CallTree, HostServices, MountLimits, SideEffect,
+    SlotRequest,
 };
 use bulkhead_store::Unit;
 use bulkhead_wire::client::Client;
@@ -26,14 +27,14 @@ use tokio::time::Instant;
 
 /// The deadline of a call, in both clocks.
 #[derive(Clone, Copy)]
-struct Deadline {
+struct CallDeadline {
     instant: Instant,
     /// Milliseconds of store time.
     store_time: u64,
 }
 
 /// The outcome of a call.
-struct Settled {
+struct ComponentOutcome {
     answer: Result<Response, Failure>,
     /// True if a lease is stored, or a reservation that due work must still end. After a commit
     /// with an unknown outcome the store accepts no further commits.
@@ -46,7 +47,7 @@ impl PermittedRequest<'_> {
         self,
         mount: &Arc<Mount>,
         unit: Unit,
-        effect: &mut Effect,
+        effect: &mut SideEffect,
     ) -> Result<Response, Failure> {
         if self.route.leases {
             self.known_caller()?.may_hold_leases()?;
@@ -69,8 +70,8 @@ impl PermittedRequest<'_> {
         &self,
         mount: &Arc<Mount>,
         unit: Unit,
-        effect: &mut Effect,
-    ) -> Result<Settled, Failure> {
+        effect: &mut SideEffect,
+    ) -> Result<ComponentOutcome, Failure> {
         self.core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let deadline = self.deadline(mount);
@@ -78,7 +79,7 @@ impl PermittedRequest<'_> {
         let wanted = SlotRequest {
             compartment: &mount.compartment,
             slots,
-            priority: Priority::Foreground,
+            priority: CallPriority::Foreground,
             caller: Some(Client::of(self.request.remote)),
             deadline: deadline.instant,
         };
@@ -88,7 +89,7 @@ impl PermittedRequest<'_> {
         let services = CallServices::new(self.core, mount, lease_path, self.standing.entity_id());
         let tree = self.call_tree();
         let opened = self.core.mounts.open(mount, &self.permit);
-        let scope = Scope {
+        let scope = CallScope {
             compartment: opened.compartment,
             grants: opened.grants,
             reuse: opened.reuse,
@@ -106,11 +107,11 @@ impl PermittedRequest<'_> {
         let mut done = engine.handle(scope, unit, &call).await;
         mount.note_end(&*self.core.log, pass, done.ended);
         if let Some(login) = &login {
-            done.result = Box::pin(login.judge(&call, done.result)).await;
+            done.result = Box::pin(login.count_result(&call, done.result)).await;
         }
         *effect = tree.effect();
-        if *effect == Effect::Effect {
-            done.unit.insist();
+        if *effect == SideEffect::Effect {
+            done.unit.mark_effectful();
         }
         let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
         services.release_guards().await;
@@ -118,7 +119,7 @@ impl PermittedRequest<'_> {
     }
 
     /// Reserves a place in the mount's lease quota, if the route can make a lease.
-    async fn place_for_a_lease(&self, mount: &Mount) -> Result<Option<Place>, Failure> {
+    async fn place_for_a_lease(&self, mount: &Mount) -> Result<Option<LeaseSlot>, Failure> {
         if !self.route.leases {
             return Ok(None);
         }
@@ -132,14 +133,14 @@ impl PermittedRequest<'_> {
     async fn settle(
         &self,
         mount: &Arc<Mount>,
-        done: Done<Answer>,
-        mut reserved: Vec<Reserved>,
-        deadline: Deadline,
-    ) -> Settled {
+        done: CallOutcome<ComponentAnswer>,
+        mut reserved: Vec<LeaseReservation>,
+        deadline: CallDeadline,
+    ) -> ComponentOutcome {
         let checkpointed = done.unit.checkpoints() > 0;
         let (answer, is_lease) = match done.result {
             Ok(answered) => {
-                let is_secret = matches!(answered.outcome, Outcome::Secret(_));
+                let is_secret = matches!(answered.outcome, AnswerPayload::Secret(_));
                 let confirmed = answer::confirmed_tag(&answered).map(str::to_owned);
                 let ends = deadline.store_time;
                 let answer =
@@ -154,25 +155,25 @@ impl PermittedRequest<'_> {
         if checkpointed && !reserved.is_empty() {
             leaves_leases |= !Box::pin(undo_unconfirmed(self.core, &reserved)).await;
         }
-        Settled { answer, leaves_leases }
+        ComponentOutcome { answer, leaves_leases }
     }
 
     /// Begins the tree of calls. The tree knows the secret fields of the request.
     pub(super) fn call_tree(&self) -> Arc<CallTree> {
         let tree = Arc::new(CallTree::of(Client::of(self.request.remote)));
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
-            tree.secrets.add_told(secret);
+            tree.secrets.add_sensitive_field(secret);
         }
         tree
     }
 
     /// Returns the deadline of the call, counted from the first attempt at its request.
-    fn deadline(&self, mount: &Mount) -> Deadline {
+    fn deadline(&self, mount: &Mount) -> CallDeadline {
         let time = self.time_limit(mount);
         let instant = self.began + time;
         let left = instant.saturating_duration_since(Instant::now());
         let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        Deadline { instant, store_time: self.core.store.now().saturating_add(milliseconds) }
+        CallDeadline { instant, store_time: self.core.store.now().saturating_add(milliseconds) }
     }
 
     /// Returns the time limit of the call: the limit of the route or else of the server, capped by
@@ -182,21 +183,25 @@ impl PermittedRequest<'_> {
         let time =
             if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
         // The author of a plugin sets the route's limit, and may set any number.
-        [mount.compartment.limits().deadline, Limits::CEILING.deadline]
+        [mount.compartment.limits().deadline, MountLimits::CEILING.deadline]
             .into_iter()
             .flatten()
             .fold(time, Duration::min)
     }
 
-    fn lease_path(&self, deadline: Deadline) -> Result<LeasePath, Failure> {
+    fn lease_path(&self, deadline: CallDeadline) -> Result<LeasePath, Failure> {
         let (path, caller) = (self.request.path.clone(), self.known_caller()?.clone());
         Ok(LeasePath { path, caller, deadline: deadline.store_time })
     }
 
     /// Returns the call in the types of the contract.
-    fn contract_call(&self, mount: &Mount, deadline: Deadline) -> Result<contract::Call, Failure> {
+    fn contract_call(
+        &self,
+        mount: &Mount,
+        deadline: CallDeadline,
+    ) -> Result<contract::Call, Failure> {
         let now = self.core.store.now();
-        let left = self.caller.and_then(|caller| caller.record.left(now));
+        let left = self.caller.and_then(|caller| caller.record.remaining_seconds(now));
         Ok(contract::Call {
             id: self.request.id.clone(),
             operation: operation(self.request.verb, self.creates).word().to_owned(),
@@ -231,8 +236,8 @@ impl PermittedRequest<'_> {
 
 /// Lets due work undo the reservations that a call did not confirm; a confirmed reservation no
 /// longer exists. Returns true if all of them were withdrawn, so that nothing is left to undo.
-async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) -> bool {
-    if let Err(failure) = leases::undo(&core.store, reserved).await {
+async fn undo_unconfirmed(core: &Core, reserved: &[LeaseReservation]) -> bool {
+    if let Err(failure) = leases::undo_reservations(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
         core.log.line("warn", "undo-delayed", &[cause(&failure)]);
         return false;

@@ -1,20 +1,20 @@
 //! The destination of a request: an endpoint of the host, or a route of a mount's component.
 
-use crate::api::{Answers, Endpoint, Found, PublicEndpoint, unsupported};
+use crate::api::{Endpoint, EndpointHandler, FoundEndpoint, PublicEndpoint, unsupported};
 use crate::core::Core;
-use crate::mounts::{Entrance, Inside, Mount};
+use crate::mounts::{GateEntry, Mount, MountEntryOutcome};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Route;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::Request;
-use bulkhead_wire::route::Match;
+use bulkhead_wire::route::RouteMatch;
 use std::sync::Arc;
 
 /// Milliseconds after which a client may ask a mount again that is being migrated.
 const RETRY_AFTER: u64 = 10_000;
 
 /// The code that serves a request.
-pub(super) enum Place<'a> {
+pub(super) enum ServingCode<'a> {
     /// An endpoint of the host itself.
     Host(&'a Endpoint),
     /// A row of a mount's route table, by its index.
@@ -25,39 +25,40 @@ pub(super) enum Place<'a> {
 
 /// The place of a request, and the captures of its path.
 pub(super) struct Destination<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: ServingCode<'a>,
     pub(super) captures: Vec<(String, String)>,
 }
 
 impl Destination<'_> {
     /// Returns the endpoint if it needs no token.
     pub(super) fn public(&self) -> Option<PublicEndpoint<'_>> {
-        let Place::Host(Endpoint { route, answers }) = &self.place else { return None };
-        let Answers::WithoutToken(handler) = answers else { return None };
+        let ServingCode::Host(Endpoint { route, answers }) = &self.place else { return None };
+        let EndpointHandler::WithoutToken(handler) = answers else { return None };
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
 
     /// Returns true for a mount's route that needs no token: a login or a public route.
     pub(super) fn is_open_row(&self) -> bool {
-        matches!(self.place, Place::Mount(..)) && self.route().is_some_and(Route::asks_for_no_token)
+        matches!(self.place, ServingCode::Mount(..))
+            && self.route().is_some_and(Route::needs_no_token)
     }
 
     /// Returns true for plain HTTP, which needs no token of the host.
     pub(super) fn is_raw(&self) -> bool {
-        matches!(self.place, Place::Raw(_))
+        matches!(self.place, ServingCode::Raw(_))
     }
 
     /// Returns true if the endpoint is served even if no audit device records the request.
     pub(super) fn goes_unrecorded(&self) -> bool {
-        let Place::Host(endpoint) = &self.place else { return false };
-        matches!(endpoint.answers, Answers::Permitted { goes_unrecorded: true, .. })
+        let ServingCode::Host(endpoint) = &self.place else { return false };
+        matches!(endpoint.answers, EndpointHandler::Permitted { goes_unrecorded: true, .. })
     }
 
     /// Begins a unit of work for a request to this destination.
     pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {
-            Place::Host(_) => core.store.begin(),
-            Place::Mount(_, mount) | Place::Raw(mount) => mount.begin(&core.store),
+            ServingCode::Host(_) => core.store.begin(),
+            ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => mount.begin(&core.store),
         }
     }
 
@@ -72,9 +73,9 @@ impl Destination<'_> {
     /// Returns the route of the request; `None` for plain HTTP.
     pub(super) fn route(&self) -> Option<&Route> {
         match &self.place {
-            Place::Host(endpoint) => Some(&endpoint.route),
-            Place::Mount(index, mount) => mount.table.routes().get(*index),
-            Place::Raw(_) => None,
+            ServingCode::Host(endpoint) => Some(&endpoint.route),
+            ServingCode::Mount(index, mount) => mount.table.routes().get(*index),
+            ServingCode::Raw(_) => None,
         }
     }
 }
@@ -89,18 +90,18 @@ impl Destination<'_> {
 pub(super) async fn enter<'a>(
     core: &Core,
     request: &Request,
-    host: Result<Option<Found<'a>>, Failure>,
-) -> Result<(Destination<'a>, Option<Inside>), Failure> {
-    if let Some(Found { endpoint, captures }) = host? {
-        return Ok((Destination { place: Place::Host(endpoint), captures }, None));
+    host: Result<Option<FoundEndpoint<'a>>, Failure>,
+) -> Result<(Destination<'a>, Option<GateEntry>), Failure> {
+    if let Some(FoundEndpoint { endpoint, captures }) = host? {
+        return Ok((Destination { place: ServingCode::Host(endpoint), captures }, None));
     }
     loop {
         let (mount, destination) = find_in_mounts(core, request)?;
         match core.mounts.enter(&mount).await {
-            Entrance::Inside(inside) => return Ok((destination, Some(inside))),
-            Entrance::Replaced => {}
-            Entrance::Gone => return Err(absent(core, &request.path)),
-            Entrance::Late => return Err(being_migrated(&mount)),
+            MountEntryOutcome::Inside(inside) => return Ok((destination, Some(inside))),
+            MountEntryOutcome::Replaced => {}
+            MountEntryOutcome::Gone => return Err(absent_failure(core, &request.path)),
+            MountEntryOutcome::Late => return Err(being_migrated(&mount)),
         }
     }
 }
@@ -111,12 +112,12 @@ fn find_in_mounts<'a>(
     request: &Request,
 ) -> Result<(Arc<Mount>, Destination<'a>), Failure> {
     let Some((mount, below)) = core.mounts.route(&request.path) else {
-        return Err(absent(core, &request.path));
+        return Err(absent_failure(core, &request.path));
     };
     let matched = match mount.table.find(request.verb, below) {
-        Match::Row { index, captures, .. } => Ok((index, captures)),
-        Match::NoPath => Err(Failure::new(
-            Kind::NotFound,
+        RouteMatch::Row { index, captures, .. } => Ok((index, captures)),
+        RouteMatch::NoPath => Err(Failure::new(
+            FailureKind::NotFound,
             format!(
                 "unsupported path {}: the engine at {} has no such route",
                 quoted(&request.path),
@@ -124,29 +125,29 @@ fn find_in_mounts<'a>(
             ),
         )
         .recordable()),
-        Match::NoVerb => Err(unsupported(&request.path)),
+        RouteMatch::NoVerb => Err(unsupported(&request.path)),
     };
     let (index, captures) = matched?;
-    let place = Place::Mount(index, Arc::clone(&mount));
+    let place = ServingCode::Mount(index, Arc::clone(&mount));
     Ok((mount, Destination { place, captures }))
 }
 
 /// Returns the failure for a path whose mount is not there, or is unavailable.
-fn absent(core: &Core, path: &str) -> Failure {
-    core.mounts.unavailable_at(path).unwrap_or_else(|| unmounted(path))
+fn absent_failure(core: &Core, path: &str) -> Failure {
+    core.mounts.unavailable_at(path).unwrap_or_else(|| unmounted_failure(path))
 }
 
 /// Returns the failure for a request that waited at the gate of a mount for too long.
 fn being_migrated(mount: &Mount) -> Failure {
     let message = format!("the data of {} are being migrated; try again", mount.record.path);
-    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::Unavailable, message) }
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::Unavailable, message) }
 }
 
 /// The error 404 for a path without a mount, in the words that clients match on (decision H4).
-fn unmounted(path: &str) -> Failure {
+fn unmounted_failure(path: &str) -> Failure {
     let path = quoted(path);
     Failure::new(
-        Kind::NotFound,
+        FailureKind::NotFound,
         format!("no handler for route {path}. route entry not found: nothing is mounted there"),
     )
     .recordable()

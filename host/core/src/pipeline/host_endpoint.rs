@@ -1,9 +1,9 @@
 //! Serving a permitted request by an endpoint of the host.
 
 use super::permitted_request::PermittedRequest;
-use crate::api::{self, Answers, Call, Endpoint, Fields};
+use crate::api::{self, Endpoint, EndpointHandler, PermittedCall, RequestFields};
 use bulkhead_access::tokens;
-use bulkhead_sandbox::Effect;
+use bulkhead_sandbox::SideEffect;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
@@ -15,23 +15,23 @@ impl PermittedRequest<'_> {
         self,
         endpoint: &Endpoint,
         mut unit: Unit,
-        effect: &mut Effect,
+        effect: &mut SideEffect,
     ) -> Result<Response, Failure> {
-        let Answers::Permitted { handler, effect: may_do, .. } = &endpoint.answers else {
+        let EndpointHandler::Permitted { handler, effect: may_do, .. } = &endpoint.answers else {
             return Err(Failure::internal("an endpoint without a token was asked for its permit"));
         };
         *effect = *may_do;
-        if *effect == Effect::Effect {
-            unit.insist();
+        if *effect == SideEffect::Effect {
+            unit.mark_effectful();
         }
         let caller = self.known_caller()?;
         let caller = tokens::assert_valid(&self.core.store, &mut unit, caller).await?;
-        let call = Call {
+        let call = PermittedCall {
             core: self.core,
             unit: &mut unit,
             request: self.request,
             caller: &caller,
-            fields: Fields::new(&self.folded.values),
+            fields: RequestFields::new(&self.folded.values),
             capabilities: self.permit.capabilities(),
         };
         let reply = handler.handle(call).await?;

@@ -8,11 +8,11 @@
 use super::permitted_request::PermittedRequest;
 use crate::host_services::CallServices;
 use crate::mounts::Mount;
-use bulkhead_access::lockouts::{Counted, LockoutPolicy, LoginName};
-use bulkhead_sandbox::contract::{self, Answer, Outcome};
-use bulkhead_sandbox::{CallTree, Engine, HostServices, Scope};
+use bulkhead_access::lockouts::{FailureEffect, LockoutPolicy, LoginName};
+use bulkhead_sandbox::contract::{self, AnswerPayload, ComponentAnswer};
+use bulkhead_sandbox::{CallScope, CallTree, HostServices, MountablePlugin};
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Pause for a client that locked too many names, in milliseconds.
@@ -24,8 +24,8 @@ pub(super) struct LoginAttempt<'a> {
     mount: &'a Arc<Mount>,
     policy: LockoutPolicy,
     /// The engine, for asking the component for the name of the login.
-    engine: &'a Engine,
-    scope: Scope,
+    engine: &'a MountablePlugin,
+    scope: CallScope,
 }
 
 impl<'a> LoginAttempt<'a> {
@@ -33,8 +33,8 @@ impl<'a> LoginAttempt<'a> {
     pub(super) fn of(
         permitted: &'a PermittedRequest<'a>,
         mount: &'a Arc<Mount>,
-        engine: &'a Engine,
-        scope: &Scope,
+        engine: &'a MountablePlugin,
+        scope: &CallScope,
     ) -> Option<Self> {
         let policy = mount.record.settings.user_lockout.unwrap_or_default();
         let is_counted = permitted.route.login && !policy.is_disabled;
@@ -52,7 +52,9 @@ impl<'a> LoginAttempt<'a> {
         }
         match self.alias(call).await {
             Some(alias) if self.is_locked(&alias) => Err(locked()),
-            Some(alias) if !core.lockouts.would_count(self.named(&alias)) => Err(too_many_names()),
+            Some(alias) if !core.lockouts.would_count(self.login_name(&alias)) => {
+                Err(too_many_names())
+            }
             _ => Ok(()),
         }
     }
@@ -61,7 +63,7 @@ impl<'a> LoginAttempt<'a> {
         Client::of(self.permitted.request.remote)
     }
 
-    fn named<'n>(&'n self, name: &'n str) -> LoginName<'n> {
+    fn login_name<'n>(&'n self, name: &'n str) -> LoginName<'n> {
         LoginName { mount: &self.mount.record.uuid, name, client: self.client() }
     }
 
@@ -70,13 +72,13 @@ impl<'a> LoginAttempt<'a> {
     ///
     /// # Errors
     /// The component's failure; 403.
-    pub(super) async fn judge(
+    pub(super) async fn count_result(
         &self,
         call: &contract::Call,
-        answered: Result<Answer, Failure>,
-    ) -> Result<Answer, Failure> {
+        answered: Result<ComponentAnswer, Failure>,
+    ) -> Result<ComponentAnswer, Failure> {
         let is_refusal = |failure: &Failure| {
-            matches!(failure.kind, Kind::InvalidRequest | Kind::PermissionDenied)
+            matches!(failure.kind, FailureKind::InvalidRequest | FailureKind::PermissionDenied)
         };
         match answered {
             Ok(answer) => self.let_in(answer),
@@ -88,9 +90,9 @@ impl<'a> LoginAttempt<'a> {
         }
     }
 
-    fn let_in(&self, answer: Answer) -> Result<Answer, Failure> {
+    fn let_in(&self, answer: ComponentAnswer) -> Result<ComponentAnswer, Failure> {
         let alias = match &answer.outcome {
-            Outcome::Login(login) => login.alias.as_ref().map(|alias| alias.name.as_str()),
+            AnswerPayload::Login(login) => login.alias.as_ref().map(|alias| alias.name.as_str()),
             _ => None,
         };
         let Some(alias) = alias else { return Ok(answer) };
@@ -103,14 +105,14 @@ impl<'a> LoginAttempt<'a> {
 
     fn count(&self, alias: &str, failure: Failure) -> Failure {
         let core = self.permitted.core;
-        match core.lockouts.count(self.named(alias), self.policy, core.store.now()) {
-            Counted::Noted => failure,
-            Counted::WasLocked => locked(),
-            Counted::NoRoom => {
+        match core.lockouts.count(self.login_name(alias), self.policy, core.store.now()) {
+            FailureEffect::Noted => failure,
+            FailureEffect::WasLocked => locked(),
+            FailureEffect::NoRoom => {
                 self.warn("failure-not-counted", &[]);
                 failure
             }
-            Counted::NowLocked => {
+            FailureEffect::NowLocked => {
                 let pairs = [
                     ("failures", self.policy.threshold.to_string()),
                     ("seconds", self.policy.duration.to_string()),
@@ -141,7 +143,7 @@ impl<'a> LoginAttempt<'a> {
         let core = self.permitted.core;
         let services = CallServices::new(core, self.mount, None, "");
         let tree: Arc<CallTree> = self.permitted.call_tree();
-        let scope = Scope {
+        let scope = CallScope {
             services: Arc::clone(&services) as Arc<dyn HostServices>,
             tree,
             ..self.scope.clone()
@@ -155,7 +157,7 @@ impl<'a> LoginAttempt<'a> {
 fn too_many_names() -> Failure {
     let message = "logins with too many names failed from your address, which may try no other one \
                    at present; log in again later";
-    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(Kind::RateLimited, message) }
+    Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::RateLimited, message) }
 }
 
 fn locked() -> Failure {

@@ -14,14 +14,14 @@ use serde_json::Map;
 use std::sync::Arc;
 
 /// Sorts after every key of a folder: keys never contain this unprintable character.
-const LAST: char = char::MAX;
+const LAST_CHAR: char = char::MAX;
 
 impl PermittedRequest<'_> {
     /// Lists the names below the prefix of the route.
     pub(super) async fn list_names(self, mount: &Arc<Mount>) -> Result<Response, Failure> {
         self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
-        let prefix = route::fill(prefix, &self.destination.captures);
+        let prefix = route::fill_pattern(prefix, &self.destination.captures);
         let below = format!("{}/{prefix}", mount.record.uuid);
         let listing = self.read_names(&below).await?.ok_or_else(Failure::absent)?;
         let envelope = answer::envelope(&self.request.id, mount, Vec::new());
@@ -36,7 +36,7 @@ impl PermittedRequest<'_> {
         let mut text = ListingText::of_names(&self.core.listings);
         let mut scan = self.core.store.scan(Space::Data, prefix);
         match after.strip_suffix('/') {
-            Some(folder) => scan.skip_to(format!("{prefix}{folder}/{LAST}")),
+            Some(folder) => scan.skip_to(format!("{prefix}{folder}/{LAST_CHAR}")),
             None if after.is_empty() => {}
             None => scan.skip_to(format!("{prefix}{after}")),
         }
@@ -50,7 +50,7 @@ impl PermittedRequest<'_> {
                     continue;
                 };
                 text.add(&format!("{folder}/"), &Map::new()).await?;
-                scan.skip_to(format!("{prefix}{folder}/{LAST}"));
+                scan.skip_to(format!("{prefix}{folder}/{LAST_CHAR}"));
                 // The rest of the page is most likely in the same folder.
                 break;
             }

@@ -1,6 +1,6 @@
 //! The operation of a request: the word that policies allow and audit lines show.
 
-use super::destination::{Destination, Place};
+use super::destination::{Destination, ServingCode};
 use crate::api::CUBBYHOLE_EXISTENCE;
 use crate::cubbyhole;
 use bulkhead_access::tokens::Caller;
@@ -29,15 +29,15 @@ pub(super) async fn creates(
     caller: Option<&Caller>,
 ) -> Result<bool, Failure> {
     let Some(pattern) = &route.existence else { return Ok(false) };
-    let key = route::fill(pattern, &destination.captures);
+    let key = route::fill_pattern(pattern, &destination.captures);
     let captured = destination.captures.first();
     let address = match &destination.place {
-        Place::Host(_) if pattern == CUBBYHOLE_EXISTENCE => match (caller, captured) {
+        ServingCode::Host(_) if pattern == CUBBYHOLE_EXISTENCE => match (caller, captured) {
             (Some(caller), Some((_, path))) => cubbyhole::address(&caller.hash, path),
             _ => return Ok(false),
         },
-        Place::Host(_) => Address::new(Space::Core, key),
-        Place::Mount(_, mount) | Place::Raw(mount) => {
+        ServingCode::Host(_) => Address::new(Space::Core, key),
+        ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
             Address::new(Space::Data, format!("{}/{key}", mount.record.uuid))
         }
     };

@@ -4,11 +4,11 @@ use super::destination::Destination;
 use crate::core::Core;
 use crate::mounts::Mount;
 use crate::permit::Permit;
-use bulkhead_access::identity::Standing;
+use bulkhead_access::identity::EntityContext;
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::Route;
-use bulkhead_wire::failure::{Failure, Kind};
-use bulkhead_wire::fields::Folded;
+use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::fields::FoldedFields;
 use bulkhead_wire::request::Request;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -22,9 +22,9 @@ pub(super) struct PermittedRequest<'a> {
     /// `None` for a login, which needs no caller.
     pub(super) caller: Option<&'a Caller>,
     /// The identity of the caller's token.
-    pub(super) standing: Standing,
+    pub(super) standing: EntityContext,
     pub(super) permit: Permit,
-    pub(super) folded: Folded,
+    pub(super) folded: FoldedFields,
     pub(super) creates: bool,
     /// True for the first attempt, false for a retry after a conflict.
     pub(super) is_first: bool,
@@ -73,6 +73,6 @@ pub(super) fn count_request(mount: &Mount) -> Result<(), Failure> {
             "mount {path} takes {rate} requests a second and has had them; try again later"
         );
         let retry_after = u64::try_from(wait.as_millis()).ok();
-        Failure { retry_after, ..Failure::new(Kind::RateLimited, message) }
+        Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) }
     })
 }

@@ -7,10 +7,10 @@ use super::destination::Destination;
 use super::operation::operation;
 use crate::api;
 use crate::permit::Permit;
-use bulkhead_access::policies::acl::{Acl, Question};
+use bulkhead_access::policies::acl::{AccessRequest, Acl};
 use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::fields::Folded;
+use bulkhead_wire::fields::FoldedFields;
 use bulkhead_wire::request::Request;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -30,12 +30,12 @@ pub(super) async fn permit(
     acl: &Arc<Acl>,
     request: &Request,
     destination: &Destination<'_>,
-    folded: Option<&Folded>,
+    folded: Option<&FoldedFields>,
     operation: Operation,
 ) -> Result<Permit, Failure> {
     let route = destination.known_route()?;
     let none = Map::new();
-    let act = Question {
+    let act = AccessRequest {
         path: &request.path,
         operation,
         sudo: route.sudo,
@@ -49,14 +49,20 @@ pub(super) async fn permit(
     let captures = if route.verbatim { &[][..] } else { &*destination.captures };
     let sent = sent_fields(captures, folded, &request.fields);
     if request.body_bytes <= COMPARED_IN_PLACE_BYTES {
-        return Permit::ask(acl, &Question { fields: &sent, ..act });
+        return Permit::ask(acl, &AccessRequest { fields: &sent, ..act });
     }
     let (acl, path, sudo) = (Arc::clone(acl), request.path.clone(), route.sudo);
     let wrap_ttl = request.wrap_ttl;
     let schema = route.fields.clone();
     let comparing = tokio::task::spawn_blocking(move || {
-        let question =
-            Question { path: &path, operation, sudo, wrap_ttl, fields: &sent, schema: &schema };
+        let question = AccessRequest {
+            path: &path,
+            operation,
+            sudo,
+            wrap_ttl,
+            fields: &sent,
+            schema: &schema,
+        };
         Permit::ask(&acl, &question)
     });
     comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
@@ -66,7 +72,7 @@ pub(super) async fn permit(
 /// captures: policies already see those in the path.
 fn sent_fields(
     captures: &[(String, String)],
-    folded: Option<&Folded>,
+    folded: Option<&FoldedFields>,
     raw: &Map<String, Value>,
 ) -> Map<String, Value> {
     let captured = |name: &String| captures.iter().any(|(capture, _)| capture == name);
@@ -83,7 +89,7 @@ fn sent_fields(
 /// request.
 pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> Failure {
     let ask = |operation| {
-        let question = Question {
+        let question = AccessRequest {
             path: &request.path,
             operation,
             sudo: false,

@@ -11,25 +11,27 @@
 
 mod exchange;
 
-use super::audit_trail::{AuditTrail, Subject};
-use super::destination::{Destination, Place};
+use super::audit_trail::{AuditTrail, TrailSubject};
+use super::destination::{Destination, ServingCode};
 use super::operation::operation;
 use super::permitted_request::count_request;
 use crate::api::HostTable;
 use crate::core::Core;
 use crate::host_services::CallServices;
-use crate::lifecycle::Attempts;
-use crate::mounts::{Mount, Phase};
-use crate::parking::Group;
+use crate::lifecycle::CallAttempts;
+use crate::mounts::{Mount, MountPhase};
+use crate::parking::RequestGroup;
 use crate::permit::Permit;
-use bulkhead_access::sealing::{InFlight, sealed};
+use bulkhead_access::sealing::{InFlight, sealed_failure};
 use bulkhead_sandbox::contract::{Park, RawHeader, RawReply, RawRequest as ContractRequest};
-use bulkhead_sandbox::{CallTree, Effect, HostServices, Limits, Priority, Scope, SlotRequest};
-use bulkhead_store::Turn;
+use bulkhead_sandbox::{
+    CallPriority, CallScope, CallTree, HostServices, MountLimits, SideEffect, SlotRequest,
+};
+use bulkhead_store::QueueTicket;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::raw::{RawRequest, RawResponse};
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::{Response, ResponseBody};
 use exchange::{as_recorded, handed_on, respond};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,13 +42,13 @@ use tokio::time::Instant;
 const LONGEST_WAIT: Duration = Duration::from_secs(660);
 /// The reason for a run, as the contract words it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Run {
+enum RunReason {
     First,
     Changed,
     Elapsed,
 }
 
-impl Run {
+impl RunReason {
     fn word(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -69,12 +71,15 @@ pub(crate) async fn handle_raw(
         Err(failure) => return RawResponse::failed(&failure),
     };
     let remote = request.remote.0;
-    if let Err(refused) = Box::pin(core.process.strangers.admit(remote, &*core.log)).await {
+    if let Err(refused) =
+        Box::pin(core.process.unauthenticated_limits.admit(remote, &*core.log)).await
+    {
         return RawResponse::failed(&refused);
     }
     let recorded = as_recorded(&request);
-    let destination = Destination { place: Place::Raw(Arc::clone(&mount)), captures: Vec::new() };
-    let mut trail = AuditTrail::begin(Subject {
+    let destination =
+        Destination { place: ServingCode::Raw(Arc::clone(&mount)), captures: Vec::new() };
+    let mut trail = AuditTrail::begin(TrailSubject {
         core: &core,
         table,
         request: &recorded,
@@ -89,7 +94,7 @@ pub(crate) async fn handle_raw(
     };
     // The component accepted the caller: the rate-limit budget is returned.
     if served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)) {
-        core.process.strangers.give_back(remote);
+        core.process.unauthenticated_limits.give_back(remote);
     }
     Box::pin(leave(trail, served)).await
 }
@@ -98,12 +103,12 @@ pub(crate) async fn handle_raw(
 fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
     let path = &request.place.mount;
     let mount = core.mounts.at(path).filter(|mount| {
-        mount.record.phase == Phase::Serving && mount.plugin.engine.description().raw.is_some()
+        mount.record.phase == MountPhase::Serving && mount.plugin.engine.description().raw.is_some()
     });
     mount.ok_or_else(|| {
         core.mounts.unavailable_at(path.as_str()).unwrap_or_else(|| {
             let message = format!("no engine at {path} answers requests of this kind");
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         })
     })
 }
@@ -112,7 +117,7 @@ fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
 async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> RawResponse {
     let (answer, told) = match served {
         Ok(answer) => {
-            let body = Body::Raw { content_type: String::new(), bytes: Vec::new() };
+            let body = ResponseBody::Raw { content_type: String::new(), bytes: Vec::new() };
             let told = Response { status: answer.status, body, retry_after: None };
             (answer, Ok(told))
         }
@@ -121,7 +126,7 @@ async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> R
     let is_failure = told.is_err();
     let recorded = trail.leave(told).await;
     match recorded.body {
-        Body::Errors(errors) if !is_failure || recorded.status != answer.status => {
+        ResponseBody::Errors(errors) if !is_failure || recorded.status != answer.status => {
             let body = Arc::new(errors.join("\n").into_bytes());
             RawResponse { status: recorded.status, headers: Vec::new(), body }
         }
@@ -138,8 +143,8 @@ async fn serve(
     gone: oneshot::Receiver<()>,
 ) -> Result<RawResponse, Failure> {
     count_request(mount)?;
-    let seen = core.store.changes_of(&mount.record.uuid);
-    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, Run::First)).await?;
+    let seen = core.store.change_count(&mount.record.uuid);
+    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, RunReason::First)).await?;
     drop(in_flight);
     let Some(park) = reply.park else { return respond(&mount, reply) };
     let _place = core.parking.take_place(Client::of(request.remote.0))?;
@@ -148,17 +153,18 @@ async fn serve(
     let name = group_name(core, &mount, request);
     let (mut seat, made) = core.parking.join(&name, &mount.record.uuid);
     if let Some(group) = made {
-        let waiting = Waiting { core: Arc::clone(core), request: Arc::clone(request), group };
+        let waiting = WaitingGroup { core: Arc::clone(core), request: Arc::clone(request), group };
         tokio::spawn(waiting.drive(mount.record.uuid.clone(), park, seen));
     }
     tokio::select! {
         answer = seat.answer() => return answer,
         () = tokio::time::sleep_until(until) => {}
-        _ = gone => return Err(Failure::new(Kind::Unavailable, "the client went away")),
+        _ = gone => return Err(Failure::new(FailureKind::Unavailable, "the client went away")),
     }
     drop(seat);
-    let _in_flight = again(core)?;
-    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, Run::Elapsed)).await?;
+    let _in_flight = keep_unsealed(core)?;
+    let (mount, reply) =
+        Box::pin(run(core, &mount.record.uuid, request, RunReason::Elapsed)).await?;
     respond(&mount, reply)
 }
 
@@ -183,13 +189,13 @@ fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> String {
 }
 
 /// A group of equal requests that wait.
-struct Waiting {
+struct WaitingGroup {
     core: Arc<Core>,
     request: Arc<RawRequest>,
-    group: Arc<Group>,
+    group: Arc<RequestGroup>,
 }
 
-impl Waiting {
+impl WaitingGroup {
     /// Runs the request again after each change, until it is answered or no caller waits. `seen` is
     /// the change counter of the mount's data before the first run.
     async fn drive(self, uuid: String, park: Park, seen: u64) {
@@ -197,15 +203,15 @@ impl Waiting {
         let full = |keys: &[String]| keys.iter().map(|key| format!("{uuid}/{key}")).collect();
         let mut keys = park.keys;
         let mut watch = core.store.watch(full(&keys));
-        let mut is_behind = core.store.changes_of(&uuid) != seen;
+        let mut is_behind = core.store.change_count(&uuid) != seen;
         loop {
             if !is_behind {
                 tokio::select! {
                     () = watch.changed() => {}
-                    _ = core.parking.rest(&group) => return,
+                    _ = core.parking.wait_until_idle(&group) => return,
                 }
             }
-            let seen = core.store.changes_of(&uuid);
+            let seen = core.store.change_count(&uuid);
             core.parking.count_run();
             let answer = match Box::pin(run_again(&core, &uuid, &request)).await {
                 Ok((_, RawReply { park: Some(park), .. })) if park.keys == keys => {
@@ -215,7 +221,7 @@ impl Waiting {
                 Ok((_, RawReply { park: Some(park), .. })) => {
                     keys = park.keys;
                     watch = core.store.watch(full(&keys));
-                    is_behind = core.store.changes_of(&uuid) != seen;
+                    is_behind = core.store.change_count(&uuid) != seen;
                     continue;
                 }
                 Ok((mount, reply)) => respond(&mount, reply),
@@ -232,17 +238,17 @@ async fn run_again(
     uuid: &str,
     request: &RawRequest,
 ) -> Result<(Arc<Mount>, RawReply), Failure> {
-    let _in_flight = again(core)?;
-    run(core, uuid, request, Run::Changed).await
+    let _in_flight = keep_unsealed(core)?;
+    run(core, uuid, request, RunReason::Changed).await
 }
 
 /// Keeps the service from being sealed while a parked request runs.
 ///
 /// # Errors
 /// 503 once the service is being sealed.
-fn again(core: &Core) -> Result<InFlight, Failure> {
+fn keep_unsealed(core: &Core) -> Result<InFlight, Failure> {
     let in_flight = core.sealing.enter()?;
-    if core.sealing.has_begun() { Err(sealed()) } else { Ok(in_flight) }
+    if core.sealing.has_begun() { Err(sealed_failure()) } else { Ok(in_flight) }
 }
 
 /// Runs the component that currently serves the mount, and runs it again after a conflict as long
@@ -254,17 +260,17 @@ async fn run(
     core: &Arc<Core>,
     uuid: &str,
     request: &RawRequest,
-    run: Run,
+    run: RunReason,
 ) -> Result<(Arc<Mount>, RawReply), Failure> {
-    let gone = || Failure::new(Kind::NotFound, "the mount was disabled or moved");
+    let gone = || Failure::new(FailureKind::NotFound, "the mount was disabled or moved");
     let (mount, _inside) = core.mounts.enter_by_uuid(uuid).await.ok_or_else(gone)?;
     let until = Instant::now() + time_limit(core, &mount);
-    let mut attempts = Attempts::for_caller(core, until);
+    let mut attempts = CallAttempts::for_caller(core, until);
     loop {
-        let mut effect = Effect::Pure;
+        let mut effect = SideEffect::Pure;
         let call = RawCall { core, mount: &mount, request, run, until };
-        let served = Box::pin(call.attempt(attempts.next(), &mut effect)).await;
-        if effect >= Effect::Effect || !attempts.continue_after(&served).await {
+        let served = Box::pin(call.attempt(attempts.begin_attempt(), &mut effect)).await;
+        if effect >= SideEffect::Effect || !attempts.continue_after(&served).await {
             return served.map(|reply| (mount, reply));
         }
     }
@@ -272,7 +278,7 @@ async fn run(
 
 fn time_limit(core: &Core, mount: &Mount) -> Duration {
     let usual = core.process.settings.request_timeout;
-    [mount.compartment.limits().deadline, Limits::CEILING.deadline]
+    [mount.compartment.limits().deadline, MountLimits::CEILING.deadline]
         .into_iter()
         .flatten()
         .fold(usual, Duration::min)
@@ -283,21 +289,25 @@ struct RawCall<'a> {
     core: &'a Arc<Core>,
     mount: &'a Arc<Mount>,
     request: &'a RawRequest,
-    run: Run,
+    run: RunReason,
     until: Instant,
 }
 
 impl RawCall<'_> {
-    async fn attempt(&self, turn: &Turn, effect: &mut Effect) -> Result<RawReply, Failure> {
+    async fn attempt(
+        &self,
+        turn: &QueueTicket,
+        effect: &mut SideEffect,
+    ) -> Result<RawReply, Failure> {
         let Self { core, mount, .. } = *self;
-        let unit = mount.begin(&core.store).in_turn(turn);
+        let unit = mount.begin(&core.store).with_ticket(turn);
         core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let client = Client::of(self.request.remote.0);
         let wanted = SlotRequest {
             compartment: &mount.compartment,
             slots: 1,
-            priority: Priority::Foreground,
+            priority: CallPriority::Foreground,
             caller: Some(client),
             deadline: self.until,
         };
@@ -309,10 +319,10 @@ impl RawCall<'_> {
         let headers = handed_on(&access, self.request);
         for header in headers.iter().filter(|header| access.secret_headers.contains(&header.name)) {
             let value = header.value.trim();
-            tree.secrets.add_told(value.rsplit(' ').next().unwrap_or(value));
+            tree.secrets.add_sensitive_field(value.rsplit(' ').next().unwrap_or(value));
         }
         let opened = core.mounts.open(mount, &Permit::for_raw(&access));
-        let scope = Scope {
+        let scope = CallScope {
             compartment: opened.compartment,
             grants: opened.grants,
             reuse: opened.reuse,
@@ -324,8 +334,8 @@ impl RawCall<'_> {
         let mut done = engine.serve(scope, unit, &self.contract_request(headers)).await;
         mount.note_end(&*core.log, pass, done.ended);
         *effect = tree.effect();
-        if *effect == Effect::Effect {
-            done.unit.insist();
+        if *effect == SideEffect::Effect {
+            done.unit.mark_effectful();
         }
         let settled = match done.result {
             Ok(reply) => done.unit.commit().await.map(|_| reply).map_err(Failure::from),

@@ -6,12 +6,12 @@
 
 use super::audit_trail::AuditTrail;
 use crate::core::Core;
-use crate::wrapping::{self, Answer};
+use crate::wrapping::{self, ClientAnswer};
 use bulkhead_access::tokens::NewWrapping;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::{Response, ResponseBody};
 
 /// Returns the answer that leaves: the given answer, or a wrapping token in its place. If the
 /// answer cannot be stored, its lease or token is ended.
@@ -22,7 +22,7 @@ pub(super) async fn wrap_if_asked(
     served: Result<Response, Failure>,
 ) -> Result<Response, Failure> {
     let (Ok(response), Some(ttl)) = (&served, request.wrap_ttl) else { return served };
-    let is_wrapped = matches!(response.body, Body::Empty | Body::Wrapped { .. });
+    let is_wrapped = matches!(response.body, ResponseBody::Empty | ResponseBody::Wrapped { .. });
     let is_public = !trail.has_caller() && accessor(&response.body).is_none();
     if response.status >= 300 || is_wrapped || is_public {
         return served;
@@ -44,18 +44,18 @@ async fn wrap(
     let hidden = Box::new(response.body.clone());
     let accessor = accessor(&hidden).unwrap_or_default().to_owned();
     let (status, content_type, bytes) = response.into_bytes();
-    let answer = Answer { status, content_type, bytes, accessor };
+    let answer = ClientAnswer { status, content_type, bytes, accessor };
     let new = NewWrapping { path: request.path.clone(), ttl };
     let wrap_info = wrapping::wrap(&core.store, &core.tokens, new, answer).await?;
     let envelope = Box::new(Envelope { wrap_info: Some(wrap_info), ..Envelope::default() });
-    let body = Body::Wrapped { envelope, hidden };
+    let body = ResponseBody::Wrapped { envelope, hidden };
     Ok(Response { status: 200, body, retry_after: None })
 }
 
 /// Returns the accessor of the token that an answer hands out: empty for a batch token.
-fn accessor(body: &Body) -> Option<&str> {
+fn accessor(body: &ResponseBody) -> Option<&str> {
     match body {
-        Body::Envelope(envelope) => Some(&envelope.auth.as_ref()?.accessor),
+        ResponseBody::Envelope(envelope) => Some(&envelope.auth.as_ref()?.accessor),
         _ => None,
     }
 }

@@ -5,8 +5,8 @@ use crate::bed::{Bed, error, probe, request};
 use crate::probe::set_schema;
 use crate::uploads::upload;
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
-use bulkhead_core::tables::Described;
-use bulkhead_store::{DataDirectory, Options, Space};
+use bulkhead_core::tables::PluginDescription;
+use bulkhead_store::{DataDirectory, Space, StoreOptions};
 use bulkhead_wire::description::{Route, Verb};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -189,8 +189,8 @@ async fn no_value_under_any_field_of_any_endpoint_is_in_an_error_a_warning_or_th
     let ends_this = ["sys/seal", "auth/token/revoke-self"];
     let tables = bed.service.tables().unwrap();
     let of_components = tables.plugins.into_iter().flat_map(|plugin| match plugin.described {
-        Described::Mountable(described) => described.routes,
-        Described::Database(_) => Vec::new(),
+        PluginDescription::Mountable(described) => described.routes,
+        PluginDescription::Database(_) => Vec::new(),
     });
     let below_mount = |row: Route| Route { path: format!("probe/{}", row.path), ..row };
     let rows = tables.host.into_iter().chain(of_components.map(below_mount));
@@ -569,7 +569,7 @@ async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
 
 /// Tokens in a store that nobody has open.
 async fn tokens_in(directory: &Path) -> u32 {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     let count = store.count(Space::Token, "", 99).await.unwrap();
     store.close().await;

@@ -5,7 +5,7 @@ use crate::audit::{bed, device, folder, only};
 use crate::bed::{Bed, error, request};
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;
 use serde_json::{Value, json};
 use std::fs;
@@ -133,7 +133,7 @@ async fn a_request_that_could_not_be_read_leaves_its_lines() {
     let narrow = made["auth"]["client_token"].as_str().unwrap();
     let canary = "swordfish-4711";
     let invalid = || Failure::invalid(format!("the body is no JSON at {canary}"));
-    let large = || Failure::new(Kind::TooLarge, "request body too large");
+    let large = || Failure::new(FailureKind::TooLarge, "request body too large");
     for (token, path, refusal, status) in [
         ("root", "probe/lease/json", invalid(), 400),
         (narrow, "probe/lease/large", large(), 413),

@@ -1,9 +1,9 @@
 //! The stage of these tests: a service on a directory of its own, with the probe mounted.
 
-use bulkhead_core::audit::AuditSettings;
 use bulkhead_access::log::Log;
-use bulkhead_core::{Official, Service, Settings, SignatureRules};
-use bulkhead_sandbox::{Outbound, Surroundings};
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_core::{OfficialComponent, Service, ServiceSettings, SignatureRules};
+use bulkhead_sandbox::{AmbientSources, OutboundNetwork};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
@@ -55,7 +55,7 @@ impl Bed {
     /// With those plugins of its own, and those audit devices.
     pub(crate) async fn with(
         directory: PathBuf,
-        officials: Vec<Official>,
+        officials: Vec<OfficialComponent>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
         let bed = Self::closed(directory, officials, audit).await?;
@@ -70,11 +70,11 @@ impl Bed {
 
     async fn closed(
         directory: PathBuf,
-        officials: Vec<Official>,
+        officials: Vec<OfficialComponent>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
-        let settings = Settings {
+        let settings = ServiceSettings {
             directory: directory.clone(),
             officials,
             compiler: profile().join("bulkhead"),
@@ -89,8 +89,8 @@ impl Bed {
             api_address: String::new(),
             own_url: String::new(),
             own_addresses: Vec::new(),
-            surroundings: Surroundings::default(),
-            outbound: Outbound::default(),
+            ambient: AmbientSources::default(),
+            outbound: OutboundNetwork::default(),
             audit,
             log: Arc::clone(&log) as Arc<dyn Log>,
         };
@@ -226,8 +226,8 @@ pub(crate) fn guest(name: &str) -> &'static [u8] {
 
 /// The same as a plugin of the build, with the machine code that `make guests` left beside it:
 /// compiling a guest takes longer than most tests.
-pub(crate) fn official(name: &str) -> Official {
-    Official { wasm: guest(name), compiled: built(&format!("{name}.cwasm")) }
+pub(crate) fn official(name: &str) -> OfficialComponent {
+    OfficialComponent { wasm: guest(name), compiled: built(&format!("{name}.cwasm")) }
 }
 
 fn built(name: &str) -> &'static [u8] {

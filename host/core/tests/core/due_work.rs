@@ -1,7 +1,7 @@
 //! What is due is done in its time, whatever else waits or hangs.
 
 use crate::bed::{Bed, PATIENCE};
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store, Unit};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions, Unit};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ async fn left_in(store: &Arc<Store>, uuid: &str, lanes: u64) -> Vec<u64> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
@@ -125,7 +125,7 @@ async fn put_backlog(store: &Arc<Store>, uuid: &str, backlog: u64) {
 /// Puts the timer of that number, which is due, in its place among so many lanes.
 fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
     let lane = format!("{uuid}/lane {:02}", number % lanes);
-    let index = Index { due: Some(1 + number), lane, owner: String::new() };
+    let index = IndexColumns { due: Some(1 + number), lane, owner: String::new() };
     let address = Address::new(Space::Timer, format!("{uuid}/soon-{number}"));
     unit.put(address, b"0".to_vec(), index);
 }

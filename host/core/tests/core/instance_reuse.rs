@@ -2,20 +2,20 @@
 //! outlives the seal.
 
 use crate::bed::Bed;
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, StoreOptions};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Writes the option into the record of the mount `probe/`, in a directory that nobody holds.
 async fn set_reuse(directory: &Path, word: &str) {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, "mount/probe/");
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();
     let mut record: Value = serde_json::from_slice(&stored.body).unwrap();
     record["options"] = json!({"instance_reuse": word});
-    unit.put(address, serde_json::to_vec(&record).unwrap(), Index::default());
+    unit.put(address, serde_json::to_vec(&record).unwrap(), IndexColumns::default());
     unit.commit().await.unwrap();
     store.close().await;
 }

@@ -2,7 +2,7 @@
 //! them, and repaired when nobody would.
 
 use crate::bed::{Bed, error, request};
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -48,7 +48,7 @@ async fn listed(bed: &Bed, path: &str, query: Value) -> Vec<String> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
@@ -495,7 +495,7 @@ async fn tidying_works_with_more_mounts_than_a_commit_relies_on() {
         for number in first..MANY_MOUNTS.min(first + 1_000) {
             body["uuid"] = json!(format!("uuid-{number}"));
             let address = Address::new(Space::Core, format!("mount/many/{number}/"));
-            unit.put(address, serde_json::to_vec(&body).unwrap(), Index::default());
+            unit.put(address, serde_json::to_vec(&body).unwrap(), IndexColumns::default());
         }
         unit.commit().await.unwrap();
     }
@@ -529,7 +529,7 @@ async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
             body["token"] = json!("0123");
         }
         let index = if body["id"] == json!(kept) {
-            Index { due: None, ..record.index }
+            IndexColumns { due: None, ..record.index }
         } else {
             record.index
         };

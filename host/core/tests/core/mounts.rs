@@ -1,7 +1,7 @@
 //! Mounts come, are tuned, move and go, and no step of it is lost when the process dies on the way.
 
 use crate::bed::{Bed, PATIENCE, error, request};
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ async fn with_other(name: &str) -> (Bed, String) {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
@@ -194,7 +194,7 @@ async fn set_phase(directory: &Path, path: &str, phase: Value) {
     let stored = unit.get(&address).await.unwrap().unwrap();
     let mut record: Value = serde_json::from_slice(&stored.body).unwrap();
     record["phase"] = phase;
-    unit.put(address, serde_json::to_vec(&record).unwrap(), Index::default());
+    unit.put(address, serde_json::to_vec(&record).unwrap(), IndexColumns::default());
     unit.commit().await.unwrap();
     store.close().await;
 }
@@ -355,7 +355,7 @@ async fn a_move_goes_on_after_the_process_died() {
     unit.put(
         Address::new(Space::Core, "mount-target/there/"),
         uuid.clone().into_bytes(),
-        Index::default(),
+        IndexColumns::default(),
     );
     for (id, began, status) in
         [("m1", store.now(), "in-progress"), ("old", 0, "success"), ("stuck", 0, "in-progress")]
@@ -366,7 +366,7 @@ async fn a_move_goes_on_after_the_process_died() {
         unit.put(
             Address::new(Space::Core, format!("migration/{id}")),
             migration.to_string().into(),
-            Index::default(),
+            IndexColumns::default(),
         );
     }
     unit.commit().await.unwrap();

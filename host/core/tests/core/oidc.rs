@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, StoreOptions};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -121,14 +121,14 @@ async fn a_token_verifies_after_its_key_was_rotated_and_the_next_key_was_known_b
 
 /// Rewrites the stored key as if it signed since 1970.
 async fn make_due(directory: &Path, name: &str) {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, format!("oidc-key/{name}"));
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();
     let mut key: Value = serde_json::from_slice(&stored.body).unwrap();
     key["since"] = json!(0);
-    unit.put(address, key.to_string().into_bytes(), Index { due: Some(1), ..stored.index });
+    unit.put(address, key.to_string().into_bytes(), IndexColumns { due: Some(1), ..stored.index });
     unit.commit().await.unwrap();
     store.close().await;
 }

@@ -2,7 +2,7 @@
 //! and no guest gets away with anything.
 
 use crate::bed::{Bed, error, request};
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -208,7 +208,7 @@ async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
@@ -441,7 +441,7 @@ pub(crate) async fn set_schema(directory: &Path, mount: &str, schema: u32) {
     let stored = unit.get(&address).await.unwrap().unwrap();
     let mut record: Value = serde_json::from_slice(&stored.body).unwrap();
     record["schema"] = json!(schema);
-    unit.put(address, serde_json::to_vec(&record).unwrap(), Index::default());
+    unit.put(address, serde_json::to_vec(&record).unwrap(), IndexColumns::default());
     unit.commit().await.unwrap();
     store.close().await;
 }

@@ -4,7 +4,7 @@ use crate::bed::{Bed, request};
 use bulkhead_core::BodyAdmission;
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::request::Head;
+use bulkhead_wire::request::RequestHead;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 impl Bed {
     async fn admitted(&self, token: &str, path: &str) -> BodyAdmission {
         let (token, remote) = (Secret::new(token), "127.0.0.1".parse().unwrap());
-        let head = Head { verb: Verb::Write, path, token: Some(&token), remote };
+        let head = RequestHead { verb: Verb::Write, path, token: Some(&token), remote };
         self.service.admit_body(&head).await
     }
 }

@@ -2,7 +2,7 @@
 //! their maker lacks.
 
 use crate::bed::{Bed, PATIENCE, error, request};
-use bulkhead_store::{DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{DataDirectory, IndexColumns, Space, Store, StoreOptions};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -91,13 +91,16 @@ impl Bed {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
 /// Changes the stored records of tokens in a store that nobody has open. The change says when the
 /// row is due, if it changes it.
-async fn edit_tokens(directory: &Path, change: impl Fn(&mut Value) -> Option<Index>) -> usize {
+async fn edit_tokens(
+    directory: &Path,
+    change: impl Fn(&mut Value) -> Option<IndexColumns>,
+) -> usize {
     let store = opened(directory).await;
     let mut unit = store.begin();
     let mut changed = 0;
@@ -273,10 +276,10 @@ async fn a_token_whose_last_request_died_with_its_process_is_ended_when_its_time
     let long_ago = |record: &mut Value| {
         record["used_up"].as_u64()?;
         record["used_up"] = json!(1);
-        Some(Index {
+        Some(IndexColumns {
             due: Some(1),
             owner: record["parent"].as_str().unwrap_or_default().into(),
-            ..Index::default()
+            ..IndexColumns::default()
         })
     };
     assert_eq!(edit_tokens(&directory, long_ago).await, 1, "it is marked, and due by itself");
@@ -340,7 +343,7 @@ async fn a_revocation_that_died_half_way_is_finished_by_whoever_opens_the_store(
         (record["display_name"] == "token-top").then(|| {
             record["ended"] = json!("with-children");
             let owner = record["parent"].as_str().unwrap().to_owned();
-            Index { due: Some(0), owner, ..Index::default() }
+            IndexColumns { due: Some(0), owner, ..IndexColumns::default() }
         })
     };
     assert_eq!(edit_tokens(&directory, mark).await, 1);
@@ -374,10 +377,10 @@ async fn tokens_that_are_each_others_parents_end_all_the_same() {
         (record["display_name"] == "token-first").then(|| {
             let owner = key_of_second.lock().unwrap().clone();
             record["parent"] = json!(owner);
-            Index {
+            IndexColumns {
                 due: record["expires"].as_u64().map(|expires| expires * 1000),
                 owner,
-                ..Index::default()
+                ..IndexColumns::default()
             }
         })
     };
@@ -1075,7 +1078,7 @@ async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
             "token-marked" => record["ended"] = json!("with-children"),
             _ => return None,
         }
-        Some(Index { due: None, owner: text(&record["parent"]), ..Index::default() })
+        Some(IndexColumns { due: None, owner: text(&record["parent"]), ..IndexColumns::default() })
     };
     assert_eq!(edit_tokens(&directory, lose).await, 3);
     let bed = Bed::open(directory).await;

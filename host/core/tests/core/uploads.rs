@@ -3,7 +3,7 @@
 
 use crate::bed::{Bed, error, probe, request};
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn counted(name: &str) -> Bed {
 
 /// Writes into the store of a directory that nobody holds, as whoever has its key could.
 pub(crate) async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     change(&store).await;
     store.close().await;
@@ -57,7 +57,7 @@ async fn body(store: &Arc<Store>, key: &str) -> Vec<u8> {
 /// Puts what opens in its place, but is not what was there.
 async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
     let mut unit = store.begin();
-    unit.put(Address::new(Space::Blob, key), body, Index::default());
+    unit.put(Address::new(Space::Blob, key), body, IndexColumns::default());
     unit.commit().await.unwrap();
 }
 
@@ -70,7 +70,11 @@ async fn timer(store: &Arc<Store>) -> Address {
 /// Writes a timer that is due.
 async fn ring(store: &Arc<Store>) {
     let mut unit = store.begin();
-    unit.put(timer(store).await, b"0".to_vec(), Index { due: Some(0), ..Index::default() });
+    unit.put(
+        timer(store).await,
+        b"0".to_vec(),
+        IndexColumns { due: Some(0), ..IndexColumns::default() },
+    );
     unit.commit().await.unwrap();
 }
 
@@ -182,7 +186,7 @@ async fn as_built_by(store: &Arc<Store>, build: &str) {
     }
     let mut unit = store.begin();
     let row = json!({"present": build}).to_string().into_bytes();
-    unit.put(Address::new(Space::Core, "compiler-builds"), row, Index::default());
+    unit.put(Address::new(Space::Core, "compiler-builds"), row, IndexColumns::default());
     unit.commit().await.unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, error, request};
 use crate::logins;
-use bulkhead_store::{DataDirectory, Options, Space};
+use bulkhead_store::{DataDirectory, Space, StoreOptions};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Bed {
 
 /// The keys of wrapped answers, by kind, in a directory that nobody holds.
 async fn stored(directory: &Path) -> BTreeMap<&'static str, usize> {
-    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
     let mut found = BTreeMap::new();
     for prefix in ["wrapped/", "wrapped-content/", "cubbyhole/"] {

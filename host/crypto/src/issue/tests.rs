@@ -1,8 +1,8 @@
 //! Tests of issuing: another implementation verifies the chains of issued certificates.
 
 use super::*;
-use crate::chain::{Chain, Usage};
-use crate::generate::Generation;
+use crate::chain::{CertificateUsage, ChainVerification};
+use crate::generate::KeyParameters;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -35,7 +35,7 @@ fn parameters(is_ca: IsCa) -> CertificateParams {
 }
 
 fn authority_by(kind: &str, bits: u32, parameters: CertificateParams) -> Made {
-    let generated = Generation::read(kind, bits, "pkcs8").unwrap().run().unwrap();
+    let generated = KeyParameters::read(kind, bits, "pkcs8").unwrap().generate_key().unwrap();
     let pair = KeyPair::from_pem(&generated.private_key).unwrap();
     let certificate = parameters.self_signed(&pair).unwrap().pem();
     let key = PrivateKey::read(&generated.private_key).unwrap();
@@ -47,7 +47,7 @@ fn authority(kind: &str, bits: u32) -> Made {
 }
 
 fn client_key() -> String {
-    let made = Generation::read("ec", 0, "pkcs8").unwrap().run().unwrap();
+    let made = KeyParameters::read("ec", 0, "pkcs8").unwrap().generate_key().unwrap();
     made.public_key.pem().unwrap()
 }
 
@@ -72,7 +72,7 @@ fn wish() -> Wish {
 }
 
 fn ask(made: &Made, wish: &Wish) -> Result<String, Failure> {
-    let wanted = Issuance {
+    let wanted = CertificateIssuance {
         authority: &made.certificate,
         public_key: &client_key(),
         common_name: &wish.common_name,
@@ -85,8 +85,14 @@ fn ask(made: &Made, wish: &Wish) -> Result<String, Failure> {
     issue(&wanted, &made.key)
 }
 
-fn chain<'a>(certificates: &'a str, roots: &'a str) -> Chain<'a> {
-    Chain { certificates, roots, usage: Usage::ClientAuth, name: "", now: NOW }
+fn chain<'a>(certificates: &'a str, roots: &'a str) -> ChainVerification<'a> {
+    ChainVerification {
+        certificates,
+        roots,
+        usage: CertificateUsage::ClientAuth,
+        name: "",
+        now: NOW,
+    }
 }
 
 fn pairs(names: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -109,7 +115,7 @@ fn what_every_kind_of_authority_issues_is_believed() {
         assert_eq!(chain(&issued, &made.certificate).verify(), Ok(()), "{kind} {bits}");
         let other = authority(kind, bits);
         let why = chain(&issued, &other.certificate).verify().unwrap_err();
-        assert_eq!(why.kind, bulkhead_wire::failure::Kind::PermissionDenied);
+        assert_eq!(why.kind, bulkhead_wire::failure::FailureKind::PermissionDenied);
     }
 }
 
@@ -139,8 +145,8 @@ fn a_certificate_says_what_was_asked_for() {
     let root = Certificate::read(&made.certificate).unwrap();
     assert_eq!(said.authority_key_id, root.key_id);
     for (name, bears) in [("a.example", true), ("10.0.0.1", true), ("b.example", false)] {
-        let usage = Usage::ServerAuth;
-        let chain = Chain { name, usage, ..chain(&issued, &made.certificate) };
+        let usage = CertificateUsage::ServerAuth;
+        let chain = ChainVerification { name, usage, ..chain(&issued, &made.certificate) };
         assert_eq!(chain.verify().is_ok(), bears, "{name}");
     }
     let again = ask(&made, &wish()).unwrap();
@@ -160,18 +166,18 @@ fn a_chain_holds_at_its_time_for_its_usage_and_over_what_is_between() {
         (NOW + TEN_YEARS, false),
         (0, false),
     ] {
-        let chain = Chain { now, ..chain(&issued, &made.certificate) };
+        let chain = ChainVerification { now, ..chain(&issued, &made.certificate) };
         assert_eq!(chain.verify().is_ok(), holds, "{now}");
     }
-    let usage = Usage::ServerAuth;
-    assert!(Chain { usage, ..chain(&issued, &made.certificate) }.verify().is_err());
+    let usage = CertificateUsage::ServerAuth;
+    assert!(ChainVerification { usage, ..chain(&issued, &made.certificate) }.verify().is_err());
     assert!(chain(&made.certificate, &made.certificate).verify().is_err(), "a root is no client");
 
     let root = KeyPair::from_pem(&made.key_text).unwrap();
     let root = Issuer::new(parameters(IsCa::Ca(BasicConstraints::Unconstrained)), root);
     let mut between = parameters(IsCa::Ca(BasicConstraints::Constrained(0)));
     between.distinguished_name.push(DnType::CommonName, "between");
-    let generated = Generation::read("ec", 384, "pkcs8").unwrap().run().unwrap();
+    let generated = KeyParameters::read("ec", 384, "pkcs8").unwrap().generate_key().unwrap();
     let pair = KeyPair::from_pem(&generated.private_key).unwrap();
     let middle = Made {
         certificate: between.signed_by(&pair, &root).unwrap().pem(),

@@ -2,8 +2,8 @@
 //! keys.
 
 use super::*;
-use crate::generate::Generation;
-use crate::kind::Kind;
+use crate::generate::KeyParameters;
+use crate::kind::KeyKind;
 use crate::pem;
 use aws_lc_rs::signature::{RsaKeyPair, RsaPssSaltLength};
 use base64::Engine;
@@ -123,7 +123,7 @@ fn elliptic_signatures_of_impossible_numbers_are_none() {
 
 #[test]
 fn the_salt_of_a_pss_signature_is_as_long_as_its_digest() {
-    let made = Generation::read("rsa", 0, "pkcs8").unwrap().run().unwrap();
+    let made = KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap();
     let sections = pem::read("it", &made.private_key).unwrap();
     let pair = RsaKeyPair::from_pkcs8(&sections[0].bytes).unwrap();
     let sign = |encoding: &'static dyn RsaEncoding| {
@@ -185,7 +185,7 @@ fn a_private_key_is_no_public_one() {
 }
 
 fn made(kind: &str, form: &str) -> String {
-    Generation::read(kind, 0, form).unwrap().run().unwrap().private_key.to_string()
+    KeyParameters::read(kind, 0, form).unwrap().generate_key().unwrap().private_key.to_string()
 }
 
 /// Returns a JWK of an RSA key with a modulus of `bits` bits and the given exponent.
@@ -229,7 +229,7 @@ fn points_that_are_not_on_their_curve_are_no_keys() {
         assert!(p256.contains(from));
         assert!(VerifyingKey::read("ES256", &p256.replace(from, to)).is_err(), "{from} {to}");
     }
-    let infinity = pem::armour("PUBLIC KEY", &[0x30, 0x00]);
+    let infinity = pem::encode_pem("PUBLIC KEY", &[0x30, 0x00]);
     for text in [&infinity, "{}", "[]", "null", "{\"kty\":\"EC\"}", "", "not a key"] {
         assert!(VerifyingKey::read("ES256", text).is_err(), "{text}");
     }
@@ -264,9 +264,9 @@ fn a_key_with_bytes_behind_it_is_damaged() {
     let public = PrivateKey::read(&made("ec", "pkcs8")).unwrap().public().unwrap();
     let section = pem::read("it", &public.pem().unwrap()).unwrap().remove(0);
     let longer = [section.bytes.as_slice(), &[0]].concat();
-    assert!(PublicKey::read(&pem::armour("PUBLIC KEY", &longer)).is_err());
+    assert!(PublicKey::read(&pem::encode_pem("PUBLIC KEY", &longer)).is_err());
     for length in 0..section.bytes.len() {
-        let cut = pem::armour("PUBLIC KEY", &section.bytes[..length]);
+        let cut = pem::encode_pem("PUBLIC KEY", &section.bytes[..length]);
         assert!(PublicKey::read(&cut).is_err(), "{length}");
     }
 }
@@ -274,10 +274,10 @@ fn a_key_with_bytes_behind_it_is_damaged() {
 #[test]
 fn a_key_is_told_from_its_text() {
     for (text, kind, bits) in [
-        (public_of(&rsa()), Kind::Rsa, 2_048),
-        (public_of(&p256()), Kind::P256, 256),
-        (public_of(&p521()), Kind::P521, 521),
-        (public_of(&ed25519()), Kind::Ed25519, 256),
+        (public_of(&rsa()), KeyKind::Rsa, 2_048),
+        (public_of(&p256()), KeyKind::P256, 256),
+        (public_of(&p521()), KeyKind::P521, 521),
+        (public_of(&ed25519()), KeyKind::Ed25519, 256),
     ] {
         let key = PublicKey::read(&text).unwrap();
         assert_eq!((key.kind(), key.bits()), (kind, bits));

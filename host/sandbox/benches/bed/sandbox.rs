@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount};
 use bulkhead_sandbox::{
-    Artefact, CallTree, Compartment, ConnectionChoice, DatabasePlugin, Engine, Entity, Grants,
-    Guard, HostServices, IdentityToken, Level, Limits, Maker, Reservation, Reuse, Rights, Runtime,
-    Sandbox, Scope,
+    CallScope, CallTree, Compartment, ComponentSource, ConnectionChoice, DatabasePlugin,
+    GrantLayers, Grants, HostServices, IdentityToken, InstanceReuse, LogLevel, MountLimits,
+    MountablePlugin, Publisher, ReservationRequest, Sandbox, SandboxRuntime, TimerGuard,
+    VisibleEntity,
 };
-use bulkhead_store::{Options, SealKey, Store, Unit};
+use bulkhead_store::{SealKey, Store, StoreOptions, Unit};
 use bulkhead_wire::failure::Failure;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,38 +17,38 @@ use std::time::Duration;
 /// An engine with a separate store.
 pub(crate) struct Bed {
     pub(crate) store: Arc<Store>,
-    pub(crate) engine: Engine,
+    pub(crate) engine: MountablePlugin,
     services: Arc<NoServices>,
     compartment: Arc<Compartment>,
 }
 
 impl Bed {
-    pub(crate) async fn prepare(component: &Path, directory: &Path, limits: Limits) -> Self {
+    pub(crate) async fn prepare(component: &Path, directory: &Path, limits: MountLimits) -> Self {
         let store =
-            Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
+            Store::open(StoreOptions::at(directory), SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(
-            Runtime::new().unwrap(),
+            SandboxRuntime::new().unwrap(),
             Arc::clone(&store),
             &[],
-            &bulkhead_sandbox::Surroundings::default(),
-            &bulkhead_sandbox::Outbound::default(),
+            &bulkhead_sandbox::AmbientSources::default(),
+            &bulkhead_sandbox::OutboundNetwork::default(),
         );
         let wasm = std::fs::read(component).expect("run `make build guests` first");
-        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
-        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
+        let artefact = ComponentSource::Official { wasm: wasm.leak(), compiled: None };
+        let engine = MountablePlugin::load(&sandbox, artefact, None).await.unwrap();
         let compartment = Compartment::new("mount", limits);
         Self { store, engine, services: Arc::new(NoServices), compartment }
     }
 
-    pub(crate) fn scope(&self, reuse: &Reuse) -> Scope {
-        let rights = Rights {
+    pub(crate) fn scope(&self, reuse: &InstanceReuse) -> CallScope {
+        let rights = GrantLayers {
             mount: "bench/",
-            maker: Maker::Official,
+            maker: Publisher::Official,
             asked: &[],
             ceiling: None,
             granted: None,
         };
-        Scope {
+        CallScope {
             compartment: Arc::clone(&self.compartment),
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
@@ -106,7 +107,7 @@ impl HostServices for NoServices {
         Err(Failure::absent())
     }
 
-    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+    async fn entity(&self, _id: &str) -> Result<Option<VisibleEntity>, Failure> {
         Ok(None)
     }
 
@@ -138,7 +139,11 @@ impl HostServices for NoServices {
         Err(Failure::absent())
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+    fn reserve(
+        &self,
+        _unit: &mut Unit,
+        _reservation: ReservationRequest,
+    ) -> Result<String, Failure> {
         Err(Failure::internal("not measured"))
     }
 
@@ -154,7 +159,7 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
-    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+    fn guard(&self, _unit: &mut Unit, _guard: TimerGuard) -> Result<(), Failure> {
         Err(Failure::internal("not measured"))
     }
 
@@ -180,7 +185,7 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
-    fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
+    fn log(&self, _level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]) {
         panic!("{plugin} logs {event}: {pairs:?}");
     }
 }

@@ -1,43 +1,51 @@
 //! Tests of admission without a pool: slots are only numbers.
 
 use super::*;
-use crate::limits::Limits;
+use crate::limits::MountLimits;
 use std::collections::BTreeMap;
 
 fn mount(name: &str) -> Arc<Compartment> {
-    Compartment::new(name, Limits::default())
+    Compartment::new(name, MountLimits::default())
 }
 
-fn wanted(compartment: &Arc<Compartment>, slots: u32, priority: Priority) -> SlotRequest<'_> {
+fn wanted(compartment: &Arc<Compartment>, slots: u32, priority: CallPriority) -> SlotRequest<'_> {
     SlotRequest { compartment, slots, priority, caller: None, deadline: Instant::now() }
 }
 
 /// Makes a request of the client with this last byte in its address.
-fn request_of(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, last: u8) -> Entered {
+fn request_of(
+    all: &Arc<InstanceSlots>,
+    compartment: &Arc<Compartment>,
+    last: u8,
+) -> AdmissionOutcome {
     let caller = Some(Client::of([192, 0, 2, last].into()));
-    all.enter(&SlotRequest { caller, ..wanted(compartment, 1, Priority::Foreground) })
+    all.enter(&SlotRequest { caller, ..wanted(compartment, 1, CallPriority::Foreground) })
 }
 
-fn request(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, slots: u32) -> Entered {
-    all.enter(&wanted(compartment, slots, Priority::Foreground))
+fn request(
+    all: &Arc<InstanceSlots>,
+    compartment: &Arc<Compartment>,
+    slots: u32,
+) -> AdmissionOutcome {
+    all.enter(&wanted(compartment, slots, CallPriority::Foreground))
 }
 
-fn admitted(entered: Entered) -> Admission {
+fn admitted(entered: AdmissionOutcome) -> SlotPermit {
     match entered {
-        Entered::Admitted(admission) => admission,
+        AdmissionOutcome::Admitted(admission) => admission,
         _ => panic!("it waits"),
     }
 }
 
-fn waiting(entered: Entered) -> oneshot::Receiver<Admission> {
+fn waiting(entered: AdmissionOutcome) -> oneshot::Receiver<SlotPermit> {
     match entered {
-        Entered::Waits { admission, .. } => admission,
+        AdmissionOutcome::Waits { admission, .. } => admission,
         _ => panic!("it does not wait"),
     }
 }
 
 /// Takes all slots that requests may have, for mounts that no test uses otherwise.
-fn fill(all: &Arc<InstanceSlots>) -> Vec<Admission> {
+fn fill(all: &Arc<InstanceSlots>) -> Vec<SlotPermit> {
     let strangers = |n: u32| mount(&format!("stranger {n}"));
     (0..limits::INSTANCES - limits::BACKGROUND_SLOTS)
         .map(|n| admitted(request(all, &strangers(n), 1)))
@@ -62,10 +70,10 @@ fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
 fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
-    let most = Limits::default().concurrency;
+    let most = MountLimits::default().concurrency;
     let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
     let mut next = match request(&all, &greedy, 1) {
-        Entered::Waits { admission, lacks_room } => {
+        AdmissionOutcome::Waits { admission, lacks_room } => {
             assert!(!lacks_room, "nobody gives way to whoever has its share");
             admission
         }
@@ -76,14 +84,18 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
     assert!(next.try_recv().is_err());
     held.pop();
     assert!(next.try_recv().is_ok());
-    let wider = greedy.under(Limits { concurrency: most + 1, ..Limits::default() });
-    assert!(matches!(request(&all, &wider, 1), Entered::Admitted(_) | Entered::Waits { .. }));
+    let wider = greedy.with_limits(MountLimits { concurrency: most + 1, ..MountLimits::default() });
+    assert!(matches!(
+        request(&all, &wider, 1),
+        AdmissionOutcome::Admitted(_) | AdmissionOutcome::Waits { .. }
+    ));
 }
 
 #[test]
 fn a_share_of_one_place_serves_a_call_that_needs_two() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let narrow = Compartment::new("narrow", Limits { concurrency: 1, ..Limits::default() });
+    let narrow =
+        Compartment::new("narrow", MountLimits { concurrency: 1, ..MountLimits::default() });
     let first = admitted(request(&all, &narrow, 2));
     let mut second = waiting(request(&all, &narrow, 2));
     drop(first);
@@ -97,7 +109,7 @@ fn due_work_runs_while_requests_hold_all_that_they_may() {
     let mount = mount("mount");
     let mut waits = waiting(request(&all, &mount, 1));
     let work: Vec<_> = (0..limits::BACKGROUND_SLOTS / 2)
-        .map(|_| admitted(all.enter(&wanted(&mount, 2, Priority::Background))))
+        .map(|_| admitted(all.enter(&wanted(&mount, 2, CallPriority::Background))))
         .collect();
     drop(work);
     assert!(waits.try_recv().is_err(), "what due work leaves is kept for due work");
@@ -142,7 +154,7 @@ fn a_mount_waits_with_so_many_calls_and_no_more() {
     let (crowded, other) = (mount("crowded"), mount("other"));
     let mut queue: Vec<_> =
         (0..limits::WAITING_CALLS).map(|_| waiting(request(&all, &crowded, 1))).collect();
-    assert!(matches!(request(&all, &crowded, 1), Entered::Crowded));
+    assert!(matches!(request(&all, &crowded, 1), AdmissionOutcome::Crowded));
     waiting(request(&all, &other, 1));
     queue.pop();
     waiting(request(&all, &crowded, 1));
@@ -155,7 +167,7 @@ fn of_two_clients_of_a_mount_one_with_a_full_queue_the_other_is_served_next() {
     let mount = mount("mount");
     let mut greedy: Vec<_> =
         (0..limits::WAITING_CALLS).map(|_| waiting(request_of(&all, &mount, 1))).collect();
-    assert!(matches!(request_of(&all, &mount, 1), Entered::Crowded));
+    assert!(matches!(request_of(&all, &mount, 1), AdmissionOutcome::Crowded));
     let mut modest = waiting(request_of(&all, &mount, 2));
     let made_room = greedy.pop().map(|mut last| last.try_recv());
     assert_eq!(made_room.map(|told| told.err()), Some(Some(oneshot::error::TryRecvError::Closed)));

@@ -14,22 +14,24 @@ fn long() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-fn lead(found: Lookup) -> Lead {
+fn lead(found: CacheLookup) -> CacheLead {
     match found {
-        Lookup::Lead(lead) => lead,
-        Lookup::Value(_) => panic!("there is a value"),
+        CacheLookup::Lead(lead) => lead,
+        CacheLookup::Value(_) => panic!("there is a value"),
     }
 }
 
 #[test]
 fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_kept() {
-    let caches = Caches::default();
+    let caches = CacheRegistry::default();
     caches.of("one", "v1").put("k", b"1".to_vec().into(), long(), ROOM);
     assert!(caches.of("other", "v1").get("k", Instant::now()).is_none());
     assert_eq!(text(caches.of("one", "v1").get("k", Instant::now())).unwrap(), "1");
     assert!(caches.of("one", "v2").get("k", Instant::now()).is_none());
     assert!(caches.of("one", "v1").get("k", Instant::now()).is_none(), "it is gone for good");
-    for forget in [|caches: &Caches| caches.forget("one"), |caches: &Caches| caches.clear()] {
+    for forget in
+        [|caches: &CacheRegistry| caches.forget("one"), |caches: &CacheRegistry| caches.clear()]
+    {
         caches.of("one", "v1").put("k", b"1".to_vec().into(), long(), ROOM);
         forget(&caches);
         assert!(caches.of("one", "v1").get("k", Instant::now()).is_none());
@@ -38,7 +40,7 @@ fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_ke
 
 #[test]
 fn what_was_used_longest_ago_goes_first_and_what_never_fits_crowds_nothing_out() {
-    let (cache, room) = (Cache::default(), 3 * weight("a", b"1234"));
+    let (cache, room) = (ValueCache::default(), 3 * weight("a", b"1234"));
     for key in ["a", "b", "c"] {
         cache.put(key, b"1234".to_vec().into(), long(), room);
     }
@@ -67,7 +69,7 @@ fn what_was_used_longest_ago_goes_first_and_what_never_fits_crowds_nothing_out()
 
 #[test]
 fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
-    let caches = Caches::default();
+    let caches = CacheRegistry::default();
     let small = caches.of("small", "v1");
     small.put("k", b"1".to_vec().into(), long(), ROOM);
     let large = caches.of("large", "v1");
@@ -77,7 +79,7 @@ fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
     let (all, bound) = (small.bytes() + large.bytes(), 60_000);
     assert_eq!(caches.bytes.load(Ordering::Relaxed), all);
     assert!(all > bound);
-    caches.keep_within(bound);
+    caches.evict_down_to(bound);
     assert!(small.get("k", Instant::now()).is_some() && large.get("99", Instant::now()).is_some());
     assert!(large.get("00", Instant::now()).is_none(), "what was used longest ago");
     let left = caches.bytes.load(Ordering::Relaxed);
@@ -90,7 +92,7 @@ fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
 
 #[test]
 fn a_value_lasts_as_long_as_it_was_told() {
-    let (cache, now) = (Cache::default(), Instant::now());
+    let (cache, now) = (ValueCache::default(), Instant::now());
     let until = now + Duration::from_secs(5);
     cache.put("k", b"1".to_vec().into(), until, ROOM);
     assert!(cache.get("k", until - Duration::from_millis(1)).is_some());
@@ -100,7 +102,7 @@ fn a_value_lasts_as_long_as_it_was_told() {
 
 #[tokio::test]
 async fn one_leads_and_the_others_get_what_it_made() {
-    let cache = Arc::new(Cache::default());
+    let cache = Arc::new(ValueCache::default());
     let lead = lead(cache.get_or_lead("k", long()).await);
     let others: Vec<_> = (0..100)
         .map(|_| {
@@ -113,7 +115,7 @@ async fn one_leads_and_the_others_get_what_it_made() {
     drop(lead);
     for other in others {
         assert!(
-            matches!(other.await.unwrap(), Lookup::Value(value) if value.as_slice() == b"made")
+            matches!(other.await.unwrap(), CacheLookup::Value(value) if value.as_slice() == b"made")
         );
     }
     assert!(cache.lock().leads.is_empty());
@@ -121,7 +123,7 @@ async fn one_leads_and_the_others_get_what_it_made() {
 
 #[tokio::test]
 async fn when_the_leader_fails_the_next_one_leads_and_when_it_dawdles_too() {
-    let cache = Arc::new(Cache::default());
+    let cache = Arc::new(ValueCache::default());
     let first = lead(cache.get_or_lead("k", long()).await);
     let (next, ()) = tokio::join!(cache.get_or_lead("k", long()), async { drop(first) });
     let dawdles = lead(next);

@@ -8,9 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 #[test]
 fn a_refusal_reaches_the_author_and_no_code_follows_it() {
     let mut answered = Vec::new();
-    worker(&b"no component"[..], &mut answered).unwrap();
+    run_worker(&b"no component"[..], &mut answered).unwrap();
     let failure = parse_answer(&answered).unwrap().err().unwrap();
-    assert_eq!(failure.kind, Kind::InvalidRequest);
+    assert_eq!(failure.kind, FailureKind::InvalidRequest);
     assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
 }
 
@@ -32,8 +32,8 @@ fn an_answer_that_is_not_whole_is_none() {
 
 #[tokio::test]
 async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
-    let failed = within(Duration::ZERO, pending()).await.err().unwrap();
-    assert_eq!(failed.kind, Kind::Unavailable, "{failed:?}");
+    let failed = read_within(Duration::ZERO, pending()).await.err().unwrap();
+    assert_eq!(failed.kind, FailureKind::Unavailable, "{failed:?}");
     assert!(failed.message.contains("try again"), "{failed:?}");
     assert!(failed.retry_after.is_some());
 }
@@ -44,7 +44,7 @@ async fn a_program_that_answers_nothing_is_no_compiler() {
     assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
     let failed =
         Compiler::new("/nonexistent/bulkhead".into()).compile(Arc::default()).await.err().unwrap();
-    assert_eq!(failed.kind, Kind::Internal);
+    assert_eq!(failed.kind, FailureKind::Internal);
 }
 
 /// A program that runs a shell script in the place of the compiler, in a directory of its own.
@@ -81,7 +81,7 @@ impl Drop for Script {
 async fn a_compilation_that_loops_is_ended_by_its_limit_of_processor_time() {
     let script = Script::new("loops", "ulimit -S -t 1; while :; do :; done");
     let failed = script.compiler().compile(Arc::default()).await.err().unwrap();
-    assert_eq!(failed.kind, Kind::InvalidRequest);
+    assert_eq!(failed.kind, FailureKind::InvalidRequest);
     assert!(failed.message.contains("more processor time"), "{failed:?}");
 }
 
@@ -98,7 +98,11 @@ async fn who_sends_a_component_again_gets_the_compilation_that_went_on() {
     let (compiler, wasm) = (script.compiler(), Arc::new(b"wasm".to_vec()));
     let wait = Duration::from_millis(50);
     let late = compiler.compile_within(wait, Arc::clone(&wasm)).await.err().unwrap();
-    assert_eq!((late.kind, late.retry_after.is_some()), (Kind::Unavailable, true), "{late:?}");
+    assert_eq!(
+        (late.kind, late.retry_after.is_some()),
+        (FailureKind::Unavailable, true),
+        "{late:?}"
+    );
     let again = compiler.compile(Arc::clone(&wasm));
     let go = script.file("go");
     let released = spawn_blocking(move || fs::write(go, "go\n"));

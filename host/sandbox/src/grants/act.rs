@@ -1,7 +1,7 @@
 //! An act of a component, as the first line of an import checks the act, and the grant for the act.
 
-use super::host::{Host, HostPattern, Origin};
-use super::line::{Ambient, CryptoVerb, Grant};
+use super::host::{HostPattern, Origin, ServerHost};
+use super::line::{AmbientValue, CryptoVerb, Grant};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::fmt;
 
@@ -65,9 +65,9 @@ impl AmbientAct<'_> {
     /// Returns the grant for this value alone.
     pub(super) fn grant(self) -> Result<Grant, Failure> {
         Ok(Grant::Ambient(match self {
-            Self::CloudToken => Ambient::CloudToken,
-            Self::PodIdentity => Ambient::PodIdentity,
-            Self::Environment(name) => Ambient::environment(name).map_err(Failure::denied)?,
+            Self::CloudToken => AmbientValue::CloudToken,
+            Self::PodIdentity => AmbientValue::PodIdentity,
+            Self::Environment(name) => AmbientValue::environment(name).map_err(Failure::denied)?,
         }))
     }
 }
@@ -89,7 +89,7 @@ pub(crate) struct LdapServer {
     /// With TLS from the start.
     pub(crate) tls: bool,
     /// The host.
-    pub(crate) host: Host,
+    pub(crate) host: ServerHost,
     /// The port.
     pub(crate) port: u16,
 }
@@ -118,7 +118,7 @@ impl SqlTarget<'_> {
     /// Returns the grant for this target alone.
     pub(super) fn grant(self) -> Result<Grant, Failure> {
         let Self { driver, host, port } = self;
-        let line = Host::parse(host).map(|host| format!("sql:{driver}://{host}:{port}"));
+        let line = ServerHost::parse(host).map(|host| format!("sql:{driver}://{host}:{port}"));
         line.and_then(|line| line.parse().ok()).ok_or_else(|| {
             let target = quoted(&format!("{driver}://{host}:{port}"));
             Failure::denied(format!(

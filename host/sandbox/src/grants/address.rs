@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The class of an address that a component wants to dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
+pub(super) enum AddressClass {
     /// Dialled if the name is granted.
     Public,
     /// Dialled only with a grant for a range of addresses. The text is the kind of address.
@@ -17,20 +17,20 @@ pub(super) enum Class {
     Forbidden(&'static str),
 }
 
-use Class::{Forbidden, NeedsGrant};
+use AddressClass::{Forbidden, NeedsGrant};
 
-const METADATA: Class = Forbidden("a cloud's metadata address");
-const LINK_LOCAL: Class = Forbidden("a link-local address (cloud metadata lives there)");
-const MULTICAST: Class = Forbidden("a multicast or broadcast address");
-const UNSPECIFIED: Class = Forbidden("an unspecified address");
-const LOOPBACK: Class = NeedsGrant("a loopback address");
-const PRIVATE: Class = NeedsGrant("a private address");
-const SPECIAL: Class = NeedsGrant("an address of a range for special uses");
+const METADATA: AddressClass = Forbidden("a cloud's metadata address");
+const LINK_LOCAL: AddressClass = Forbidden("a link-local address (cloud metadata lives there)");
+const MULTICAST: AddressClass = Forbidden("a multicast or broadcast address");
+const UNSPECIFIED: AddressClass = Forbidden("an unspecified address");
+const LOOPBACK: AddressClass = NeedsGrant("a loopback address");
+const PRIVATE: AddressClass = NeedsGrant("a private address");
+const SPECIAL: AddressClass = NeedsGrant("an address of a range for special uses");
 
 /// IPv4 ranges: address, prefix length and class. The metadata services of Azure, Alibaba and
 /// Oracle are outside the link-local range. All other entries are from IANA's registry of
 /// special-purpose addresses.
-const RANGES_V4: [([u8; 4], u8, Class); 19] = [
+const RANGES_V4: [([u8; 4], u8, AddressClass); 19] = [
     ([168, 63, 129, 16], 32, METADATA),
     ([100, 100, 100, 200], 32, METADATA),
     ([192, 0, 0, 192], 32, METADATA),
@@ -53,7 +53,7 @@ const RANGES_V4: [([u8; 4], u8, Class); 19] = [
 ];
 
 /// IPv6 ranges. Amazon's metadata service is outside the link-local range.
-const RANGES_V6: [([u16; 8], u8, Class); 11] = [
+const RANGES_V6: [([u16; 8], u8, AddressClass); 11] = [
     ([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, LINK_LOCAL),
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, MULTICAST),
@@ -67,7 +67,7 @@ const RANGES_V6: [([u16; 8], u8, Class); 11] = [
     ([0x0100, 0, 0, 0, 0, 0, 0, 0], 64, SPECIAL),
 ];
 
-fn ranges() -> impl Iterator<Item = (IpNet, Class)> {
+fn ranges() -> impl Iterator<Item = (IpNet, AddressClass)> {
     let four =
         RANGES_V4.into_iter().map(|(address, bits, class)| (IpAddr::from(address), bits, class));
     let six =
@@ -77,9 +77,9 @@ fn ranges() -> impl Iterator<Item = (IpNet, Class)> {
 }
 
 /// Returns the strictest class of all ranges that contain the address.
-pub(super) fn class(address: IpAddr) -> Class {
+pub(super) fn class(address: IpAddr) -> AddressClass {
     let found = ranges().filter(|(range, _)| range.contains(&address)).map(|(_, class)| class);
-    found.max().unwrap_or(Class::Public)
+    found.max().unwrap_or(AddressClass::Public)
 }
 
 /// Returns the reason if all of the range is never dialled, so that no grant may be for the range.
@@ -92,11 +92,11 @@ pub(super) fn forbidden_range(range: &IpNet) -> Option<&'static str> {
 
 /// Returns the address and every address to which a translator or tunnel maps the address: dialling
 /// the address reaches all of these.
-pub(super) fn reached_by(address: IpAddr) -> Vec<IpAddr> {
+pub(super) fn reachable_addresses(address: IpAddr) -> Vec<IpAddr> {
     let address = address.to_canonical();
     let mut reached = vec![address];
     if let IpAddr::V6(six) = address {
-        reached.extend(embedded(six).into_iter().flatten().map(IpAddr::V4));
+        reached.extend(embedded_ipv4(six).into_iter().flatten().map(IpAddr::V4));
     }
     reached
 }
@@ -104,7 +104,7 @@ pub(super) fn reached_by(address: IpAddr) -> Vec<IpAddr> {
 /// Returns the IPv4 addresses inside an IPv6 address: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765),
 /// `64:ff9b::a.b.c.d` (RFC 6052), `64:ff9b:1::/48` (RFC 8215; at the end, or behind the prefix and
 /// around the reserved byte) and `2002:…` (RFC 3056).
-fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
+fn embedded_ipv4(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match (a, b, c, d, e, f) {

@@ -1,7 +1,7 @@
 //! Lines that a component asks for or that its entry in the catalog allows: a grant, or an act with
 //! any target.
 
-use super::line::{DatabasePlugins, Grant, Outward};
+use super::line::{DatabasePlugins, Grant, OutboundProtocol};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Ask {
+pub enum GrantPattern {
     /// Any target of an act.
     Any(AnyTarget),
     /// A single grant.
@@ -37,7 +37,7 @@ const TARGETLESS: [(AnyTarget, &str); 4] = [
     (AnyTarget::Database, "database"),
 ];
 
-impl Ask {
+impl GrantPattern {
     /// Returns the grant, if the ask has a target.
     #[must_use]
     pub fn grant(&self) -> Option<&Grant> {
@@ -53,9 +53,12 @@ impl Ask {
             Self::Of(grant) => grant.covers(wanted),
             Self::Any(act) => matches!(
                 (act, wanted),
-                (AnyTarget::Http, Grant::Http { .. } | Grant::Anywhere(Outward::Http))
+                (AnyTarget::Http, Grant::Http { .. } | Grant::Anywhere(OutboundProtocol::Http))
                     | (AnyTarget::Sql, Grant::Sql { .. })
-                    | (AnyTarget::Ldap, Grant::Ldap { .. } | Grant::Anywhere(Outward::Ldap))
+                    | (
+                        AnyTarget::Ldap,
+                        Grant::Ldap { .. } | Grant::Anywhere(OutboundProtocol::Ldap)
+                    )
                     | (AnyTarget::Database, Grant::Database(_))
             ),
         }
@@ -68,14 +71,14 @@ impl Ask {
         match self {
             Self::Of(grant) => Some(grant.clone()),
             Self::Any(AnyTarget::Database) => Some(Grant::Database(DatabasePlugins::Any)),
-            Self::Any(AnyTarget::Http) => Some(Grant::Anywhere(Outward::Http)),
-            Self::Any(AnyTarget::Ldap) => Some(Grant::Anywhere(Outward::Ldap)),
+            Self::Any(AnyTarget::Http) => Some(Grant::Anywhere(OutboundProtocol::Http)),
+            Self::Any(AnyTarget::Ldap) => Some(Grant::Anywhere(OutboundProtocol::Ldap)),
             Self::Any(AnyTarget::Sql) => None,
         }
     }
 }
 
-impl TryFrom<String> for Ask {
+impl TryFrom<String> for GrantPattern {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -83,13 +86,13 @@ impl TryFrom<String> for Ask {
     }
 }
 
-impl From<Ask> for String {
-    fn from(ask: Ask) -> Self {
+impl From<GrantPattern> for String {
+    fn from(ask: GrantPattern) -> Self {
         ask.to_string()
     }
 }
 
-impl fmt::Display for Ask {
+impl fmt::Display for GrantPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any(act) => {
@@ -101,7 +104,7 @@ impl fmt::Display for Ask {
     }
 }
 
-impl FromStr for Ask {
+impl FromStr for GrantPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -4,17 +4,17 @@
 //! Prevents the operator of a mount from granting a plugin an act that the operator who registered
 //! the plugin has ruled out.
 
-use super::ask::{AnyTarget, Ask};
-use super::host::{Host, HostPattern};
-use super::limits::most_below;
-use super::line::{DatabasePlugins, Grant, Outward};
+use super::ask::{AnyTarget, GrantPattern};
+use super::host::{HostPattern, ServerHost};
+use super::limits::ceiling_limit;
+use super::line::{DatabasePlugins, Grant, OutboundProtocol};
 use ipnet::IpNet;
 
 /// Checks a line to be granted to a mount of the plugin.
 ///
 /// # Errors
 /// The lines that the ceiling allows instead.
-pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
+pub fn check(ceiling: &[GrantPattern], grant: &Grant) -> Result<(), String> {
     // An engine dials through a database plugin, and the database plugin has its own ceiling.
     let is_for_another =
         matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
@@ -22,25 +22,25 @@ pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
         return Ok(());
     }
     Err(match grant {
-        Grant::Limit(line) => format!("limit:{}", most_below(ceiling, line)),
+        Grant::Limit(line) => format!("limit:{}", ceiling_limit(ceiling, line)),
         _ if ceiling.is_empty() => "nothing".to_owned(),
-        _ => ceiling.iter().map(Ask::to_string).collect::<Vec<_>>().join(", "),
+        _ => ceiling.iter().map(GrantPattern::to_string).collect::<Vec<_>>().join(", "),
     })
 }
 
 /// Returns whether the ceiling allows all of an ask.
 #[must_use]
-pub fn allows(ceiling: &[Ask], asked: &Ask) -> bool {
+pub fn allows(ceiling: &[GrantPattern], asked: &GrantPattern) -> bool {
     match asked {
-        Ask::Any(_) => ceiling.contains(asked),
-        Ask::Of(grant) => is_below(ceiling, grant),
+        GrantPattern::Any(_) => ceiling.contains(asked),
+        GrantPattern::Of(grant) => is_below(ceiling, grant),
     }
 }
 
 /// Returns the ranges to which names may resolve at most.
-pub(super) fn ranges(ceiling: &[Ask]) -> Vec<IpNet> {
-    let range = |ask: &Ask| match ask {
-        Ask::Of(Grant::Address(range)) => Some(*range),
+pub(super) fn ranges(ceiling: &[GrantPattern]) -> Vec<IpNet> {
+    let range = |ask: &GrantPattern| match ask {
+        GrantPattern::Of(Grant::Address(range)) => Some(*range),
         _ => None,
     };
     ceiling.iter().filter_map(range).collect()
@@ -58,24 +58,25 @@ pub(super) fn narrow(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
 }
 
 /// Returns whether the ceiling covers every target of the line.
-fn is_below(ceiling: &[Ask], grant: &Grant) -> bool {
+fn is_below(ceiling: &[GrantPattern], grant: &Grant) -> bool {
     match grant {
-        Grant::Limit(line) => line.is_at_most(&most_below(ceiling, line)),
+        Grant::Limit(line) => line.is_at_most(&ceiling_limit(ceiling, line)),
         _ => ceiling.iter().any(|most| contains(most, grant)),
     }
 }
 
-fn reaches_plugins(ceiling: &[Ask]) -> bool {
-    let reaches =
-        |ask: &Ask| matches!(ask, Ask::Any(AnyTarget::Database) | Ask::Of(Grant::Database(_)));
+fn reaches_plugins(ceiling: &[GrantPattern]) -> bool {
+    let reaches = |ask: &GrantPattern| {
+        matches!(ask, GrantPattern::Any(AnyTarget::Database) | GrantPattern::Of(Grant::Database(_)))
+    };
     ceiling.iter().any(reaches)
 }
 
 /// Returns whether `most` covers every target of `grant`.
-fn contains(most: &Ask, grant: &Grant) -> bool {
+fn contains(most: &GrantPattern, grant: &Grant) -> bool {
     let within = match most {
-        Ask::Any(_) => return most.covers(grant),
-        Ask::Of(within) => within,
+        GrantPattern::Any(_) => return most.covers(grant),
+        GrantPattern::Of(within) => within,
     };
     match (within, grant) {
         (Grant::Sql { driver, host, port }, Grant::Sql { driver: of, host: inner, port: at }) => {
@@ -86,8 +87,8 @@ fn contains(most: &Ask, grant: &Grant) -> bool {
             tls == of && port == at && host_contains(host, inner)
         }
         (Grant::Address(outer), Grant::Address(inner)) => outer.contains(inner),
-        (Grant::Anywhere(Outward::Http), Grant::Http { .. })
-        | (Grant::Anywhere(Outward::Ldap), Grant::Ldap { .. })
+        (Grant::Anywhere(OutboundProtocol::Http), Grant::Http { .. })
+        | (Grant::Anywhere(OutboundProtocol::Ldap), Grant::Ldap { .. })
         | (Grant::Database(DatabasePlugins::Any), Grant::Database(_)) => true,
         _ => within == grant,
     }
@@ -95,9 +96,9 @@ fn contains(most: &Ask, grant: &Grant) -> bool {
 
 fn host_contains(outer: &HostPattern, inner: &HostPattern) -> bool {
     match (outer, inner) {
-        (_, HostPattern::Name(name)) => outer.covers(&Host::Name(name.clone())),
+        (_, HostPattern::Name(name)) => outer.covers(&ServerHost::Name(name.clone())),
         (HostPattern::Below(_), HostPattern::Below(domain)) => {
-            outer == inner || outer.covers(&Host::Name(domain.clone()))
+            outer == inner || outer.covers(&ServerHost::Name(domain.clone()))
         }
         (HostPattern::Network(outer), HostPattern::Network(inner)) => outer.contains(inner),
         _ => false,
@@ -108,7 +109,7 @@ fn host_contains(outer: &HostPattern, inner: &HostPattern) -> bool {
 mod tests {
     use super::*;
 
-    fn ceiling(text: &str) -> Vec<Ask> {
+    fn ceiling(text: &str) -> Vec<GrantPattern> {
         text.split_whitespace().map(|line| line.parse().unwrap()).collect()
     }
 

@@ -14,14 +14,14 @@ const LONGEST_NAME: usize = 253;
 
 /// A host in its canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Host {
+pub(crate) enum ServerHost {
     /// Lower-case ASCII, without a final dot.
     Name(String),
     /// Never an IPv4 address in the form of an IPv6 address.
     Address(IpAddr),
 }
 
-impl Host {
+impl ServerHost {
     /// Parses any spelling, with or without brackets around an IPv6 address. `None`: the text is no
     /// host.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -41,7 +41,7 @@ impl Host {
     }
 }
 
-impl From<IpAddr> for Host {
+impl From<IpAddr> for ServerHost {
     fn from(address: IpAddr) -> Self {
         Self::Address(address.to_canonical())
     }
@@ -57,7 +57,7 @@ fn is_domain(name: &str) -> bool {
         && name.split('.').all(|label| !label.is_empty() && label.bytes().all(letter))
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for ServerHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -73,7 +73,7 @@ pub(crate) struct Origin {
     /// With TLS.
     pub(crate) tls: bool,
     /// The host.
-    pub(crate) host: Host,
+    pub(crate) host: ServerHost,
     /// The port.
     pub(crate) port: u16,
 }
@@ -102,12 +102,12 @@ impl HostPattern {
     /// The text, and the expected forms.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let found = match text.strip_prefix("*.") {
-            Some(domain) => match Host::parse(domain) {
-                Some(Host::Name(domain)) => Some(Self::Below(domain)),
+            Some(domain) => match ServerHost::parse(domain) {
+                Some(ServerHost::Name(domain)) => Some(Self::Below(domain)),
                 _ => None,
             },
             None if text.contains('/') => network(text).map(Self::Network),
-            None => Host::parse(text).map(Self::from),
+            None => ServerHost::parse(text).map(Self::from),
         };
         found.ok_or_else(|| {
             format!(
@@ -119,34 +119,34 @@ impl HostPattern {
     }
 
     /// Returns the host if the pattern covers a single host.
-    pub(super) fn single(&self) -> Option<Host> {
+    pub(super) fn single(&self) -> Option<ServerHost> {
         match self {
-            Self::Name(name) => Some(Host::Name(name.clone())),
+            Self::Name(name) => Some(ServerHost::Name(name.clone())),
             Self::Network(one) if one.prefix_len() == one.max_prefix_len() => {
-                Some(Host::Address(one.addr()))
+                Some(ServerHost::Address(one.addr()))
             }
             Self::Below(_) | Self::Network(_) => None,
         }
     }
 
     /// Returns whether the pattern covers `host`.
-    pub(crate) fn covers(&self, host: &Host) -> bool {
+    pub(crate) fn covers(&self, host: &ServerHost) -> bool {
         match (self, host) {
-            (Self::Name(own), Host::Name(name)) => own == name,
-            (Self::Below(domain), Host::Name(name)) => name
+            (Self::Name(own), ServerHost::Name(name)) => own == name,
+            (Self::Below(domain), ServerHost::Name(name)) => name
                 .strip_suffix(domain.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-            (Self::Network(network), Host::Address(address)) => network.contains(address),
+            (Self::Network(network), ServerHost::Address(address)) => network.contains(address),
             _ => false,
         }
     }
 }
 
-impl From<Host> for HostPattern {
-    fn from(host: Host) -> Self {
+impl From<ServerHost> for HostPattern {
+    fn from(host: ServerHost) -> Self {
         match host {
-            Host::Name(name) => Self::Name(name),
-            Host::Address(address) => Self::Network(IpNet::from(address)),
+            ServerHost::Name(name) => Self::Name(name),
+            ServerHost::Address(address) => Self::Network(IpNet::from(address)),
         }
     }
 }
@@ -157,7 +157,7 @@ impl fmt::Display for HostPattern {
             Self::Name(name) => f.write_str(name),
             Self::Below(domain) => write!(f, "*.{domain}"),
             Self::Network(one) if one.prefix_len() == one.max_prefix_len() => {
-                Host::Address(one.addr()).fmt(f)
+                ServerHost::Address(one.addr()).fmt(f)
             }
             Self::Network(IpNet::V4(range)) => write!(f, "{range}"),
             Self::Network(IpNet::V6(range)) => write!(f, "[{range}]"),
@@ -171,9 +171,9 @@ pub(super) fn network(text: &str) -> Option<IpNet> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let range = match bare.contains('/') {
         true => bare.parse::<IpNet>().ok()?.trunc(),
-        false => match Host::parse(bare)? {
-            Host::Address(address) => IpNet::from(address),
-            Host::Name(_) => return None,
+        false => match ServerHost::parse(bare)? {
+            ServerHost::Address(address) => IpNet::from(address),
+            ServerHost::Name(_) => return None,
         },
     };
     let (IpNet::V6(six), IpAddr::V4(four)) = (range, range.addr().to_canonical()) else {
@@ -184,13 +184,13 @@ pub(super) fn network(text: &str) -> Option<IpNet> {
 }
 
 /// The parts of `scheme://host:port`. The port is optional.
-pub(super) struct Endpoint<'a> {
+pub(super) struct EndpointPattern<'a> {
     pub(super) scheme: &'a str,
     pub(super) host: HostPattern,
     pub(super) port: Option<u16>,
 }
 
-impl<'a> Endpoint<'a> {
+impl<'a> EndpointPattern<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let form = "write scheme://host:port";
         let (scheme, rest) = text
@@ -243,13 +243,16 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "127.0.0.1.",
         ] {
-            assert_eq!(Host::parse(text).unwrap().to_string(), "127.0.0.1", "{text}");
+            assert_eq!(ServerHost::parse(text).unwrap().to_string(), "127.0.0.1", "{text}");
         }
         for text in ["DB.Example", "db.example.", "ｄｂ.example", "%64b.example"] {
-            assert_eq!(Host::parse(text).unwrap().to_string(), "db.example", "{text}");
+            assert_eq!(ServerHost::parse(text).unwrap().to_string(), "db.example", "{text}");
         }
-        assert_eq!(Host::parse("bücher.example").unwrap().to_string(), "xn--bcher-kva.example");
-        assert_eq!(Host::parse("FD00:0::1").unwrap().to_string(), "[fd00::1]");
+        assert_eq!(
+            ServerHost::parse("bücher.example").unwrap().to_string(),
+            "xn--bcher-kva.example"
+        );
+        assert_eq!(ServerHost::parse("FD00:0::1").unwrap().to_string(), "[fd00::1]");
     }
 
     #[test]
@@ -273,7 +276,7 @@ mod tests {
         for text in
             wrong.into_iter().chain([long.as_str(), "256.1.1.1", "a\nb", "[::1", "::1]", "a%00b"])
         {
-            assert_eq!(Host::parse(text), None, "{text:?}");
+            assert_eq!(ServerHost::parse(text), None, "{text:?}");
         }
     }
 
@@ -286,19 +289,19 @@ mod tests {
             ("example.com", false),
             ("evilexample.com", false),
         ] {
-            assert_eq!(below.covers(&Host::parse(host).unwrap()), covered, "{host}");
+            assert_eq!(below.covers(&ServerHost::parse(host).unwrap()), covered, "{host}");
         }
-        assert!(!pattern("example.com").covers(&Host::parse("a.example.com").unwrap()));
+        assert!(!pattern("example.com").covers(&ServerHost::parse("a.example.com").unwrap()));
     }
 
     #[test]
     fn a_range_is_of_addresses_that_are_written_out() {
         let range = pattern("10.1.2.3/16");
         assert_eq!(range.to_string(), "10.1.0.0/16");
-        assert!(range.covers(&Host::parse("10.1.255.1").unwrap()));
-        assert!(range.covers(&Host::parse("::ffff:10.1.0.1").unwrap()));
-        assert!(!range.covers(&Host::parse("10.2.0.1").unwrap()));
-        assert!(!range.covers(&Host::parse("db.example").unwrap()));
+        assert!(range.covers(&ServerHost::parse("10.1.255.1").unwrap()));
+        assert!(range.covers(&ServerHost::parse("::ffff:10.1.0.1").unwrap()));
+        assert!(!range.covers(&ServerHost::parse("10.2.0.1").unwrap()));
+        assert!(!range.covers(&ServerHost::parse("db.example").unwrap()));
         assert_eq!(network("::ffff:10.1.2.3/112").unwrap().to_string(), "10.1.0.0/16");
         assert_eq!(network("fd00::1/8").unwrap().to_string(), "fd00::/8");
     }

@@ -6,7 +6,7 @@
 //! type a printed remedy unchanged.
 
 use super::address;
-use super::host::{Endpoint, HostPattern, network};
+use super::host::{EndpointPattern, HostPattern, network};
 
 use crate::limits::LimitLine;
 use bulkhead_wire::failure::quoted;
@@ -36,7 +36,7 @@ pub enum Grant {
     /// Sessions with a database server.
     Sql {
         /// The kind of server.
-        driver: Driver,
+        driver: SqlDriver,
         /// The host.
         host: HostPattern,
         /// The port.
@@ -53,11 +53,11 @@ pub enum Grant {
     },
     /// Any server of a kind, for example `http:*`. For a component of this binary, the line also
     /// allows private and loopback addresses.
-    Anywhere(Outward),
+    Anywhere(OutboundProtocol),
     /// Private or loopback addresses to which names may resolve.
     Address(IpNet),
     /// A value of the process's surroundings.
-    Ambient(Ambient),
+    Ambient(AmbientValue),
     /// An operation with a private key.
     Crypto(CryptoVerb),
     /// Database plugins that an engine may call.
@@ -70,7 +70,7 @@ pub enum Grant {
 
 /// A kind of SQL server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
+pub enum SqlDriver {
     /// PostgreSQL.
     Postgres,
     /// MySQL and MariaDB.
@@ -79,7 +79,7 @@ pub enum Driver {
 
 /// A kind of server that a mount may reach at any address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outward {
+pub enum OutboundProtocol {
     /// Web servers.
     Http,
     /// Directories.
@@ -88,7 +88,7 @@ pub enum Outward {
 
 /// A value of the process's surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ambient {
+pub enum AmbientValue {
     /// A value of the environment.
     Environment(String),
     /// The token of the machine's cloud identity.
@@ -127,7 +127,7 @@ const ANY: &str = "*";
 const TOKEN: &str = "token";
 
 /// Prefixes of environment names that belong to the server itself and may hold its secrets.
-const OWN_NAMES: [&str; 3] = ["BULKHEAD_", "VAULT_", "BAO_"];
+const RESERVED_PREFIXES: [&str; 3] = ["BULKHEAD_", "VAULT_", "BAO_"];
 
 const VERBS: [(CryptoVerb, &str); 3] = [
     (CryptoVerb::Sign, "sign"),
@@ -168,8 +168,8 @@ impl Grant {
                     && port == at
                     && target.single().is_some_and(|target| host.covers(&target))
             }
-            (Self::Anywhere(Outward::Http), Self::Http { .. })
-            | (Self::Anywhere(Outward::Ldap), Self::Ldap { .. })
+            (Self::Anywhere(OutboundProtocol::Http), Self::Http { .. })
+            | (Self::Anywhere(OutboundProtocol::Ldap), Self::Ldap { .. })
             | (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
             _ => self == wanted,
         }
@@ -187,15 +187,15 @@ impl Grant {
             ));
         };
         match act {
-            "http" if target == ANY => Ok(Self::Anywhere(Outward::Http)),
-            "ldap" if target == ANY => Ok(Self::Anywhere(Outward::Ldap)),
+            "http" if target == ANY => Ok(Self::Anywhere(OutboundProtocol::Http)),
+            "ldap" if target == ANY => Ok(Self::Anywhere(OutboundProtocol::Ldap)),
             "http" => read_endpoint(target, ["http", "https"], [80, 443])
                 .map(|(tls, host, port)| Self::Http { tls: tls == 1, host, port }),
             "ldap" => read_endpoint(target, ["ldap", "ldaps"], [389, 636])
                 .map(|(tls, host, port)| Self::Ldap { tls: tls == 1, host, port }),
             "sql" => read_sql(target),
             "address" => read_range(target).map(Self::Address),
-            "ambient" => Ambient::read(target).map(Self::Ambient),
+            "ambient" => AmbientValue::read(target).map(Self::Ambient),
             "crypto" => read_verb(target).map(Self::Crypto),
             "database" => DatabasePlugins::read(target).map(Self::Database),
             "identity" if target == TOKEN => Ok(Self::IdentityToken),
@@ -250,12 +250,12 @@ impl fmt::Display for Grant {
             Self::Ldap { tls, host, port } => {
                 write!(f, "ldap:ldap{}://{host}:{port}", if *tls { "s" } else { "" })
             }
-            Self::Anywhere(Outward::Http) => write!(f, "http:{ANY}"),
-            Self::Anywhere(Outward::Ldap) => write!(f, "ldap:{ANY}"),
+            Self::Anywhere(OutboundProtocol::Http) => write!(f, "http:{ANY}"),
+            Self::Anywhere(OutboundProtocol::Ldap) => write!(f, "ldap:{ANY}"),
             Self::Address(range) => write!(f, "address:{range}"),
-            Self::Ambient(Ambient::Environment(name)) => write!(f, "ambient:env/{name}"),
-            Self::Ambient(Ambient::CloudToken) => f.write_str("ambient:cloud-token"),
-            Self::Ambient(Ambient::PodIdentity) => f.write_str("ambient:pod-identity"),
+            Self::Ambient(AmbientValue::Environment(name)) => write!(f, "ambient:env/{name}"),
+            Self::Ambient(AmbientValue::CloudToken) => f.write_str("ambient:cloud-token"),
+            Self::Ambient(AmbientValue::PodIdentity) => f.write_str("ambient:pod-identity"),
             Self::Crypto(verb) => {
                 let named = VERBS.iter().find(|(known, _)| known == verb);
                 write!(f, "crypto:{}", named.map_or("", |(_, word)| word))
@@ -268,7 +268,7 @@ impl fmt::Display for Grant {
     }
 }
 
-impl Driver {
+impl SqlDriver {
     /// Returns the word for `sql` lines and the `sql` import.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -286,9 +286,9 @@ impl Driver {
 }
 
 fn read_sql(target: &str) -> Result<Grant, String> {
-    let known = [Driver::Postgres, Driver::Mysql];
+    let known = [SqlDriver::Postgres, SqlDriver::Mysql];
     let (place, host, port) =
-        read_endpoint(target, known.map(Driver::word), known.map(Driver::port))?;
+        read_endpoint(target, known.map(SqlDriver::word), known.map(SqlDriver::port))?;
     let [postgres, mysql] = known;
     Ok(Grant::Sql { driver: if place == 0 { postgres } else { mysql }, host, port })
 }
@@ -300,7 +300,7 @@ fn read_endpoint<const N: usize>(
     schemes: [&str; N],
     ports: [u16; N],
 ) -> Result<(usize, HostPattern, u16), String> {
-    let endpoint = Endpoint::parse(text)?;
+    let endpoint = EndpointPattern::parse(text)?;
     let known =
         schemes.iter().zip(ports).enumerate().find(|(_, (scheme, _))| **scheme == endpoint.scheme);
     let Some((place, (_, port))) = known else {
@@ -330,7 +330,7 @@ fn read_verb(text: &str) -> Result<CryptoVerb, String> {
     found.ok_or_else(|| format!("crypto has no {}{}", quoted(text), spelling::hint(text, &words)))
 }
 
-impl Ambient {
+impl AmbientValue {
     fn read(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("env/")) {
             ("cloud-token", _) => Ok(Self::CloudToken),
@@ -341,14 +341,14 @@ impl Ambient {
     }
 }
 
-impl Ambient {
+impl AmbientValue {
     /// Reads the name of an environment value.
     ///
     /// # Errors
     /// The text is no name, or belongs to the server's own values, which no grant opens.
     pub(super) fn environment(name: &str) -> Result<Self, String> {
         let upper = name.to_ascii_uppercase();
-        if OWN_NAMES.iter().any(|prefix| upper.starts_with(prefix)) {
+        if RESERVED_PREFIXES.iter().any(|prefix| upper.starts_with(prefix)) {
             return Err(format!("{} is the server's own, which no grant opens", quoted(name)));
         }
         match is_name(name) {

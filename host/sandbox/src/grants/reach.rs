@@ -5,21 +5,21 @@
 //! server, and yields data meant for the host alone. Bulkhead resolves a name once, checks every
 //! address, and connects to a checked address.
 
-use super::address::Class::{self, Forbidden, NeedsGrant};
-use super::address::{class, reached_by};
-use super::host::Host;
-use super::rights::Part;
+use super::address::AddressClass::{self, Forbidden, NeedsGrant};
+use super::address::{class, reachable_addresses};
+use super::host::ServerHost;
+use super::rights::ComponentKind;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 /// The allowed addresses of a target.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct AllowedAddresses {
     /// The mount with the grants, for refusals.
     pub(crate) mount: Arc<str>,
     /// The part of the mount that dials, for refusals.
-    pub(crate) part: Part,
+    pub(crate) part: ComponentKind,
     /// Ranges granted to the mount.
     pub(crate) networks: Vec<IpNet>,
     /// Ranges that the plugin's entry in the catalog allows at most, for refusals. `None`: there is
@@ -32,25 +32,25 @@ pub(crate) struct Reach {
     pub(crate) own: Arc<[SocketAddr]>,
 }
 
-impl Reach {
+impl AllowedAddresses {
     /// Checks an address.
     ///
     /// # Errors
     /// The reason for not dialling the address.
-    pub(crate) fn admit(&self, to: SocketAddr) -> Result<(), Refused> {
-        let reached = reached_by(to.ip());
-        let strictest = reached.iter().copied().map(class).max().unwrap_or(Class::Public);
+    pub(crate) fn check_address(&self, to: SocketAddr) -> Result<(), AddressRefusal> {
+        let reached = reachable_addresses(to.ip());
+        let strictest = reached.iter().copied().map(class).max().unwrap_or(AddressClass::Public);
         if let Forbidden(why) = strictest {
-            return Err(Refused::Forbidden(why));
+            return Err(AddressRefusal::Forbidden(why));
         }
         if reached.iter().any(|ip| self.is_own(SocketAddr::new(*ip, to.port()))) {
-            return Err(Refused::Forbidden("this very server"));
+            return Err(AddressRefusal::Forbidden("this very server"));
         }
         let is_granted =
             self.networks.iter().any(|range| reached.iter().any(|ip| range.contains(ip)));
         match strictest {
             NeedsGrant(what) if !self.everything && !is_granted => {
-                Err(Refused::Ungranted(to.ip().to_canonical(), what))
+                Err(AddressRefusal::Ungranted(to.ip().to_canonical(), what))
             }
             _ => Ok(()),
         }
@@ -83,22 +83,22 @@ fn is_of_this_machine(to: SocketAddr) -> bool {
 pub(crate) async fn resolve(
     host: &str,
     port: u16,
-    reach: &Reach,
-) -> Result<Vec<SocketAddr>, Refused> {
-    let addresses: Vec<SocketAddr> = match Host::parse(host).ok_or(Refused::Unknown)? {
-        Host::Address(address) => vec![SocketAddr::new(address, port)],
-        Host::Name(name) => tokio::net::lookup_host((name.as_str(), port))
+    reach: &AllowedAddresses,
+) -> Result<Vec<SocketAddr>, AddressRefusal> {
+    let addresses: Vec<SocketAddr> = match ServerHost::parse(host).ok_or(AddressRefusal::Unknown)? {
+        ServerHost::Address(address) => vec![SocketAddr::new(address, port)],
+        ServerHost::Name(name) => tokio::net::lookup_host((name.as_str(), port))
             .await
-            .map_err(|_| Refused::Unknown)?
+            .map_err(|_| AddressRefusal::Unknown)?
             .collect(),
     };
-    addresses.iter().try_for_each(|address| reach.admit(*address))?;
-    if addresses.is_empty() { Err(Refused::Unknown) } else { Ok(addresses) }
+    addresses.iter().try_for_each(|address| reach.check_address(*address))?;
+    if addresses.is_empty() { Err(AddressRefusal::Unknown) } else { Ok(addresses) }
 }
 
 /// The reason why [`resolve`] returned no address.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum AddressRefusal {
     /// The name has no address.
     Unknown,
     /// An address of the name is never dialled.

@@ -1,23 +1,23 @@
 //! Texts of refusals: the layer that refused, and the command that would allow the act.
 
 use super::line::Grant;
-use super::reach::Reach;
-use super::rights::Part;
+use super::reach::AllowedAddresses;
+use super::rights::ComponentKind;
 use bulkhead_wire::failure::Failure;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// Returns the refusal of an act that is outside the component's world, and that no grant allows.
-pub(super) fn outside_of_its_part(part: Part) -> Failure {
+pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
     Failure::denied(match part {
-        Part::Described => {
+        ComponentKind::Described => {
             "describe must be pure: a component that is being described may call no import"
         }
-        Part::DatabasePlugin => {
+        ComponentKind::DatabasePlugin => {
             "a database plugin has no storage, leases, timers, passwords, cache, http or ambient \
              values, and reaches no other"
         }
-        Part::Engine => {
+        ComponentKind::Engine => {
             "an engine speaks to no database itself: it reaches them through a database plugin"
         }
     })
@@ -25,24 +25,28 @@ pub(super) fn outside_of_its_part(part: Part) -> Failure {
 
 /// Returns the refusal of an address to which a granted name resolved. The printed line covers this
 /// address alone.
-pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> Failure {
+pub(crate) fn ungranted_address_refusal(
+    reach: &AllowedAddresses,
+    address: IpAddr,
+    what: &str,
+) -> Failure {
     let line = Grant::Address(IpNet::from(address));
     let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
     let why = match reach.ceiling.as_ref().is_some_and(is_ruled_out) {
-        true => above_ceiling(reach.part, &reach.mount, &line),
-        false => not_granted(&reach.mount, &line),
+        true => ceiling_remedy(reach.part, &reach.mount, &line),
+        false => grant_remedy(&reach.mount, &line),
     };
     Failure::denied(format!("{address} is {what}, and {why}"))
 }
 
 /// Returns the end of a refusal by the plugin's entry in the catalog, with the option that would
 /// allow the act.
-pub(super) fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
+pub(super) fn ceiling_remedy(part: ComponentKind, mount: &str, line: &Grant) -> String {
     let whose = match part {
-        Part::DatabasePlugin => "the database plugin that",
-        Part::Engine | Part::Described => "the plugin of",
+        ComponentKind::DatabasePlugin => "the database plugin that",
+        ComponentKind::Engine | ComponentKind::Described => "the plugin of",
     };
-    let reaches = if part == Part::DatabasePlugin { " reaches" } else { "" };
+    let reaches = if part == ComponentKind::DatabasePlugin { " reaches" } else { "" };
     format!(
         "the catalog's entry of {whose} mount {mount}{reaches} does not allow {line}; to allow it, \
          register the same component again with all its grants and this one: bulkhead plugin \
@@ -51,7 +55,7 @@ pub(super) fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
 }
 
 /// Returns the end of a refusal by the mount's grants, with the command that would allow the act.
-pub(super) fn not_granted(mount: &str, line: &Grant) -> String {
+pub(super) fn grant_remedy(mount: &str, line: &Grant) -> String {
     format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const DB: SqlTarget<'static> = SqlTarget { driver: "postgres", host: "db.example", port: 5432 };
 const LINE: &str = "sql:postgres://db.example:5432";
 
-fn asks(lines: &[&str]) -> Vec<Ask> {
+fn asks(lines: &[&str]) -> Vec<GrantPattern> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
@@ -15,9 +15,9 @@ fn lines(lines: &[&str]) -> Vec<Grant> {
 }
 
 /// Returns the grants of a mount of the database engine.
-fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
+fn mount(maker: Publisher, granted: Option<&[&str]>) -> Grants {
     let (asked, granted) = (asks(&["database"]), granted.map(lines));
-    Grants::of(&Rights {
+    Grants::of(&GrantLayers {
         mount: "m/",
         maker,
         asked: &asked,
@@ -27,17 +27,17 @@ fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
 }
 
 /// Returns the grants of a nested call of the mount for the connection to `DB`.
-fn nested(maker: Maker, granted: Option<&[&str]>) -> Grants {
+fn nested(maker: Publisher, granted: Option<&[&str]>) -> Grants {
     below(maker, None, granted)
 }
 
 /// Returns the grants of a nested call if `ceiling` is the ceiling of the database plugin.
-fn below(maker: Maker, ceiling: Option<&[Ask]>, granted: Option<&[&str]>) -> Grants {
-    let dials = Dials { maker: Maker::Official, asks: &["sql".to_owned()], ceiling };
+fn below(maker: Publisher, ceiling: Option<&[GrantPattern]>, granted: Option<&[&str]>) -> Grants {
+    let dials = DialingPlugin { maker: Publisher::Official, asks: &["sql".to_owned()], ceiling };
     mount(maker, granted).for_connection(&dials, &["postgres://db.example:5432".into()])
 }
 
-fn dials(grants: &Grants, host: &str) -> Result<Reach, String> {
+fn dials(grants: &Grants, host: &str) -> Result<AllowedAddresses, String> {
     let own: Arc<[SocketAddr]> = Arc::new([]);
     grants.reach_of(SqlTarget { host, ..DB }, &own).map_err(|refused| refused.message)
 }
@@ -49,14 +49,14 @@ fn what_is_allowed_is_asked_for_and_below_the_ceiling_and_granted() {
         let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
         let (asked, ceiling, granted) =
             (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
-        let rights = Rights {
+        let rights = GrantLayers {
             mount: "m/",
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
             asked: &asked,
             ceiling: Some(&ceiling),
             granted: Some(&granted),
         };
-        let allowed = Grants::of(&rights).ask(&Act::Database("orders"));
+        let allowed = Grants::of(&rights).check_act(&Act::Database("orders"));
         let refusal = match (has(0), has(1), has(2)) {
             (true, true, true) => {
                 assert_eq!(allowed, Ok(()));
@@ -77,8 +77,9 @@ fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_grant
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
         let (asked, ceiling) = ([line(has(0)).to_owned()], asks(&[line(has(1))]));
-        let dials = Dials { maker: Maker::Uploaded, asks: &asked, ceiling: Some(&ceiling) };
-        let granted = mount(Maker::Official, Some(&[line(has(2))])).for_connection(&dials, &[]);
+        let dials =
+            DialingPlugin { maker: Publisher::Uploaded, asks: &asked, ceiling: Some(&ceiling) };
+        let granted = mount(Publisher::Official, Some(&[line(has(2))])).for_connection(&dials, &[]);
         let refusal = match (has(0), has(1), has(2)) {
             (true, true, true) => {
                 assert!(self::dials(&granted, "db.example").is_ok());
@@ -99,38 +100,38 @@ fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_grant
 fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_rules_it_out() {
     let ceiling = asks(&["sql", "address:10.0.0.0/16"]);
     let grants = below(
-        Maker::Uploaded,
+        Publisher::Uploaded,
         Some(&ceiling),
         Some(&[LINE, "address:10.0.0.0/8", "address:10.9.0.0/16"]),
     );
     let reach = dials(&grants, "db.example").unwrap();
-    assert!(reach.admit("10.0.1.2:5432".parse().unwrap()).is_ok());
-    assert!(reach.admit("10.9.1.2:5432".parse().unwrap()).is_err());
+    assert!(reach.check_address("10.0.1.2:5432".parse().unwrap()).is_ok());
+    assert!(reach.check_address("10.9.1.2:5432".parse().unwrap()).is_err());
     let told = |address: &str| {
-        ungranted_address(&reach, address.parse().unwrap(), "a private address").message
+        ungranted_address_refusal(&reach, address.parse().unwrap(), "a private address").message
     };
     assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
-    let bare = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE]));
+    let bare = below(Publisher::Uploaded, Some(&ceiling), Some(&[LINE]));
     let reach = dials(&bare, "db.example").unwrap();
     let refused =
-        ungranted_address(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
+        ungranted_address_refusal(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
     assert!(refused.ends_with("tune --grant 'address:10.0.1.2/32' m/"), "{refused}");
 }
 
 #[test]
 fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
-    let none = mount(Maker::Uploaded, None).ask(&Act::Database("postgresql"));
+    let none = mount(Publisher::Uploaded, None).check_act(&Act::Database("postgresql"));
     assert!(
         none.unwrap_err()
             .message
             .ends_with("bulkhead secrets tune --grant 'database:postgresql' m/")
     );
-    let refused = dials(&nested(Maker::Uploaded, None), "db.example").unwrap_err();
+    let refused = dials(&nested(Publisher::Uploaded, None), "db.example").unwrap_err();
     assert!(
         refused.ends_with(&format!("to allow it: bulkhead secrets tune --grant '{LINE}' m/")),
         "{refused}"
     );
-    let granted = nested(Maker::Uploaded, Some(&[LINE]));
+    let granted = nested(Publisher::Uploaded, Some(&[LINE]));
     assert!(
         !dials(&granted, "DB.example.").unwrap().everything,
         "private addresses need a line of their own"
@@ -140,16 +141,17 @@ fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
 
 #[test]
 fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
-    let grants = nested(Maker::Official, None);
+    let grants = nested(Publisher::Official, None);
     assert!(dials(&grants, "db.example").unwrap().everything);
     assert!(
         dials(&grants, "other.example")
             .unwrap_err()
             .contains("'sql:postgres://other.example:5432' m/")
     );
-    assert!(grants.ask(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
-    let brought = Dials { maker: Maker::Uploaded, asks: &["sql".to_owned()], ceiling: None };
-    let brought = mount(Maker::Official, None)
+    assert!(grants.check_act(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
+    let brought =
+        DialingPlugin { maker: Publisher::Uploaded, asks: &["sql".to_owned()], ceiling: None };
+    let brought = mount(Publisher::Official, None)
         .for_connection(&brought, &["postgres://db.example:5432".into()]);
     assert!(
         dials(&brought, "db.example").is_err(),
@@ -160,13 +162,13 @@ fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
 #[test]
 fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
     let elsewhere =
-        nested(Maker::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
+        nested(Publisher::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
     assert!(dials(&elsewhere, "db.example").is_err());
     let reach = dials(&elsewhere, "10.1.2.3").unwrap();
-    assert!(!reach.everything && reach.admit("10.9.9.9:5432".parse().unwrap()).is_ok());
+    assert!(!reach.everything && reach.check_address("10.9.9.9:5432".parse().unwrap()).is_ok());
     assert!(dials(&elsewhere, "11.1.2.3").is_err());
     assert!(
-        mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(),
+        mount(Publisher::Official, Some(&[])).check_act(&Act::Database("x")).is_err(),
         "an empty list grants nothing"
     );
 }
@@ -177,14 +179,14 @@ fn origin(text: &str) -> Origin {
 
 const DIRECTORY: LdapServer = LdapServer {
     tls: true,
-    host: Host::Address(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))),
+    host: ServerHost::Address(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))),
     port: 636,
 };
 
 /// Returns the grants of a mount whose engine asks for these lines.
-fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
+fn asking(maker: Publisher, asked: &[&str], granted: Option<&[&str]>) -> Grants {
     let (asked, granted) = (asks(asked), granted.map(lines));
-    Grants::of(&Rights {
+    Grants::of(&GrantLayers {
         mount: "m/",
         maker,
         asked: &asked,
@@ -200,7 +202,7 @@ fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_
         "http:https://*.corp.example:8443",
         "http:http://10.0.0.0/8",
     ];
-    let grants = asking(Maker::Uploaded, &["http"], Some(&granted));
+    let grants = asking(Publisher::Uploaded, &["http"], Some(&granted));
     for (text, allowed) in [
         ("https://LOGIN.example.com./a", true),
         ("https://login.example.com:8443", false),
@@ -211,17 +213,21 @@ fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_
         ("http://10.9.8.7", true),
         ("http://11.0.0.1", false),
     ] {
-        assert_eq!(grants.ask(&Act::Http(&origin(text))).is_ok(), allowed, "{text}");
+        assert_eq!(grants.check_act(&Act::Http(&origin(text))).is_ok(), allowed, "{text}");
     }
     let own: Arc<[SocketAddr]> = Arc::new([]);
     let reach = grants.reach_of_origin(&origin("http://10.9.8.7"), &own).unwrap();
-    assert!(reach.admit("10.9.8.7:80".parse().unwrap()).is_ok(), "its grant names the address");
+    assert!(
+        reach.check_address("10.9.8.7:80".parse().unwrap()).is_ok(),
+        "its grant names the address"
+    );
     let reach = grants.reach_of_origin(&origin("https://login.example.com"), &own).unwrap();
     assert!(
-        reach.admit("10.9.8.7:443".parse().unwrap()).is_err(),
+        reach.check_address("10.9.8.7:443".parse().unwrap()).is_err(),
         "a name leads to no private address by itself"
     );
-    let refused = grants.ask(&Act::Http(&origin("https://other.example"))).unwrap_err().message;
+    let refused =
+        grants.check_act(&Act::Http(&origin("https://other.example"))).unwrap_err().message;
     assert!(
         refused.ends_with("bulkhead secrets tune --grant 'http:https://other.example:443' m/"),
         "{refused}"
@@ -232,19 +238,21 @@ fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_
 fn an_official_has_the_origins_that_it_asks_for_by_name_or_any_until_its_mount_is_narrowed() {
     let login = origin("https://login.example.com");
     let asked = ["http:https://*.example.com"];
-    assert!(asking(Maker::Official, &asked, None).ask(&Act::Http(&login)).is_ok());
+    assert!(asking(Publisher::Official, &asked, None).check_act(&Act::Http(&login)).is_ok());
     assert!(
-        asking(Maker::Official, &asked, Some(&[])).ask(&Act::Http(&login)).is_err(),
+        asking(Publisher::Official, &asked, Some(&[])).check_act(&Act::Http(&login)).is_err(),
         "its mount says otherwise"
     );
-    assert!(asking(Maker::Official, &["http"], None).ask(&Act::Http(&login)).is_ok());
+    assert!(asking(Publisher::Official, &["http"], None).check_act(&Act::Http(&login)).is_ok());
     let narrowed = Some(&["http:https://other.example"][..]);
-    assert!(asking(Maker::Official, &["http"], narrowed).ask(&Act::Http(&login)).is_err());
-    assert!(asking(Maker::Uploaded, &asked, None).ask(&Act::Http(&login)).is_err());
-    assert!(asking(Maker::Uploaded, &["http"], None).ask(&Act::Http(&login)).is_err());
+    assert!(
+        asking(Publisher::Official, &["http"], narrowed).check_act(&Act::Http(&login)).is_err()
+    );
+    assert!(asking(Publisher::Uploaded, &asked, None).check_act(&Act::Http(&login)).is_err());
+    assert!(asking(Publisher::Uploaded, &["http"], None).check_act(&Act::Http(&login)).is_err());
 }
 
-fn reach_of(grants: &Grants, url: &str) -> Reach {
+fn reach_of(grants: &Grants, url: &str) -> AllowedAddresses {
     let own: Arc<[SocketAddr]> = Arc::new([([127, 0, 0, 1], 8200).into()]);
     grants.reach_of_origin(&origin(url), &own).unwrap()
 }
@@ -252,53 +260,60 @@ fn reach_of(grants: &Grants, url: &str) -> Reach {
 #[test]
 fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds_metadata() {
     let mut made = vec![
-        asking(Maker::Official, &["http"], None),
-        asking(Maker::Official, &["http"], Some(&["http:*"])),
+        asking(Publisher::Official, &["http"], None),
+        asking(Publisher::Official, &["http"], Some(&["http:*"])),
     ];
     for grants in &made {
         let reach = reach_of(grants, "https://api.example");
         for address in ["192.0.32.1:443", "10.1.2.3:443", "127.0.0.1:443", "[fd00::1]:443"] {
-            assert!(reach.admit(address.parse().unwrap()).is_ok(), "{address}");
+            assert!(reach.check_address(address.parse().unwrap()).is_ok(), "{address}");
         }
         for address in
             ["169.254.169.254:443", "[fe80::1]:443", "[fd00:ec2::254]:443", "127.0.0.1:8200"]
         {
-            let refused = reach.admit(address.parse().unwrap());
-            assert!(matches!(refused, Err(Refused::Forbidden(_))), "{address}: {refused:?}");
+            let refused = reach.check_address(address.parse().unwrap());
+            assert!(matches!(refused, Err(AddressRefusal::Forbidden(_))), "{address}: {refused:?}");
         }
-        assert!(grants.ask(&Act::Ldap(&DIRECTORY)).is_err(), "it does not ask for directories");
+        assert!(
+            grants.check_act(&Act::Ldap(&DIRECTORY)).is_err(),
+            "it does not ask for directories"
+        );
     }
     let narrowed = ["http:https://api.example", "http:https://*.example"];
     made = vec![
-        asking(Maker::Official, &["http"], Some(&narrowed)),
-        asking(Maker::Official, &["http:https://api.example"], None),
-        asking(Maker::Uploaded, &["http"], Some(&["http:*"])),
+        asking(Publisher::Official, &["http"], Some(&narrowed)),
+        asking(Publisher::Official, &["http:https://api.example"], None),
+        asking(Publisher::Uploaded, &["http"], Some(&["http:*"])),
     ];
     for grants in &made {
         let refused =
-            reach_of(grants, "https://api.example").admit("10.1.2.3:443".parse().unwrap());
-        assert!(matches!(refused, Err(Refused::Ungranted(..))), "a name is no private address");
+            reach_of(grants, "https://api.example").check_address("10.1.2.3:443".parse().unwrap());
+        assert!(
+            matches!(refused, Err(AddressRefusal::Ungranted(..))),
+            "a name is no private address"
+        );
     }
-    let directory = asking(Maker::Official, &["ldap"], None);
+    let directory = asking(Publisher::Official, &["ldap"], None);
     let own: Arc<[SocketAddr]> = Arc::new([]);
     let reach = directory.reach_of_directory(&DIRECTORY, &own).unwrap();
-    assert!(reach.admit("10.1.2.3:636".parse().unwrap()).is_ok());
+    assert!(reach.check_address("10.1.2.3:636".parse().unwrap()).is_ok());
 }
 
 #[test]
 fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
-    let grants = nested(Maker::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
+    let grants = nested(Publisher::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
     let reach = dials(&grants, "db.example").unwrap();
-    assert!(reach.admit("10.1.2.3:5432".parse().unwrap()).is_ok());
-    assert!(reach.admit("192.168.0.1:5432".parse().unwrap()).is_err());
+    assert!(reach.check_address("10.1.2.3:5432".parse().unwrap()).is_ok());
+    assert!(reach.check_address("192.168.0.1:5432".parse().unwrap()).is_err());
     let refused =
-        ungranted_address(&reach, "192.168.0.1".parse().unwrap(), "a private address").message;
+        ungranted_address_refusal(&reach, "192.168.0.1".parse().unwrap(), "a private address")
+            .message;
     assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
 }
 
 #[test]
 fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
-    let (engine, plugin) = (mount(Maker::Uploaded, None), nested(Maker::Uploaded, None));
+    let (engine, plugin) = (mount(Publisher::Uploaded, None), nested(Publisher::Uploaded, None));
     let none = Grants::none("being described");
     let login = origin("https://login.example.com");
     for (act, of_an_engine, of_a_plugin) in [
@@ -317,16 +332,19 @@ fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
         (Act::Sql(DB), false, false),
         (Act::Http(&login), false, false),
     ] {
-        assert_eq!(engine.ask(&act).is_ok(), of_an_engine, "{act:?}");
-        assert_eq!(plugin.ask(&act).is_ok(), of_a_plugin, "{act:?}");
-        assert!(none.ask(&act).unwrap_err().message.contains("describe must be pure"), "{act:?}");
+        assert_eq!(engine.check_act(&act).is_ok(), of_an_engine, "{act:?}");
+        assert_eq!(plugin.check_act(&act).is_ok(), of_a_plugin, "{act:?}");
+        assert!(
+            none.check_act(&act).unwrap_err().message.contains("describe must be pure"),
+            "{act:?}"
+        );
     }
     assert!(
-        mount(Maker::Official, None).ask(&Act::Sql(DB)).is_err(),
+        mount(Publisher::Official, None).check_act(&Act::Sql(DB)).is_err(),
         "an engine dials nothing itself"
     );
     assert!(
-        nested(Maker::Official, None).ask(&Act::Database("x")).is_err(),
+        nested(Publisher::Official, None).check_act(&Act::Database("x")).is_err(),
         "nor reaches a plugin another one"
     );
 }
@@ -334,10 +352,12 @@ fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
 #[test]
 fn a_hostile_name_never_stands_in_a_command() {
     for name in ["x'; rm -rf ~; '", "$(id)", "", "*", "a b"] {
-        let refused =
-            mount(Maker::Uploaded, Some(&[])).ask(&Act::Database(name)).unwrap_err().message;
+        let refused = mount(Publisher::Uploaded, Some(&[]))
+            .check_act(&Act::Database(name))
+            .unwrap_err()
+            .message;
         assert!(!refused.contains("--grant"), "{refused}");
-        let host = dials(&nested(Maker::Uploaded, None), name).unwrap_err();
+        let host = dials(&nested(Publisher::Uploaded, None), name).unwrap_err();
         assert!(!host.contains("--grant"), "{host}");
     }
     assert_eq!(refusal::in_a_shell("a/b-c_d.e/"), "a/b-c_d.e/");

@@ -4,15 +4,15 @@
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
-use super::kept::{Kept, Purpose};
-use super::line::{Answered, Line};
-use super::meter::Meter;
-use super::tls::Secured;
+use super::line::{HttpAnswer, HttpConnection};
+use super::meter::ByteMeter;
+use super::pool::{ConnectionPool, HttpPoolKey};
+use super::tls::HttpTlsSettings;
 use super::tunnel;
-use crate::compartment::Connection;
-use crate::grants::{self, Origin, Reach};
+use crate::compartment::ConnectionPermit;
+use crate::grants::{self, AllowedAddresses, Origin};
 use crate::limits;
-use crate::outbound::Proxy;
+use crate::outbound::HttpProxy;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use std::net::SocketAddr;
@@ -22,55 +22,55 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 /// The target and the limits of a request.
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     pub(crate) origin: Origin,
-    pub(crate) reach: Reach,
+    pub(crate) reach: AllowedAddresses,
     /// The proxy between Bulkhead and the server, if any.
-    pub(crate) proxy: Option<Arc<Proxy>>,
+    pub(crate) proxy: Option<Arc<HttpProxy>>,
     /// `None`: the request goes in clear.
-    pub(crate) secured: Option<Secured>,
+    pub(crate) secured: Option<HttpTlsSettings>,
     pub(crate) until: Instant,
-    pub(crate) meter: Meter,
+    pub(crate) meter: ByteMeter,
     /// The mount's connection slot, held until the answer is complete.
-    pub(crate) connection: Connection,
+    pub(crate) connection: ConnectionPermit,
     /// `None`: the request is a change and has its own connection.
-    pub(crate) keeping: Option<Keeping>,
+    pub(crate) keeping: Option<ConnectionReuse>,
 }
 
 /// The idle connections, and the purpose of the request's connection.
-pub(crate) struct Keeping {
-    pub(crate) kept: Arc<Kept>,
-    pub(crate) purpose: Purpose,
+pub(crate) struct ConnectionReuse {
+    pub(crate) kept: Arc<ConnectionPool>,
+    pub(crate) purpose: HttpPoolKey,
 }
 
 /// Sends `request` and waits for its answer. Dropping the future closes the connection.
 pub(crate) async fn exchange(
-    asked: Exchange,
+    asked: HttpExchange,
     request: hyper::Request<Full<Bytes>>,
-) -> Result<Answered, HttpFault> {
+) -> Result<HttpAnswer, HttpFault> {
     let until = asked.until;
     timeout_at(until, carry_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
 async fn carry_out(
-    asked: Exchange,
+    asked: HttpExchange,
     request: hyper::Request<Full<Bytes>>,
-) -> Result<Answered, HttpFault> {
-    let Exchange { origin, reach, proxy, secured, meter, connection, keeping, .. } = asked;
+) -> Result<HttpAnswer, HttpFault> {
+    let HttpExchange { origin, reach, proxy, secured, meter, connection, keeping, .. } = asked;
     let answered = match (proxy, keeping) {
         (Some(proxy), _) => {
             tunnel::check(&origin, &reach)?;
-            Box::pin(converse_through(&proxy, &origin, secured, meter, request)).await
+            Box::pin(send_through_proxy(&proxy, &origin, secured, meter, request)).await
         }
         (None, None) => {
-            let (mut line, _) = dialled(&origin, &reach, secured).await?;
-            Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?)
+            let (mut line, _) = dial_server(&origin, &reach, secured).await?;
+            Ok(line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?)
         }
         (None, Some(keeping)) => {
             // Boxed, because the dialling future is large and the future of a request is moved.
-            let dialled = async || Box::pin(dialled(&origin, &reach, secured)).await;
-            let may = |address| reach.admit(address).is_ok();
-            ask_again(keeping, may, dialled, meter, request).await
+            let dialled = async || Box::pin(dial_server(&origin, &reach, secured)).await;
+            let may = |address| reach.check_address(address).is_ok();
+            send_reusing(keeping, may, dialled, meter, request).await
         }
     };
     drop(connection);
@@ -80,16 +80,16 @@ async fn carry_out(
 /// Asks over an idle connection, and over a new connection if the server closed the idle connection
 /// meanwhile. Keeps the connection afterwards. Only for a request that changes nothing, because the
 /// server may receive the request twice.
-async fn ask_again(
-    Keeping { kept, purpose }: Keeping,
+async fn send_reusing(
+    ConnectionReuse { kept, purpose }: ConnectionReuse,
     may: impl Fn(SocketAddr) -> bool,
-    dialled: impl AsyncFnOnce() -> Result<(Line, SocketAddr), HttpFault>,
-    meter: Meter,
+    dialled: impl AsyncFnOnce() -> Result<(HttpConnection, SocketAddr), HttpFault>,
+    meter: ByteMeter,
     request: hyper::Request<Full<Bytes>>,
-) -> Result<Answered, HttpFault> {
+) -> Result<HttpAnswer, HttpFault> {
     let most = limits::HTTP_ANSWER_BYTES;
     if let Some((mut line, address)) = kept.take(&purpose, may) {
-        match line.ask(request.clone(), meter.clone(), most).await {
+        match line.send_metered(request.clone(), meter.clone(), most).await {
             Ok(answered) => {
                 kept.keep(purpose, line, address);
                 return Ok(answered);
@@ -99,17 +99,17 @@ async fn ask_again(
         }
     }
     let (mut line, address) = dialled().await?;
-    let answered = line.ask(request, meter, most).await?;
+    let answered = line.send_metered(request, meter, most).await?;
     kept.keep(purpose, line, address);
     Ok(answered)
 }
 
 /// Connects to a checked address. Also returns the address.
-async fn dialled(
+async fn dial_server(
     origin: &Origin,
-    reach: &Reach,
-    secured: Option<Secured>,
-) -> Result<(Line, SocketAddr), HttpFault> {
+    reach: &AllowedAddresses,
+    secured: Option<HttpTlsSettings>,
+) -> Result<(HttpConnection, SocketAddr), HttpFault> {
     let host = origin.host.to_string();
     let addresses = grants::resolve(&host, origin.port, reach).await?;
     let stream = dial(&addresses).await?;
@@ -119,30 +119,32 @@ async fn dialled(
 
 async fn open(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    secured: Option<Secured>,
-) -> Result<Line, HttpFault> {
-    let Some(Secured { config, name }) = secured else { return Line::over(stream).await };
+    secured: Option<HttpTlsSettings>,
+) -> Result<HttpConnection, HttpFault> {
+    let Some(HttpTlsSettings { config, name }) = secured else {
+        return HttpConnection::over(stream).await;
+    };
     let stream = TlsConnector::from(config).connect(name, stream).await;
-    Line::over(stream.map_err(|error| HttpFault::of(&error))?).await
+    HttpConnection::over(stream.map_err(|error| HttpFault::of(&error))?).await
 }
 
 /// Asks through the proxy. A request with TLS goes through a tunnel, and the proxy sees only the
 /// server's name. A request in clear goes to the proxy itself, so a status of 407 is the proxy's
 /// own.
-async fn converse_through(
-    proxy: &Proxy,
+async fn send_through_proxy(
+    proxy: &HttpProxy,
     origin: &Origin,
-    secured: Option<Secured>,
-    meter: Meter,
+    secured: Option<HttpTlsSettings>,
+    meter: ByteMeter,
     mut request: hyper::Request<Full<Bytes>>,
-) -> Result<Answered, HttpFault> {
+) -> Result<HttpAnswer, HttpFault> {
     if secured.is_some() {
         let mut line = open(tunnel::open(proxy, origin).await?, secured).await?;
-        return Ok(line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?);
+        return Ok(line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?);
     }
     tunnel::address(&mut request, proxy, origin)?;
-    let mut line = Line::over(tunnel::connect(proxy).await?).await?;
-    let answered = line.ask(request, meter, limits::HTTP_ANSWER_BYTES).await?;
+    let mut line = HttpConnection::over(tunnel::connect(proxy).await?).await?;
+    let answered = line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?;
     match answered.status {
         407 => Err(ProxyFault::Refused(407).into()),
         _ => Ok(answered),
@@ -154,12 +156,12 @@ async fn converse_through(
 pub(crate) async fn ask_metadata(
     address: SocketAddr,
     until: Instant,
-    meter: Meter,
+    meter: ByteMeter,
     request: hyper::Request<Full<Bytes>>,
-) -> Result<Answered, HttpFault> {
+) -> Result<HttpAnswer, HttpFault> {
     let asked = async {
-        let mut line = Line::over(dial(&[address]).await?).await?;
-        Ok::<_, HttpFault>(line.ask(request, meter, limits::METADATA_ANSWER_BYTES).await?)
+        let mut line = HttpConnection::over(dial(&[address]).await?).await?;
+        Ok::<_, HttpFault>(line.send_metered(request, meter, limits::METADATA_ANSWER_BYTES).await?)
     };
     timeout_at(until, asked).await.unwrap_or(Err(HttpFault::TimedOut))
 }

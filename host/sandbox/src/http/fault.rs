@@ -1,8 +1,8 @@
 //! Faults of HTTP requests, in Bulkhead's own words: a peer's text could show a secret of the
 //! request.
 
-use crate::grants::Refused;
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::grants::AddressRefusal;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use http_body_util::LengthLimitError;
 use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
@@ -76,15 +76,15 @@ pub(crate) enum TlsFault {
 }
 
 impl HttpFault {
-    /// Converts the fault for the component. `grants` has the text for `Ungranted`, with the
+    /// Converts the fault for the component. `grants` has the text for `MissingGrant`, with the
     /// missing line.
     pub(crate) fn failure(&self) -> Failure {
         let kind = match self {
-            Self::Forbidden(_) => Kind::InvalidRequest,
-            Self::Ungranted(..) => Kind::PermissionDenied,
-            Self::TimedOut => Kind::TimedOut,
-            Self::Busy => Kind::Unavailable,
-            _ => Kind::Unreachable,
+            Self::Forbidden(_) => FailureKind::InvalidRequest,
+            Self::Ungranted(..) => FailureKind::PermissionDenied,
+            Self::TimedOut => FailureKind::TimedOut,
+            Self::Busy => FailureKind::Unavailable,
+            _ => FailureKind::Unreachable,
         };
         Failure::new(kind, self.to_string())
     }
@@ -128,12 +128,12 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     }
 }
 
-impl From<Refused> for HttpFault {
-    fn from(refused: Refused) -> Self {
+impl From<AddressRefusal> for HttpFault {
+    fn from(refused: AddressRefusal) -> Self {
         match refused {
-            Refused::Unknown => Self::Unknown,
-            Refused::Forbidden(why) => Self::Forbidden(why),
-            Refused::Ungranted(address, what) => Self::Ungranted(address, what),
+            AddressRefusal::Unknown => Self::Unknown,
+            AddressRefusal::Forbidden(why) => Self::Forbidden(why),
+            AddressRefusal::Ungranted(address, what) => Self::Ungranted(address, what),
         }
     }
 }

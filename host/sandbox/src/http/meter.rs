@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Counter of the bytes of a call's HTTP requests.
 #[derive(Clone)]
-pub(crate) struct Meter {
+pub(crate) struct ByteMeter {
     tree: Arc<CallTree>,
     most: usize,
 }
 
-impl Meter {
+impl ByteMeter {
     /// Creates a meter for the calls of `tree`, with at most `most` bytes sent and received.
     pub(crate) fn new(tree: &Arc<CallTree>, most: usize) -> Self {
         Self { tree: Arc::clone(tree), most }
@@ -37,16 +37,16 @@ impl Meter {
 
 /// The meter that pays for the bytes of a stream; empty between two requests.
 #[derive(Clone, Default)]
-pub(super) struct Payer(Arc<Mutex<Option<Meter>>>);
+pub(super) struct CurrentMeter(Arc<Mutex<Option<ByteMeter>>>);
 
 /// Guard of a payment. Dropping the guard ends the payment.
-pub(super) struct Paid(Payer);
+pub(super) struct MeteringGuard(CurrentMeter);
 
-impl Payer {
+impl CurrentMeter {
     /// Makes `meter` pay until the returned guard is dropped.
-    pub(super) fn charge(&self, meter: Meter) -> Paid {
+    pub(super) fn charge(&self, meter: ByteMeter) -> MeteringGuard {
         *sync::lock(&self.0) = Some(meter);
-        Paid(self.clone())
+        MeteringGuard(self.clone())
     }
 
     fn count(&self, bytes: usize) -> io::Result<()> {
@@ -54,7 +54,7 @@ impl Payer {
     }
 }
 
-impl Drop for Paid {
+impl Drop for MeteringGuard {
     fn drop(&mut self) {
         *sync::lock(&self.0.0) = None;
     }
@@ -62,18 +62,18 @@ impl Drop for Paid {
 
 /// A stream that counts its bytes. The stream breaks at the first piece over the limit; that piece
 /// has already passed.
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
-    payer: Payer,
+    payer: CurrentMeter,
 }
 
-impl<S> Metered<S> {
-    pub(super) fn new(stream: S, payer: Payer) -> Self {
+impl<S> MeteredStream<S> {
+    pub(super) fn new(stream: S, payer: CurrentMeter) -> Self {
         Self { stream, payer }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -87,7 +87,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -13,7 +13,7 @@ use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 
 /// Headers about the connection, which only the host sets.
-const RULING: [&str; 9] = [
+const HOST_ONLY_HEADERS: [&str; 9] = [
     "connection",
     "content-length",
     "expect",
@@ -116,7 +116,7 @@ fn read_header(header: &Header) -> Result<(HeaderName, HeaderValue), String> {
     let shown = quoted(&header.name);
     let name = HeaderName::from_bytes(header.name.as_bytes())
         .map_err(|_| format!("{shown} is no header's name"))?;
-    if RULING.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+    if HOST_ONLY_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
         return Err(format!("the header {shown} is the host's to set; leave it out"));
     }
     let value = HeaderValue::from_str(&header.value);

@@ -5,9 +5,9 @@ use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
 use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
-use crate::grants::{Part, Reach};
-use crate::limits::{self, Limits};
-use crate::outbound::Proxy;
+use crate::grants::{AllowedAddresses, ComponentKind};
+use crate::limits::{self, MountLimits};
+use crate::outbound::HttpProxy;
 use crate::tls::TlsConfigs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 const AUTHORITY: &str = include_str!("fixtures/authority.pem");
 const OTHER_AUTHORITY: &str = include_str!("fixtures/other-authority.pem");
 const SERVER: &str = include_str!("fixtures/server.pem");
@@ -38,21 +38,21 @@ struct Trial {
     url: String,
     body: Vec<u8>,
     tls: Option<Tls>,
-    proxy: Option<Arc<Proxy>>,
+    proxy: Option<Arc<HttpProxy>>,
     /// Trusted in addition to the public authorities.
     authorities: Vec<CertificateDer<'static>>,
     time: Duration,
     most_bytes: usize,
-    reach: Reach,
+    reach: AllowedAddresses,
     /// Idle connections and the mount of the request. `None`: the request is a change.
-    kept: Option<(Arc<Kept>, &'static str)>,
+    kept: Option<(Arc<ConnectionPool>, &'static str)>,
 }
 
 impl Trial {
     fn of(url: impl Into<String>) -> Self {
-        let reach = Reach {
+        let reach = AllowedAddresses {
             mount: "m/".into(),
-            part: Part::Engine,
+            part: ComponentKind::Engine,
             networks: Vec::new(),
             ceiling: None,
             everything: true,
@@ -64,7 +64,7 @@ impl Trial {
             tls: None,
             proxy: None,
             authorities: Vec::new(),
-            time: PATIENCE,
+            time: TEST_TIMEOUT,
             most_bytes: 64 << 20,
             reach,
             kept: None,
@@ -72,7 +72,7 @@ impl Trial {
     }
 
     /// Returns the answer, and whether the call's bytes are over the limit.
-    async fn run(self) -> (Result<Answered, HttpFault>, bool) {
+    async fn run(self) -> (Result<HttpAnswer, HttpFault>, bool) {
         let (origin, asked) = parse_url(&self.url).unwrap();
         let header = Header { name: "x-test".to_owned(), value: "1".to_owned() };
         let request = Request {
@@ -88,16 +88,17 @@ impl Trial {
             ext: Vec::new(),
         };
         let tls = request.tls.as_ref();
-        let secured = secure(&TlsConfigs::new(&self.authorities), &origin, tls).unwrap();
-        let keeping = self
-            .kept
-            .map(|(kept, mount)| Keeping { kept, purpose: Purpose::of(mount, &origin, tls) });
+        let secured = tls_settings(&TlsConfigs::new(&self.authorities), &origin, tls).unwrap();
+        let keeping = self.kept.map(|(kept, mount)| ConnectionReuse {
+            kept,
+            purpose: HttpPoolKey::of(mount, &origin, tls),
+        });
         let request = prepare(&origin, asked, request).unwrap();
-        let compartment = Compartment::new("m", Limits::default());
+        let compartment = Compartment::new("m", MountLimits::default());
         let connection = compartment.acquire_connection(Arc::new(Semaphore::new(1))).await.unwrap();
-        let meter = Meter::new(&Arc::new(CallTree::default()), self.most_bytes);
+        let meter = ByteMeter::new(&Arc::new(CallTree::default()), self.most_bytes);
         let until = Instant::now() + self.time;
-        let asked = Exchange {
+        let asked = HttpExchange {
             origin,
             reach: self.reach,
             proxy: self.proxy,
@@ -250,7 +251,7 @@ async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes(
     let url = endless(closed, b"x", Duration::from_millis(20)).await;
     let drip = Trial { time: Duration::from_millis(300), ..Trial::of(url) };
     assert_eq!(drip.fault().await, HttpFault::TimedOut);
-    assert!(began.elapsed() < PATIENCE / 3);
+    assert!(began.elapsed() < TEST_TIMEOUT / 3);
 
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000).leak();
     let url = endless(b"", interim, Duration::ZERO).await;
@@ -268,7 +269,7 @@ async fn nobody_is_dialled_who_may_not_be() {
     let port = server(|_| async { Ok(()) }).await;
     let within = |networks: &[&str]| {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
-        Reach { networks, everything: false, ..Trial::of("").reach }
+        AllowedAddresses { networks, everything: false, ..Trial::of("").reach }
     };
     for url in [
         format!("http://127.0.0.1:{port}/"),
@@ -278,7 +279,8 @@ async fn nobody_is_dialled_who_may_not_be() {
         let refused = Trial { reach: within(&["10.0.0.0/8"]), ..Trial::of(&url) }.fault().await;
         assert!(matches!(refused, HttpFault::Ungranted(..)), "{url}: {refused:?}");
     }
-    let ours = Reach { own: Arc::new([([127, 0, 0, 1], port).into()]), ..Trial::of("").reach };
+    let ours =
+        AllowedAddresses { own: Arc::new([([127, 0, 0, 1], port).into()]), ..Trial::of("").reach };
     let refused =
         Trial { reach: ours, ..Trial::of(format!("http://localhost:{port}/")) }.fault().await;
     assert!(matches!(refused, HttpFault::Forbidden(_)), "{refused:?}");
@@ -437,7 +439,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
             "no name of a host",
         ),
     ] {
-        let why = secure(&TlsConfigs::new(&[]), origin, Some(&tls)).err().unwrap();
+        let why = tls_settings(&TlsConfigs::new(&[]), origin, Some(&tls)).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
     }
 }
@@ -445,7 +447,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
 #[tokio::test]
 async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_one() {
     let all = Arc::new(Semaphore::new(2));
-    let limited = |connections: u32| Limits { connections, ..Limits::default() };
+    let limited = |connections: u32| MountLimits { connections, ..MountLimits::default() };
     let (one, other) = (Compartment::new("one", limited(1)), Compartment::new("other", limited(9)));
     let soon = Duration::from_millis(50);
     let held = one.acquire_connection(Arc::clone(&all)).await.unwrap();
@@ -455,7 +457,10 @@ async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_o
     assert!(waits(&one).await);
     let _others = other.acquire_connection(Arc::clone(&all)).await.unwrap();
     assert!(waits(&other).await, "the process has no more");
-    assert!(waits(&one.under(limited(1))).await, "what is open stays counted when limits change");
+    assert!(
+        waits(&one.with_limits(limited(1))).await,
+        "what is open stays counted when limits change"
+    );
     let waiting = Arc::clone(&one);
     let waiting = tokio::spawn({
         let all = Arc::clone(&all);
@@ -463,11 +468,11 @@ async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_o
     });
     tokio::task::yield_now().await;
     drop(held);
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap());
+    assert!(tokio::time::timeout(TEST_TIMEOUT, waiting).await.unwrap().unwrap());
 }
 
 /// Starts a proxy to the server at `port`. Also returns the list of heads that the proxy received.
-async fn proxy_to(port: u16) -> (Arc<Proxy>, Arc<Mutex<Vec<String>>>) {
+async fn proxy_to(port: u16) -> (Arc<HttpProxy>, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
     let own = server(move |mut stream| {
@@ -488,8 +493,8 @@ async fn proxy_to(port: u16) -> (Arc<Proxy>, Arc<Mutex<Vec<String>>>) {
     (proxy_at(own), asked)
 }
 
-fn proxy_at(port: u16) -> Arc<Proxy> {
-    Arc::new(Proxy::parse(&format!("http://user:hunter2@127.0.0.1:{port}")).unwrap())
+fn proxy_at(port: u16) -> Arc<HttpProxy> {
+    Arc::new(HttpProxy::parse(&format!("http://user:hunter2@127.0.0.1:{port}")).unwrap())
 }
 
 #[tokio::test]
@@ -497,7 +502,7 @@ async fn a_proxy_is_asked_for_the_name_and_shown_the_credentials_that_no_server_
     let authority = CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap();
     let (proxy, asked) = proxy_to(tls_server(ELSEWHERE, false).await).await;
     let url = "https://elsewhere.example/path?secret";
-    let proxied = |proxy: &Arc<Proxy>, url: &str| Trial {
+    let proxied = |proxy: &Arc<HttpProxy>, url: &str| Trial {
         proxy: Some(Arc::clone(proxy)),
         authorities: vec![authority.clone()],
         ..Trial::of(url)
@@ -557,7 +562,7 @@ async fn a_proxy_that_does_not_connect_is_told_apart_and_ends_in_time() {
     let began = Instant::now();
     let trial = Trial { proxy: Some(proxy_at(port)), ..Trial::of("https://a.example/") };
     assert_eq!(trial.fault().await, HttpFault::Proxy(ProxyFault::TimedOut));
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TEST_TIMEOUT);
 }
 
 #[tokio::test]
@@ -580,7 +585,7 @@ async fn what_may_not_be_dialled_is_not_asked_of_a_proxy_either() {
         let refused = Trial { proxy: Some(proxy_at(port)), ..Trial::of(url) }.fault().await;
         assert!(matches!(refused, HttpFault::Forbidden(_)), "{url}: {refused:?}");
     }
-    let reach = Reach { everything: false, ..Trial::of("").reach };
+    let reach = AllowedAddresses { everything: false, ..Trial::of("").reach };
     let private = Trial { proxy: Some(proxy_at(port)), reach, ..Trial::of("https://10.0.0.1/") }
         .fault()
         .await;
@@ -612,7 +617,7 @@ async fn number(trial: Trial) -> String {
     String::from_utf8(answered.body.to_vec()).unwrap()
 }
 
-fn kept_by(port: u16, kept: &Arc<Kept>, mount: &'static str) -> Trial {
+fn kept_by(port: u16, kept: &Arc<ConnectionPool>, mount: &'static str) -> Trial {
     let kept = Some((Arc::clone(kept), mount));
     Trial { kept, ..Trial::of(format!("http://localhost:{port}/")) }
 }
@@ -665,7 +670,7 @@ async fn each_request_pays_for_its_own_bytes_on_a_kept_connection() {
 async fn what_was_secured_otherwise_is_another_purpose() {
     let (origin, _) = parse_url("https://localhost:1/").unwrap();
     let tls = trusting(AUTHORITY);
-    let purpose = |tls: Option<&Tls>| Purpose::of("m", &origin, tls);
+    let purpose = |tls: Option<&Tls>| HttpPoolKey::of("m", &origin, tls);
     assert!(purpose(Some(&tls)) == purpose(Some(&trusting(AUTHORITY))));
     let named = Tls { server_name: Some("a".to_owned()), ..trusting(AUTHORITY) };
     let known = Tls { client_key: Some("a".to_owned()), ..trusting(AUTHORITY) };
@@ -682,12 +687,13 @@ async fn a_mount_keeps_so_many_connections_and_no_more() {
     for asked in asking {
         asked.await.unwrap();
     }
-    assert!(kept.count() <= limits::KEPT_OF_MOUNT);
+    assert!(kept.count() <= limits::IDLE_CONNECTIONS_OF_MOUNT);
 }
 
 #[tokio::test]
 async fn a_connection_that_nothing_uses_is_closed_by_itself() {
-    let (port, kept) = (counting(9).await, Arc::new(Kept::for_time(Duration::from_millis(50))));
+    let (port, kept) =
+        (counting(9).await, Arc::new(ConnectionPool::for_time(Duration::from_millis(50))));
     for expected in ["0", "1"] {
         assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
         let all_closed = async {
@@ -695,6 +701,6 @@ async fn a_connection_that_nothing_uses_is_closed_by_itself() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, all_closed).await.expect("it is closed");
+        tokio::time::timeout(TEST_TIMEOUT, all_closed).await.expect("it is closed");
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
 use crate::grants::Origin;
-use crate::tls::{self, TlsConfigs, Trust};
+use crate::tls::{self, TlsConfigs, TrustSettings};
 use rustls::client::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 
 /// TLS settings of a connection.
-pub(crate) struct Secured {
+pub(crate) struct HttpTlsSettings {
     pub(super) config: Arc<ClientConfig>,
     /// The name that the certificate must bear.
     pub(super) name: ServerName<'static>,
@@ -18,11 +18,11 @@ pub(crate) struct Secured {
 ///
 /// # Errors
 /// The fault of the settings, without quoting a certificate or key.
-pub(crate) fn secure(
+pub(crate) fn tls_settings(
     configs: &TlsConfigs,
     origin: &Origin,
     settings: Option<&Tls>,
-) -> Result<Option<Secured>, String> {
+) -> Result<Option<HttpTlsSettings>, String> {
     if !origin.tls {
         return match settings {
             Some(_) => {
@@ -33,12 +33,12 @@ pub(crate) fn secure(
     }
     let name = settings.and_then(|tls| tls.server_name.as_deref());
     let name = tls::server_name(&origin.host, name)?;
-    let trust = Trust {
+    let trust = TrustSettings {
         root_certificates: settings.and_then(|tls| tls.root_certificates.as_deref()),
         client_certificate: settings.and_then(|tls| tls.client_certificate.as_deref()),
         client_key: settings.and_then(|tls| tls.client_key.as_deref()),
         protocols: &[b"http/1.1"],
-        ..Trust::default()
+        ..TrustSettings::default()
     };
-    Ok(Some(Secured { config: configs.config(&trust)?, name }))
+    Ok(Some(HttpTlsSettings { config: configs.config(&trust)?, name }))
 }

@@ -7,9 +7,9 @@
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};
-use crate::grants::{Host, Origin, Reach, Refused};
+use crate::grants::{AddressRefusal, AllowedAddresses, Origin, ServerHost};
 use crate::limits;
-use crate::outbound::{self, Proxy};
+use crate::outbound::{self, HttpProxy};
 use http_body_util::{Empty, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -24,30 +24,33 @@ use tokio::time::timeout;
 
 /// Checks a server behind a proxy. A literal address needs the same grant as without a proxy, and a
 /// cloud's metadata service is never reached through a proxy.
-pub(super) fn check(origin: &Origin, reach: &Reach) -> Result<(), HttpFault> {
+pub(super) fn check(origin: &Origin, reach: &AllowedAddresses) -> Result<(), HttpFault> {
     match &origin.host {
-        Host::Address(address) => {
-            reach.admit(SocketAddr::new(*address, origin.port)).map_err(HttpFault::from)
+        ServerHost::Address(address) => {
+            reach.check_address(SocketAddr::new(*address, origin.port)).map_err(HttpFault::from)
         }
-        Host::Name(name) if outbound::is_metadata(name) => {
-            Err(Refused::Forbidden("a cloud's metadata service").into())
+        ServerHost::Name(name) if outbound::is_metadata(name) => {
+            Err(AddressRefusal::Forbidden("a cloud's metadata service").into())
         }
-        Host::Name(_) => Ok(()),
+        ServerHost::Name(_) => Ok(()),
     }
 }
 
 /// Opens a tunnel to `origin`.
-pub(super) async fn open(proxy: &Proxy, origin: &Origin) -> Result<TokioIo<Upgraded>, ProxyFault> {
+pub(super) async fn open(
+    proxy: &HttpProxy,
+    origin: &Origin,
+) -> Result<TokioIo<Upgraded>, ProxyFault> {
     let stream = connect(proxy).await?;
     let opened = timeout(limits::PROXY_ANSWER_TIME, ask(stream, proxy, origin));
     opened.await.unwrap_or(Err(ProxyFault::TimedOut))
 }
 
 /// Connects to the proxy. The operator configures the proxy, so the proxy needs no grant.
-pub(super) async fn connect(proxy: &Proxy) -> Result<TcpStream, ProxyFault> {
+pub(super) async fn connect(proxy: &HttpProxy) -> Result<TcpStream, ProxyFault> {
     let addresses: Vec<SocketAddr> = match &proxy.host {
-        Host::Address(address) => vec![SocketAddr::new(*address, proxy.port)],
-        Host::Name(name) => {
+        ServerHost::Address(address) => vec![SocketAddr::new(*address, proxy.port)],
+        ServerHost::Name(name) => {
             let found = timeout(
                 limits::HTTP_CONNECT_TIME,
                 tokio::net::lookup_host((name.as_str(), proxy.port)),
@@ -68,7 +71,7 @@ pub(super) async fn connect(proxy: &Proxy) -> Result<TcpStream, ProxyFault> {
 
 async fn ask(
     stream: TcpStream,
-    proxy: &Proxy,
+    proxy: &HttpProxy,
     origin: &Origin,
 ) -> Result<TokioIo<Upgraded>, ProxyFault> {
     let request = connecting(proxy, origin).ok_or(ProxyFault::NotHttp)?;
@@ -94,7 +97,7 @@ async fn ask(
 }
 
 /// Builds the request `CONNECT host:port`. `None`: the name cannot be sent.
-fn connecting(proxy: &Proxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
+fn connecting(proxy: &HttpProxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
     let authority = format!("{}:{}", origin.host, origin.port);
     let mut request = Request::new(Empty::new());
     *request.method_mut() = Method::CONNECT;
@@ -109,7 +112,7 @@ fn connecting(proxy: &Proxy, origin: &Origin) -> Option<Request<Empty<Bytes>>> {
 /// Rewrites a request in clear for the proxy: with the whole URL and the proxy's credentials.
 pub(super) fn address(
     request: &mut Request<Full<Bytes>>,
-    proxy: &Proxy,
+    proxy: &HttpProxy,
     origin: &Origin,
 ) -> Result<(), ProxyFault> {
     let whole = format!("{origin}{}", request.uri());

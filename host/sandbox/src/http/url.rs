@@ -2,7 +2,7 @@
 //!
 //! Prevents a text that the check reads as a certain server and the connection as another server.
 
-use crate::grants::{Host, Origin};
+use crate::grants::{Origin, ServerHost};
 use crate::limits;
 use hyper::Uri;
 
@@ -39,7 +39,7 @@ pub(crate) fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     }
     let host = url
         .host_str()
-        .and_then(Host::parse)
+        .and_then(ServerHost::parse)
         .ok_or_else(|| "the URL's host is no host".to_owned())?;
     let port = url
         .port_or_known_default()

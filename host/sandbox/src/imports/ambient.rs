@@ -4,15 +4,15 @@
 //! The import changes nothing. Tokens, and values with a name that marks them as secret, join the
 //! call's secrets before the component gets them.
 
+use crate::ambient::{CloudProvider, ExpiringToken, MetadataRequest, address_of};
 use crate::bindings::secrets_engine::bulkhead::plugin::ambient::{Host, MachineToken, Pod};
-use crate::call_tree::Effect;
+use crate::call_tree::SideEffect;
 use crate::contract::Failure;
 use crate::grants::{Act, AmbientAct};
-use crate::http::{self, Answered, HttpFault, Meter};
-use crate::limits::{self, Exceeded};
+use crate::http::{self, ByteMeter, HttpAnswer, HttpFault};
+use crate::limits::{self, ExceededLimit};
 use crate::state::{CallState, refusal};
-use crate::surroundings::{Cloud, Given, Question, address_of};
-use bulkhead_wire::failure::{Failure as Refused, Kind};
+use bulkhead_wire::failure::{Failure as Refused, FailureKind};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -44,12 +44,12 @@ impl Host for CallState {
         granted!(self, Act::Ambient(AmbientAct::CloudToken));
         let most = self.limits().http_calls;
         if self.context.tree.count_http_call() > most {
-            return Err(Exceeded::count("http-calls", most).into());
+            return Err(ExceededLimit::count("http-calls", most).into());
         }
-        let meter = Meter::new(&self.context.tree, self.limits().http_bytes);
+        let meter = ByteMeter::new(&self.context.tree, self.limits().http_bytes);
         let given = token(self, &cloud, &audience, &meter).await;
         if meter.is_over() {
-            return Err(Exceeded::size("http-bytes", self.limits().http_bytes).into());
+            return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());
         }
         let given = match given {
             Ok(given) => given,
@@ -57,7 +57,7 @@ impl Host for CallState {
         };
         self.context.tree.secrets.add(&given.token);
         self.charge(given.token.len())?;
-        let Given { token, expires } = given;
+        let ExpiringToken { token, expires } = given;
         Ok(Ok(MachineToken { token, expires, ext: Vec::new() }))
     }
 
@@ -81,31 +81,35 @@ async fn token(
     state: &mut CallState,
     cloud: &str,
     audience: &str,
-    meter: &Meter,
-) -> Result<Given, Refused> {
-    let cloud = Cloud::of(cloud)?;
+    meter: &ByteMeter,
+) -> Result<ExpiringToken, Refused> {
+    let cloud = CloudProvider::of(cloud)?;
     let question = state.resources.surroundings.question(cloud, audience)?;
-    state.context.tree.mark(Effect::Safe);
+    state.context.tree.mark_effect(SideEffect::Safe);
     let at = Instant::now();
-    let until = state.context.deadline.min(at + limits::METADATA_PATIENCE);
+    let until = state.context.deadline.min(at + limits::METADATA_TIMEOUT);
     let kept = state.resources.cloud_tokens.of(cloud, audience, at);
     let Ok(mut kept) = timeout_at(until, kept.lock()).await else {
         let message = "the cloud's metadata service is slow; try again later";
-        return Err(Refused::new(Kind::TimedOut, message));
+        return Err(Refused::new(FailureKind::TimedOut, message));
     };
     let now = state.resources.store.now();
-    if let Some(answer) = kept.answer(now, Instant::now()) {
+    if let Some(answer) = kept.cached_answer(now, Instant::now()) {
         return answer;
     }
-    let answered = ask(question, until, meter).await;
+    let answered = request_metadata(question, until, meter).await;
     let given = answered.and_then(|answered| cloud.token_of(&answered, now));
-    kept.keep(given, now, Instant::now())
+    kept.store_answer(given, now, Instant::now())
 }
 
 /// Sends the request in a separate task, because HTTP needs more stack than a call has. The task
 /// ends with the call. The request uses no proxy and follows no redirect.
-async fn ask(question: Question, until: Instant, meter: &Meter) -> Result<Answered, Refused> {
-    let Question { address, request } = question;
+async fn request_metadata(
+    question: MetadataRequest,
+    until: Instant,
+    meter: &ByteMeter,
+) -> Result<HttpAnswer, Refused> {
+    let MetadataRequest { address, request } = question;
     let mut tasks = JoinSet::new();
     tasks.spawn(http::ask_metadata(address, until, meter.clone(), request));
     let done = match tasks.join_next().await {

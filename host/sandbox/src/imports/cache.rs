@@ -1,7 +1,7 @@
 //! The `cache` import: the mount's bounded cache in memory.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::cache::Host;
-use crate::cache::{Cache, Lookup};
+use crate::cache::{CacheLookup, ValueCache};
 use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-type Value = Option<Vec<u8>>;
+type CachedValue = Option<Vec<u8>>;
 
 impl Host for CallState {
-    fn get(&mut self, key: String) -> wasmtime::Result<Result<Value, Failure>> {
+    fn get(&mut self, key: String) -> wasmtime::Result<Result<CachedValue, Failure>> {
         granted!(self, Act::Cache);
         if let Err(refused) = check(&key) {
             return Ok(Err(refused));
@@ -24,7 +24,7 @@ impl Host for CallState {
         read(self, found)
     }
 
-    async fn get_or_lead(&mut self, key: String) -> wasmtime::Result<Result<Value, Failure>> {
+    async fn get_or_lead(&mut self, key: String) -> wasmtime::Result<Result<CachedValue, Failure>> {
         granted!(self, Act::Cache);
         if let Err(refused) = check(&key) {
             return Ok(Err(refused));
@@ -38,8 +38,8 @@ impl Host for CallState {
         self.charge(key.len().saturating_add(limits::CACHE_ENTRY_BYTES))?;
         let until = self.context.deadline.min(Instant::now() + limits::CACHE_LEAD_TIME);
         match cache(self).get_or_lead(&key, until).await {
-            Lookup::Value(value) => read(self, Some(value)),
-            Lookup::Lead(lead) => {
+            CacheLookup::Value(value) => read(self, Some(value)),
+            CacheLookup::Lead(lead) => {
                 self.leads.insert(key, lead);
                 Ok(Ok(None))
             }
@@ -60,7 +60,7 @@ impl Host for CallState {
         let room = self.limits().cache_bytes;
         let until = Instant::now() + Duration::from_secs(ttl.into());
         cache(self).put(&key, value, until, room);
-        self.resources.caches.keep_within(limits::CACHES_BYTES);
+        self.resources.caches.evict_down_to(limits::CACHES_BYTES);
         self.leads.remove(&key);
         Ok(Ok(()))
     }
@@ -76,7 +76,7 @@ impl Host for CallState {
     }
 }
 
-fn cache(state: &CallState) -> Arc<Cache> {
+fn cache(state: &CallState) -> Arc<ValueCache> {
     state.resources.caches.of(state.mount(), &state.plugin.digest)
 }
 
@@ -84,7 +84,7 @@ fn cache(state: &CallState) -> Arc<Cache> {
 fn read(
     state: &mut CallState,
     found: Option<Zeroizing<Vec<u8>>>,
-) -> wasmtime::Result<Result<Value, Failure>> {
+) -> wasmtime::Result<Result<CachedValue, Failure>> {
     state.charge(found.as_ref().map_or(0, |value| value.len()))?;
     Ok(Ok(found.map(|mut value| std::mem::take(&mut *value))))
 }

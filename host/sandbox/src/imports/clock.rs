@@ -3,17 +3,17 @@
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
 use crate::contract::Failure;
 use crate::grants::Act;
-use crate::host_services::Guard;
+use crate::host_services::TimerGuard;
 use crate::limits;
 use crate::state::{CallState, refusal};
-use bulkhead_store::{Address, Index, Space};
+use bulkhead_store::{Address, IndexColumns, Space};
 use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
 use std::time::Duration;
 
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
-        self.demand(&Act::Time)?;
+        self.require_grant(&Act::Time)?;
         Ok(self.resources.store.now())
     }
 
@@ -59,7 +59,7 @@ fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(),
     // The body counts failed attempts; a new schedule starts at zero.
     let body = b"0".to_vec();
     let at = at.max(state.context.services.earliest_wake());
-    state.unit()?.put(address, body, Index { due: Some(at), lane, owner: String::new() });
+    state.unit()?.put(address, body, IndexColumns { due: Some(at), lane, owner: String::new() });
     Ok(())
 }
 
@@ -70,7 +70,7 @@ fn guard(state: &mut CallState, key: &str, lane: &str) -> Result<(), Failure> {
     let deadline = state.resources.store.now().saturating_add(left);
     let services = Arc::clone(&state.context.services);
     services
-        .guard(state.unit()?, Guard { timer, lane, deadline })
+        .guard(state.unit()?, TimerGuard { timer, lane, deadline })
         .map_err(|failure| refusal(&failure))
 }
 

@@ -10,12 +10,12 @@ use crate::bindings::secrets_engine::bulkhead::plugin::crypto::{
 use crate::contract::Failure;
 use crate::crypto_words;
 use crate::grants::{Act, CryptoVerb};
-use crate::held::{self, Lent};
+use crate::held_memory::{self, HostWorkMemory};
 use crate::limits;
-use crate::slow_work::Turn;
+use crate::slow_work::SlowWorkPermit;
 use crate::state::{CallState, refusal};
 use aws_lc_rs::pbkdf2;
-use bulkhead_crypto::{Cost, Generated, Generation, PrivateKey};
+use bulkhead_crypto::{GeneratedKeyPair, HashCost, KeyParameters, PrivateKey};
 use bulkhead_wire::failure::Failure as Refused;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use wasmtime::{bail, format_err};
 use zeroize::Zeroizing;
 
 /// Result of an import: the component gets a failure, and an error ends the call.
-type Answer<T> = wasmtime::Result<Result<T, Failure>>;
+type ImportResult<T> = wasmtime::Result<Result<T, Failure>>;
 
 impl Host for CallState {
     fn random(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
-        self.demand(&Act::Random)?;
+        self.require_grant(&Act::Random)?;
         if length > limits::RANDOM_BYTES {
             bail!(
                 "crypto.random was asked for {length} bytes; the most is {}",
@@ -46,7 +46,7 @@ impl Host for CallState {
         salt: Vec<u8>,
         iterations: u32,
     ) -> wasmtime::Result<Vec<u8>> {
-        self.demand(&Act::Derive)?;
+        self.require_grant(&Act::Derive)?;
         let rounds =
             NonZeroU32::new(iterations).filter(|rounds| rounds.get() <= limits::DERIVATION_ROUNDS);
         let Some(rounds) = rounds else {
@@ -66,17 +66,17 @@ impl Host for CallState {
         compute(self, move || derive(&password, &salt, rounds)).await
     }
 
-    fn digest(&mut self, algorithm: String, data: Vec<u8>) -> Answer<Vec<u8>> {
+    fn digest(&mut self, algorithm: String, data: Vec<u8>) -> ImportResult<Vec<u8>> {
         granted!(self, Act::Verify);
         self.charge_work(data.len())?;
-        Ok(told(bulkhead_crypto::digest(&algorithm, &data)))
+        Ok(report_result(bulkhead_crypto::digest(&algorithm, &data)))
     }
 
-    fn hmac(&mut self, algorithm: String, key: Vec<u8>, data: Vec<u8>) -> Answer<Vec<u8>> {
+    fn hmac(&mut self, algorithm: String, key: Vec<u8>, data: Vec<u8>) -> ImportResult<Vec<u8>> {
         granted!(self, Act::Verify);
         let key = Zeroizing::new(key);
         self.charge_work(key.len().saturating_add(data.len()))?;
-        Ok(told(bulkhead_crypto::hmac(&algorithm, &key, &data)))
+        Ok(report_result(bulkhead_crypto::hmac(&algorithm, &key, &data)))
     }
 
     fn verify(
@@ -85,11 +85,11 @@ impl Host for CallState {
         public_key: String,
         message: Vec<u8>,
         signature: Vec<u8>,
-    ) -> Answer<bool> {
+    ) -> ImportResult<bool> {
         granted!(self, Act::Verify);
         self.charge_work(public_key.len().saturating_add(message.len()))?;
         let key = self.context.compartment.taken().keys().read(&algorithm, &public_key);
-        Ok(told(key.and_then(|key| key.verify(&message, &signature))))
+        Ok(report_result(key.and_then(|key| key.verify(&message, &signature))))
     }
 
     async fn sign(
@@ -97,23 +97,23 @@ impl Host for CallState {
         algorithm: String,
         private_key: String,
         message: Vec<u8>,
-    ) -> Answer<Vec<u8>> {
+    ) -> ImportResult<Vec<u8>> {
         granted!(self, Act::Crypto(CryptoVerb::Sign));
         let key = take_key(self, private_key)?;
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(message.len()))?;
         let tree = Arc::clone(&self.context.tree);
         let sign = move || tree.last_signer.read(&algorithm, &key)?.sign(&message);
-        Ok(told(compute(self, sign).await?))
+        Ok(report_result(compute(self, sign).await?))
     }
 
-    fn read_key(&mut self, key: String) -> Answer<PublicKey> {
+    fn read_key(&mut self, key: String) -> ImportResult<PublicKey> {
         granted!(self, Act::Verify);
         let key = take_key(self, key)?;
         let read = match bulkhead_crypto::is_private(&key) {
             true => PrivateKey::read(&key).and_then(|key| key.public()),
             false => bulkhead_crypto::PublicKey::read(&key),
         };
-        Ok(told(read.and_then(|key| crypto_words::public_key(&key))))
+        Ok(report_result(read.and_then(|key| crypto_words::public_key(&key))))
     }
 
     async fn generate_key(
@@ -121,9 +121,9 @@ impl Host for CallState {
         kind: String,
         bits: u32,
         form: String,
-    ) -> Answer<GeneratedKey> {
+    ) -> ImportResult<GeneratedKey> {
         granted!(self, Act::Crypto(CryptoVerb::GenerateKey));
-        let generation = match Generation::read(&kind, bits, &form) {
+        let generation = match KeyParameters::read(&kind, bits, &form) {
             Ok(generation) => generation,
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
@@ -132,24 +132,24 @@ impl Host for CallState {
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
         keep_secret(self, &made.private_key);
-        Ok(told(crypto_words::generated(&made)))
+        Ok(report_result(crypto_words::generated(&made)))
     }
 
-    fn read_certificate(&mut self, pem: String) -> Answer<Certificate> {
+    fn read_certificate(&mut self, pem: String) -> ImportResult<Certificate> {
         granted!(self, Act::Verify);
         self.charge_work(pem.len())?;
         let read = bulkhead_crypto::Certificate::read(&pem);
-        Ok(told(read.and_then(crypto_words::certificate)))
+        Ok(report_result(read.and_then(crypto_words::certificate)))
     }
 
-    async fn verify_chain(&mut self, chain: Chain) -> Answer<()> {
+    async fn verify_chain(&mut self, chain: Chain) -> ImportResult<()> {
         granted!(self, Act::Verify);
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(chain.roots.len()))?;
         let now = self.resources.store.now();
-        Ok(told(compute(self, move || crypto_words::chain(&chain, now)?.verify()).await?))
+        Ok(report_result(compute(self, move || crypto_words::chain(&chain, now)?.verify()).await?))
     }
 
-    async fn issue_certificate(&mut self, request: CertificateRequest) -> Answer<String> {
+    async fn issue_certificate(&mut self, request: CertificateRequest) -> ImportResult<String> {
         granted!(self, Act::Crypto(CryptoVerb::IssueCertificate));
         let mut request = request;
         let key = take_key(self, std::mem::take(&mut request.authority_key))?;
@@ -158,29 +158,29 @@ impl Host for CallState {
             let key = PrivateKey::read(&key)?;
             bulkhead_crypto::issue(&crypto_words::issuance(&request), &key)
         };
-        Ok(told(compute(self, issue).await?))
+        Ok(report_result(compute(self, issue).await?))
     }
 
-    async fn hash_password(&mut self, password: String) -> Answer<String> {
+    async fn hash_password(&mut self, password: String) -> ImportResult<String> {
         granted!(self, Act::Derive);
         let password = take_password(self, password);
         let hash = move || bulkhead_crypto::hash_password(&password);
-        Ok(told(hash_within(self, Cost::OF_NEW, hash).await?))
+        Ok(report_result(hash_within(self, HashCost::OF_NEW, hash).await?))
     }
 
-    async fn verify_password(&mut self, password: String, hash: String) -> Answer<bool> {
+    async fn verify_password(&mut self, password: String, hash: String) -> ImportResult<bool> {
         granted!(self, Act::Derive);
         let password = take_password(self, password);
-        let cost = match Cost::of(&hash) {
+        let cost = match HashCost::of(&hash) {
             Ok(cost) => cost,
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
         let verify = move || bulkhead_crypto::verify_password(&password, &hash);
-        Ok(told(hash_within(self, cost, verify).await?))
+        Ok(report_result(hash_within(self, cost, verify).await?))
     }
 }
 
-fn told<T>(done: Result<T, Refused>) -> Result<T, Failure> {
+fn report_result<T>(done: Result<T, Refused>) -> Result<T, Failure> {
     done.map_err(|refused| refusal(&refused))
 }
 
@@ -219,12 +219,12 @@ async fn compute<T: Send + 'static>(
 ) -> wasmtime::Result<T> {
     let (permits, context) = (&state.resources.process.cpu_permits, &state.context);
     let permit = permits.acquire(&context.compartment, context.tree.caller()).await;
-    beside(permit, work).await
+    run_blocking(permit, work).await
 }
 
 /// Computes beside the runtime's workers, and drops `held` when the work is done, even if the call
 /// was cut.
-async fn beside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> wasmtime::Result<T> {
@@ -237,35 +237,35 @@ async fn beside<T: Send + 'static>(
 
 async fn generate(
     state: &mut CallState,
-    generation: Generation,
-) -> wasmtime::Result<Result<Generated, Refused>> {
+    generation: KeyParameters,
+) -> wasmtime::Result<Result<GeneratedKeyPair, Refused>> {
     let Some(bits) = generation.rsa_bits() else {
         state.charge_work(limits::SIGNATURE_WORK_BYTES)?;
-        return compute(state, move || generation.run()).await;
+        return compute(state, move || generation.generate_key()).await;
     };
     let times = (bits as usize).div_ceil(1_024).pow(2);
     state.charge_work((limits::RSA_KEY_WORK_BYTES / 4).saturating_mul(times))?;
     let turns = state.context.compartment.taken().turns();
     let turn = state.resources.process.slow_work.key(turns, state.context.tree.caller()).await;
-    beside(turn, move || generation.run()).await
+    run_blocking(turn, move || generation.generate_key()).await
 }
 
 /// Hashes a password in the mount's turn. The memory counts for the mount and the process.
 async fn hash_within<T: Send + 'static>(
     state: &mut CallState,
-    cost: Cost,
+    cost: HashCost,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> wasmtime::Result<T> {
     state.charge_work(cost.work() / limits::HASH_WORK_SHARE)?;
     let turns = state.context.compartment.taken().turns();
     let turn = state.resources.process.slow_work.hash(turns, state.context.tree.caller()).await;
-    let held: (Option<Turn>, Lent) = (turn, lend(state, cost.memory())?);
-    beside(held, work).await
+    let held: (Option<SlowWorkPermit>, HostWorkMemory) = (turn, lend(state, cost.memory())?);
+    run_blocking(held, work).await
 }
 
-fn lend(state: &mut CallState, bytes: usize) -> wasmtime::Result<Lent> {
+fn lend(state: &mut CallState, bytes: usize) -> wasmtime::Result<HostWorkMemory> {
     let mount = state.context.compartment.taken().held();
-    match held::lend(bytes, mount, &state.resources.process.held_bytes) {
+    match held_memory::lend(bytes, mount, &state.resources.process.held_bytes) {
         Some(lent) => Ok(lent),
         None => {
             state.memory.starved = true;

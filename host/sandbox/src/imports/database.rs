@@ -10,18 +10,18 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database::{
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
     Configured, Credential, NewUser, Purpose, Refusal,
 };
-use crate::closing::Cut;
+use crate::closing::CallInterruption;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
 use crate::fingerprint::Fingerprint;
-use crate::grants::{Act, Maker};
+use crate::grants::{Act, Publisher};
 use crate::host_services::ConnectionChoice;
 use crate::instance::new_store;
 use crate::limits;
 use crate::nested_answer::answer_bytes;
 use crate::nested_refusal::failure_of;
-use crate::outcome::{Entered, settle};
-use crate::sql::{Targets, check_targets};
+use crate::outcome::{EntryResult, settle};
+use crate::sql::{ConnectionTargets, check_targets};
 use crate::state::{CallState, ConnectionKey, PasswordUse, refusal};
 use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ macro_rules! nested {
         nested!($state, $connection, PasswordUse::Other, $function($($argument),*))
     };
     ($state:expr, $connection:expr, $password_use:expr, $function:ident($($argument:expr),*)) => {{
-        match Nested::prepare($state, $connection).await {
+        match NestedCall::prepare($state, $connection).await {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
                 nested.store.data_mut().password_use = $password_use;
@@ -46,7 +46,8 @@ macro_rules! nested {
                     let done = users.$function(&mut nested.store, $($argument),*).await?;
                     Ok(done)
                 };
-                let outcome = tokio::time::timeout_at(deadline, work).await.map_err(Cut::from);
+                let outcome = tokio::time::timeout_at(deadline, work).await;
+                let outcome = outcome.map_err(CallInterruption::from);
                 $state.charge(answer_bytes(&outcome))?;
                 Ok(nested.settle(outcome))
             }
@@ -236,7 +237,7 @@ impl Host for CallState {
     }
 
     fn close(&mut self, name: String) -> wasmtime::Result<()> {
-        self.demand(&Act::Close)?;
+        self.require_grant(&Act::Close)?;
         self.resources.pools.close(self.mount(), &name);
         Ok(())
     }
@@ -245,7 +246,7 @@ impl Host for CallState {
 /// Converts a plugin of the catalog for the engine.
 fn resolved(found: Result<Arc<DatabasePlugin>, Refused>) -> Result<Resolved, Failure> {
     let found = found.map_err(|failure| refusal(&failure))?;
-    let built_in = (found.identity().maker == Maker::Official).to_string();
+    let built_in = (found.identity().maker == Publisher::Official).to_string();
     Ok(Resolved {
         version: found.identity().version.clone(),
         description: found.description_text().to_owned(),
@@ -260,13 +261,13 @@ fn keep_secret(state: &CallState, credential: &Credential) {
 }
 
 /// A nested call before its start.
-struct Nested {
+struct NestedCall {
     plugin: Arc<DatabasePlugin>,
     store: Store<CallState>,
     connection: String,
 }
 
-impl Nested {
+impl NestedCall {
     async fn prepare(state: &mut CallState, connection: &Connection) -> Result<Self, Refused> {
         if state.context.slots < 2 {
             let title = state.plugin.title();
@@ -300,7 +301,7 @@ impl Nested {
 
     /// Converts the outcome into a result. A refusal gets the sentence of the plugin's description
     /// for the refusal's code.
-    fn settle<T>(self, outcome: Entered<T, Refusal>) -> Result<T, Failure> {
+    fn settle<T>(self, outcome: EntryResult<T, Refusal>) -> Result<T, Failure> {
         let mut refused = None;
         let outcome = outcome.map(|entered| {
             entered.map(|done| {
@@ -343,16 +344,16 @@ async fn targets(
     state: &mut CallState,
     plugin: &DatabasePlugin,
     connection: &Connection,
-) -> Result<Targets, Refused> {
-    if !state.context.grants.heeds_targets(&plugin.dials()) {
-        return Ok(Targets::default());
+) -> Result<ConnectionTargets, Refused> {
+    if !state.context.grants.may_dial_targets(&plugin.dials()) {
+        return Ok(ConnectionTargets::default());
     }
     let settings =
         Fingerprint::begin().bytes(&plugin.identity().digest).bytes(&connection.settings).end();
     if let Some(known) = state.resources.targets.find(state.mount(), &settings) {
         return Ok(known);
     }
-    let mut store = Nested::store(state, plugin, &[]);
+    let mut store = NestedCall::store(state, plugin, &[]);
     let work = async {
         let instance = linked(plugin)?.instantiate_async(&mut store).await?;
         let users = instance.bulkhead_plugin_database_users();
@@ -361,9 +362,9 @@ async fn targets(
         Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
     };
     let outcome = tokio::time::timeout_at(state.context.deadline, work).await;
-    let found = settle(store.data(), outcome.map_err(Cut::from))?;
+    let found = settle(store.data(), outcome.map_err(CallInterruption::from))?;
     check_targets(&connection.name, &found)?;
-    let found = Targets::from(found);
+    let found = ConnectionTargets::from(found);
     state.resources.targets.remember(state.mount(), settings, &found);
     Ok(found)
 }

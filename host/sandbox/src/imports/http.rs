@@ -7,21 +7,23 @@
 //! pod's token from reaching another server than the pod's cluster, too: the host adds the token
 //! only after the URL was compared with the environment, and no component sees the token.
 
+use crate::ambient::AmbientSources;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{
     Header, Host, Request, Response, Tls,
 };
-use crate::call_tree::Effect;
-use crate::compartment::Connection;
+use crate::call_tree::SideEffect;
+use crate::compartment::ConnectionPermit;
 use crate::contract::Failure;
-use crate::effect::{self, Unheard};
-use crate::grants::{self, Origin, Reach};
-use crate::host_services::Level;
-use crate::http::{self, Answered, Exchange, HttpFault, Keeping, Meter, Purpose};
-use crate::limits::{self, Exceeded};
+use crate::effect::{self, EffectFailure};
+use crate::grants::{self, AllowedAddresses, Origin};
+use crate::host_services::LogLevel;
+use crate::http::{
+    self, ByteMeter, ConnectionReuse, HttpAnswer, HttpExchange, HttpFault, HttpPoolKey,
+};
+use crate::limits::{self, ExceededLimit};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
-use crate::surroundings::Surroundings;
-use bulkhead_wire::failure::{Failure as Refused, Kind, quoted};
+use bulkhead_wire::failure::{Failure as Refused, FailureKind, quoted};
 use hyper::Uri;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,33 +34,36 @@ use tokio::time::{Instant, timeout_at};
 const POD: &str = "pod";
 
 /// The server of a request, and the addresses to which the name may resolve.
-struct Target {
+struct HttpTarget {
     origin: Origin,
     asked: Uri,
-    reach: Reach,
+    reach: AllowedAddresses,
 }
 
 impl Host for CallState {
     async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Failure>> {
-        let asked = ask(self, &request)?;
-        let meter = Meter::new(&self.context.tree, self.limits().http_bytes);
+        let asked = check_request(self, &request)?;
+        let meter = ByteMeter::new(&self.context.tree, self.limits().http_bytes);
         let done = match asked {
             Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
         };
         if meter.is_over() {
-            return Err(Exceeded::size("http-bytes", self.limits().http_bytes).into());
+            return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());
         }
         Ok(done)
     }
 }
 
 /// Counts the host call and the request, and checks the grant of the origin.
-fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Target, Failure>> {
+fn check_request(
+    state: &mut CallState,
+    request: &Request,
+) -> wasmtime::Result<Result<HttpTarget, Failure>> {
     state.enter()?;
     let most = state.limits().http_calls;
     if state.context.tree.count_http_call() > most {
-        return Err(Exceeded::count("http-calls", most).into());
+        return Err(ExceededLimit::count("http-calls", most).into());
     }
     state.charge(http::secrets(request).map(str::len).sum())?;
     http::secrets(request).for_each(|secret| state.context.tree.secrets.add(secret));
@@ -67,14 +72,14 @@ fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Targ
         Err(why) => return Ok(Err(report(state, "unknown", &Refused::invalid(why)))),
     };
     Ok(match vet(state, request, &origin) {
-        Ok(reach) => Ok(Target { origin, asked, reach }),
+        Ok(reach) => Ok(HttpTarget { origin, asked, reach }),
         Err(refused) => Err(report(state, &origin.to_string(), &refused)),
     })
 }
 
 /// Returns the addresses to which the origin may resolve: by the origin's own grant, or by the
 /// grant of the pod's cluster.
-fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<Reach, Refused> {
+fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<AllowedAddresses, Refused> {
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     match request.identity.as_deref() {
         None => grants.reach_of_origin(origin, own),
@@ -82,7 +87,7 @@ fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<Reach, R
             let reach = grants.reach_of_pod(own)?;
             let pod = state.resources.surroundings.pod()?.ok_or_else(|| {
                 let message = "this server is no pod: its environment names no cluster";
-                Refused::new(Kind::PreconditionFailed, message)
+                Refused::new(FailureKind::PreconditionFailed, message)
             })?;
             pod.check(origin).map(|()| reach)
         }
@@ -95,23 +100,23 @@ fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<Reach, R
 
 async fn send(
     state: &mut CallState,
-    target: Target,
+    target: HttpTarget,
     request: Request,
-    meter: &Meter,
+    meter: &ByteMeter,
 ) -> Result<Response, Failure> {
     let (origin, reach) = (target.origin.to_string(), target.reach.clone());
     let done = exchange(state, target, request, meter).await;
     done.map(response_of).map_err(|refused| match refused {
-        Unsent::Refused(refused) => report(state, &origin, &refused),
-        Unsent::Fault(HttpFault::Ungranted(address, what)) => {
-            report(state, &origin, &grants::ungranted_address(&reach, address, what))
+        SendFailure::Refused(refused) => report(state, &origin, &refused),
+        SendFailure::Fault(HttpFault::Ungranted(address, what)) => {
+            report(state, &origin, &grants::ungranted_address_refusal(&reach, address, what))
         }
-        Unsent::Fault(fault) => {
+        SendFailure::Fault(fault) => {
             let failure = fault.failure();
             // A body that is too large would be too large again, so the kind differs from transient
             // failures.
             let is_too_large = fault == HttpFault::TooLarge;
-            let kind = if is_too_large { Kind::TooLarge } else { failure.kind };
+            let kind = if is_too_large { FailureKind::TooLarge } else { failure.kind };
             let message = format!("{origin}: {}", failure.message);
             report(state, &origin, &Refused { kind, message, ..failure })
         }
@@ -119,24 +124,24 @@ async fn send(
 }
 
 /// Reason for the lack of an answer.
-enum Unsent {
+enum SendFailure {
     Refused(Refused),
     Fault(HttpFault),
 }
 
-impl From<HttpFault> for Unsent {
+impl From<HttpFault> for SendFailure {
     fn from(fault: HttpFault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<Refused> for Unsent {
+impl From<Refused> for SendFailure {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
     }
 }
 
-impl From<String> for Unsent {
+impl From<String> for SendFailure {
     fn from(why: String) -> Self {
         Self::Refused(Refused::invalid(why))
     }
@@ -144,13 +149,13 @@ impl From<String> for Unsent {
 
 async fn exchange(
     state: &mut CallState,
-    target: Target,
+    target: HttpTarget,
     mut request: Request,
-    meter: &Meter,
-) -> Result<Answered, Unsent> {
-    let Target { origin, asked, reach } = target;
+    meter: &ByteMeter,
+) -> Result<HttpAnswer, SendFailure> {
+    let HttpTarget { origin, asked, reach } = target;
     let is_safe = http::is_safe(&request)?;
-    let until = until(state, request.timeout);
+    let until = exchange_deadline(state, request.timeout);
     if request.identity.is_some() {
         let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
         add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
@@ -159,18 +164,19 @@ async fn exchange(
     // The pod's cluster is in the pod's own network, so no proxy is used.
     let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
     let tls = request.tls.as_ref();
-    let secured = http::secure(&state.resources.tls, &origin, tls)?;
-    let keeping = is_safe.then(|| Keeping {
+    let secured = http::tls_settings(&state.resources.tls, &origin, tls)?;
+    let keeping = is_safe.then(|| ConnectionReuse {
         kept: Arc::clone(&state.resources.kept),
-        purpose: Purpose::of(state.context.compartment.mount(), &origin, tls),
+        purpose: HttpPoolKey::of(state.context.compartment.mount(), &origin, tls),
     });
     let request = http::prepare(&origin, asked, request)?;
     let connection = acquire_connection(state, until).await?;
     let meter = meter.clone();
-    let exchange = Exchange { origin, reach, proxy, secured, until, meter, connection, keeping };
+    let exchange =
+        HttpExchange { origin, reach, proxy, secured, until, meter, connection, keeping };
     let work = http::exchange(exchange, request);
     if is_safe {
-        state.context.tree.mark(Effect::Safe);
+        state.context.tree.mark_effect(SideEffect::Safe);
         // A separate task, because TLS and HTTP need more stack than a call has. The task ends with
         // the call.
         let mut tasks = JoinSet::new();
@@ -180,13 +186,13 @@ async fn exchange(
             _ => Err(HttpFault::CutShort.into()),
         };
     }
-    Ok(effect::run(&state.context, work).await.map_err(of_unheard)??)
+    Ok(effect::run(&state.context, work).await.map_err(unanswered_effect)??)
 }
 
 /// Adds the pod's token and its cluster's authority, read from their files now, unless the
 /// component gave its own. The caller has checked the destination.
 async fn add_pod_identity(
-    surroundings: &Surroundings,
+    surroundings: &AmbientSources,
     secrets: &SecretSet,
     request: &mut Request,
 ) -> Result<(), Refused> {
@@ -209,14 +215,19 @@ async fn add_pod_identity(
     Ok(())
 }
 
-fn of_unheard(unheard: Unheard) -> Unsent {
-    Unsent::Refused(match unheard {
-        Unheard::NoTime => {
-            Refused::new(Kind::TimedOut, "too little time is left in this call to begin a change")
+fn unanswered_effect(unheard: EffectFailure) -> SendFailure {
+    SendFailure::Refused(match unheard {
+        EffectFailure::NoTime => Refused::new(
+            FailureKind::TimedOut,
+            "too little time is left in this call to begin a change",
+        ),
+        EffectFailure::TimedOut => return HttpFault::TimedOut.into(),
+        EffectFailure::NotBegun => {
+            Refused::new(FailureKind::Unreachable, "the request was not sent")
         }
-        Unheard::TimedOut => return HttpFault::TimedOut.into(),
-        Unheard::NotBegun => Refused::new(Kind::Unreachable, "the request was not sent"),
-        Unheard::NoAnswer => Refused::new(Kind::Unreachable, "the answer to a change was lost"),
+        EffectFailure::NoAnswer => {
+            Refused::new(FailureKind::Unreachable, "the answer to a change was lost")
+        }
     })
 }
 
@@ -224,8 +235,8 @@ fn of_unheard(unheard: Unheard) -> Unsent {
 async fn acquire_connection(
     state: &mut CallState,
     until: Instant,
-) -> Result<Connection, HttpFault> {
-    let patience = until.min(Instant::now() + limits::CONNECTION_PATIENCE);
+) -> Result<ConnectionPermit, HttpFault> {
+    let patience = until.min(Instant::now() + limits::CONNECTION_WAIT_TIMEOUT);
     let compartment = Arc::clone(&state.context.compartment);
     let all = Arc::clone(&state.resources.process.connections);
     timeout_at(patience, compartment.acquire_connection(all))
@@ -236,13 +247,13 @@ async fn acquire_connection(
 }
 
 /// Returns the latest end of the exchange.
-fn until(state: &CallState, timeout: u32) -> Instant {
+fn exchange_deadline(state: &CallState, timeout: u32) -> Instant {
     let asked = Duration::from_millis(timeout.into());
     let time = if asked.is_zero() { limits::EFFECT_TIME } else { asked.min(limits::EFFECT_TIME) };
     state.context.deadline.min(Instant::now() + time)
 }
 
-fn response_of(answered: Answered) -> Response {
+fn response_of(answered: HttpAnswer) -> Response {
     let headers =
         answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
     Response { status: answered.status, headers, body: answered.body.into(), ext: Vec::new() }
@@ -256,7 +267,7 @@ fn report(state: &CallState, origin: &str, refused: &Refused) -> Failure {
         ("cause".to_owned(), refused.kind.code().to_owned()),
         ("detail".to_owned(), state.scrub(&refused.message)),
     ];
-    state.context.services.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
+    state.context.services.log(LogLevel::Warn, &state.plugin.title(), "http-failed", &pairs);
     let message = state.scrub_for_caller(&refused.message);
     refusal(&Refused { message, ..refused.clone() })
 }

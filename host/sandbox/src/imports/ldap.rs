@@ -7,13 +7,13 @@
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{
     Change, Entry, Failure, Host, Query, Target,
 };
-use crate::call_tree::Effect;
-use crate::compartment::Connection;
-use crate::effect::{self, Unheard};
-use crate::grants::{Act, LdapServer, Reach};
-use crate::host_services::Level;
+use crate::call_tree::SideEffect;
+use crate::compartment::ConnectionPermit;
+use crate::effect::{self, EffectFailure};
+use crate::grants::{Act, AllowedAddresses, LdapServer};
+use crate::host_services::LogLevel;
 use crate::ldap::{
-    LdapFailure, LdapKey, Login, LoginsOfMount, Session, check_changes, check_dn, failed,
+    LdapFailure, LdapLogin, LdapPoolKey, LdapSession, MountLogins, check_changes, check_dn, failed,
     parse_server, prepare, secrets,
 };
 use crate::limits;
@@ -28,12 +28,13 @@ const NOT_GRANTED: &str = "permission-denied";
 
 impl Host for CallState {
     async fn bind(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target, &[])?;
+        let asked = check_servers(self, &target, &[])?;
         let done = async {
-            let login = Login::new(&target, asked?, &self.resources.tls)?;
+            let login = LdapLogin::new(&target, asked?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
             let known = logins(self);
-            let opened = safely(self, async move { Session::open(&login, &known).await }).await;
+            let opened =
+                run_detached(self, async move { LdapSession::open(&login, &known).await }).await;
             drop(connection);
             opened.map(drop)
         };
@@ -46,7 +47,7 @@ impl Host for CallState {
         target: Target,
         query: Query,
     ) -> wasmtime::Result<Result<Vec<Entry>, Failure>> {
-        let asked = ask(self, &target, &[])?;
+        let asked = check_servers(self, &target, &[])?;
         let done = match prepare(query) {
             Ok(prepared) => {
                 with_session(self, &target, asked, async |state, mut session| {
@@ -54,7 +55,7 @@ impl Host for CallState {
                         let found = session.search(&prepared).await;
                         found.map(|found| (session, found))
                     };
-                    safely(state, work).await
+                    run_detached(state, work).await
                 })
                 .await
             }
@@ -69,12 +70,12 @@ impl Host for CallState {
         dn: String,
         changes: Vec<Change>,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target, &secrets(&changes))?;
+        let asked = check_servers(self, &target, &secrets(&changes))?;
         let new = secrets(&changes);
         let done = match check_dn(&dn).and_then(|()| check_changes(&changes)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
-                    logins(state).changed(&dn, &new);
+                    logins(state).forget_passwords(&dn, &new);
                     change(state, async move {
                         let done = session.modify(&dn, changes).await;
                         (session, done)
@@ -95,11 +96,12 @@ impl Host for CallState {
         current: Option<String>,
         new: String,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target, &[current.clone().unwrap_or_default(), new.clone()])?;
+        let asked =
+            check_servers(self, &target, &[current.clone().unwrap_or_default(), new.clone()])?;
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
-                    logins(state).changed(&dn, std::slice::from_ref(&new));
+                    logins(state).forget_passwords(&dn, std::slice::from_ref(&new));
                     change(state, async move {
                         let done = session.change_password(&dn, current.as_deref(), &new).await;
                         (session, done)
@@ -114,23 +116,27 @@ impl Host for CallState {
     }
 
     fn close(&mut self, target: Target) -> wasmtime::Result<()> {
-        self.demand(&Act::Close)?;
-        self.resources.directories.close(&LdapKey::new(self.mount(), &target));
+        self.require_grant(&Act::Close)?;
+        self.resources.directories.close(&LdapPoolKey::new(self.mount(), &target));
         logins(self).forget(&target.bind_dn);
         Ok(())
     }
 }
 
 /// Returns the known logins of the mount.
-fn logins(state: &CallState) -> LoginsOfMount {
+fn logins(state: &CallState) -> MountLogins {
     state.resources.directories.logins(state.mount())
 }
 
-type Asked = Result<Vec<(LdapServer, Reach)>, LdapFailure>;
+type GrantedServers = Result<Vec<(LdapServer, AllowedAddresses)>, LdapFailure>;
 
 /// Counts the host call, adds its secrets to the call's secrets, and checks the grant of every
 /// server.
-fn ask(state: &mut CallState, target: &Target, values: &[String]) -> wasmtime::Result<Asked> {
+fn check_servers(
+    state: &mut CallState,
+    target: &Target,
+    values: &[String],
+) -> wasmtime::Result<GrantedServers> {
     state.enter()?;
     let secrets = [Some(&target.password), target.tls.client_key.as_ref()];
     for secret in secrets.into_iter().flatten().chain(values) {
@@ -155,21 +161,21 @@ fn ask(state: &mut CallState, target: &Target, values: &[String]) -> wasmtime::R
 async fn with_session<T>(
     state: &mut CallState,
     target: &Target,
-    asked: Asked,
-    work: impl AsyncFnOnce(&mut CallState, Session) -> Result<(Session, T), LdapFailure>,
+    asked: GrantedServers,
+    work: impl AsyncFnOnce(&mut CallState, LdapSession) -> Result<(LdapSession, T), LdapFailure>,
 ) -> Result<T, LdapFailure> {
-    let login = Login::new(target, asked?, &state.resources.tls)?;
+    let login = LdapLogin::new(target, asked?, &state.resources.tls)?;
     let connection = acquire_connection(state).await?;
-    let key = LdapKey::new(state.mount(), target);
+    let key = LdapPoolKey::new(state.mount(), target);
     let (idle, lent) = state.resources.directories.take(&key, login.reaches());
     let known = logins(state);
-    let session = safely(state, async move {
+    let session = run_detached(state, async move {
         if let Some(mut session) = idle
-            && session.lives().await
+            && session.is_alive().await
         {
             return Ok(session);
         }
-        Session::open(&login, &known).await
+        LdapSession::open(&login, &known).await
     });
     let session = session.await?;
     let (session, done) = work(state, session).await?;
@@ -180,8 +186,8 @@ async fn with_session<T>(
 
 /// Waits for a connection within the limits of the mount and the process, until the call's deadline
 /// at the latest.
-async fn acquire_connection(state: &mut CallState) -> Result<Connection, LdapFailure> {
-    let patience = limits::CONNECTION_PATIENCE.min(state.context.left());
+async fn acquire_connection(state: &mut CallState) -> Result<ConnectionPermit, LdapFailure> {
+    let patience = limits::CONNECTION_WAIT_TIMEOUT.min(state.context.left());
     let compartment = Arc::clone(&state.context.compartment);
     let all = Arc::clone(&state.resources.process.connections);
     let acquired = timeout(patience, compartment.acquire_connection(all)).await.ok().flatten();
@@ -191,11 +197,11 @@ async fn acquire_connection(state: &mut CallState) -> Result<Connection, LdapFai
 
 /// Runs work without changes in a separate task, because TLS and LDAP need more stack than a call
 /// has. The task ends with the call.
-async fn safely<T: Send + 'static>(
+async fn run_detached<T: Send + 'static>(
     state: &mut CallState,
     work: impl Future<Output = Result<T, LdapFailure>> + Send + 'static,
 ) -> Result<T, LdapFailure> {
-    state.context.tree.mark(Effect::Safe);
+    state.context.tree.mark_effect(SideEffect::Safe);
     let mut tasks = JoinSet::new();
     tasks.spawn(work);
     match timeout(limits::EFFECT_TIME.min(state.context.left()), tasks.join_next()).await {
@@ -209,20 +215,20 @@ async fn safely<T: Send + 'static>(
 /// without an answer is not used again.
 async fn change(
     state: &mut CallState,
-    work: impl Future<Output = (Session, Result<(), LdapFailure>)> + Send + 'static,
-) -> Result<(Session, ()), LdapFailure> {
+    work: impl Future<Output = (LdapSession, Result<(), LdapFailure>)> + Send + 'static,
+) -> Result<(LdapSession, ()), LdapFailure> {
     let unheard = |code: &str, message: &str| LdapFailure {
         may_have_happened: true,
         ..failed(code, message)
     };
     match effect::run(&state.context, work).await {
         Ok((session, done)) => done.map(|()| (session, ())),
-        Err(Unheard::NoTime) => {
+        Err(EffectFailure::NoTime) => {
             Err(failed("timed-out", "too little time is left in this call to begin a change"))
         }
-        Err(Unheard::NotBegun) => Err(failed("unreachable", "the change was not begun")),
-        Err(Unheard::TimedOut) => Err(unheard("timed-out", "the directory took too long")),
-        Err(Unheard::NoAnswer) => {
+        Err(EffectFailure::NotBegun) => Err(failed("unreachable", "the change was not begun")),
+        Err(EffectFailure::TimedOut) => Err(unheard("timed-out", "the directory took too long")),
+        Err(EffectFailure::NoAnswer) => {
             Err(unheard("unreachable", "the directory's answer to a change was lost"))
         }
     }
@@ -255,7 +261,7 @@ fn report<T>(
         if failure.result_code.is_none() {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
-        state.context.services.log(Level::Warn, &state.plugin.title(), "ldap-failed", &pairs);
+        state.context.services.log(LogLevel::Warn, &state.plugin.title(), "ldap-failed", &pairs);
         failure
     })
 }

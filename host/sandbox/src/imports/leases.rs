@@ -3,7 +3,7 @@
 use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
 use crate::contract::Failure;
 use crate::grants::Act;
-use crate::host_services::Reservation;
+use crate::host_services::ReservationRequest;
 use crate::state::{CallState, refusal};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Host for CallState {
             return Ok(Err(refused));
         }
         let services = Arc::clone(&self.context.services);
-        let reservation = Reservation { tag, lane, internal };
+        let reservation = ReservationRequest { tag, lane, internal };
         Ok(match self.unit() {
             Ok(unit) => services.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
             Err(refused) => Err(refused),

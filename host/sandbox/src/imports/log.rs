@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// Replacement for an invalid name.
 const UNNAMED: &str = "unnamed";
 /// Names in a line that only the host writes.
-const HOSTS_OWN: [&str; 5] = ["event", "level", "mount", "plugin", "time"];
+const RESERVED_NAMES: [&str; 5] = ["event", "level", "mount", "plugin", "time"];
 
 impl Host for CallState {
     fn write(
@@ -22,7 +22,7 @@ impl Host for CallState {
         event: String,
         pairs: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
-        self.demand(&Act::Log)?;
+        self.require_grant(&Act::Log)?;
         if self.log_count.is_over {
             return Ok(());
         }
@@ -32,17 +32,22 @@ impl Host for CallState {
         self.log_count.lines = self.log_count.lines.saturating_add(1);
         if self.log_count.lines >= limits::LOG_LINES || room == 0 {
             self.log_count.is_over = true;
-            self.context.services.log(host_services::Level::Warn, &title, "log-lines-dropped", &[]);
+            self.context.services.log(
+                host_services::LogLevel::Warn,
+                &title,
+                "log-lines-dropped",
+                &[],
+            );
             return Ok(());
         }
         let (event, pairs, bytes) = fit_line(self, &event, &pairs, room);
         self.log_count.bytes = self.log_count.bytes.saturating_add(bytes);
-        self.context.services.log(of_contract(level), &title, &event, &pairs);
+        self.context.services.log(convert_level(level), &title, &event, &pairs);
         Ok(())
     }
 }
 
-type Pairs = Vec<(String, String)>;
+type LogFields = Vec<(String, String)>;
 
 /// Returns the event and the pairs of a line, with their number of bytes. Keeps pairs from the
 /// front until `room` bytes are used; the event is always kept.
@@ -51,14 +56,14 @@ fn fit_line(
     event: &str,
     pairs: &[(String, String)],
     mut room: usize,
-) -> (String, Pairs, usize) {
+) -> (String, LogFields, usize) {
     let event = fit_name(state, event).into_owned();
     let mut bytes = event.len();
     room = room.saturating_sub(bytes);
     let mut kept = Vec::new();
     for (key, value) in pairs.iter().take(limits::LOG_PAIRS) {
         let mut key = fit_name(state, key).into_owned();
-        if HOSTS_OWN.contains(&key.as_str()) {
+        if RESERVED_NAMES.contains(&key.as_str()) {
             key.insert_str(0, "plugin-");
         }
         let Some(left) = room.checked_sub(key.len()) else { break };
@@ -79,11 +84,11 @@ fn fit_name<'a>(state: &CallState, given: &'a str) -> Cow<'a, str> {
     Cow::Borrowed(if is_word && is_shown { given } else { UNNAMED })
 }
 
-fn of_contract(level: Level) -> host_services::Level {
+fn convert_level(level: Level) -> host_services::LogLevel {
     match level {
-        Level::Debug => host_services::Level::Debug,
-        Level::Info => host_services::Level::Info,
-        Level::Warn => host_services::Level::Warn,
-        Level::Error => host_services::Level::Error,
+        Level::Debug => host_services::LogLevel::Debug,
+        Level::Info => host_services::LogLevel::Info,
+        Level::Warn => host_services::LogLevel::Warn,
+        Level::Error => host_services::LogLevel::Error,
     }
 }

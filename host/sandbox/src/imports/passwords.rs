@@ -5,7 +5,7 @@ use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
 use crate::state::{CallState, refusal};
-use bulkhead_wire::failure::{Failure as Refused, Kind};
+use bulkhead_wire::failure::{Failure as Refused, FailureKind};
 use std::sync::Arc;
 
 impl Host for CallState {
@@ -19,7 +19,7 @@ impl Host for CallState {
             Ok(unit) => services.password(unit, &policy).await,
             Err(refused) => return Ok(Err(refused)),
         };
-        self.made(password)
+        self.return_password(password)
     }
 
     fn generate_from(
@@ -30,13 +30,13 @@ impl Host for CallState {
         granted!(self, Act::Passwords);
         self.charge_work(limits::PASSWORD_BYTES)?;
         let password = self.context.services.password_from(length, &alphabet);
-        self.made(password)
+        self.return_password(password)
     }
 }
 
 impl CallState {
     /// Returns a password to the component. Records a conflict, as storage does.
-    fn made(
+    fn return_password(
         &mut self,
         password: Result<String, Refused>,
     ) -> wasmtime::Result<Result<String, Failure>> {
@@ -45,7 +45,7 @@ impl CallState {
                 self.context.tree.secrets.add(password);
                 self.charge(password.len())?;
             }
-            Err(failure) => self.conflict |= failure.kind == Kind::Conflict,
+            Err(failure) => self.conflict |= failure.kind == FailureKind::Conflict,
         }
         Ok(password.map_err(|failure| refusal(&failure)))
     }

@@ -6,13 +6,13 @@
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{
     Endpoint, Failure, Host, Statement, Target,
 };
-use crate::call_tree::{CallTree, Effect};
-use crate::effect::{self, Unheard};
-use crate::grants::{Reach, SqlTarget};
-use crate::host_services::Level;
+use crate::call_tree::{CallTree, SideEffect};
+use crate::effect::{self, EffectFailure};
+use crate::grants::{AllowedAddresses, SqlTarget};
+use crate::host_services::LogLevel;
 use crate::limits;
-use crate::resources::Resources;
-use crate::sql::{Lent, LoginRequest, PoolKey, SqlFailure, failed};
+use crate::resources::StoreResources;
+use crate::sql::{LoginRequest, PoolKey, SqlFailure, SqlSession, failed};
 use crate::state::{CallState, PasswordUse};
 use futures_util::FutureExt as _;
 use std::future::Future;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 /// Failure code of an act that a grant would allow.
 const NOT_GRANTED: &str = "permission-denied";
 
-type Rows = Vec<Vec<Option<String>>>;
+type ResultRows = Vec<Vec<Option<String>>>;
 
 impl Host for CallState {
     async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target)?;
+        let asked = check_endpoints(self, &target)?;
         let done = ping(self, &target, asked).await;
         Ok(report(self, &target, done))
     }
@@ -36,8 +36,8 @@ impl Host for CallState {
         target: Target,
         statement: String,
         parameters: Vec<String>,
-    ) -> wasmtime::Result<Result<Rows, Failure>> {
-        let asked = ask(self, &target)?;
+    ) -> wasmtime::Result<Result<ResultRows, Failure>> {
+        let asked = check_endpoints(self, &target)?;
         let done = async {
             let lent = lend(self, &target, asked).await?;
             within_time(self, lent.query(&statement, &parameters)).await
@@ -51,7 +51,7 @@ impl Host for CallState {
         target: Target,
         statements: Vec<Statement>,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target)?;
+        let asked = check_endpoints(self, &target)?;
         let done = match lend(self, &target, asked).await {
             Ok(lent) => change(self, async move { lent.transact(&statements).await }).await,
             Err(failure) => Err(failure),
@@ -64,7 +64,7 @@ impl Host for CallState {
         target: Target,
         statement: Statement,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = ask(self, &target)?;
+        let asked = check_endpoints(self, &target)?;
         let done = match lend(self, &target, asked).await {
             Ok(lent) => change(self, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
@@ -75,7 +75,10 @@ impl Host for CallState {
 
 /// Counts the host call and checks the grant of every endpoint. Returns the addresses to which each
 /// endpoint may resolve, in the order of the endpoints.
-fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Reach>, SqlFailure>> {
+fn check_endpoints(
+    state: &mut CallState,
+    target: &Target,
+) -> wasmtime::Result<Result<Vec<AllowedAddresses>, SqlFailure>> {
     state.enter()?;
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     let reach = |end: &Endpoint| {
@@ -90,8 +93,8 @@ fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Re
 fn admit(
     state: &CallState,
     target: &Target,
-    asked: Result<Vec<Reach>, SqlFailure>,
-) -> Result<(PoolKey, Vec<Reach>), SqlFailure> {
+    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
+) -> Result<(PoolKey, Vec<AllowedAddresses>), SqlFailure> {
     let reaches = asked?;
     check_size(target)?;
     let Some(key) = pool_key(state, target) else {
@@ -102,7 +105,7 @@ fn admit(
 }
 
 /// Names the first endpoints of a target, for the log.
-fn named(target: &Target) -> String {
+fn endpoint_names(target: &Target) -> String {
     let ends = target.endpoints.iter().take(limits::SQL_ENDPOINTS);
     ends.map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(",")
 }
@@ -128,7 +131,7 @@ fn check_size(target: &Target) -> Result<(), SqlFailure> {
 async fn ping(
     state: &mut CallState,
     target: &Target,
-    asked: Result<Vec<Reach>, SqlFailure>,
+    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
@@ -137,7 +140,7 @@ async fn ping(
         PasswordUse::Proof => within_time(state, login.prove()).await,
         PasswordUse::Change(_) | PasswordUse::Other => within_time(state, login.ping()).await,
     };
-    state.context.tree.mark(Effect::Safe);
+    state.context.tree.mark_effect(SideEffect::Safe);
     pinged
 }
 
@@ -145,8 +148,8 @@ async fn ping(
 async fn lend(
     state: &mut CallState,
     target: &Target,
-    asked: Result<Vec<Reach>, SqlFailure>,
-) -> Result<Lent, SqlFailure> {
+    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
+) -> Result<SqlSession, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
     let login = login(&resources, &tree, target, (key, reaches));
@@ -157,15 +160,15 @@ async fn lend(
         _ => within_time(state, login.lend()).await,
     }?;
     // From here on, the plugin may read data outside.
-    state.context.tree.mark(Effect::Safe);
+    state.context.tree.mark_effect(SideEffect::Safe);
     Ok(lent)
 }
 
 fn login<'a>(
-    resources: &'a Resources,
+    resources: &'a StoreResources,
     tree: &'a CallTree,
     target: &'a Target,
-    (key, reaches): (PoolKey, Vec<Reach>),
+    (key, reaches): (PoolKey, Vec<AllowedAddresses>),
 ) -> LoginRequest<'a> {
     let (pools, changes) = (&resources.pools, &resources.password_changes);
     LoginRequest { pools, changes, tree, key, target, reaches }
@@ -199,12 +202,12 @@ async fn change(
 ) -> Result<(), SqlFailure> {
     effect::run(&state.context, work).await.unwrap_or_else(|unheard| {
         Err(match unheard {
-            Unheard::NoTime => {
+            EffectFailure::NoTime => {
                 failed("timed-out", "too little time is left in this call to begin a change")
             }
-            Unheard::TimedOut => failed("timed-out", "the database took too long"),
-            Unheard::NotBegun => failed("unreachable", "the change was not begun"),
-            Unheard::NoAnswer => {
+            EffectFailure::TimedOut => failed("timed-out", "the database took too long"),
+            EffectFailure::NotBegun => failed("unreachable", "the change was not begun"),
+            EffectFailure::NoAnswer => {
                 failed("unreachable", "the database's answer to a change was lost")
             }
         })
@@ -221,7 +224,7 @@ fn report<T>(
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
         {
-            state.resources.pools.give_up(&key);
+            state.resources.pools.close_failed_pool(&key);
         }
         let shown = state.scrub_for_caller(&failure.message);
         let said = std::mem::replace(&mut failure.message, shown);
@@ -233,7 +236,7 @@ fn report<T>(
                 "connection".to_owned(),
                 state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default(),
             ),
-            ("target".to_owned(), state.scrub(&named(target))),
+            ("target".to_owned(), state.scrub(&endpoint_names(target))),
             ("cause".to_owned(), failure.code.clone()),
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
         ];
@@ -242,7 +245,7 @@ fn report<T>(
         if failure.sqlstate.is_none() && failure.code != "invalid-request" {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
-        state.context.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
+        state.context.services.log(LogLevel::Warn, &state.plugin.title(), "sql-failed", &pairs);
         failure
     })
 }

@@ -4,12 +4,12 @@
 //! here, and nowhere else.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
-use crate::call_tree::Effect;
+use crate::call_tree::SideEffect;
 use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
 use crate::state::{CallState, refusal};
-use bulkhead_store::{Address, Index, Record, Space};
+use bulkhead_store::{Address, IndexColumns, Record, Space};
 use bulkhead_wire::failure::Failure as Refused;
 
 impl Host for CallState {
@@ -73,11 +73,11 @@ impl Host for CallState {
 
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
         granted!(self, Act::Storage);
-        let is_changed = self.context.tree.effect() == Effect::Effect;
+        let is_changed = self.context.tree.effect() == SideEffect::Effect;
         let done = match self.unit() {
             Ok(unit) => {
                 if is_changed {
-                    unit.insist();
+                    unit.mark_effectful();
                 }
                 unit.checkpoint().await
             }
@@ -112,7 +112,7 @@ fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> 
             value.len()
         )));
     }
-    state.unit()?.put(address, value, Index::default());
+    state.unit()?.put(address, value, IndexColumns::default());
     Ok(())
 }
 

@@ -2,14 +2,14 @@
 //! express.
 
 use super::*;
-use crate::Runtime;
 use crate::Sandbox;
-use crate::closing::Cut;
+use crate::SandboxRuntime;
+use crate::closing::CallInterruption;
 use crate::encoding::{component, module, number, section};
-use crate::grants::Maker;
+use crate::grants::Publisher;
 use crate::outcome::settle;
-use bulkhead_store::{Options, SealKey, Store as Rows};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_store::{SealKey, Store as Rows, StoreOptions};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::path::PathBuf;
 use std::time::Duration;
 use wasmtime::component::Component;
@@ -42,14 +42,14 @@ impl Stage {
         let directory =
             std::env::temp_dir().join(format!("bulkhead-instance-{name}-{}", std::process::id()));
         let store =
-            Rows::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
+            Rows::open(StoreOptions::at(&directory), SealKey::generate().unwrap()).await.unwrap();
         Self {
             sandbox: Sandbox::new(
-                Runtime::new().unwrap(),
+                SandboxRuntime::new().unwrap(),
                 store,
                 &[],
-                &crate::Surroundings::default(),
-                &crate::Outbound::default(),
+                &crate::AmbientSources::default(),
+                &crate::OutboundNetwork::default(),
             ),
             directory,
         }
@@ -62,18 +62,22 @@ impl Stage {
         let component = runtime.linkers.secrets_engines.instantiate_pre(&component).unwrap();
         let (name, deadline) = ("harm".to_owned(), Instant::now() + time);
         let context = detached::context(&name, deadline);
-        let identity = Identity {
+        let identity = ComponentIdentity {
             name,
             version: String::new(),
             digest: String::new(),
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
         };
-        let mut live =
-            Live::new(CallState::new(&self.sandbox.resources, context, Arc::new(identity), None));
+        let mut live = LiveInstance::new(CallState::new(
+            &self.sandbox.resources,
+            context,
+            Arc::new(identity),
+            None,
+        ));
         let work = async { live.instance(&component).await.map(|_| Ok(())) };
         // Later than the deadline, so that the epoch stops the component and not this timeout.
         let outcome = tokio::time::timeout(time + AT_LEISURE, work).await;
-        settle(live.store.data(), outcome.map_err(Cut::from))
+        settle(live.store.data(), outcome.map_err(CallInterruption::from))
     }
 
     async fn end(self) {
@@ -89,7 +93,7 @@ async fn a_start_that_loops_ends_at_its_deadline() {
     let forever = starting(&[], &[0x03, 0x40, 0x0c, 0, END]);
     let (began, time) = (Instant::now(), Duration::from_millis(200));
     let stopped = stage.instantiated(&forever, time).await.unwrap_err();
-    assert_eq!(stopped.kind, Kind::TimedOut, "{stopped:?}");
+    assert_eq!(stopped.kind, FailureKind::TimedOut, "{stopped:?}");
     assert!(began.elapsed() < AT_LEISURE / 2, "{:?}", began.elapsed());
     assert_eq!(
         stage.instantiated(&starting(&[], &[]), AT_LEISURE).await,

@@ -1,34 +1,35 @@
 //! Tests of bounded reuse, with the probe component, which counts its instance's calls in memory.
 
 use super::*;
-use crate::Maker;
-use crate::contract::{Call, Caller, Mount, Outcome};
+use crate::Publisher;
+use crate::contract::{AnswerPayload, Call, Caller, Mount};
 use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, ConnectionChoice, DatabasePlugin, Engine, Entity, Grants,
-    Guard, HostServices, IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime,
-    Sandbox, Scope, SlotRequest, limits,
+    CallPriority, CallScope, CallTree, Compartment, ComponentSource, ConnectionChoice,
+    DatabasePlugin, GrantLayers, Grants, HostServices, IdentityToken, LogLevel, MountLimits,
+    MountablePlugin, ReservationRequest, Sandbox, SandboxRuntime, SlotRequest, TimerGuard,
+    VisibleEntity, limits,
 };
 use async_trait::async_trait;
-use bulkhead_store::{Options, SealKey, Store, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_store::{SealKey, Store, StoreOptions, Unit};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const PASSWORD: &str = "correct-horse-battery";
-const PATIENCE: Duration = Duration::from_secs(15);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 const MOUNT: &str = "mount";
 
-fn under(limits: Limits) -> Arc<Compartment> {
+fn under(limits: MountLimits) -> Arc<Compartment> {
     Compartment::new(MOUNT, limits)
 }
 
 /// A sandbox with a separate store and the loaded probe.
 struct Stage {
     sandbox: Arc<Sandbox>,
-    engine: Engine,
-    artefact: Artefact<'static>,
+    engine: MountablePlugin,
+    artefact: ComponentSource<'static>,
     directory: PathBuf,
 }
 
@@ -37,34 +38,34 @@ impl Stage {
         let directory =
             std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
         let store =
-            Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
+            Store::open(StoreOptions::at(&directory), SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(
-            Runtime::new().unwrap(),
+            SandboxRuntime::new().unwrap(),
             store,
             &[],
-            &crate::Surroundings::default(),
-            &crate::Outbound::default(),
+            &crate::AmbientSources::default(),
+            &crate::OutboundNetwork::default(),
         );
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let [wasm, compiled] = ["wasm", "cwasm"].map(|kind| {
             let bytes = std::fs::read(target.join(format!("guests/probe.{kind}")));
             bytes.expect("the probe is missing: run `make guests`").leak()
         });
-        let artefact = Artefact::Official { wasm, compiled: Some(compiled) };
-        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
+        let artefact = ComponentSource::Official { wasm, compiled: Some(compiled) };
+        let engine = MountablePlugin::load(&sandbox, artefact, None).await.unwrap();
         Self { sandbox, engine, artefact, directory }
     }
 
-    fn scope(&self, reuse: &Reuse, time: Duration) -> Scope {
-        let rights = Rights {
+    fn scope(&self, reuse: &InstanceReuse, time: Duration) -> CallScope {
+        let rights = GrantLayers {
             mount: "probe/",
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
             asked: &[],
             ceiling: None,
             granted: None,
         };
-        Scope {
-            compartment: Compartment::new(MOUNT, Limits::default()),
+        CallScope {
+            compartment: Compartment::new(MOUNT, MountLimits::default()),
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: Instant::now() + time,
@@ -74,28 +75,33 @@ impl Stage {
         }
     }
 
-    async fn read(&self, reuse: &Reuse, path: &str) -> Result<Value, Failure> {
-        self.read_in(self.scope(reuse, PATIENCE), &self.engine, path).await
+    async fn read(&self, reuse: &InstanceReuse, path: &str) -> Result<Value, Failure> {
+        self.read_in(self.scope(reuse, TEST_TIMEOUT), &self.engine, path).await
     }
 
-    async fn read_in(&self, scope: Scope, engine: &Engine, path: &str) -> Result<Value, Failure> {
+    async fn read_in(
+        &self,
+        scope: CallScope,
+        engine: &MountablePlugin,
+        path: &str,
+    ) -> Result<Value, Failure> {
         let done = engine.handle(scope, self.sandbox.resources.store.begin(), &call(path)).await;
         match done.result?.outcome {
-            Outcome::Data(text) => Ok(serde_json::from_str(&text).unwrap()),
+            AnswerPayload::Data(text) => Ok(serde_json::from_str(&text).unwrap()),
             _ => Ok(Value::Null),
         }
     }
 
     /// Returns the number of this call among its instance's calls.
-    async fn tally(&self, reuse: &Reuse) -> u64 {
+    async fn tally(&self, reuse: &InstanceReuse) -> u64 {
         self.read(reuse, "tally").await.unwrap()["calls"].as_u64().unwrap()
     }
 
     /// Reads in a fresh instance. The call may be cut, because the sandbox is closing.
-    async fn read_while_closing(&self, reuse: &Reuse) {
+    async fn read_while_closing(&self, reuse: &InstanceReuse) {
         match self.read(reuse, "tally").await {
             Ok(told) => assert_eq!(told["calls"], 1),
-            Err(cut) => assert_eq!(cut.kind, Kind::Unavailable, "{}", cut.message),
+            Err(cut) => assert_eq!(cut.kind, FailureKind::Unavailable, "{}", cut.message),
         }
     }
 
@@ -163,7 +169,7 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+    async fn entity(&self, _id: &str) -> Result<Option<VisibleEntity>, Failure> {
         Ok(None)
     }
 
@@ -195,7 +201,11 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+    fn reserve(
+        &self,
+        _unit: &mut Unit,
+        _reservation: ReservationRequest,
+    ) -> Result<String, Failure> {
         Err(Failure::absent())
     }
 
@@ -211,7 +221,7 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+    fn guard(&self, _unit: &mut Unit, _guard: TimerGuard) -> Result<(), Failure> {
         Err(Failure::absent())
     }
 
@@ -237,17 +247,17 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+    fn log(&self, _level: LogLevel, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 
-fn cache(reuse: &Reuse) -> &Arc<InstanceCache> {
+fn cache(reuse: &InstanceReuse) -> &Arc<InstanceCache> {
     match reuse {
-        Reuse::Bounded(cache) => cache,
-        Reuse::Fresh => panic!("no cache"),
+        InstanceReuse::Bounded(cache) => cache,
+        InstanceReuse::Fresh => panic!("no cache"),
     }
 }
 
-fn bounded(stage: &Stage, bounds: ReuseBounds) -> Reuse {
+fn bounded(stage: &Stage, bounds: ReuseBounds) -> InstanceReuse {
     stage.engine.reuse(MOUNT, bounds)
 }
 
@@ -255,7 +265,7 @@ fn bounded(stage: &Stage, bounds: ReuseBounds) -> Reuse {
 async fn nothing_in_memory_survives_a_call_unless_the_mount_asked_for_it() {
     let stage = Stage::new("fresh").await;
     for _ in 0..3 {
-        assert_eq!(stage.tally(&Reuse::Fresh).await, 1);
+        assert_eq!(stage.tally(&InstanceReuse::Fresh).await, 1);
     }
     assert_eq!(stage.free(), limits::INSTANCES as usize);
     let reuse = bounded(&stage, ReuseBounds::default());
@@ -292,7 +302,7 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
     // On a machine that stalled for longer than the age, the instance is dropped by now.
     assert!(cache(&reuse).idle() == 1 || began.elapsed() >= Duration::from_millis(200));
     while cache(&reuse).idle() > 0 || stage.free() < limits::INSTANCES as usize {
-        assert!(began.elapsed() < PATIENCE, "an old instance is still kept");
+        assert!(began.elapsed() < TEST_TIMEOUT, "an old instance is still kept");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(stage.tally(&reuse).await, 1);
@@ -303,18 +313,18 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
 async fn no_more_instances_are_kept_than_the_bound() {
     let stage = Stage::new("idle").await;
     let reuse = bounded(&stage, ReuseBounds { idle: 2, ..ReuseBounds::default() });
-    let lent: Vec<Live> = (0..5).map(|_| empty(&stage)).collect();
+    let lent: Vec<LiveInstance> = (0..5).map(|_| empty(&stage)).collect();
     lent.into_iter().for_each(|live| drop(cache(&reuse).keep(live)));
     assert_eq!((cache(&reuse).idle(), stage.free()), (2, limits::INSTANCES as usize - 2));
     stage.end().await;
 }
 
 /// Makes an instance that looks to its cache as if a call were in it.
-fn empty(stage: &Stage) -> Live {
+fn empty(stage: &Stage) -> LiveInstance {
     let identity = Arc::clone(&stage.engine.identity);
     let unit = Some(stage.sandbox.resources.store.begin());
-    let context = detached::context("in a call", Instant::now() + PATIENCE);
-    Live::new(CallState::new(&stage.sandbox.resources, context, identity, unit))
+    let context = detached::context("in a call", Instant::now() + TEST_TIMEOUT);
+    LiveInstance::new(CallState::new(&stage.sandbox.resources, context, identity, unit))
 }
 
 #[tokio::test]
@@ -322,23 +332,33 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
     let stage = Stage::new("failed").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     let refused = stage.read(&reuse, "say/no").await.unwrap_err();
-    assert_eq!((refused.kind, refused.message.as_str()), (Kind::InvalidRequest, "no"));
+    assert_eq!((refused.kind, refused.message.as_str()), (FailureKind::InvalidRequest, "no"));
     assert_eq!(stage.tally(&reuse).await, 1);
     assert_eq!(cache(&reuse).idle(), 1, "a refusal is an answer");
     for fatal in ["panic", "stack", "memory"] {
         stage.tally(&reuse).await;
-        assert_eq!(stage.read(&reuse, fatal).await.unwrap_err().kind, Kind::Internal, "{fatal}");
+        assert_eq!(
+            stage.read(&reuse, fatal).await.unwrap_err().kind,
+            FailureKind::Internal,
+            "{fatal}"
+        );
         assert_eq!(cache(&reuse).idle(), 0, "{fatal}");
         assert_eq!(stage.tally(&reuse).await, 1, "after {fatal}");
     }
     let scope = stage.scope(&reuse, Duration::from_millis(50));
-    assert_eq!(stage.read_in(scope, &stage.engine, "loop").await.unwrap_err().kind, Kind::TimedOut);
+    assert_eq!(
+        stage.read_in(scope, &stage.engine, "loop").await.unwrap_err().kind,
+        FailureKind::TimedOut
+    );
     assert_eq!(stage.tally(&reuse).await, 1, "after the deadline");
-    let few = Scope {
-        compartment: under(Limits { host_calls: 0, ..Limits::default() }),
-        ..stage.scope(&reuse, PATIENCE)
+    let few = CallScope {
+        compartment: under(MountLimits { host_calls: 0, ..MountLimits::default() }),
+        ..stage.scope(&reuse, TEST_TIMEOUT)
     };
-    assert_eq!(stage.read_in(few, &stage.engine, "tell").await.unwrap_err().kind, Kind::Internal);
+    assert_eq!(
+        stage.read_in(few, &stage.engine, "tell").await.unwrap_err().kind,
+        FailureKind::Internal
+    );
     assert_eq!(stage.tally(&reuse).await, 1, "after too many host calls");
     stage.end().await;
 }
@@ -362,9 +382,9 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
 async fn memory_is_counted_over_all_calls_of_an_instance() {
     let stage = Stage::new("counted").await;
     let reuse = bounded(&stage, ReuseBounds::default());
-    let narrow = |bytes| Scope {
-        compartment: under(Limits { memory_bytes: bytes, ..Limits::default() }),
-        ..stage.scope(&reuse, PATIENCE)
+    let narrow = |bytes| CallScope {
+        compartment: under(MountLimits { memory_bytes: bytes, ..MountLimits::default() }),
+        ..stage.scope(&reuse, TEST_TIMEOUT)
     };
     let reserve = |path: &'static str| stage.read_in(narrow(1 << 20), &stage.engine, path);
     assert_eq!(reserve("reserve/512").await.unwrap()["got"], true);
@@ -394,13 +414,13 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     let stage = Stage::new("others").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
-    let elsewhere = Scope {
-        compartment: Compartment::new("another", Limits::default()),
-        ..stage.scope(&reuse, PATIENCE)
+    let elsewhere = CallScope {
+        compartment: Compartment::new("another", MountLimits::default()),
+        ..stage.scope(&reuse, TEST_TIMEOUT)
     };
     assert_eq!(stage.read_in(elsewhere, &stage.engine, "tally").await.unwrap()["calls"], 1);
-    let anew = Engine::load(&stage.sandbox, stage.artefact, None).await.unwrap();
-    let anew = stage.read_in(stage.scope(&reuse, PATIENCE), &anew, "tally").await.unwrap();
+    let anew = MountablePlugin::load(&stage.sandbox, stage.artefact, None).await.unwrap();
+    let anew = stage.read_in(stage.scope(&reuse, TEST_TIMEOUT), &anew, "tally").await.unwrap();
     assert_eq!(anew["calls"], 1, "the same bytes loaded anew are another version");
     let neighbour = stage.engine.reuse("another", ReuseBounds::default());
     assert!(neighbour.cache(&stage.engine.identity, MOUNT).is_none());
@@ -434,8 +454,8 @@ async fn each_call_of_an_instance_has_its_own_deadline() {
     let (began, time) = (Instant::now(), Duration::from_millis(300));
     let stopped =
         stage.read_in(stage.scope(&reuse, time), &stage.engine, "loop").await.unwrap_err();
-    assert_eq!(stopped.kind, Kind::TimedOut);
-    assert!((time..PATIENCE).contains(&began.elapsed()), "stopped after {:?}", began.elapsed());
+    assert_eq!(stopped.kind, FailureKind::TimedOut);
+    assert!((time..TEST_TIMEOUT).contains(&began.elapsed()), "stopped after {:?}", began.elapsed());
     stage.end().await;
 }
 
@@ -469,17 +489,17 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
     let stage = Stage::new("full").await;
     let (many, one) =
         (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
-    let lent: Vec<Live> = (0..4).map(|_| empty(&stage)).collect();
+    let lent: Vec<LiveInstance> = (0..4).map(|_| empty(&stage)).collect();
     lent.into_iter().for_each(|live| drop(cache(&many).keep(live)));
     stage.tally(&one).await;
     // Due work, because it may take every slot.
-    let compartment = Compartment::new(MOUNT, Limits::default());
+    let compartment = Compartment::new(MOUNT, MountLimits::default());
     let admit = |slots| {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         stage.sandbox.admit(SlotRequest {
             compartment: &compartment,
             slots,
-            priority: Priority::Background,
+            priority: CallPriority::Background,
             caller: None,
             deadline,
         })

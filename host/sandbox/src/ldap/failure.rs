@@ -8,7 +8,7 @@ pub(crate) type LdapFailure = ldap::Failure;
 
 /// The kind of request, which determines the code of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum LdapRequestKind {
     Login,
     Search,
     Change,
@@ -28,7 +28,7 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> LdapFailure {
 /// Converts the server's result; code 0 is success. `text` is the server's own text. The failure
 /// shows all of the text for a change, only Active Directory's code for a login, and nothing for a
 /// search, because the text may quote an entry.
-pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapFailure> {
+pub(super) fn of_result(asked: LdapRequestKind, code: u32, text: &str) -> Result<(), LdapFailure> {
     if code == 0 {
         return Ok(());
     }
@@ -37,38 +37,38 @@ pub(super) fn of_result(asked: Asked, code: u32, text: &str) -> Result<(), LdapF
         (_, 51 | 52) => "unreachable",
         // The server's own time limit.
         (_, 3) => "timed-out",
-        (Asked::Login, _) => "refused",
+        (LdapRequestKind::Login, _) => "refused",
         (_, 32) => "not-found",
-        (Asked::Search, _) => "refused-search",
-        (Asked::Change, _) => "refused-change",
+        (LdapRequestKind::Search, _) => "refused-search",
+        (LdapRequestKind::Change, _) => "refused-change",
     };
     let what = match asked {
-        Asked::Login => "refused the login",
-        Asked::Search => "refused the search",
-        Asked::Change => "refused the change",
+        LdapRequestKind::Login => "refused the login",
+        LdapRequestKind::Search => "refused the search",
+        LdapRequestKind::Change => "refused the change",
     };
-    let mut message = format!("the server {what}: {} ({code})", meaning(code));
+    let mut message = format!("the server {what}: {} ({code})", code_meaning(code));
     let mut ext = Vec::new();
     match asked {
-        Asked::Login => {
+        LdapRequestKind::Login => {
             if let Some(data) = login_data(text) {
                 message.push_str(", data ");
                 message.push_str(data);
-                ext.push((DATA.to_owned(), data.to_owned()));
+                ext.push((AD_CODE_KEY.to_owned(), data.to_owned()));
             }
         }
-        Asked::Change if !plain(text).is_empty() => {
+        LdapRequestKind::Change if !single_line(text).is_empty() => {
             message.push_str(": ");
-            message.push_str(&plain(text));
+            message.push_str(&single_line(text));
         }
-        Asked::Change | Asked::Search => {}
+        LdapRequestKind::Change | LdapRequestKind::Search => {}
     }
     Err(LdapFailure { result_code: Some(code), ext, ..failed(word, message) })
 }
 
 /// Key of Active Directory's own code for a refused login. The code is also outside the message,
 /// because a message is redacted where its words look like a part of a password.
-const DATA: &str = "data";
+const AD_CODE_KEY: &str = "data";
 
 /// Returns Active Directory's own code, and nothing else of the text, from a text like `80090308:
 /// LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data 52e, v1db1`.
@@ -80,16 +80,16 @@ fn login_data(text: &str) -> Option<&str> {
 }
 
 /// Maximum number of characters of a server's text in a failure.
-const TEXT: usize = 512;
+const SERVER_TEXT_CHARACTERS: usize = 512;
 
 /// Returns a server's text in a single line. Active Directory ends its texts with a zero byte.
-fn plain(text: &str) -> String {
+fn single_line(text: &str) -> String {
     let readable = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().take(TEXT).map(readable).collect::<String>().trim().to_owned()
+    text.chars().take(SERVER_TEXT_CHARACTERS).map(readable).collect::<String>().trim().to_owned()
 }
 
 /// Returns the meaning of a result code (RFC 4511, appendix A), for codes that servers use.
-fn meaning(code: u32) -> &'static str {
+fn code_meaning(code: u32) -> &'static str {
     match code {
         1 => "operations error",
         2 => "protocol error",

@@ -6,7 +6,7 @@
 //! nothing itself.
 
 use super::failure::{LdapFailure, failed};
-use super::message::{Fault, Request, length};
+use super::message::{LdapFault, LdapRequest, length};
 use crate::limits;
 use bulkhead_wire::sync;
 use ldap3::LdapError;
@@ -23,27 +23,27 @@ use tokio::io::{BufReader, ReadBuf};
 const CHUNK: usize = 16 << 10;
 
 /// A gate, open until the session ends or its carrying future is no longer polled.
-pub(super) struct Gate {
-    way: Arc<Way>,
+pub(super) struct LdapFilter {
+    way: Arc<FilterState>,
 }
 
 /// State shared by both directions.
 #[derive(Default)]
-struct Way {
-    asked: Mutex<Asked>,
+struct FilterState {
+    asked: Mutex<PendingRequest>,
     /// The reason why the gate closed.
-    fault: Mutex<Option<Fault>>,
+    fault: Mutex<Option<LdapFault>>,
 }
 
 /// The pending request, and the number of bytes of its answer so far. A session has a single
 /// pending request.
 #[derive(Default)]
-struct Asked {
-    request: Option<Request>,
+struct PendingRequest {
+    request: Option<LdapRequest>,
     bytes: usize,
 }
 
-impl Gate {
+impl LdapFilter {
     /// Opens a gate to `far`. Also returns the library's end, and the future that carries the
     /// messages: poll the future each time after the library was polled.
     ///
@@ -54,8 +54,8 @@ impl Gate {
     ) -> io::Result<(Self, UnixStream, impl Future<Output = ()> + Send + 'static)> {
         let (near, inner) = UnixStream::pair()?;
         inner.set_nonblocking(true)?;
-        let way = Arc::new(Way::default());
-        let carrying = carry(Inner(Arc::new(inner)), far, Arc::clone(&way));
+        let way = Arc::new(FilterState::default());
+        let carrying = carry(FilterSocket(Arc::new(inner)), far, Arc::clone(&way));
         Ok((Self { way }, near, carrying))
     }
 
@@ -72,9 +72,9 @@ impl Gate {
 /// The gate's end of the socket pair. This end needs no wake-ups: only the library writes to and
 /// reads from the other end, and the library is polled in the same turn before the gate.
 #[derive(Clone)]
-struct Inner(Arc<UnixStream>);
+struct FilterSocket(Arc<UnixStream>);
 
-impl AsyncRead for Inner {
+impl AsyncRead for FilterSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl AsyncRead for Inner {
     }
 }
 
-impl AsyncWrite for Inner {
+impl AsyncWrite for FilterSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -111,9 +111,9 @@ fn or_pending(done: io::Result<usize>) -> Poll<io::Result<usize>> {
 }
 
 async fn carry(
-    inner: Inner,
+    inner: FilterSocket,
     far: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    way: Arc<Way>,
+    way: Arc<FilterState>,
 ) {
     let (far_reader, far_writer) = tokio::io::split(far);
     let requests = pass(inner.clone(), far_writer, |message| way.note_request(message));
@@ -125,21 +125,21 @@ async fn carry(
     *sync::lock(&way.fault) = Some(fault);
 }
 
-impl Way {
-    fn note_request(&self, message: &[u8]) -> Result<(), Fault> {
-        let request = Request::read(message)?;
+impl FilterState {
+    fn note_request(&self, message: &[u8]) -> Result<(), LdapFault> {
+        let request = LdapRequest::read(message)?;
         let mut asked = sync::lock(&self.asked);
-        *asked = Asked { request: request.has_answer().then_some(request), bytes: 0 };
+        *asked = PendingRequest { request: request.has_answer().then_some(request), bytes: 0 };
         Ok(())
     }
 
-    fn check_answer(&self, message: &[u8]) -> Result<(), Fault> {
+    fn check_answer(&self, message: &[u8]) -> Result<(), LdapFault> {
         let mut asked = sync::lock(&self.asked);
         asked.bytes = asked.bytes.saturating_add(message.len());
         if asked.bytes > limits::LDAP_ANSWER_BYTES {
-            return Err(Fault::TooLarge);
+            return Err(LdapFault::TooLarge);
         }
-        if Request::check(asked.request, message)? {
+        if LdapRequest::check(asked.request, message)? {
             asked.request = None;
         }
         Ok(())
@@ -150,8 +150,8 @@ impl Way {
 async fn pass(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut check: impl FnMut(&[u8]) -> Result<(), Fault>,
-) -> Fault {
+    mut check: impl FnMut(&[u8]) -> Result<(), LdapFault>,
+) -> LdapFault {
     let mut from = BufReader::with_capacity(CHUNK, from);
     loop {
         let message = match read_message(&mut from).await {
@@ -162,7 +162,7 @@ async fn pass(
             return fault;
         }
         if to.write_all(&message).await.is_err() || to.flush().await.is_err() {
-            return Fault::Ended;
+            return LdapFault::Ended;
         }
     }
 }
@@ -172,18 +172,20 @@ async fn pass(
 ///
 /// # Errors
 /// The bytes are no message, the message is too large, or the connection ended within the message.
-pub(super) async fn read_message(from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, Fault> {
+pub(super) async fn read_message(
+    from: &mut (impl AsyncRead + Unpin),
+) -> Result<Vec<u8>, LdapFault> {
     let mut message = Vec::new();
     let (head, body) = loop {
-        message.push(from.read_u8().await.map_err(|_| Fault::Ended)?);
+        message.push(from.read_u8().await.map_err(|_| LdapFault::Ended)?);
         if let Some(found) = length(&message, limits::LDAP_MESSAGE_BYTES)? {
             break found;
         }
     };
     let mut rest = from.take(body as u64);
-    rest.read_to_end(&mut message).await.map_err(|_| Fault::Ended)?;
+    rest.read_to_end(&mut message).await.map_err(|_| LdapFault::Ended)?;
     if message.len() < head + body {
-        return Err(Fault::Ended);
+        return Err(LdapFault::Ended);
     }
     Ok(message)
 }

@@ -4,19 +4,19 @@
 //! and answer with success (RFC 4513, section 5.1.2).
 
 use super::failure::{LdapFailure, failed};
-use super::secure::Secured;
+use super::secure::LdapTlsSettings;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
-use crate::grants::{Host, LdapServer, Reach};
+use crate::grants::{AllowedAddresses, LdapServer, ServerHost};
 use crate::limits;
 use crate::tls::TlsConfigs;
 use std::time::Duration;
 
 /// A parsed target.
 #[derive(Clone)]
-pub(crate) struct Login {
+pub(crate) struct LdapLogin {
     /// The servers in the order of their attempts, each with its allowed addresses.
-    pub(super) servers: Vec<(LdapServer, Reach)>,
-    pub(super) secured: Secured,
+    pub(super) servers: Vec<(LdapServer, AllowedAddresses)>,
+    pub(super) secured: LdapTlsSettings,
     pub(super) name: String,
     pub(super) password: String,
     /// Timeout of the connection to a single server.
@@ -25,14 +25,14 @@ pub(crate) struct Login {
     pub(super) answer_time: Duration,
 }
 
-impl Login {
+impl LdapLogin {
     /// Parses the target. The caller has already checked the grants of its servers.
     ///
     /// # Errors
     /// The fault of the target, without quoting a secret.
     pub(crate) fn new(
         target: &Target,
-        servers: Vec<(LdapServer, Reach)>,
+        servers: Vec<(LdapServer, AllowedAddresses)>,
         configs: &TlsConfigs,
     ) -> Result<Self, LdapFailure> {
         let invalid = |why: String| failed("invalid-request", why);
@@ -50,7 +50,7 @@ impl Login {
             (true, false) => return Err(invalid("a password is given without a name".to_owned())),
             _ => {}
         }
-        let secured = Secured::new(&target.tls, configs).map_err(invalid)?;
+        let secured = LdapTlsSettings::new(&target.tls, configs).map_err(invalid)?;
         Ok(Self {
             connect_time: time(target.connect_timeout).min(share(servers.len())),
             answer_time: time(target.request_timeout),
@@ -61,7 +61,7 @@ impl Login {
         })
     }
 
-    pub(crate) fn reaches(&self) -> impl Iterator<Item = &Reach> + Clone {
+    pub(crate) fn reaches(&self) -> impl Iterator<Item = &AllowedAddresses> + Clone {
         self.servers.iter().map(|(_, reach)| reach)
     }
 }
@@ -115,5 +115,5 @@ fn read_server(url: &str) -> Option<LdapServer> {
         }
         Some(_) => return None,
     };
-    Some(LdapServer { tls, host: Host::parse(host)?, port })
+    Some(LdapServer { tls, host: ServerHost::parse(host)?, port })
 }

@@ -30,7 +30,7 @@ const EXTENDED_RESPONSE: u8 = 0x78;
 
 /// A fault of a server's messages. A fault holds no bytes of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum LdapFault {
     /// The bytes are no LDAP message, or no message of an expected kind.
     NotLdap,
     /// The message answers no pending request.
@@ -43,7 +43,7 @@ pub(super) enum Fault {
     Ended,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for LdapFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotLdap => "the server's answer is no LDAP",
@@ -57,18 +57,18 @@ impl fmt::Display for Fault {
 
 /// A pending request; the library chooses its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct LdapRequest {
     pub(super) id: u32,
     /// The tag of its operation.
     operation: u8,
 }
 
-impl Request {
+impl LdapRequest {
     /// Parses a message that the library wrote.
-    pub(super) fn read(message: &[u8]) -> Result<Self, Fault> {
-        let mut parts = Parts::of(message, SEQUENCE)?;
+    pub(super) fn read(message: &[u8]) -> Result<Self, LdapFault> {
+        let mut parts = BerElements::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;
-        let (operation, _) = parts.next()?.ok_or(Fault::NotLdap)?;
+        let (operation, _) = parts.next()?.ok_or(LdapFault::NotLdap)?;
         Ok(Self { id, operation })
     }
 
@@ -93,24 +93,24 @@ impl Request {
     ///
     /// # Errors
     /// The reason why the gate must not pass the message on.
-    pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, Fault> {
-        let mut parts = Parts::of(message, SEQUENCE)?;
+    pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, LdapFault> {
+        let mut parts = BerElements::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;
-        let (tag, content) = parts.next()?.ok_or(Fault::NotLdap)?;
+        let (tag, content) = parts.next()?.ok_or(LdapFault::NotLdap)?;
         if id == 0 && tag == EXTENDED_RESPONSE {
-            return Err(Fault::Disconnected);
+            return Err(LdapFault::Disconnected);
         }
-        let asked = asked.filter(|asked| asked.id == id).ok_or(Fault::Unasked)?;
+        let asked = asked.filter(|asked| asked.id == id).ok_or(LdapFault::Unasked)?;
         let is_search = asked.final_tag() == Some(SEARCH_DONE);
         match tag {
             SEARCH_ENTRY if is_search => check_entry(content)?,
             SEARCH_REFERENCE if is_search => check_texts(content)?,
             _ if asked.final_tag() == Some(tag) => check_result(content)?,
-            _ => return Err(Fault::Unasked),
+            _ => return Err(LdapFault::Unasked),
         }
         if let Some((tag, controls)) = parts.next()? {
             if tag != CONTROLS {
-                return Err(Fault::NotLdap);
+                return Err(LdapFault::NotLdap);
             }
             check_controls(controls)?;
         }
@@ -123,19 +123,19 @@ impl Request {
 ///
 /// # Errors
 /// The message is no result.
-pub(super) fn result_code(message: &[u8]) -> Result<u32, Fault> {
-    let mut parts = Parts::of(message, SEQUENCE)?;
+pub(super) fn result_code(message: &[u8]) -> Result<u32, LdapFault> {
+    let mut parts = BerElements::of(message, SEQUENCE)?;
     parts.expect(INTEGER)?;
-    let (_, content) = parts.next()?.ok_or(Fault::NotLdap)?;
-    number(Parts(content).expect(ENUMERATED)?)
+    let (_, content) = parts.next()?.ok_or(LdapFault::NotLdap)?;
+    number(BerElements(content).expect(ENUMERATED)?)
 }
 
 /// Returns the cookie of a page (RFC 2696). The cookie of the last page is empty.
 ///
 /// # Errors
 /// The value is malformed.
-pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut parts = Parts::of(value, SEQUENCE)?;
+pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, LdapFault> {
+    let mut parts = BerElements::of(value, SEQUENCE)?;
     number(parts.expect(INTEGER)?)?;
     let cookie = parts.expect(OCTETS)?.to_vec();
     parts.end()?;
@@ -146,11 +146,11 @@ pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, Fault> {
 ///
 /// # Errors
 /// The head begins no message, or a message of more than `most` bytes.
-pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>, Fault> {
+pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>, LdapFault> {
     match head {
-        [tag, ..] if *tag != SEQUENCE => Err(Fault::NotLdap),
+        [tag, ..] if *tag != SEQUENCE => Err(LdapFault::NotLdap),
         [_, first, rest @ ..] => match read_length(*first, rest)? {
-            Some((_, bytes)) if bytes > most => Err(Fault::TooLarge),
+            Some((_, bytes)) if bytes > most => Err(LdapFault::TooLarge),
             Some((used, bytes)) => Ok(Some((used + 2, bytes))),
             None => Ok(None),
         },
@@ -159,72 +159,73 @@ pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>,
 }
 
 /// Returns the number of bytes after `first` that the length field takes, and the length.
-fn read_length(first: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, Fault> {
+fn read_length(first: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, LdapFault> {
     let count = usize::from(first & 0x7f);
     if first < 0x80 {
         return Ok(Some((0, count)));
     }
     if count == 0 || count > LENGTH_BYTES {
         // An indefinite length, or a length over every limit.
-        return Err(if count == 0 { Fault::NotLdap } else { Fault::TooLarge });
+        return Err(if count == 0 { LdapFault::NotLdap } else { LdapFault::TooLarge });
     }
     let Some(bytes) = rest.get(..count) else { return Ok(None) };
     Ok(Some((count, bytes.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)))))
 }
 
 /// The elements of a message or of an element: a tag and a content each.
-struct Parts<'a>(&'a [u8]);
+struct BerElements<'a>(&'a [u8]);
 
-impl<'a> Parts<'a> {
+impl<'a> BerElements<'a> {
     /// Returns the elements inside the single element of `bytes`.
-    fn of(bytes: &'a [u8], tag: u8) -> Result<Self, Fault> {
-        let mut outer = Parts(bytes);
+    fn of(bytes: &'a [u8], tag: u8) -> Result<Self, LdapFault> {
+        let mut outer = BerElements(bytes);
         let inner = outer.expect(tag)?;
         outer.end()?;
-        Ok(Parts(inner))
+        Ok(BerElements(inner))
     }
 
-    fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, Fault> {
+    fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, LdapFault> {
         let [tag, first, rest @ ..] = self.0 else {
-            return if self.0.is_empty() { Ok(None) } else { Err(Fault::NotLdap) };
+            return if self.0.is_empty() { Ok(None) } else { Err(LdapFault::NotLdap) };
         };
         // LDAP uses no tags in the long form.
         if tag & 0x1f == 0x1f {
-            return Err(Fault::NotLdap);
+            return Err(LdapFault::NotLdap);
         }
-        let (used, length) = read_length(*first, rest)?.ok_or(Fault::NotLdap)?;
-        let content = rest.get(used..).and_then(|rest| rest.get(..length)).ok_or(Fault::NotLdap)?;
-        self.0 = rest.get(used + length..).ok_or(Fault::NotLdap)?;
+        let (used, length) = read_length(*first, rest)?.ok_or(LdapFault::NotLdap)?;
+        let content =
+            rest.get(used..).and_then(|rest| rest.get(..length)).ok_or(LdapFault::NotLdap)?;
+        self.0 = rest.get(used + length..).ok_or(LdapFault::NotLdap)?;
         Ok(Some((*tag, content)))
     }
 
-    fn expect(&mut self, wanted: u8) -> Result<&'a [u8], Fault> {
+    fn expect(&mut self, wanted: u8) -> Result<&'a [u8], LdapFault> {
         match self.next()? {
             Some((tag, content)) if tag == wanted => Ok(content),
-            _ => Err(Fault::NotLdap),
+            _ => Err(LdapFault::NotLdap),
         }
     }
 
-    fn end(&self) -> Result<(), Fault> {
-        if self.0.is_empty() { Ok(()) } else { Err(Fault::NotLdap) }
+    fn end(&self) -> Result<(), LdapFault> {
+        if self.0.is_empty() { Ok(()) } else { Err(LdapFault::NotLdap) }
     }
 }
 
-fn number(content: &[u8]) -> Result<u32, Fault> {
+fn number(content: &[u8]) -> Result<u32, LdapFault> {
     if content.is_empty() || content.len() > LENGTH_BYTES {
-        return Err(Fault::NotLdap);
+        return Err(LdapFault::NotLdap);
     }
     let value = content.iter().fold(0_u32, |value, byte| (value << 8) | u32::from(*byte));
     // No id, code or size is negative.
-    if value > i32::MAX as u32 { Err(Fault::NotLdap) } else { Ok(value) }
+    if value > i32::MAX as u32 { Err(LdapFault::NotLdap) } else { Ok(value) }
 }
 
-fn text(content: &[u8]) -> Result<(), Fault> {
-    std::str::from_utf8(content).map(drop).map_err(|_| Fault::NotLdap)
+fn text(content: &[u8]) -> Result<(), LdapFault> {
+    std::str::from_utf8(content).map(drop).map_err(|_| LdapFault::NotLdap)
 }
 
-fn check_result(content: &[u8]) -> Result<(), Fault> {
-    let mut parts = Parts(content);
+fn check_result(content: &[u8]) -> Result<(), LdapFault> {
+    let mut parts = BerElements(content);
     number(parts.expect(ENUMERATED)?)?;
     text(parts.expect(OCTETS)?)?;
     text(parts.expect(OCTETS)?)?;
@@ -233,62 +234,62 @@ fn check_result(content: &[u8]) -> Result<(), Fault> {
             REFERRAL => check_texts(content)?,
             RESPONSE_NAME => text(content)?,
             SASL_CREDENTIALS | RESPONSE_VALUE => {}
-            _ => return Err(Fault::NotLdap),
+            _ => return Err(LdapFault::NotLdap),
         }
     }
     Ok(())
 }
 
-fn check_entry(content: &[u8]) -> Result<(), Fault> {
-    let mut parts = Parts(content);
+fn check_entry(content: &[u8]) -> Result<(), LdapFault> {
+    let mut parts = BerElements(content);
     text(parts.expect(OCTETS)?)?;
-    let mut attributes = Parts(parts.expect(SEQUENCE)?);
+    let mut attributes = BerElements(parts.expect(SEQUENCE)?);
     parts.end()?;
     while let Some((tag, content)) = attributes.next()? {
         if tag != SEQUENCE {
-            return Err(Fault::NotLdap);
+            return Err(LdapFault::NotLdap);
         }
-        let mut attribute = Parts(content);
+        let mut attribute = BerElements(content);
         text(attribute.expect(OCTETS)?)?;
-        let mut values = Parts(attribute.expect(SET)?);
+        let mut values = BerElements(attribute.expect(SET)?);
         attribute.end()?;
         while let Some((tag, _)) = values.next()? {
             if tag != OCTETS {
-                return Err(Fault::NotLdap);
+                return Err(LdapFault::NotLdap);
             }
         }
     }
     Ok(())
 }
 
-fn check_texts(content: &[u8]) -> Result<(), Fault> {
-    let mut texts = Parts(content);
+fn check_texts(content: &[u8]) -> Result<(), LdapFault> {
+    let mut texts = BerElements(content);
     while let Some((tag, content)) = texts.next()? {
         if tag != OCTETS {
-            return Err(Fault::NotLdap);
+            return Err(LdapFault::NotLdap);
         }
         text(content)?;
     }
     Ok(())
 }
 
-fn check_controls(content: &[u8]) -> Result<(), Fault> {
-    let mut controls = Parts(content);
+fn check_controls(content: &[u8]) -> Result<(), LdapFault> {
+    let mut controls = BerElements(content);
     while let Some((tag, content)) = controls.next()? {
         if tag != SEQUENCE {
-            return Err(Fault::NotLdap);
+            return Err(LdapFault::NotLdap);
         }
-        let mut control = Parts(content);
+        let mut control = BerElements(content);
         text(control.expect(OCTETS)?)?;
         let mut part = control.next()?;
         if let Some((BOOLEAN, flag)) = part {
             if flag.len() != 1 {
-                return Err(Fault::NotLdap);
+                return Err(LdapFault::NotLdap);
             }
             part = control.next()?;
         }
         if part.is_some_and(|(tag, _)| tag != OCTETS) {
-            return Err(Fault::NotLdap);
+            return Err(LdapFault::NotLdap);
         }
         control.end()?;
     }

@@ -3,11 +3,11 @@
 //! Prevents a call from getting a session that another identity logged in, of its own mount or of
 //! another mount: the key of a session covers every field of its target, password and TLS included.
 
-use super::logins::{Logins, LoginsOfMount};
-use super::session::Session;
+use super::logins::{LoginRecords, MountLogins};
+use super::session::LdapSession;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
 use crate::fingerprint::Fingerprint;
-use crate::grants::Reach;
+use crate::grants::AllowedAddresses;
 use crate::limits;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use std::sync::Mutex;
 
 /// Key of an idle session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LdapKey {
+pub(crate) struct LdapPoolKey {
     mount: String,
     target: Fingerprint,
 }
 
-impl LdapKey {
+impl LdapPoolKey {
     pub(crate) fn new(mount: &str, target: &Target) -> Self {
         Self { mount: mount.to_owned(), target: fingerprint(target) }
     }
 }
 
 /// The state of the pools at the time when a session was lent.
-pub(crate) struct Lent {
+pub(crate) struct PoolSnapshot {
     /// Number of closings before the session was lent.
     closed: u64,
 }
@@ -35,34 +35,34 @@ pub(crate) struct Lent {
 /// All idle sessions of the process, and the records of logins.
 #[derive(Default)]
 pub(crate) struct LdapPools {
-    idle: Mutex<Idle>,
-    logins: Logins,
+    idle: Mutex<IdleSessions>,
+    logins: LoginRecords,
 }
 
 #[derive(Default)]
-struct Idle {
-    sessions: BTreeMap<LdapKey, Vec<Session>>,
+struct IdleSessions {
+    sessions: BTreeMap<LdapPoolKey, Vec<LdapSession>>,
     /// Number of closings. A session lent before the latest closing is not taken back.
     closed: u64,
 }
 
 impl LdapPools {
     /// Returns the record of a mount's logins.
-    pub(crate) fn logins(&self, mount: &str) -> LoginsOfMount {
+    pub(crate) fn logins(&self, mount: &str) -> MountLogins {
         self.logins.of(mount)
     }
 
     /// Takes the most recently used session of `key` whose address is within the call's reaches.
     pub(crate) fn take<'a>(
         &self,
-        key: &LdapKey,
-        reaches: impl Iterator<Item = &'a Reach> + Clone,
-    ) -> (Option<Session>, Lent) {
+        key: &LdapPoolKey,
+        reaches: impl Iterator<Item = &'a AllowedAddresses> + Clone,
+    ) -> (Option<LdapSession>, PoolSnapshot) {
         let mut idle = sync::lock(&self.idle);
         idle.retain(|_, session| {
             session.was_open() && session.used().elapsed() < limits::LDAP_IDLE
         });
-        let lent = Lent { closed: idle.closed };
+        let lent = PoolSnapshot { closed: idle.closed };
         let sessions = idle.sessions.get_mut(key);
         let session = sessions.and_then(|sessions| {
             let at = sessions.iter().rposition(|session| session.is_within(reaches.clone()))?;
@@ -72,7 +72,7 @@ impl LdapPools {
     }
 
     /// Takes back a session whose last request was answered.
-    pub(crate) fn put_back(&self, key: LdapKey, session: Session, lent: &Lent) {
+    pub(crate) fn put_back(&self, key: LdapPoolKey, session: LdapSession, lent: &PoolSnapshot) {
         let mut idle = sync::lock(&self.idle);
         if idle.closed != lent.closed || !session.was_open() {
             return;
@@ -88,7 +88,7 @@ impl LdapPools {
     }
 
     /// Closes the idle sessions of a login.
-    pub(crate) fn close(&self, key: &LdapKey) {
+    pub(crate) fn close(&self, key: &LdapPoolKey) {
         self.close_those(|other| other == key);
     }
 
@@ -103,15 +103,15 @@ impl LdapPools {
         self.close_those(|_| true);
     }
 
-    fn close_those(&self, unwanted: impl Fn(&LdapKey) -> bool) {
+    fn close_those(&self, unwanted: impl Fn(&LdapPoolKey) -> bool) {
         let mut idle = sync::lock(&self.idle);
         idle.closed += 1;
         idle.retain(|key, _| !unwanted(key));
     }
 }
 
-impl Idle {
-    fn retain(&mut self, wanted: impl Fn(&LdapKey, &Session) -> bool) {
+impl IdleSessions {
+    fn retain(&mut self, wanted: impl Fn(&LdapPoolKey, &LdapSession) -> bool) {
         self.sessions.retain(|key, sessions| {
             sessions.retain(|session| wanted(key, session));
             !sessions.is_empty()
@@ -127,7 +127,7 @@ impl Idle {
         let largest = by_mount.into_iter().max_by_key(|(_, count)| *count);
         let Some(largest) = largest.map(|(mount, _)| mount.to_owned()) else { return };
         let of_largest = self.sessions.iter_mut().filter(|(key, _)| key.mount == largest);
-        let oldest = of_largest.min_by_key(|(_, sessions)| sessions.first().map(Session::used));
+        let oldest = of_largest.min_by_key(|(_, sessions)| sessions.first().map(LdapSession::used));
         if let Some((_, sessions)) = oldest
             && !sessions.is_empty()
         {

@@ -19,7 +19,7 @@ const NO_ATTRIBUTE: &str = "1.1";
 
 /// A checked search.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct CheckedSearch {
     pub(super) base: String,
     pub(super) scope: ldap3::Scope,
     pub(super) filter: String,
@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
 ///
 /// # Errors
 /// The fault of the search, without quoting a value.
-pub(crate) fn prepare(query: Query) -> Result<Prepared, LdapFailure> {
+pub(crate) fn prepare(query: Query) -> Result<CheckedSearch, LdapFailure> {
     check_dn(&query.base)?;
     let (conditions, names) = (query.filter.iter().map(Vec::len).sum::<usize>(), query.attributes);
     if conditions > CONDITIONS || names.len() > ATTRIBUTES {
@@ -47,7 +47,7 @@ pub(crate) fn prepare(query: Query) -> Result<Prepared, LdapFailure> {
         return Err(invalid("an attribute is a name of letters, digits and hyphens, or an OID"));
     }
     let usual = vec![NO_ATTRIBUTE.to_owned()];
-    Ok(Prepared {
+    Ok(CheckedSearch {
         base: query.base,
         scope: match query.scope {
             Scope::Base => ldap3::Scope::Base,

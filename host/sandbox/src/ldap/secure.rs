@@ -7,11 +7,11 @@
 
 use super::failure::{LdapFailure, failed};
 use super::gate::read_message;
-use super::message::{Fault, Request, result_code};
+use super::message::{LdapFault, LdapRequest, result_code};
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Tls;
 use crate::grants::LdapServer;
 use crate::http::TlsFault;
-use crate::tls::{self, TlsConfigs, Trust};
+use crate::tls::{self, TlsConfigs, TrustSettings};
 use rustls::client::ClientConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -25,30 +25,30 @@ const START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.
 
 /// TLS settings of a login's connections.
 #[derive(Clone)]
-pub(super) struct Secured {
+pub(super) struct LdapTlsSettings {
     config: Arc<ClientConfig>,
     starttls: bool,
     server_name: Option<String>,
 }
 
 /// A connection with or without TLS.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait LdapStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> LdapStream for S {}
 
-impl Secured {
+impl LdapTlsSettings {
     /// Reads the TLS settings of a target.
     ///
     /// # Errors
     /// The fault of the settings, without quoting a certificate or key.
     pub(super) fn new(settings: &Tls, configs: &TlsConfigs) -> Result<Self, String> {
-        let trust = Trust {
+        let trust = TrustSettings {
             root_certificates: settings.root_certificates.as_deref(),
             client_certificate: settings.client_certificate.as_deref(),
             client_key: settings.client_key.as_deref(),
             versions: tls::versions(&settings.min_version, &settings.max_version)?,
             insecure: settings.insecure,
-            ..Trust::default()
+            ..TrustSettings::default()
         };
         Ok(Self {
             config: configs.config(&trust)?,
@@ -67,8 +67,8 @@ impl Secured {
         &self,
         server: &LdapServer,
         address: SocketAddr,
-    ) -> Result<Box<dyn Stream>, LdapFailure> {
-        let mut stream = TcpStream::connect(address).await.map_err(|error| broken(&error))?;
+    ) -> Result<Box<dyn LdapStream>, LdapFailure> {
+        let mut stream = TcpStream::connect(address).await.map_err(|error| io_failure(&error))?;
         // Without `TCP_NODELAY`, a message in two pieces is only slower.
         let _ = stream.set_nodelay(true);
         if !self.is_tls(server) {
@@ -80,18 +80,18 @@ impl Secured {
             start_tls(&mut stream).await?;
         }
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        let stream = connector.connect(name, stream).await.map_err(|error| broken(&error))?;
+        let stream = connector.connect(name, stream).await.map_err(|error| io_failure(&error))?;
         Ok(Box::new(stream))
     }
 }
 
 /// Requests StartTLS, and reads no byte after the server's consent.
 async fn start_tls(stream: &mut TcpStream) -> Result<(), LdapFailure> {
-    stream.write_all(START_TLS).await.map_err(|error| broken(&error))?;
-    let answer = read_message(stream).await.map_err(no_consent)?;
-    let asked = Request::read(START_TLS).map_err(no_consent)?;
-    Request::check(Some(asked), &answer).map_err(no_consent)?;
-    if result_code(&answer).map_err(no_consent)? != 0 {
+    stream.write_all(START_TLS).await.map_err(|error| io_failure(&error))?;
+    let answer = read_message(stream).await.map_err(start_tls_refusal)?;
+    let asked = LdapRequest::read(START_TLS).map_err(start_tls_refusal)?;
+    LdapRequest::check(Some(asked), &answer).map_err(start_tls_refusal)?;
+    if result_code(&answer).map_err(start_tls_refusal)? != 0 {
         return Err(failed(
             "unreachable",
             "the server refuses StartTLS, and is not spoken to in clear",
@@ -104,12 +104,12 @@ async fn start_tls(stream: &mut TcpStream) -> Result<(), LdapFailure> {
     }
 }
 
-fn no_consent(fault: Fault) -> LdapFailure {
+fn start_tls_refusal(fault: LdapFault) -> LdapFailure {
     failed("unreachable", format!("StartTLS: {fault}"))
 }
 
 /// Converts an I/O error, without the text of a library.
-fn broken(error: &io::Error) -> LdapFailure {
+fn io_failure(error: &io::Error) -> LdapFailure {
     match TlsFault::find(error) {
         Some(fault) => failed("unreachable", fault.to_string()),
         None => {

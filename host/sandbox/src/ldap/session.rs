@@ -1,14 +1,14 @@
 //! A session with a directory: opening, logging in, and a single request at a time.
 
-use super::failure::{Asked, LdapFailure, failed, of_result};
-use super::gate::Gate;
-use super::login::Login;
-use super::logins::LoginsOfMount;
+use super::failure::{LdapFailure, LdapRequestKind, failed, of_result};
+use super::gate::LdapFilter;
+use super::login::LdapLogin;
+use super::logins::MountLogins;
 use super::message::page_cookie;
-use super::query::Prepared;
+use super::query::CheckedSearch;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Attribute, Change, Entry};
-use crate::driven::Driven;
-use crate::grants::{self, LdapServer, Reach, Refused};
+use crate::grants::{self, AddressRefusal, AllowedAddresses, LdapServer};
+use crate::inline_driver::InlineDriver;
 use crate::limits;
 use ldap3::controls::PagedResults;
 use ldap3::exop::PasswordModify;
@@ -21,26 +21,26 @@ use tokio::time::{Instant, timeout};
 
 /// Time after the last use of a session during which the session counts as live without a ping. The
 /// server may end a session that is idle for longer.
-const TRUSTED: Duration = Duration::from_secs(2);
+const PING_FREE_TIME: Duration = Duration::from_secs(2);
 /// Timeout of the ping of an idle session.
-const PING: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Overhead in bytes of an entry, an attribute or a value, besides its content.
-const PLACE: usize = 64;
+const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// OID of the control for paged results (RFC 2696).
-const PAGES: &str = "1.2.840.113556.1.4.319";
+const PAGED_RESULTS_OID: &str = "1.2.840.113556.1.4.319";
 
 /// A session. Dropping the session closes the connection and cancels the pending request.
-pub(crate) struct Session {
+pub(crate) struct LdapSession {
     ldap: Ldap,
-    gate: Gate,
-    driven: Driven,
+    gate: LdapFilter,
+    driven: InlineDriver,
     server: LdapServer,
     address: SocketAddr,
     answer_time: Duration,
     used: Instant,
 }
 
-impl Session {
+impl LdapSession {
     /// Dials the servers in order and logs in to the first reachable server. After a server with
     /// TLS, skips every server without TLS: an attacker who blocks the TLS server would receive the
     /// password.
@@ -48,7 +48,7 @@ impl Session {
     /// # Errors
     /// The failure of the last server, or of the first server that refuses the login or may not be
     /// dialled.
-    pub(crate) async fn open(login: &Login, known: &LoginsOfMount) -> Result<Self, LdapFailure> {
+    pub(crate) async fn open(login: &LdapLogin, known: &MountLogins) -> Result<Self, LdapFailure> {
         let mut last = failed("invalid-request", "no URL is given");
         let mut is_tls_asked = false;
         for (server, reach) in &login.servers {
@@ -71,13 +71,13 @@ impl Session {
     }
 
     async fn open_at(
-        login: &Login,
-        known: &LoginsOfMount,
+        login: &LdapLogin,
+        known: &MountLogins,
         server: &LdapServer,
-        reach: &Reach,
+        reach: &AllowedAddresses,
     ) -> Result<Self, LdapFailure> {
         let found = grants::resolve(&server.host.to_string(), server.port, reach).await;
-        let addresses = found.map_err(|refused| of_refused(refused, reach))?;
+        let addresses = found.map_err(|refused| address_failure(refused, reach))?;
         let mut last = failed("unreachable", "the name has no address");
         // Nothing resolves a name after this point: the session connects to a vetted address.
         let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
@@ -97,13 +97,13 @@ impl Session {
     }
 
     async fn over(
-        stream: Box<dyn super::secure::Stream>,
+        stream: Box<dyn super::secure::LdapStream>,
         server: &LdapServer,
         address: SocketAddr,
-        login: &Login,
+        login: &LdapLogin,
     ) -> Result<Self, LdapFailure> {
         let no_socket = |_| failed("unreachable", "the host has no more sockets");
-        let (gate, near, carrying) = Gate::open(stream).map_err(no_socket)?;
+        let (gate, near, carrying) = LdapFilter::open(stream).map_err(no_socket)?;
         let settings = LdapConnSettings::new().set_std_stream(StdStream::Unix(near));
         let connected = LdapConnAsync::with_settings(settings, "ldapi:///").await;
         let (connection, ldap) =
@@ -124,7 +124,7 @@ impl Session {
         Ok(Self {
             ldap,
             gate,
-            driven: Driven::new(driving),
+            driven: InlineDriver::new(driving),
             server: server.clone(),
             address,
             answer_time: login.answer_time,
@@ -132,24 +132,27 @@ impl Session {
         })
     }
 
-    async fn log_in(&mut self, login: &Login, known: &LoginsOfMount) -> Result<(), LdapFailure> {
+    async fn log_in(&mut self, login: &LdapLogin, known: &MountLogins) -> Result<(), LdapFailure> {
         let (name, password) = (&login.name, &login.password);
         if name.is_empty() {
             return Ok(());
         }
         let server = self.server.to_string();
-        known.ask(&server, name, password, self.bind(name, password)).await
+        known.run_login(&server, name, password, self.bind(name, password)).await
     }
 
     async fn bind(&mut self, name: &str, password: &str) -> Result<(), LdapFailure> {
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.until(ldap.simple_bind(name, password)).await;
-        self.told(Asked::Login, asked)
+        let asked = self.driven.drive_until(ldap.simple_bind(name, password)).await;
+        self.check_answer(LdapRequestKind::Login, asked)
     }
 
     /// Returns whether a call with these reaches may use the session.
-    pub(crate) fn is_within<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
-        reaches.any(|reach| reach.admit(self.address).is_ok())
+    pub(crate) fn is_within<'a>(
+        &self,
+        mut reaches: impl Iterator<Item = &'a AllowedAddresses>,
+    ) -> bool {
+        reaches.any(|reach| reach.check_address(self.address).is_ok())
     }
 
     /// Returns whether the connection was open at its last use; otherwise do not keep the session.
@@ -163,22 +166,25 @@ impl Session {
     }
 
     /// Returns whether the session is still live after an idle time.
-    pub(crate) async fn lives(&mut self) -> bool {
+    pub(crate) async fn is_alive(&mut self) -> bool {
         if !self.driven.is_open().await {
             return false;
         }
-        if self.used.elapsed() < TRUSTED {
+        if self.used.elapsed() < PING_FREE_TIME {
             return true;
         }
-        let ping = self.ldap.with_timeout(PING);
+        let ping = self.ldap.with_timeout(PING_TIMEOUT);
         let asked = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]);
-        let answered = self.driven.until(asked).await;
+        let answered = self.driven.drive_until(asked).await;
         self.used = Instant::now();
         answered.is_ok() && self.was_open()
     }
 
     /// Returns the entries of a search, fetched page by page.
-    pub(crate) async fn search(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
+    pub(crate) async fn search(
+        &mut self,
+        search: &CheckedSearch,
+    ) -> Result<Vec<Entry>, LdapFailure> {
         let found = self.pages(search).await.map_err(|failure| at(&self.server, failure));
         self.used = Instant::now();
         found
@@ -192,8 +198,8 @@ impl Session {
     ) -> Result<(), LdapFailure> {
         let changes: Vec<Mod<Vec<u8>>> = changes.into_iter().map(change).collect();
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.until(ldap.modify(dn, changes)).await;
-        self.changed(asked)
+        let asked = self.driven.drive_until(ldap.modify(dn, changes)).await;
+        self.note_change(asked)
     }
 
     /// Changes a password by the password modify operation (RFC 3062).
@@ -205,27 +211,31 @@ impl Session {
     ) -> Result<(), LdapFailure> {
         let change = PasswordModify { user_id: Some(dn), old_pass: current, new_pass: Some(new) };
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.until(ldap.extended(change)).await;
-        self.changed(asked.map(|answered| answered.1))
+        let asked = self.driven.drive_until(ldap.extended(change)).await;
+        self.note_change(asked.map(|answered| answered.1))
     }
 
-    fn changed(&mut self, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
+    fn note_change(&mut self, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
         self.used = Instant::now();
         let never_sent = matches!(asked, Err(LdapError::OpSend { .. }));
-        self.told(Asked::Change, asked).map_err(|failure| {
+        self.check_answer(LdapRequestKind::Change, asked).map_err(|failure| {
             let may_have_happened = failure.result_code.is_none() && !never_sent;
             at(&self.server, LdapFailure { may_have_happened, ..failure })
         })
     }
 
     /// Returns the server's result, or the reason why there is no answer.
-    fn told(&self, what: Asked, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
+    fn check_answer(
+        &self,
+        what: LdapRequestKind,
+        asked: Result<LdapResult, LdapError>,
+    ) -> Result<(), LdapFailure> {
         let told = asked.map_err(|error| self.gate.failure(&error))?;
         of_result(what, told.rc, &told.text)
     }
 
-    async fn pages(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
-        let (mut found, mut cookie) = (Found::new(search), Vec::new());
+    async fn pages(&mut self, search: &CheckedSearch) -> Result<Vec<Entry>, LdapFailure> {
+        let (mut found, mut cookie) = (FoundEntries::new(search), Vec::new());
         for _ in 0..limits::LDAP_PAGES {
             cookie = self.page(search, cookie, &mut found).await?;
             if cookie.is_empty() || found.is_complete() {
@@ -238,11 +248,12 @@ impl Session {
     /// Fetches a page. Returns the cookie of the next page.
     async fn page(
         &mut self,
-        search: &Prepared,
+        search: &CheckedSearch,
         cookie: Vec<u8>,
-        found: &mut Found,
+        found: &mut FoundEntries,
     ) -> Result<Vec<u8>, LdapFailure> {
-        let size = i32::try_from(found.missing().min(limits::LDAP_PAGE)).unwrap_or(i32::MAX);
+        let size =
+            i32::try_from(found.remaining_entries().min(limits::LDAP_PAGE)).unwrap_or(i32::MAX);
         self.ldap.with_timeout(self.answer_time);
         if search.scope != ldap3::Scope::Base {
             self.ldap.with_controls(PagedResults { size, cookie });
@@ -259,12 +270,12 @@ impl Session {
             }
             Ok(stream.finish().await)
         };
-        let ended: LdapResult = driven.until(asked).await?;
+        let ended: LdapResult = driven.drive_until(asked).await?;
         // The server reached the size limit; the search drops surplus entries.
         if !(ended.rc == 4 && found.is_complete()) {
-            of_result(Asked::Search, ended.rc, "")?;
+            of_result(LdapRequestKind::Search, ended.rc, "")?;
         }
-        let next = ended.ctrls.iter().find(|control| control.1.ctype == PAGES);
+        let next = ended.ctrls.iter().find(|control| control.1.ctype == PAGED_RESULTS_OID);
         match next.and_then(|control| control.1.val.as_deref()) {
             Some(value) => {
                 page_cookie(value).map_err(|fault| failed("unreachable", fault.to_string()))
@@ -275,28 +286,28 @@ impl Session {
 }
 
 /// The entries found so far.
-struct Found {
+struct FoundEntries {
     entries: Vec<Entry>,
     bytes: usize,
     most: u32,
     leaves_out: bool,
 }
 
-impl Found {
-    fn new(search: &Prepared) -> Self {
+impl FoundEntries {
+    fn new(search: &CheckedSearch) -> Self {
         let (most, leaves_out) = (search.most, search.leaves_out);
         Self { entries: Vec::new(), bytes: 0, most, leaves_out }
     }
 
     /// Returns the number of entries still wanted. If surplus entries are an error, the number
     /// includes an extra entry, which proves that there are too many entries.
-    fn missing(&self) -> u32 {
+    fn remaining_entries(&self) -> u32 {
         let had = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.most.saturating_add(u32::from(!self.leaves_out)).saturating_sub(had)
     }
 
     fn is_complete(&self) -> bool {
-        self.leaves_out && self.missing() == 0
+        self.leaves_out && self.remaining_entries() == 0
     }
 
     fn take(&mut self, found: ResultEntry) -> Result<(), LdapFailure> {
@@ -333,10 +344,10 @@ fn entry(found: SearchEntry) -> Entry {
 
 fn size(entry: &Entry) -> usize {
     let attribute = |attribute: &Attribute| {
-        let values = attribute.values.iter().map(|value| value.len() + PLACE);
-        attribute.name.len() + PLACE + values.sum::<usize>()
+        let values = attribute.values.iter().map(|value| value.len() + ENTRY_OVERHEAD_BYTES);
+        attribute.name.len() + ENTRY_OVERHEAD_BYTES + values.sum::<usize>()
     };
-    entry.dn.len() + PLACE + entry.attributes.iter().map(attribute).sum::<usize>()
+    entry.dn.len() + ENTRY_OVERHEAD_BYTES + entry.attributes.iter().map(attribute).sum::<usize>()
 }
 
 fn change(change: Change) -> Mod<Vec<u8>> {
@@ -370,14 +381,15 @@ fn at(server: &LdapServer, failure: LdapFailure) -> LdapFailure {
     LdapFailure { message: format!("{server}: {}", failure.message), ..failure }
 }
 
-fn of_refused(refused: Refused, reach: &Reach) -> LdapFailure {
+fn address_failure(refused: AddressRefusal, reach: &AllowedAddresses) -> LdapFailure {
     match refused {
-        Refused::Unknown => failed("unreachable", "the name has no address"),
-        Refused::Forbidden(why) => {
+        AddressRefusal::Unknown => failed("unreachable", "the name has no address"),
+        AddressRefusal::Forbidden(why) => {
             failed("forbidden-address", format!("it is {why}, which is never dialled"))
         }
-        Refused::Ungranted(address, what) => {
-            failed("permission-denied", grants::ungranted_address(reach, address, what).message)
-        }
+        AddressRefusal::Ungranted(address, what) => failed(
+            "permission-denied",
+            grants::ungranted_address_refusal(reach, address, what).message,
+        ),
     }
 }

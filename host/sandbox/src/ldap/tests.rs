@@ -4,7 +4,7 @@
 use super::*;
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Change, Condition};
 use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Query, Scope, Target, Tls};
-use crate::grants::{Ask, Grants, Maker, Reach, Rights};
+use crate::grants::{AllowedAddresses, GrantLayers, GrantPattern, Grants, Publisher};
 use crate::tls::TlsConfigs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -71,17 +71,17 @@ fn target(addresses: &[SocketAddr]) -> Target {
     }
 }
 
-fn reached(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
+fn reached(target: &Target) -> Vec<(crate::grants::LdapServer, AllowedAddresses)> {
     let lines = ["ldap:ldap://127.0.0.0/8:1", "address:127.0.0.0/8"];
     let granted: Vec<_> = lines.iter().map(|line| line.parse().unwrap()).collect();
     let servers = target.urls.iter().map(|url| parse_server(url).unwrap());
     let found = servers.map(|server| {
-        let asked: Vec<Ask> = vec!["ldap".parse().unwrap()];
+        let asked: Vec<GrantPattern> = vec!["ldap".parse().unwrap()];
         let line = format!("ldap:{server}").parse().unwrap();
         let granted: Vec<_> = granted.iter().cloned().chain([line]).collect();
-        let rights = Rights {
+        let rights = GrantLayers {
             mount: "probe/",
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
             asked: &asked,
             ceiling: None,
             granted: Some(&granted),
@@ -92,12 +92,12 @@ fn reached(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
     found.collect()
 }
 
-fn login(target: &Target) -> Result<Login, LdapFailure> {
-    Login::new(target, reached(target), &TlsConfigs::new(&[]))
+fn login(target: &Target) -> Result<LdapLogin, LdapFailure> {
+    LdapLogin::new(target, reached(target), &TlsConfigs::new(&[]))
 }
 
-async fn open(target: &Target) -> Result<Session, LdapFailure> {
-    Session::open(&login(target)?, &LdapPools::default().logins("mount")).await
+async fn open(target: &Target) -> Result<LdapSession, LdapFailure> {
+    LdapSession::open(&login(target)?, &LdapPools::default().logins("mount")).await
 }
 
 fn code<T>(done: Result<T, LdapFailure>) -> String {
@@ -150,7 +150,7 @@ async fn an_answer_counts_although_its_server_closes_behind_it() {
         let mut session = open(&target(&[address])).await.unwrap_or_else(|_| panic!("no session"));
         let done = session.modify("cn=a", Vec::new()).await;
         assert_eq!(code(done), "ok");
-        while session.lives().await {
+        while session.is_alive().await {
             tokio::task::yield_now().await;
         }
     }
@@ -334,7 +334,7 @@ async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
     let own = target(&[address]);
     let pools = LdapPools::default();
     let reaches = || reached(&own).into_iter().map(|(_, reach)| reach).collect::<Vec<_>>();
-    let key = LdapKey::new("mount", &own);
+    let key = LdapPoolKey::new("mount", &own);
     let (none, lent) = pools.take(&key, reaches().iter());
     assert!(none.is_none());
     pools.put_back(key.clone(), open(&own).await.unwrap_or_else(|_| panic!()), &lent);
@@ -346,7 +346,10 @@ async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
         ("name", "mount", Target { bind_dn: "cn=other".to_owned(), ..own.clone() }),
         ("security", "mount", secured),
     ] {
-        assert!(pools.take(&LdapKey::new(mount, &other), reaches().iter()).0.is_none(), "{what}");
+        assert!(
+            pools.take(&LdapPoolKey::new(mount, &other), reaches().iter()).0.is_none(),
+            "{what}"
+        );
     }
     assert!(pools.take(&key, [].iter()).0.is_none(), "no grant leads there any more");
     let (session, lent) = pools.take(&key, reaches().iter());

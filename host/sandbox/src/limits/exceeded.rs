@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A limit of a call that the guest exceeded. The call is stopped.
 #[derive(Debug)]
-pub(crate) struct Exceeded {
+pub(crate) struct ExceededLimit {
     /// Name of the limit in a grant line, without `limit:`.
     pub(crate) word: &'static str,
     /// The limit's value, with its unit.
     pub(crate) bound: String,
 }
 
-impl Exceeded {
+impl ExceededLimit {
     /// Makes the error of a limit that is a count.
     pub(crate) fn count(word: &'static str, most: impl fmt::Display) -> Self {
         Self { word, bound: most.to_string() }
@@ -28,10 +28,10 @@ impl Exceeded {
     }
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limit {}={}", self.word, self.bound)
     }
 }
 
-impl std::error::Error for Exceeded {}
+impl std::error::Error for ExceededLimit {}

@@ -7,10 +7,10 @@ pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(5);
 
 /// Time that a call may compute before it needs a permit at each further tick: a hundred times the
 /// computing time of an ordinary call.
-pub(crate) const COMPUTED_FREELY: Duration = Duration::from_millis(2);
+pub(crate) const UNPERMITTED_CPU_TIME: Duration = Duration::from_millis(2);
 /// Time for which the calls of a mount need a permit from their start, after a call of the mount
-/// computed for longer than [`COMPUTED_FREELY`].
-pub(crate) const COMPUTED_LONG_AGO: Duration = Duration::from_secs(1);
+/// computed for longer than [`UNPERMITTED_CPU_TIME`].
+pub(crate) const CPU_HEAVY_WINDOW: Duration = Duration::from_secs(1);
 
 /// Maximum number of live instances: the pool's size. Admission keeps below this number.
 pub(crate) const INSTANCES: u32 = 512;
@@ -134,7 +134,7 @@ pub(crate) const STATEMENT_TIME_MS: u32 = 20_000;
 /// Maximum time that a statement waits for a lock, in milliseconds; see [`STATEMENT_TIME_MS`].
 pub(crate) const LOCK_TIME_MS: u32 = 15_000;
 /// Maximum wait for lent sessions when the process ends.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const POOL_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of tries of a transaction that meets conflicts.
 pub(crate) const CONFLICT_TRIES: u32 = 6;
 /// Maximum number of sessions of a connection's pool, even if its settings ask for more.
@@ -148,18 +148,18 @@ pub(crate) const PROXY_ANSWER_HEAD_BYTES: usize = 16 << 10;
 /// Maximum number of outbound HTTP and LDAP connections of the process at a time.
 pub(crate) const CONNECTIONS: usize = 256;
 /// Maximum wait for a connection of the process or of the mount.
-pub(crate) const CONNECTION_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const CONNECTION_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time to dial a server.
 pub(crate) const HTTP_CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of idle outbound HTTP connections of the process, and of a mount.
-pub(crate) const KEPT: usize = 64;
-pub(crate) const KEPT_OF_MOUNT: usize = 16;
+pub(crate) const IDLE_CONNECTIONS: usize = 64;
+pub(crate) const IDLE_CONNECTIONS_OF_MOUNT: usize = 16;
 /// Maximum idle time of a connection, and maximum age of an idle connection.
-pub(crate) const KEPT_TIME: Duration = Duration::from_secs(10);
-pub(crate) const KEPT_AGE: Duration = Duration::from_secs(60);
+pub(crate) const CONNECTION_IDLE_TIME: Duration = Duration::from_secs(10);
+pub(crate) const CONNECTION_MAX_AGE: Duration = Duration::from_secs(60);
 /// Maximum number of parsed TLS settings, for all mounts: the settings of an authority or two for
 /// each mount.
-pub(crate) const READ_TLS_SETTINGS: usize = 128;
+pub(crate) const PARSED_TLS_SETTINGS: usize = 128;
 /// Maximum bytes of the URL of a request.
 pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
 /// Maximum number of headers of a request.
@@ -211,7 +211,7 @@ pub(crate) const SQL_ENDPOINTS: usize = 64;
 /// Maximum number of open SQL sessions in the pools of all connections together.
 pub(crate) const SQL_SESSIONS: u32 = 1_024;
 /// Maximum wait for sessions that other connections give up.
-pub(crate) const SESSION_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const SESSION_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes in the caches of all mounts together.
 pub(crate) const CACHES_BYTES: usize = 256 << 20;
 /// Maximum number of entries of a mount's cache.
@@ -225,7 +225,7 @@ pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
 /// Maximum bytes of a value of the environment.
 pub(crate) const ENVIRONMENT_BYTES: usize = 32 << 10;
 /// Maximum wait for a cloud's metadata service, which is on the machine's own link.
-pub(crate) const METADATA_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of the body of the metadata service's answer.
 pub(crate) const METADATA_ANSWER_BYTES: usize = 64 << 10;
 /// Maximum bytes of certificates or of a key in PEM, and of a file of the pod.

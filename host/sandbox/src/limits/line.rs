@@ -1,6 +1,6 @@
-//! A limit in a grant line: its name, the format of its value, and its field in [`Limits`].
+//! A limit in a grant line: its name, the format of its value, and its field in [`MountLimits`].
 
-use super::of_mount::Limits;
+use super::of_mount::MountLimits;
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::{duration, size, spelling};
 use std::fmt;
@@ -35,29 +35,29 @@ pub(crate) enum LimitWord {
 
 /// The format of a limit's value.
 #[derive(Clone, Copy)]
-enum Form {
+enum ValueFormat {
     Time,
     Size,
     Count,
     Rate,
 }
 
-const WORDS: [(LimitWord, &str, Form); 15] = [
-    (LimitWord::Deadline, "deadline", Form::Time),
-    (LimitWord::Memory, "memory", Form::Size),
-    (LimitWord::HostCalls, "host-calls", Form::Count),
-    (LimitWord::HostBytes, "host-bytes", Form::Size),
-    (LimitWord::Answer, "answer", Form::Size),
-    (LimitWord::Handles, "handles", Form::Count),
-    (LimitWord::Storage, "storage", Form::Size),
-    (LimitWord::Log, "log", Form::Size),
-    (LimitWord::HttpCalls, "http-calls", Form::Count),
-    (LimitWord::HttpBytes, "http-bytes", Form::Size),
-    (LimitWord::Connections, "connections", Form::Count),
-    (LimitWord::Concurrency, "concurrency", Form::Count),
-    (LimitWord::Rate, "rate", Form::Rate),
-    (LimitWord::Cache, "cache", Form::Size),
-    (LimitWord::Stored, "stored", Form::Size),
+const WORDS: [(LimitWord, &str, ValueFormat); 15] = [
+    (LimitWord::Deadline, "deadline", ValueFormat::Time),
+    (LimitWord::Memory, "memory", ValueFormat::Size),
+    (LimitWord::HostCalls, "host-calls", ValueFormat::Count),
+    (LimitWord::HostBytes, "host-bytes", ValueFormat::Size),
+    (LimitWord::Answer, "answer", ValueFormat::Size),
+    (LimitWord::Handles, "handles", ValueFormat::Count),
+    (LimitWord::Storage, "storage", ValueFormat::Size),
+    (LimitWord::Log, "log", ValueFormat::Size),
+    (LimitWord::HttpCalls, "http-calls", ValueFormat::Count),
+    (LimitWord::HttpBytes, "http-bytes", ValueFormat::Size),
+    (LimitWord::Connections, "connections", ValueFormat::Count),
+    (LimitWord::Concurrency, "concurrency", ValueFormat::Count),
+    (LimitWord::Rate, "rate", ValueFormat::Rate),
+    (LimitWord::Cache, "cache", ValueFormat::Size),
+    (LimitWord::Stored, "stored", ValueFormat::Size),
 ];
 
 /// Value of a limit without a bound.
@@ -77,7 +77,7 @@ impl LimitLine {
             return Err(format!("there is no limit {}{hint}", quoted(name)));
         };
         let value = form.parse(value)?;
-        let most = word.get(&Limits::CEILING);
+        let most = word.get(&MountLimits::CEILING);
         if value == 0 {
             return Err(format!("{name} of 0 lets nothing run; give more, or leave the line out"));
         }
@@ -124,7 +124,7 @@ impl fmt::Display for LimitLine {
     }
 }
 
-impl Form {
+impl ValueFormat {
     fn parse(self, text: &str) -> Result<u64, String> {
         match self {
             Self::Time if text.is_empty() => {
@@ -170,7 +170,7 @@ impl LimitWord {
     }
 
     /// Returns the limit's value, in the limit's own unit.
-    pub(crate) fn get(self, limits: &Limits) -> u64 {
+    pub(crate) fn get(self, limits: &MountLimits) -> u64 {
         match self {
             Self::Deadline => limits.deadline.map_or(UNBOUNDED, |time| time.as_secs()),
             Self::Memory => limits.memory_bytes as u64,
@@ -191,7 +191,7 @@ impl LimitWord {
     }
 
     /// Sets the limit to a value in the limit's own unit.
-    pub(crate) fn set(self, limits: &mut Limits, value: u64) {
+    pub(crate) fn set(self, limits: &mut MountLimits, value: u64) {
         let size = usize::try_from(value).unwrap_or(usize::MAX);
         let count = u32::try_from(value).unwrap_or(u32::MAX);
         match self {

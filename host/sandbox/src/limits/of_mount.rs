@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The limits of a mount and its calls that grants may set. All mounts have the same defaults. The
 /// ceilings are the maximum that any mount can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct MountLimits {
     /// Maximum time of a call, if shorter than the time of its route or of the server; `None`: only
     /// their times apply.
     pub deadline: Option<Duration>,
@@ -47,7 +47,7 @@ pub struct Limits {
     pub stored_bytes: u64,
 }
 
-impl Limits {
+impl MountLimits {
     /// Minimum time of a call that changes something outside. An effect begins only with its whole
     /// time left, so a call with less time could never create or revoke a credential.
     pub const LEAST_EFFECTFUL: Duration = EFFECT_TIME.saturating_add(BEFORE_EFFECT);
@@ -74,7 +74,7 @@ impl Limits {
     };
 }
 
-impl Default for Limits {
+impl Default for MountLimits {
     fn default() -> Self {
         Self {
             deadline: None,
@@ -114,9 +114,9 @@ impl Default for ReuseBounds {
     }
 }
 
-const _: () = assert!(Limits::CEILING.host_bytes <= HELD_BYTES_OF_MOUNT);
-const _: () = assert!(Limits::CEILING.cache_bytes < CACHES_BYTES);
-const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(Limits::CEILING.concurrency + BACKGROUND_SLOTS <= INSTANCES);
+const _: () = assert!(MountLimits::CEILING.host_bytes <= HELD_BYTES_OF_MOUNT);
+const _: () = assert!(MountLimits::CEILING.cache_bytes < CACHES_BYTES);
+const _: () = assert!(MountLimits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(MountLimits::CEILING.concurrency + BACKGROUND_SLOTS <= INSTANCES);
 const _: () = assert!(BEFORE_EFFECT.as_secs() > EFFECT_MARGIN.as_secs());
-const _: () = assert!(Limits::CEILING.connections as usize <= CONNECTIONS);
+const _: () = assert!(MountLimits::CEILING.connections as usize <= CONNECTIONS);

@@ -14,10 +14,10 @@ fn a_proxy_is_a_host_and_a_port_and_shows_neither_user_nor_password() {
         ("proxy.example:3128", "http://proxy.example:3128"),
         ("[::1]:3128", "http://[::1]:3128"),
     ] {
-        let proxy = Proxy::parse(text).unwrap();
+        let proxy = HttpProxy::parse(text).unwrap();
         assert_eq!((proxy.to_string(), proxy.has_credentials()), (place.to_owned(), false));
     }
-    let proxy = Proxy::parse("http://us%3Aer:hunter2%21@proxy:3128").unwrap();
+    let proxy = HttpProxy::parse("http://us%3Aer:hunter2%21@proxy:3128").unwrap();
     assert!(!format!("{proxy} {proxy:?} {:?}", proxy.authorization).contains("hunter2"));
     let shown = proxy.authorization.unwrap();
     assert_eq!(shown.as_bytes(), format!("Basic {}", STANDARD.encode("us:er:hunter2!")).as_bytes());
@@ -32,11 +32,11 @@ fn a_proxy_is_a_host_and_a_port_and_shows_neither_user_nor_password() {
         "http://:hunter2@proxy",
         "http://user:hunter2@proxy:99999",
     ] {
-        let why = Proxy::parse(text).unwrap_err();
+        let why = HttpProxy::parse(text).unwrap_err();
         assert!(!why.contains("hunter2"), "{why}");
     }
     for credentials in ["user", ":hunter2", "user:hunter2\nmore", ""] {
-        let proxy = Proxy::parse("http://proxy").unwrap();
+        let proxy = HttpProxy::parse("http://proxy").unwrap();
         assert!(proxy.with_credentials(credentials.as_bytes()).is_err(), "{credentials:?}");
     }
 }
@@ -52,9 +52,10 @@ fn what_passes_the_proxy_by_is_named_by_domain_range_or_port_and_this_machine_al
         "fd00::/8",
         "one.example:444",
     ];
-    let bypasses = bypasses.map(|text| Bypass::parse(text).unwrap()).to_vec();
+    let bypasses = bypasses.map(|text| ProxyBypass::parse(text).unwrap()).to_vec();
     let outbound =
-        Outbound::new(Proxy::parse("http://proxy:3128").ok(), bypasses, Vec::new()).unwrap();
+        OutboundNetwork::new(HttpProxy::parse("http://proxy:3128").ok(), bypasses, Vec::new())
+            .unwrap();
     for (url, is_proxied) in [
         ("https://corp.example", false),
         ("https://a.CORP.example.", false),
@@ -77,11 +78,12 @@ fn what_passes_the_proxy_by_is_named_by_domain_range_or_port_and_this_machine_al
     ] {
         assert_eq!(outbound.proxy_to(&origin(url)).is_some(), is_proxied, "{url}");
     }
-    let everything = vec![Bypass::parse("*").unwrap()];
-    let outbound = Outbound::new(Proxy::parse("proxy:1").ok(), everything, Vec::new()).unwrap();
+    let everything = vec![ProxyBypass::parse("*").unwrap()];
+    let outbound =
+        OutboundNetwork::new(HttpProxy::parse("proxy:1").ok(), everything, Vec::new()).unwrap();
     assert!(outbound.proxy_to(&origin("https://login.example")).is_none());
     for text in ["", "a b", "10.0.0.0/33", "host:0", "host:x", "a/b", "*x"] {
-        let why = Bypass::parse(text).unwrap_err();
+        let why = ProxyBypass::parse(text).unwrap_err();
         assert!(why.starts_with(&quoted(text)), "{why}");
     }
 }
@@ -92,5 +94,5 @@ fn an_authority_that_is_none_is_told_by_its_place() {
     let authority =
         <CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(authority);
     let authorities = vec![authority.unwrap(), CertificateDer::from(vec![1, 2, 3])];
-    assert_eq!(Outbound::new(None, Vec::new(), authorities).unwrap_err(), 2);
+    assert_eq!(OutboundNetwork::new(None, Vec::new(), authorities).unwrap_err(), 2);
 }

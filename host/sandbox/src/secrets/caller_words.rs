@@ -1,6 +1,6 @@
 //! The caller's own words, which an answer may repeat for all secrets of the call.
 
-use super::runs::{Runs, letters};
+use super::runs::{SecretRuns, letters};
 use super::spelling;
 use crate::bindings::secrets_engine::bulkhead::plugin::types::Call;
 use base64::Engine as _;
@@ -25,7 +25,7 @@ impl CallerWords {
 
     /// Returns the runs of all words except the values `told`, which come from fields marked
     /// secret.
-    pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> Runs {
+    pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> SecretRuns {
         let mut words = self.captures.clone();
         if let Ok(fields) = serde_json::from_str(&self.fields) {
             collect(
@@ -34,7 +34,7 @@ impl CallerWords {
                 &mut words,
             );
         }
-        let mut runs = Runs::default();
+        let mut runs = SecretRuns::default();
         for word in &words {
             runs.add(&letters(word));
             for spelled in spelling::others(word) {

@@ -9,11 +9,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::LazyLock;
 
 /// Characters of the shortest piece of a secret that is no coincidence.
-pub(super) const RUN: usize = 12;
+pub(super) const RUN_LENGTH: usize = 12;
 /// 2^61 - 1, a prime.
 const PRIME: u64 = (1 << 61) - 1;
 /// The point, the same for all calls of the process.
-static POINT: LazyLock<Point> = LazyLock::new(Point::random);
+static POINT: LazyLock<EvaluationPoint> = LazyLock::new(EvaluationPoint::random);
 
 /// Labels of the lines that begin and end PEM. Every key of a kind has the same label, and ordinary
 /// sentences have its words: a message that says "no private key" repeats no secret.
@@ -33,30 +33,31 @@ const LABELS: [&str; 12] = [
 ];
 
 /// The numbers of all runs in those lines.
-static ARMOUR: LazyLock<HashSet<u64, BuildHasherDefault<Itself>>> = LazyLock::new(|| {
-    let lines = LABELS.iter().flat_map(|label| {
-        ["BEGIN", "END"].map(|edge| letters(&format!("-----{edge} {label}-----")))
+static PEM_LABEL_RUNS: LazyLock<HashSet<u64, BuildHasherDefault<IdentityHasher>>> =
+    LazyLock::new(|| {
+        let lines = LABELS.iter().flat_map(|label| {
+            ["BEGIN", "END"].map(|edge| letters(&format!("-----{edge} {label}-----")))
+        });
+        lines.flat_map(|line| numbers(&line).collect::<Vec<_>>()).collect()
     });
-    lines.flat_map(|line| numbers(&line).collect::<Vec<_>>()).collect()
-});
 
 /// The point at which polynomials are evaluated.
-struct Point {
+struct EvaluationPoint {
     value: u64,
     /// The value to the power of a run's length: the factor of the character that leaves the run.
     weight: u64,
 }
 
-impl Point {
+impl EvaluationPoint {
     fn random() -> Self {
-        let value = RandomState::new().hash_one(RUN) % PRIME;
-        Self { value, weight: (0..RUN).fold(1, |power, _| multiply(power, value)) }
+        let value = RandomState::new().hash_one(RUN_LENGTH) % PRIME;
+        Self { value, weight: (0..RUN_LENGTH).fold(1, |power, _| multiply(power, value)) }
     }
 }
 
 /// The place where a character of a text was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CharacterMatch {
     Nowhere,
     /// In a text that is shorter than a run, found as a whole word.
     AsWord,
@@ -65,20 +66,20 @@ pub(super) enum Found {
 
 /// The runs of some texts, and the texts that are shorter than a run.
 #[derive(Default)]
-pub(super) struct Runs {
-    numbers: HashSet<u64, BuildHasherDefault<Itself>>,
+pub(super) struct SecretRuns {
+    numbers: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
     /// Texts that are shorter than a run.
     words: HashSet<Vec<char>>,
 }
 
-impl Runs {
+impl SecretRuns {
     pub(super) fn is_empty(&self) -> bool {
         self.numbers.is_empty() && self.words.is_empty()
     }
 
     /// Adds the runs of a text, or a shorter text as a word.
     pub(super) fn add(&mut self, text: &[char]) {
-        if text.len() < RUN {
+        if text.len() < RUN_LENGTH {
             self.words.insert(text.to_vec());
             return;
         }
@@ -90,63 +91,63 @@ impl Runs {
     /// out.
     pub(super) fn add_secret(&mut self, text: &[char]) {
         let is_ordinary =
-            text.len() < super::SHORTEST || text.iter().all(|letter| letter.is_alphabetic());
-        if text.len() >= RUN {
+            text.len() < super::SHORTEST_SECRET || text.iter().all(|letter| letter.is_alphabetic());
+        if text.len() >= RUN_LENGTH {
             self.numbers.reserve(text.len());
-            self.numbers.extend(numbers(text).filter(|number| !ARMOUR.contains(number)));
+            self.numbers.extend(numbers(text).filter(|number| !PEM_LABEL_RUNS.contains(number)));
         } else if !is_ordinary {
             self.add(text);
         }
     }
 
     /// Returns for each character of `text` where the character is found.
-    pub(super) fn find(&self, text: &[char]) -> Vec<Found> {
-        let mut found = vec![Found::Nowhere; text.len()];
+    pub(super) fn find(&self, text: &[char]) -> Vec<CharacterMatch> {
+        let mut found = vec![CharacterMatch::Nowhere; text.len()];
         if !self.words.is_empty() {
             self.mark_words(text, &mut found);
         }
         if !self.numbers.is_empty() {
             for (start, number) in numbers(text).enumerate() {
                 if self.numbers.contains(&number) {
-                    mark(&mut found, (start, RUN), Found::InRun);
+                    mark(&mut found, (start, RUN_LENGTH), CharacterMatch::InRun);
                 }
             }
         }
         found
     }
 
-    fn mark_words(&self, text: &[char], found: &mut [Found]) {
+    fn mark_words(&self, text: &[char], found: &mut [CharacterMatch]) {
         let is_boundary = |at: usize| {
             let inside = |at: usize| text.get(at).is_some_and(|letter| letter.is_alphanumeric());
             at == 0 || !inside(at) || !inside(at - 1)
         };
         for start in (0..text.len()).filter(|start| is_boundary(*start)) {
-            for length in 1..RUN.min(text.len() - start + 1) {
+            for length in 1..RUN_LENGTH.min(text.len() - start + 1) {
                 let word = text.get(start..start + length);
                 if is_boundary(start + length) && word.is_some_and(|word| self.words.contains(word))
                 {
-                    mark(found, (start, length), Found::AsWord);
+                    mark(found, (start, length), CharacterMatch::AsWord);
                 }
             }
         }
     }
 }
 
-fn mark(found: &mut [Found], (start, length): (usize, usize), how: Found) {
+fn mark(found: &mut [CharacterMatch], (start, length): (usize, usize), how: CharacterMatch) {
     found.iter_mut().skip(start).take(length).for_each(|mark| *mark = how);
 }
 
 /// Returns the numbers of all runs of `text`, in order.
 fn numbers(text: &[char]) -> impl Iterator<Item = u64> {
-    let Point { value, weight } = *POINT;
+    let EvaluationPoint { value, weight } = *POINT;
     let mut number = 0;
     text.iter().enumerate().filter_map(move |(at, letter)| {
         number = add(multiply(number, value), u64::from(u32::from(*letter)));
-        if let Some(first) = at.checked_sub(RUN).and_then(|at| text.get(at)) {
+        if let Some(first) = at.checked_sub(RUN_LENGTH).and_then(|at| text.get(at)) {
             let left = multiply(u64::from(u32::from(*first)), weight);
             number = add(number, PRIME - left);
         }
-        (at + 1 >= RUN).then_some(number)
+        (at + 1 >= RUN_LENGTH).then_some(number)
     })
 }
 
@@ -174,9 +175,9 @@ pub(super) fn letters(text: &str) -> Vec<char> {
 
 /// Hashes a number to itself, because the number is random.
 #[derive(Default)]
-struct Itself(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Itself {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

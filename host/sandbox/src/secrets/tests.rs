@@ -49,7 +49,7 @@ fn call(captures: &[&str], fields: &Value) -> Call {
 /// Makes the set of a call with these secrets, captures and fields.
 fn heard(secrets: &[&str], captures: &[&str], fields: &Value) -> SecretSet {
     let set = set(secrets);
-    set.hear(&call(captures, fields));
+    set.set_caller_words(&call(captures, fields));
     set
 }
 
@@ -86,7 +86,7 @@ fn the_lines_around_pem_are_no_secret_and_what_is_between_them_is() {
             }
             for piece in [body.to_owned(), body[..20].to_owned(), pem.clone()] {
                 let scrubbed = known.scrub(&format!("it is {piece}, they say"), TEXT);
-                assert!(scrubbed.contains(HIDDEN), "{scrubbed}");
+                assert!(scrubbed.contains(REDACTION), "{scrubbed}");
                 let shown = letters(&scrubbed);
                 for run in body.as_bytes().windows(12) {
                     let run = letters(std::str::from_utf8(run).unwrap());
@@ -159,7 +159,7 @@ fn a_full_set_hides_everything() {
         set.add(&format!("{number:016}"));
     }
     assert_eq!(set.scrub("an ordinary word", TEXT), "[secret]");
-    assert!(set.shows("role/reader"));
+    assert!(set.reveals_secret("role/reader"));
     let known = set.lock();
     assert!(known.added.is_empty() && known.plain.is_empty(), "it costs nothing more");
 }
@@ -173,14 +173,14 @@ fn one_secret_fills_no_set_however_often_it_is_added() {
     }
     assert_eq!(set.scrub("an ordinary word", TEXT), "an ordinary word");
     assert_eq!(set.scrub("-4711-horse-bat", TEXT), "[secret]");
-    assert!(!set.shows("4711-horse") && set.shows("x-4711-horse-battery"));
+    assert!(!set.reveals_secret("4711-horse") && set.reveals_secret("x-4711-horse-battery"));
 }
 
 #[test]
 fn a_name_may_be_a_short_secret_and_holds_no_long_piece_of_one() {
     let set = set(&["vault-db1", "Reader-4711-Horse-Battery"]);
-    assert!(!set.shows("config/vault-db1") && !set.shows("role/reader"));
-    assert!(set.shows("role/x-4711-hORSE-bat"));
+    assert!(!set.reveals_secret("config/vault-db1") && !set.reveals_secret("role/reader"));
+    assert!(set.reveals_secret("role/x-4711-hORSE-bat"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_callers_words_stay_in_answers_and_not_in_logs() {
     let secret = "Reader-4711-Horse-Battery\"RS256-Horse-4711";
     let fields = json!({"vm": "eader-4711-Horse-Ba", "inside": {"n": [42]}, "jwt": token});
     let set = heard(&[secret], &["Horse-4711-x"], &fields);
-    set.add_told(&token);
+    set.add_sensitive_field(&token);
     for said in ["eader-4711-Horse-Ba", "-4711-Horse-Battery", "RS256-Horse", "Horse-4711"] {
         let message = format!("{said:?} is not admitted");
         assert_eq!(set.scrub_for_caller(&message, TEXT), message);
@@ -214,7 +214,7 @@ fn what_the_caller_marked_as_secret_is_not_repeated() {
     let url = format!("postgres://root:{password}@db/app");
     let fields = json!({"password": password, "url": url, "username": "reader"});
     let set = heard(&[], &[], &fields);
-    set.add_told(password);
+    set.add_sensitive_field(password);
     let message = format!("cannot log in reader by {password} at {url}");
     assert_eq!(
         set.scrub_for_caller(&message, TEXT),
@@ -264,7 +264,7 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
         assert_eq!(answers[0], answers[1], "{secret:?} {fields}");
         assert_eq!(answers[0], message, "{secret:?} {fields}");
         let names = [&*secret, "another-secret-of-4711"]
-            .map(|secret| heard(&[secret], &[], &fields).shows(&format!("role/{a}")));
+            .map(|secret| heard(&[secret], &[], &fields).reveals_secret(&format!("role/{a}")));
         assert_eq!(names[0], names[1], "{secret:?} {fields}");
     }
 }
@@ -275,17 +275,19 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
 fn of_an_echoed_secret_no_long_piece_is_left() {
     let mut dice = Dice(0xec40);
     for _ in 0..2_000 {
-        let length = dice.below(60) + RUN;
+        let length = dice.below(60) + RUN_LENGTH;
         let secret = dice.text("abcdefghijklmnopqrstuvwxyzABCDEF0123456789-_'\"\\+/", length);
-        let start = dice.below(length - RUN + 1);
-        let piece = &secret[start..start + RUN + dice.below(length - start - RUN + 1)];
+        let start = dice.below(length - RUN_LENGTH + 1);
+        let piece =
+            &secret[start..start + RUN_LENGTH + dice.below(length - start - RUN_LENGTH + 1)];
         let message = format!("syntax error at or near {piece:?}: {piece}");
         let fields = json!({"a": dice.text("abc", 3), "b": "syntax"});
         let set = heard(&[&secret], &["error"], &fields);
         for shown in [set.scrub(&message, TEXT), set.scrub_for_caller(&message, TEXT)] {
             let left = letters(&shown);
-            let leaks =
-                letters(&secret).windows(RUN).any(|run| left.windows(RUN).any(|w| w == run));
+            let leaks = letters(&secret)
+                .windows(RUN_LENGTH)
+                .any(|run| left.windows(RUN_LENGTH).any(|w| w == run));
             assert!(!leaks, "{secret:?}: {shown}");
         }
     }

@@ -10,10 +10,10 @@ mod mysql;
 mod postgres;
 mod secure;
 
-pub(super) use secure::{Security, Tls};
+pub(super) use secure::{SqlTlsSettings, TlsRequirement};
 
 use crate::limits;
-use secure::Stream;
+use secure::SqlStream;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ const CHUNK: usize = 16 << 10;
 
 /// The reason why a gate closed a session before either end did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum SqlFault {
     /// The connection broke, or the TLS handshake failed.
     Broken(String),
     /// The login did not complete within the connect timeout.
@@ -41,7 +41,7 @@ pub(super) enum Fault {
     TooLarge,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SqlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Broken(why) => why,
@@ -55,30 +55,34 @@ impl fmt::Display for Fault {
 
 /// The protocol that the gate carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(super) enum SqlProtocol {
     Mysql,
     Postgres,
 }
 
 /// Settings of a gate. There is no `Debug`, because the settings hold the password.
-pub(super) struct Gate {
-    pub(super) speech: Speech,
-    pub(super) security: Security,
+pub(super) struct ProtocolFilter {
+    pub(super) speech: SqlProtocol,
+    pub(super) security: TlsRequirement,
     /// Sent unhashed, within TLS only, if the server asks for the password itself.
     pub(super) password: Zeroizing<String>,
     pub(super) connect_timeout: Duration,
 }
 
-impl Gate {
+impl ProtocolFilter {
     /// Carries a session between the library and a server until either end closes.
     ///
     /// # Errors
     /// The reason if the gate itself ended the session.
-    pub(super) async fn carry(&self, near: &mut UnixStream, far: TcpStream) -> Result<(), Fault> {
+    pub(super) async fn carry(
+        &self,
+        near: &mut UnixStream,
+        far: TcpStream,
+    ) -> Result<(), SqlFault> {
         // Without `TCP_NODELAY`, a message in two pieces is only slower.
         let _ = far.set_nodelay(true);
         let entered = timeout(self.connect_timeout, self.enter(near, far)).await;
-        let Some(far) = entered.map_err(|_| Fault::TimedOut)?? else { return Ok(()) };
+        let Some(far) = entered.map_err(|_| SqlFault::TimedOut)?? else { return Ok(()) };
         self.pass(near, far).await
     }
 
@@ -87,14 +91,14 @@ impl Gate {
         &self,
         near: &mut UnixStream,
         far: TcpStream,
-    ) -> Result<Option<Box<dyn Stream>>, Fault> {
+    ) -> Result<Option<Box<dyn SqlStream>>, SqlFault> {
         match self.speech {
-            Speech::Postgres => postgres::enter(&self.security, far).await.map(Some),
-            Speech::Mysql => mysql::enter(&self.security, &self.password, near, far).await,
+            SqlProtocol::Postgres => postgres::enter(&self.security, far).await.map(Some),
+            SqlProtocol::Mysql => mysql::enter(&self.security, &self.password, near, far).await,
         }
     }
 
-    async fn pass(&self, near: &mut UnixStream, far: Box<dyn Stream>) -> Result<(), Fault> {
+    async fn pass(&self, near: &mut UnixStream, far: Box<dyn SqlStream>) -> Result<(), SqlFault> {
         let (near_reader, near_writer) = near.split();
         let (far_reader, far_writer) = tokio::io::split(far);
         let answered = AtomicUsize::new(0);
@@ -110,38 +114,40 @@ impl Gate {
         far: impl AsyncRead + Unpin,
         mut near: impl AsyncWrite + Unpin,
         answered: &AtomicUsize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SqlFault> {
         let mut far = BufReader::with_capacity(CHUNK, far);
         let mut passing = Vec::new();
         while let Some(message) = self.read(&mut far).await? {
             let bytes = answered.fetch_add(message.len(), Ordering::Relaxed);
             if bytes.saturating_add(message.len()) > limits::SQL_ANSWER_BYTES {
-                return Err(Fault::TooLarge);
+                return Err(SqlFault::TooLarge);
             }
             if self.is_wanted(&message)? {
                 passing.extend_from_slice(&message);
             }
             if far.buffer().is_empty() || passing.len() > CHUNK {
-                near.write_all(&passing).await.map_err(|error| broken(&error))?;
+                near.write_all(&passing).await.map_err(|error| io_fault(&error))?;
                 passing.clear();
             }
         }
         // The library still receives the messages that came before the end.
-        near.write_all(&passing).await.map_err(|error| broken(&error))
+        near.write_all(&passing).await.map_err(|error| io_fault(&error))
     }
 
-    async fn read(&self, far: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, Fault> {
+    async fn read(&self, far: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, SqlFault> {
         match self.speech {
-            Speech::Postgres => read_message::<{ postgres::HEAD }>(far, postgres::body).await,
-            Speech::Mysql => read_message::<{ mysql::HEAD }>(far, mysql::body).await,
+            SqlProtocol::Postgres => {
+                read_message::<{ postgres::HEAD }>(far, postgres::body_length).await
+            }
+            SqlProtocol::Mysql => read_message::<{ mysql::HEAD }>(far, mysql::body_length).await,
         }
     }
 
     /// Returns whether the library may see a message.
-    fn is_wanted(&self, message: &[u8]) -> Result<bool, Fault> {
+    fn is_wanted(&self, message: &[u8]) -> Result<bool, SqlFault> {
         match self.speech {
-            Speech::Postgres => Ok(postgres::is_wanted(message)),
-            Speech::Mysql => mysql::check(message).map(|()| true),
+            SqlProtocol::Postgres => Ok(postgres::is_wanted(message)),
+            SqlProtocol::Mysql => mysql::check(message).map(|()| true),
         }
     }
 }
@@ -151,10 +157,10 @@ async fn ask(
     mut near: impl AsyncRead + Unpin,
     mut far: impl AsyncWrite + Unpin,
     answered: &AtomicUsize,
-) -> Result<(), Fault> {
+) -> Result<(), SqlFault> {
     let mut chunk = vec![0; CHUNK];
     loop {
-        let length = near.read(&mut chunk).await.map_err(|error| broken(&error))?;
+        let length = near.read(&mut chunk).await.map_err(|error| io_fault(&error))?;
         let Some(said) = chunk.get(..length).filter(|said| !said.is_empty()) else {
             // The library closed the session. An error of the shutdown towards the server has no
             // effect.
@@ -162,8 +168,8 @@ async fn ask(
             return Ok(());
         };
         answered.store(0, Ordering::Relaxed);
-        far.write_all(said).await.map_err(|error| broken(&error))?;
-        far.flush().await.map_err(|error| broken(&error))?;
+        far.write_all(said).await.map_err(|error| io_fault(&error))?;
+        far.flush().await.map_err(|error| io_fault(&error))?;
     }
 }
 
@@ -176,20 +182,20 @@ async fn ask(
 async fn read_message<const HEAD: usize>(
     from: &mut (impl AsyncRead + Unpin),
     body: fn([u8; HEAD]) -> Option<usize>,
-) -> Result<Option<Vec<u8>>, Fault> {
+) -> Result<Option<Vec<u8>>, SqlFault> {
     let mut head = [0; HEAD];
     match from.read_exact(&mut head).await {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(broken(&error)),
+        Err(error) => return Err(io_fault(&error)),
     }
-    let length = body(head).ok_or(Fault::Protocol)?;
+    let length = body(head).ok_or(SqlFault::Protocol)?;
     if length > limits::SQL_MESSAGE_BYTES {
-        return Err(Fault::TooLarge);
+        return Err(SqlFault::TooLarge);
     }
     let mut message = head.to_vec();
     let mut rest = from.take(length as u64);
-    rest.read_to_end(&mut message).await.map_err(|error| broken(&error))?;
+    rest.read_to_end(&mut message).await.map_err(|error| io_fault(&error))?;
     match message.len() == HEAD + length {
         true => Ok(Some(message)),
         false => Ok(None),
@@ -197,8 +203,8 @@ async fn read_message<const HEAD: usize>(
 }
 
 /// Converts an I/O error to a fault, without the text of a library.
-fn broken(error: &io::Error) -> Fault {
-    Fault::Broken(secure::why(error))
+fn io_fault(error: &io::Error) -> SqlFault {
+    SqlFault::Broken(secure::why(error))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! transaction, or closes the session.
 
 use super::failure::{SqlFailure, of_commit};
-use super::session_state::Dialect;
+use super::session_state::SqlDialect;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Statement;
 use futures_util::StreamExt as _;
 use sqlx::pool::PoolConnection;
@@ -39,7 +39,7 @@ impl<D: Database> LentSession<D> {
     }
 }
 
-impl<D: Dialect> LentSession<D>
+impl<D: SqlDialect> LentSession<D>
 where
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {

@@ -4,28 +4,28 @@
 //! from beginning to end, and asks the pool again only if that session broke.
 
 use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
-use super::lender::Lender;
 use super::lent_session::LentSession;
-use super::session_state::Dialect;
+use super::session_pool::SessionPool;
+use super::session_state::SqlDialect;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Statement;
 use crate::limits;
 use sqlx::{Connection, Database, Executor};
 use std::time::Duration;
 
 /// A lent session and its pool.
-pub(super) struct Loan<D: Database> {
-    lender: Lender<D>,
+pub(super) struct ProtocolLoan<D: Database> {
+    lender: SessionPool<D>,
     pub(super) session: LentSession<D>,
     /// The session was used before, and may have broken since.
     may_be_broken: bool,
 }
 
-impl<D: Database> Loan<D> {
+impl<D: Database> ProtocolLoan<D> {
     /// Borrows a session of the pool. `None`: the pool was closed.
     ///
     /// # Errors
     /// The errors of a login.
-    pub(super) async fn of(lender: &Lender<D>) -> Result<Option<Self>, SqlFailure> {
+    pub(super) async fn of(lender: &SessionPool<D>) -> Result<Option<Self>, SqlFailure> {
         let may_be_broken = lender.may_be_broken();
         let lent = lender.lend().await?;
         let (session, lender) = (lent.map(LentSession::new), lender.clone());
@@ -33,25 +33,25 @@ impl<D: Database> Loan<D> {
     }
 
     /// Borrows an idle, live session of the pool, if there is such a session.
-    pub(super) async fn of_idle(lender: &Lender<D>) -> Option<Self> {
+    pub(super) async fn borrow_idle(lender: &SessionPool<D>) -> Option<Self> {
         let mut session = LentSession::new(lender.lend_idle()?);
         session.ping().await.ok()?;
         Some(Self { lender: lender.clone(), session, may_be_broken: false })
     }
 }
 
-impl<D: Dialect> Loan<D>
+impl<D: SqlDialect> ProtocolLoan<D>
 where
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
     /// Begins a transaction by `text`. If the session broke since its last use, this statement
     /// fails before any work was done, and the loan takes the next session.
-    pub(super) async fn begun(mut self, text: &str) -> Result<Self, SqlFailure> {
+    pub(super) async fn begin_transaction(mut self, text: &str) -> Result<Self, SqlFailure> {
         loop {
-            match self.lender.patiently(self.session.begin(text.to_owned())).await {
+            match self.lender.wait_while_listening(self.session.begin(text.to_owned())).await {
                 Ok(()) => return Ok(self),
                 Err(failure) if self.may_be_broken && failure.code == "unreachable" => {
-                    self = self.replaced().await?;
+                    self = self.replace_session().await?;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -60,7 +60,7 @@ where
 
     /// Begins a transaction and runs `first` in the same round trip, for a server without implicit
     /// commits. `false`: the session broke since its last use, and the server kept nothing; the
-    /// caller must have the session [`replaced`](Self::replaced).
+    /// caller must have the session [`replace_session`](Self::replace_session).
     pub(super) async fn begin_with(
         &mut self,
         text: &str,
@@ -75,7 +75,7 @@ where
 
     /// Runs a trivial query.
     pub(super) async fn ping(self) -> Result<(), SqlFailure> {
-        let asked = self.alive().await?.session.run("SELECT 1".to_owned()).await;
+        let asked = self.ensure_alive().await?.session.run("SELECT 1".to_owned()).await;
         asked.map_err(|error| of_statement(&error, false))
     }
 
@@ -85,7 +85,7 @@ where
         settings: Option<String>,
         statement: &Statement,
     ) -> Result<(), SqlFailure> {
-        let mut session = self.alive().await?.session;
+        let mut session = self.ensure_alive().await?.session;
         if let Some(settings) = settings {
             session.run(settings).await.map_err(|error| of_statement(&error, false))?;
         }
@@ -94,11 +94,11 @@ where
     }
 
     /// Returns a loan of a live session.
-    async fn alive(mut self) -> Result<Self, SqlFailure> {
+    async fn ensure_alive(mut self) -> Result<Self, SqlFailure> {
         loop {
             match self.session.ping().await {
                 Ok(()) => return Ok(self),
-                Err(_) if self.may_be_broken => self = self.replaced().await?,
+                Err(_) if self.may_be_broken => self = self.replace_session().await?,
                 Err(error) => return Err(of_login(&error)),
             }
         }
@@ -106,7 +106,7 @@ where
 
     /// Replaces a broken session by another session. Each broken session leaves the pool, so
     /// repeated replacing ends.
-    pub(super) async fn replaced(self) -> Result<Self, SqlFailure> {
+    pub(super) async fn replace_session(self) -> Result<Self, SqlFailure> {
         let Self { lender, session, .. } = self;
         // A pool with a limit of 1 has no other session to lend before this drop.
         drop(session);
@@ -117,16 +117,16 @@ where
 }
 
 /// A counter of attempts at a use of a session that conflicts with other sessions.
-pub(super) struct Tries(u32);
+pub(super) struct ConflictRetries(u32);
 
-impl Tries {
+impl ConflictRetries {
     pub(super) fn new() -> Self {
         Self(1)
     }
 
     /// Returns whether the use that ended with `done` is to be tried again on the same session, and
     /// waits before the retry.
-    pub(super) async fn go_on_after(
+    pub(super) async fn retry_after_conflict(
         &mut self,
         done: &Result<(), SqlFailure>,
         session: &LentSession<impl Database>,

@@ -1,30 +1,30 @@
 //! The login of a call, coordinated with changes of the password.
 
 use super::failure::SqlFailure;
-use super::session::Lent;
-use super::{PoolKey, Pools, servers};
+use super::session::SqlSession;
+use super::{PoolKey, SessionPools, servers};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
 use crate::call_tree::CallTree;
-use crate::grants::Reach;
-use crate::password_changes::{Account, Login, PasswordChanges};
+use crate::grants::AllowedAddresses;
+use crate::password_changes::{ConnectionAccount, LoginPermit, PasswordChanges};
 use std::borrow::Cow;
 
 /// The target, pool and password changes for a login.
 pub(crate) struct LoginRequest<'a> {
-    pub(crate) pools: &'a Pools,
+    pub(crate) pools: &'a SessionPools,
     pub(crate) changes: &'a PasswordChanges,
     pub(crate) tree: &'a CallTree,
     pub(crate) key: PoolKey,
     pub(crate) target: &'a Target,
-    pub(crate) reaches: Vec<Reach>,
+    pub(crate) reaches: Vec<AllowedAddresses>,
 }
 
 impl LoginRequest<'_> {
     /// Lends a session.
     ///
     /// # Errors
-    /// As [`Pools::lend`].
-    pub(crate) async fn lend(&self) -> Result<Lent, SqlFailure> {
+    /// As [`SessionPools::lend`].
+    pub(crate) async fn lend(&self) -> Result<SqlSession, SqlFailure> {
         let account = self.account();
         if self.tree.changes_password_of(&account) {
             return self.pools.lend(&self.key, self.target, &self.reaches).await;
@@ -39,7 +39,7 @@ impl LoginRequest<'_> {
                 self.changes.log_in(&account).await
             }
         };
-        let (key, target) = self.aim(&login);
+        let (key, target) = self.current_target(&login);
         self.pools.lend(&key, &target, &self.reaches).await
     }
 
@@ -47,8 +47,8 @@ impl LoginRequest<'_> {
     /// with the new password after this call has ended.
     ///
     /// # Errors
-    /// As [`Pools::lend`].
-    pub(crate) async fn lend_for_change(&self) -> Result<Lent, SqlFailure> {
+    /// As [`SessionPools::lend`].
+    pub(crate) async fn lend_for_change(&self) -> Result<SqlSession, SqlFailure> {
         let account = self.account();
         if !self.tree.changes_password_of(&account) {
             // Begin the change before lending: calls that log in now may wait for the same session.
@@ -60,29 +60,29 @@ impl LoginRequest<'_> {
     /// Logs in and runs a trivial query.
     ///
     /// # Errors
-    /// As [`Pools::ping`].
+    /// As [`SessionPools::ping`].
     pub(crate) async fn ping(&self) -> Result<(), SqlFailure> {
         let account = self.account();
         if self.tree.changes_password_of(&account) {
             return self.pools.ping(&self.key, self.target, &self.reaches).await;
         }
         let login = self.changes.log_in(&account).await;
-        let (key, target) = self.aim(&login);
+        let (key, target) = self.current_target(&login);
         self.pools.ping(&key, &target, &self.reaches).await
     }
 
     /// Proves the password of the target itself, even if a newer password is known.
     ///
     /// # Errors
-    /// As [`Pools::ping`].
+    /// As [`SessionPools::ping`].
     pub(crate) async fn prove(&self) -> Result<(), SqlFailure> {
         self.pools.ping(&self.key, self.target, &self.reaches).await?;
         self.tree.note_proven_password(&self.account(), &self.target.password);
         Ok(())
     }
 
-    fn account(&self) -> Account {
-        Account {
+    fn account(&self) -> ConnectionAccount {
+        ConnectionAccount {
             mount: self.key.mount.clone(),
             connection: self.key.connection.clone(),
             servers: servers(self.target),
@@ -92,8 +92,8 @@ impl LoginRequest<'_> {
 
     /// Returns pool and target. If the password changed since the call began, the target has the
     /// newer password.
-    fn aim(&self, login: &Login) -> (PoolKey, Cow<'_, Target>) {
-        let newer = login.password_in_place_of(&self.target.password, self.tree.began());
+    fn current_target(&self, login: &LoginPermit) -> (PoolKey, Cow<'_, Target>) {
+        let newer = login.replacement_password(&self.target.password, self.tree.began());
         let Some(password) = newer else {
             return (self.key.clone(), Cow::Borrowed(self.target));
         };

@@ -7,10 +7,10 @@
 
 use super::failure::{SqlFailure, of_statement};
 use super::lent_session::LentSession;
-use super::loan::{Loan, Tries};
-use super::rows::{self, Cells};
-use super::session_state::Dialect;
-use super::way::Way;
+use super::loan::{ConflictRetries, ProtocolLoan};
+use super::rows::{self, RowCells};
+use super::session_state::SqlDialect;
+use super::socket_route::SocketRoute;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode};
@@ -31,7 +31,7 @@ const QUOTING_MODES: [&str; 8] = [
 ];
 
 /// First words of statements that implicitly commit the earlier statements and themselves.
-const COMMITTING: [&str; 12] = [
+const COMMITTING_WORDS: [&str; 12] = [
     "alter",
     "analyze",
     "create",
@@ -52,7 +52,7 @@ const BEGIN: &str = "START TRANSACTION";
 pub(super) const READ_ONLY: (&str, &str) = ("SELECT CAST(@@global.read_only AS CHAR)", "1");
 
 /// Returns the options for reaching the server and logging in.
-pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
+pub(super) fn options(target: &Target, way: &SocketRoute) -> MySqlConnectOptions {
     let mut options = MySqlConnectOptions::new()
         .socket(way.relay.socket())
         .username(&target.username)
@@ -74,19 +74,19 @@ pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
     options
 }
 
-impl Dialect for MySql {
+impl SqlDialect for MySql {
     /// No single statement resets variables, roles, locks and the database.
     const RESET: Option<&'static str> = None;
 }
 
-impl Loan<MySql> {
+impl ProtocolLoan<MySql> {
     pub(super) async fn query(
         self,
         sql: &str,
         parameters: &[String],
-    ) -> Result<Vec<Cells>, SqlFailure> {
+    ) -> Result<Vec<RowCells>, SqlFailure> {
         let begin = format!("{}; START TRANSACTION READ ONLY", session_settings());
-        let mut session = self.begun(&begin).await?.session;
+        let mut session = self.begin_transaction(&begin).await?.session;
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
         for parameter in parameters {
             query = query.bind(parameter.as_str());
@@ -100,11 +100,11 @@ impl Loan<MySql> {
     /// same session, because earlier statements may have set session state.
     pub(super) async fn transact(self, statements: &[Statement]) -> Result<(), SqlFailure> {
         let begin = format!("{}; {BEGIN}", session_settings());
-        let mut loan = self.begun(&begin).await?;
-        let (mut tries, mut lasting) = (Tries::new(), 0);
+        let mut loan = self.begin_transaction(&begin).await?;
+        let (mut tries, mut lasting) = (ConflictRetries::new(), 0);
         loop {
             let done = run_from(&mut loan.session, statements, &mut lasting).await;
-            if !tries.go_on_after(&done, &loan.session).await {
+            if !tries.retry_after_conflict(&done, &loan.session).await {
                 return done;
             }
             let begun = loan.session.begin(BEGIN.to_owned()).await;
@@ -163,10 +163,10 @@ fn commits_by_itself(text: &str) -> bool {
     let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let both = format!("{first} {second}");
-    second != "temporary" && COMMITTING.iter().any(|known| *known == first || *known == both)
+    second != "temporary" && COMMITTING_WORDS.iter().any(|known| *known == first || *known == both)
 }
 
-fn cells(row: &MySqlRow) -> Result<Cells, sqlx::Error> {
+fn cells(row: &MySqlRow) -> Result<RowCells, sqlx::Error> {
     (0..row.len()).map(|column| row.try_get(column)).collect()
 }
 

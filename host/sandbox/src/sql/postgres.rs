@@ -5,10 +5,10 @@
 
 use super::failure::{SqlFailure, of_statement};
 use super::lent_session::LentSession;
-use super::loan::{Loan, Tries};
-use super::rows::{self, Cells};
-use super::session_state::Dialect;
-use super::way::Way;
+use super::loan::{ConflictRetries, ProtocolLoan};
+use super::rows::{self, RowCells};
+use super::session_state::SqlDialect;
+use super::socket_route::SocketRoute;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
 use crate::limits;
 use sqlx::postgres::{PgConnectOptions, PgRow, PgSslMode};
@@ -32,7 +32,7 @@ const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; CLOSE A
      DEALLOCATE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 
 /// Returns the options for reaching the server and logging in.
-pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
+pub(super) fn options(target: &Target, way: &SocketRoute) -> PgConnectOptions {
     PgConnectOptions::new_without_pgpass()
         .socket(way.relay.folder())
         .port(way.port)
@@ -45,19 +45,19 @@ pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
         .disable_statement_logging()
 }
 
-impl Dialect for Postgres {
+impl SqlDialect for Postgres {
     const RESET: Option<&'static str> = Some(RESET);
 }
 
-impl Loan<Postgres> {
+impl ProtocolLoan<Postgres> {
     /// Runs a query of the component in a read-only transaction. The rollback undoes every setting
     /// that the query made.
     pub(super) async fn query(
         self,
         sql: &str,
         parameters: &[String],
-    ) -> Result<Vec<Cells>, SqlFailure> {
-        let mut session = self.begun(&bounded("BEGIN READ ONLY")).await?.session;
+    ) -> Result<Vec<RowCells>, SqlFailure> {
+        let mut session = self.begin_transaction(&with_timeouts("BEGIN READ ONLY")).await?.session;
         // Not persistent: the library keeps no statement, because its cache has no room, but would
         // leave each persistent statement prepared in the database session for as long as the
         // session lives.
@@ -72,15 +72,15 @@ impl Loan<Postgres> {
 
     /// Runs all statements or none. Retries after a conflict with another session.
     pub(super) async fn transact(mut self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let mut tries = Tries::new();
+        let mut tries = ConflictRetries::new();
         loop {
             let begun;
-            (self, begun) = self.begun_with_first(statements).await?;
+            (self, begun) = self.begin_with_first(statements).await?;
             let done = match begun {
                 Ok(begun) => run_all(&mut self.session, statements, begun).await,
                 Err(failure) => Err(failure),
             };
-            if !tries.go_on_after(&done, &self.session).await {
+            if !tries.retry_after_conflict(&done, &self.session).await {
                 return done;
             }
         }
@@ -88,19 +88,19 @@ impl Loan<Postgres> {
 
     /// Begins a transaction, together with the first statement unless the first statement may fail.
     /// Returns the number of statements done, or the failure of the first statement.
-    async fn begun_with_first(
+    async fn begin_with_first(
         mut self,
         statements: &[Statement],
     ) -> Result<(Self, Result<usize, SqlFailure>), SqlFailure> {
-        let begin = bounded("BEGIN");
+        let begin = with_timeouts("BEGIN");
         if let Some(first) = statements.first().filter(|first| !may_fail(first)) {
             match self.begin_with(&begin, first).await {
                 Ok(true) => return Ok((self, Ok(1))),
-                Ok(false) => self = self.replaced().await?,
+                Ok(false) => self = self.replace_session().await?,
                 Err(failure) => return Ok((self, Err(failure))),
             }
         }
-        Ok((self.begun(&begin).await?, Ok(0)))
+        Ok((self.begin_transaction(&begin).await?, Ok(0)))
     }
 }
 
@@ -145,11 +145,11 @@ fn may_fail(statement: &Statement) -> bool {
 
 /// Adds the server's own timeouts to `begin`: a hanging statement would otherwise keep its session
 /// from all other calls.
-fn bounded(begin: &str) -> String {
+fn with_timeouts(begin: &str) -> String {
     let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
     format!("{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}")
 }
 
-fn cells(row: &PgRow) -> Result<Cells, sqlx::Error> {
+fn cells(row: &PgRow) -> Result<RowCells, sqlx::Error> {
     (0..row.len()).map(|column| row.try_get(column)).collect()
 }

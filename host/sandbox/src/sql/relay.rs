@@ -4,7 +4,7 @@
 //! with another address when the session is dialled, at once or hours later. The SQL library dials
 //! a socket of this process, and the relay carries the bytes to the vetted address.
 
-use super::gate::{Fault, Gate};
+use super::gate::{ProtocolFilter, SqlFault};
 use bulkhead_wire::sync;
 use std::io;
 use std::net::SocketAddr;
@@ -19,31 +19,31 @@ const NAME_BYTES: usize = 16;
 
 /// A socket that leads to a single address. Dropping the relay closes the socket; running sessions
 /// continue until either end closes.
-pub(super) struct Relay {
+pub(super) struct TlsRelay {
     folder: String,
     port: u16,
-    way: Arc<Way>,
+    way: Arc<RelayState>,
     accepting: JoinHandle<()>,
 }
 
-struct Way {
+struct RelayState {
     to: SocketAddr,
-    gate: Gate,
+    gate: ProtocolFilter,
     /// The reason why the relay ended the last session.
-    fault: Mutex<Option<Fault>>,
+    fault: Mutex<Option<SqlFault>>,
 }
 
-impl Relay {
+impl TlsRelay {
     /// Opens a socket that dials `to` for each session, within the gate's `connect_timeout`.
     ///
     /// # Errors
     /// The system's error if the system has no abstract sockets, no free descriptors, or no
     /// randomness.
-    pub(super) fn open(to: SocketAddr, gate: Gate) -> io::Result<Self> {
+    pub(super) fn open(to: SocketAddr, gate: ProtocolFilter) -> io::Result<Self> {
         let folder = folder()?;
         let port = to.port();
         let listener = UnixListener::bind(socket_in(&folder, port))?;
-        let way = Arc::new(Way { to, gate, fault: Mutex::default() });
+        let way = Arc::new(RelayState { to, gate, fault: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
         Ok(Self { folder, port, way, accepting })
     }
@@ -61,12 +61,12 @@ impl Relay {
 
     /// Returns why the relay failed to open, or ended, the last session. `None`: the relay did not
     /// end the session.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(super) fn fault(&self) -> Option<SqlFault> {
         sync::lock(&self.way.fault).clone()
     }
 }
 
-impl Drop for Relay {
+impl Drop for TlsRelay {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -85,7 +85,7 @@ fn socket_in(folder: &str, port: u16) -> String {
     format!("{folder}/.s.PGSQL.{port}")
 }
 
-async fn accept(listener: UnixListener, way: Arc<Way>) {
+async fn accept(listener: UnixListener, way: Arc<RelayState>) {
     loop {
         match listener.accept().await {
             Ok((near, _)) if is_ours(&near) => {
@@ -107,7 +107,7 @@ fn is_ours(near: &UnixStream) -> bool {
     near.peer_cred().is_ok_and(|peer| own.is_some() && peer.pid() == own)
 }
 
-impl Way {
+impl RelayState {
     async fn carry(&self, near: UnixStream) {
         *sync::lock(&self.fault) = None;
         if let Err(fault) = self.dial(near).await {
@@ -117,10 +117,10 @@ impl Way {
 
     /// Dials the address and carries the session. Records the fault before the library's end
     /// closes.
-    async fn dial(&self, mut near: UnixStream) -> Result<(), Fault> {
+    async fn dial(&self, mut near: UnixStream) -> Result<(), SqlFault> {
         let dialled = timeout(self.gate.connect_timeout, TcpStream::connect(self.to)).await;
-        let dialled = dialled.map_err(|_| Fault::TimedOut)?;
-        let far = dialled.map_err(|error| Fault::Broken(error.kind().to_string()))?;
+        let dialled = dialled.map_err(|_| SqlFault::TimedOut)?;
+        let far = dialled.map_err(|error| SqlFault::Broken(error.kind().to_string()))?;
         self.gate.carry(&mut near, far).await
     }
 }

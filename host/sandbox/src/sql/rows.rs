@@ -5,13 +5,13 @@ use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 
 /// The cells of a row. `None`: NULL.
-pub(super) type Cells = Vec<Option<String>>;
+pub(super) type RowCells = Vec<Option<String>>;
 
 /// Reads rows up to the limits. A table over the limits is not read to its end.
 pub(super) async fn texts<R>(
     mut rows: impl Stream<Item = Result<R, sqlx::Error>> + Unpin,
-    cells: fn(&R) -> Result<Cells, sqlx::Error>,
-) -> Result<Vec<Cells>, SqlFailure> {
+    cells: fn(&R) -> Result<RowCells, sqlx::Error>,
+) -> Result<Vec<RowCells>, SqlFailure> {
     let mut bytes = 0_usize;
     let mut table = Vec::new();
     while let Some(row) = rows.next().await {

@@ -1,14 +1,14 @@
 //! The sessions of a target: dialling a vetted address, and running statements there.
 
 use super::failure::{SqlFailure, failed};
-use super::lender::{Bounds, Lender};
-use super::loan::Loan;
-use super::relay::Relay;
-use super::rows::Cells;
-use super::way::{Aim, Way};
-use super::{lender, mysql, postgres};
+use super::loan::ProtocolLoan;
+use super::relay::TlsRelay;
+use super::rows::RowCells;
+use super::session_pool::{PoolBounds, SessionPool};
+use super::socket_route::{DialTarget, SocketRoute};
+use super::{mysql, postgres, session_pool};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
-use crate::grants::{self, Reach, Refused};
+use crate::grants::{self, AddressRefusal, AllowedAddresses};
 use crate::limits;
 use sqlx::{MySql, MySqlConnection, PgConnection, Postgres};
 use std::net::SocketAddr;
@@ -19,60 +19,67 @@ use tokio::time::timeout;
 
 /// A pool and its vetted address.
 #[derive(Clone)]
-pub(crate) struct Sessions {
-    pool: Pool,
+pub(crate) struct VettedPool {
+    pool: AnySessionPool,
     address: SocketAddr,
     /// The relay that the pool dials instead of the address.
-    _relay: Arc<Relay>,
+    _relay: Arc<TlsRelay>,
     /// Slots of the process's sessions, released when the pool is closed and no longer in use.
     _room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// A lent session and its pool.
-pub(crate) struct Lent {
+pub(crate) struct SqlSession {
     loan: AnyLoan,
-    _sessions: Sessions,
+    _sessions: VettedPool,
 }
 
 /// A pool of sessions of either protocol.
 #[derive(Clone)]
-enum Pool {
-    Postgres(Lender<Postgres>),
-    Mysql(Lender<MySql>),
+enum AnySessionPool {
+    Postgres(SessionPool<Postgres>),
+    Mysql(SessionPool<MySql>),
 }
 
 /// A lent session of either protocol.
 enum AnyLoan {
-    Postgres(Loan<Postgres>),
-    Mysql(Loan<MySql>),
+    Postgres(ProtocolLoan<Postgres>),
+    Mysql(ProtocolLoan<MySql>),
 }
 
-impl Pool {
+impl AnySessionPool {
     /// Logs in once, and creates a pool if the login succeeds.
-    async fn open(target: &Target, way: &Way, address: SocketAddr) -> Result<Self, SqlFailure> {
+    async fn open(
+        target: &Target,
+        way: &SocketRoute,
+        address: SocketAddr,
+    ) -> Result<Self, SqlFailure> {
         let bounds = bounds(target, address);
         match target.driver.as_str() {
             "postgres" => {
                 let options = postgres::options(target, way);
                 let asked = target.writable.then_some(postgres::READ_ONLY);
-                lender::probe::<PgConnection>(&options, asked).await?;
-                Ok(Self::Postgres(Lender::new(options, bounds)))
+                session_pool::probe::<PgConnection>(&options, asked).await?;
+                Ok(Self::Postgres(SessionPool::new(options, bounds)))
             }
             "mysql" => {
                 let options = mysql::options(target, way);
                 let asked = target.writable.then_some(mysql::READ_ONLY);
-                lender::probe::<MySqlConnection>(&options, asked).await?;
-                Ok(Self::Mysql(Lender::new(options, bounds)))
+                session_pool::probe::<MySqlConnection>(&options, asked).await?;
+                Ok(Self::Mysql(SessionPool::new(options, bounds)))
             }
             other => Err(failed("invalid-request", format!("there is no SQL driver {other:?}"))),
         }
     }
 }
 
-impl Sessions {
+impl VettedPool {
     /// Tries the target's endpoints in order, each within its reach, and opens a pool on the first
     /// endpoint that accepts the login.
-    pub(crate) async fn open(aim: Aim<'_>, reaches: &[Reach]) -> Result<Self, SqlFailure> {
+    pub(crate) async fn open(
+        aim: DialTarget<'_>,
+        reaches: &[AllowedAddresses],
+    ) -> Result<Self, SqlFailure> {
         let mut last = failed("invalid-request", "the target names no endpoint");
         for (endpoint, reach) in aim.target.endpoints.iter().zip(reaches) {
             match Self::open_at(aim, endpoint, reach).await {
@@ -86,28 +93,32 @@ impl Sessions {
         Err(last)
     }
 
-    async fn open_at(aim: Aim<'_>, endpoint: &Endpoint, reach: &Reach) -> Result<Self, SqlFailure> {
+    async fn open_at(
+        aim: DialTarget<'_>,
+        endpoint: &Endpoint,
+        reach: &AllowedAddresses,
+    ) -> Result<Self, SqlFailure> {
         let connect_timeout = connect_timeout(aim.target);
         let found =
             timeout(connect_timeout, grants::resolve(&endpoint.host, endpoint.port, reach)).await;
         let addresses = found
             .map_err(|_| failed("timed-out", "resolving the name took too long"))?
-            .map_err(|refused| of_refused(refused, reach))?;
+            .map_err(|refused| address_failure(refused, reach))?;
         Self::open_vetted(aim, endpoint, &addresses).await
     }
 
     /// Tries the addresses in order. Nothing resolves a name after this point: the sessions of the
     /// pool connect to the vetted address.
     async fn open_vetted(
-        aim: Aim<'_>,
+        aim: DialTarget<'_>,
         endpoint: &Endpoint,
         addresses: &[SocketAddr],
     ) -> Result<Self, SqlFailure> {
         let connect_timeout = connect_timeout(aim.target);
         let mut last = failed("unreachable", "the name has no address");
         for &address in addresses {
-            let way = Way::to(address, aim, endpoint, connect_timeout)?;
-            match timeout(connect_timeout, Pool::open(aim.target, &way, address)).await {
+            let way = SocketRoute::open_route(address, aim, endpoint, connect_timeout)?;
+            match timeout(connect_timeout, AnySessionPool::open(aim.target, &way, address)).await {
                 Ok(Ok(pool)) => {
                     return Ok(Self { pool, address, _relay: way.relay, _room: None });
                 }
@@ -122,47 +133,51 @@ impl Sessions {
     }
 
     /// Adds the slots that the sessions take of the process's total.
-    pub(crate) fn within(mut self, room: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn with_slots(mut self, room: OwnedSemaphorePermit) -> Self {
         self._room = Some(Arc::new(room));
         self
     }
 
     /// Returns whether a call with these reaches may use the sessions.
-    pub(crate) fn is_within(&self, reaches: &[Reach]) -> bool {
-        reaches.iter().any(|reach| reach.admit(self.address).is_ok())
+    pub(crate) fn is_within(&self, reaches: &[AllowedAddresses]) -> bool {
+        reaches.iter().any(|reach| reach.check_address(self.address).is_ok())
     }
 
     /// Lends an idle, live session, if there is such a session.
-    pub(crate) async fn lend_idle(&self) -> Option<Lent> {
+    pub(crate) async fn lend_idle(&self) -> Option<SqlSession> {
         let loan = match &self.pool {
-            Pool::Postgres(pool) => Loan::of_idle(pool).await.map(AnyLoan::Postgres),
-            Pool::Mysql(pool) => Loan::of_idle(pool).await.map(AnyLoan::Mysql),
+            AnySessionPool::Postgres(pool) => {
+                ProtocolLoan::borrow_idle(pool).await.map(AnyLoan::Postgres)
+            }
+            AnySessionPool::Mysql(pool) => {
+                ProtocolLoan::borrow_idle(pool).await.map(AnyLoan::Mysql)
+            }
         };
-        loan.map(|loan| Lent { loan, _sessions: self.clone() })
+        loan.map(|loan| SqlSession { loan, _sessions: self.clone() })
     }
 
     /// Lends an idle session, or else opens a new session. `None`: the pool was closed.
     ///
     /// # Errors
     /// The errors of a login.
-    pub(crate) async fn lend(&self) -> Result<Option<Lent>, SqlFailure> {
+    pub(crate) async fn lend(&self) -> Result<Option<SqlSession>, SqlFailure> {
         let loan = match &self.pool {
-            Pool::Postgres(pool) => Loan::of(pool).await?.map(AnyLoan::Postgres),
-            Pool::Mysql(pool) => Loan::of(pool).await?.map(AnyLoan::Mysql),
+            AnySessionPool::Postgres(pool) => ProtocolLoan::of(pool).await?.map(AnyLoan::Postgres),
+            AnySessionPool::Mysql(pool) => ProtocolLoan::of(pool).await?.map(AnyLoan::Mysql),
         };
-        Ok(loan.map(|loan| Lent { loan, _sessions: self.clone() }))
+        Ok(loan.map(|loan| SqlSession { loan, _sessions: self.clone() }))
     }
 
     /// Closes the sessions. A lent session closes when its use ends.
     pub(crate) async fn close(&self) {
         match &self.pool {
-            Pool::Postgres(pool) => pool.close().await,
-            Pool::Mysql(pool) => pool.close().await,
+            AnySessionPool::Postgres(pool) => pool.close().await,
+            AnySessionPool::Mysql(pool) => pool.close().await,
         }
     }
 }
 
-impl Lent {
+impl SqlSession {
     /// Runs a trivial query.
     pub(crate) async fn ping(self) -> Result<(), SqlFailure> {
         match self.loan {
@@ -176,7 +191,7 @@ impl Lent {
         self,
         sql: &str,
         parameters: &[String],
-    ) -> Result<Vec<Cells>, SqlFailure> {
+    ) -> Result<Vec<RowCells>, SqlFailure> {
         match self.loan {
             AnyLoan::Postgres(loan) => loan.query(sql, parameters).await,
             AnyLoan::Mysql(loan) => loan.query(sql, parameters).await,
@@ -202,15 +217,16 @@ impl Lent {
     }
 }
 
-fn of_refused(refused: Refused, reach: &Reach) -> SqlFailure {
+fn address_failure(refused: AddressRefusal, reach: &AllowedAddresses) -> SqlFailure {
     match refused {
-        Refused::Unknown => failed("unreachable", "the name has no address"),
-        Refused::Forbidden(why) => {
+        AddressRefusal::Unknown => failed("unreachable", "the name has no address"),
+        AddressRefusal::Forbidden(why) => {
             failed("forbidden-address", format!("it is {why}, which is never dialled"))
         }
-        Refused::Ungranted(address, what) => {
-            failed("permission-denied", grants::ungranted_address(reach, address, what).message)
-        }
+        AddressRefusal::Ungranted(address, what) => failed(
+            "permission-denied",
+            grants::ungranted_address_refusal(reach, address, what).message,
+        ),
     }
 }
 
@@ -226,9 +242,9 @@ pub(super) fn most_sessions(target: &Target) -> u32 {
     target.pool.max_connections.clamp(1, limits::POOL_SESSIONS)
 }
 
-fn bounds(target: &Target, address: SocketAddr) -> Bounds {
+fn bounds(target: &Target, address: SocketAddr) -> PoolBounds {
     let lifetime = target.pool.max_lifetime;
-    Bounds {
+    PoolBounds {
         address,
         connect_timeout: connect_timeout(target),
         most: most_sessions(target),

@@ -24,7 +24,7 @@ const ABOUT_ACCOUNTS: [&[&str]; 12] = [
 ];
 
 /// A protocol, as far as the state of its sessions goes.
-pub(super) trait Dialect: Database {
+pub(super) trait SqlDialect: Database {
     /// Statements that reset a session to the state after its login. The statements may follow the
     /// end of a transaction in the same message. `None`: the server has no such statements.
     const RESET: Option<&'static str>;

@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Servers named by a connection, as targets of grants.
-pub(crate) type Targets = Arc<[String]>;
+pub(crate) type ConnectionTargets = Arc<[String]>;
 
 /// The targets of the connections of all mounts, by mount.
 #[derive(Default)]
 pub(crate) struct KnownTargets {
-    by_mount: Mutex<BTreeMap<String, LeastUsed<Targets>>>,
+    by_mount: Mutex<BTreeMap<String, LeastUsed<ConnectionTargets>>>,
 }
 
 impl KnownTargets {
     /// Returns the targets of these settings of a plugin, if the mount has asked before.
-    pub(crate) fn find(&self, mount: &str, settings: &Fingerprint) -> Option<Targets> {
+    pub(crate) fn find(&self, mount: &str, settings: &Fingerprint) -> Option<ConnectionTargets> {
         sync::lock(&self.by_mount).get_mut(mount)?.get(settings)
     }
 
     /// Stores the targets for the mount. A full mount drops its least recently used entry.
-    pub(crate) fn remember(&self, mount: &str, settings: Fingerprint, targets: &Targets) {
+    pub(crate) fn remember(&self, mount: &str, settings: Fingerprint, targets: &ConnectionTargets) {
         let mut by_mount = sync::lock(&self.by_mount);
         let known = by_mount
             .entry(mount.to_owned())
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_a_mount_remembers_is_bounded_forgets_none_of_another_and_goes_with_the_mount() {
         let known = KnownTargets::default();
-        let one: Targets = targets(1, 64).into();
+        let one: ConnectionTargets = targets(1, 64).into();
         known.remember("other", settings(0), &one);
         for number in 0..2 * limits::KNOWN_TARGETS {
             known.remember("m", settings(number), &one);

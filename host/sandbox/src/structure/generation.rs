@@ -9,19 +9,19 @@ const PLUGIN: &str = "bulkhead:plugin/";
 const VERSION: &str = "1.1.0";
 
 /// An interface of ours as a component names it.
-struct Named<'n> {
+struct VersionedInterface<'n> {
     interface: &'n str,
-    version: Version,
+    version: ContractVersion,
 }
 
 /// Major and minor version; patches change no interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
+struct ContractVersion {
     major: u32,
     minor: u32,
 }
 
-impl Version {
+impl ContractVersion {
     /// Returns the version that this server supports.
     fn served() -> Self {
         Self::parse(VERSION).unwrap_or(Self { major: 1, minor: 1 })
@@ -38,11 +38,11 @@ impl Version {
     }
 }
 
-impl<'n> Named<'n> {
+impl<'n> VersionedInterface<'n> {
     /// Parses a name; `None` for a name that is not ours.
     fn parse(name: &'n str) -> Option<Self> {
         let (interface, version) = name.strip_prefix(PLUGIN)?.split_once('@')?;
-        Some(Self { interface, version: Version::parse(version)? })
+        Some(Self { interface, version: ContractVersion::parse(version)? })
     }
 }
 
@@ -59,17 +59,17 @@ pub(super) fn is_ours(name: &str) -> bool {
 /// Returns true if `name` is the interface of ours in any minor version of the major version that
 /// this server supports.
 pub(super) fn names(name: &str, interface: &str) -> bool {
-    Named::parse(name).is_some_and(|named| {
-        named.interface == interface && named.version.major == Version::served().major
+    VersionedInterface::parse(name).is_some_and(|named| {
+        named.interface == interface && named.version.major == ContractVersion::served().major
     })
 }
 
 /// Returns the reason against a component with one of these imports or exports, if one of them is
 /// of a later major version.
 pub(super) fn later_major(names: &[String]) -> Option<String> {
-    let served = Version::served().major;
-    let find = |name| Named::parse(name).filter(|named| named.version.major > served);
-    let Named { interface, version } = names.iter().find_map(|name| find(name))?;
+    let served = ContractVersion::served().major;
+    let find = |name| VersionedInterface::parse(name).filter(|named| named.version.major > served);
+    let VersionedInterface { interface, version } = names.iter().find_map(|name| find(name))?;
     let built = version.major;
     Some(format!(
         "the component was built for major version {built} of the plugin contract (it has \
@@ -82,10 +82,11 @@ pub(super) fn later_major(names: &[String]) -> Option<String> {
 /// Returns a remark about the imports of a component of a later minor version, for the end of a
 /// refusal; empty for any other component.
 pub(crate) fn remark_on_minor<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let served = Version::served();
-    let versions = names.into_iter().filter_map(|name| Some(Named::parse(name)?.version));
+    let served = ContractVersion::served();
+    let versions =
+        names.into_iter().filter_map(|name| Some(VersionedInterface::parse(name)?.version));
     let later = versions.filter(|version| version.major == served.major && *version > served);
-    let Some(Version { major, minor }) = later.max() else { return String::new() };
+    let Some(ContractVersion { major, minor }) = later.max() else { return String::new() };
     format!(
         "; the component was built for version {major}.{minor} of the plugin contract, and this \
          server serves version {}.{}: a newer server may have it",

@@ -3,7 +3,7 @@
 //! Parsing certificates takes longer than a request on an open connection. Settings with a private
 //! key are never cached: a private key stays in memory only during its call.
 
-use super::{Trust, client_config};
+use super::{TrustSettings, client_config};
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
 use crate::limits;
@@ -23,7 +23,7 @@ pub(crate) struct TlsConfigs {
 impl TlsConfigs {
     /// Creates a cache. `authorities` are the authorities of the server's configuration.
     pub(crate) fn new(authorities: &[CertificateDer<'static>]) -> Arc<Self> {
-        let read = Mutex::new(LeastUsed::of(limits::READ_TLS_SETTINGS));
+        let read = Mutex::new(LeastUsed::of(limits::PARSED_TLS_SETTINGS));
         Arc::new(Self { authorities: authorities.to_vec(), read })
     }
 
@@ -31,7 +31,7 @@ impl TlsConfigs {
     ///
     /// # Errors
     /// The fault of the settings, without quoting a certificate or key.
-    pub(crate) fn config(&self, trust: &Trust<'_>) -> Result<Arc<ClientConfig>, String> {
+    pub(crate) fn config(&self, trust: &TrustSettings<'_>) -> Result<Arc<ClientConfig>, String> {
         let read = || Ok(Arc::new(client_config(trust, &self.authorities)?));
         if trust.client_key.is_some() {
             return read();
@@ -48,7 +48,7 @@ impl TlsConfigs {
 }
 
 /// Returns the fingerprint of all settings.
-fn fingerprint(trust: &Trust<'_>) -> Fingerprint {
+fn fingerprint(trust: &TrustSettings<'_>) -> Fingerprint {
     let versions = trust.versions.iter().map(|version| u16::from(version.version).to_be_bytes());
     Fingerprint::begin()
         .optional(trust.root_certificates)
@@ -79,27 +79,28 @@ mod tests {
 
     #[test]
     fn the_operators_authorities_are_trusted_besides_the_public_ones_and_given_ones_alone() {
-        let public = roots(&Trust::default(), &[]).unwrap().len();
+        let public = roots(&TrustSettings::default(), &[]).unwrap().len();
         assert!(public > 100);
         let operators = [der(OTHER_AUTHORITY)];
-        assert_eq!(roots(&Trust::default(), &operators).unwrap().len(), public + 1);
-        let given = Trust { root_certificates: Some(AUTHORITY), ..Trust::default() };
+        assert_eq!(roots(&TrustSettings::default(), &operators).unwrap().len(), public + 1);
+        let given =
+            TrustSettings { root_certificates: Some(AUTHORITY), ..TrustSettings::default() };
         assert_eq!(roots(&given, &operators).unwrap().len(), 1);
     }
 
     #[test]
     fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
         let configs = TlsConfigs::new(&[]);
-        let usual = Trust::default;
+        let usual = TrustSettings::default;
         let said = [
             usual(),
-            Trust { root_certificates: Some(AUTHORITY), ..usual() },
-            Trust { root_certificates: Some(OTHER_AUTHORITY), ..usual() },
-            Trust { versions: vec![&TLS13], ..usual() },
-            Trust { versions: vec![&TLS12], ..usual() },
-            Trust { insecure: true, ..usual() },
-            Trust { any_name: true, ..usual() },
-            Trust { protocols: &[b"http/1.1"], ..usual() },
+            TrustSettings { root_certificates: Some(AUTHORITY), ..usual() },
+            TrustSettings { root_certificates: Some(OTHER_AUTHORITY), ..usual() },
+            TrustSettings { versions: vec![&TLS13], ..usual() },
+            TrustSettings { versions: vec![&TLS12], ..usual() },
+            TrustSettings { insecure: true, ..usual() },
+            TrustSettings { any_name: true, ..usual() },
+            TrustSettings { protocols: &[b"http/1.1"], ..usual() },
         ];
         let read: Vec<_> = said.iter().map(|trust| configs.config(trust).unwrap()).collect();
         for (index, trust) in said.iter().enumerate() {
@@ -108,8 +109,11 @@ mod tests {
                 (0..said.len()).filter(|other| Arc::ptr_eq(&read[*other], &again)).collect();
             assert_eq!(same, [index], "each is kept, and is no other's");
         }
-        let with_key =
-            Trust { client_certificate: Some(CLIENT), client_key: Some(CLIENT_KEY), ..usual() };
+        let with_key = TrustSettings {
+            client_certificate: Some(CLIENT),
+            client_key: Some(CLIENT_KEY),
+            ..usual()
+        };
         let (one, again) = (configs.config(&with_key).unwrap(), configs.config(&with_key).unwrap());
         assert!(!Arc::ptr_eq(&one, &again), "a key stays no longer than its call");
     }

@@ -1,27 +1,28 @@
-//! `ambient`: addresses of the machine's metadata services and files, if they differ from the
+//! `surroundings`: addresses of the machine's metadata services and files, if they differ from the
 //! defaults.
 //!
 //! Prevents a machine's token from crossing a network in the clear: the address of a metadata
 //! service must be loopback or link-local.
 
-use super::section::{ConfigError, Section, Value, Words};
-use bulkhead_sandbox::{Surroundings, is_near};
+use super::section::{ConfigError, ConfigSection, ConfigValue, SectionWords};
+use bulkhead_sandbox::{AmbientSources, is_near};
 use bulkhead_wire::failure::quoted;
 use std::net::SocketAddr;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &["pod_folder", "azure_client_id", "azure_metadata", "google_metadata"],
     blocks: &[],
     unserved: &[],
 };
 
 /// Reads the surroundings: the defaults with the changes of the file.
-pub(super) fn settings(file: &Section<'_>) -> Result<Surroundings, ConfigError> {
-    let usual = Surroundings::default();
+pub(super) fn settings(file: &ConfigSection<'_>) -> Result<AmbientSources, ConfigError> {
+    let usual = AmbientSources::default();
     let Some(block) = file.unlabelled_block("ambient")? else { return Ok(usual) };
     let section = block.section(&WORDS)?;
-    let address = |key, usual| section.value(key).map_or(Ok(usual), |value| near(&value));
-    Ok(Surroundings {
+    let address =
+        |key, usual| section.value(key).map_or(Ok(usual), |value| read_near_address(&value));
+    Ok(AmbientSources {
         pod_folder: section.value("pod_folder").map_or(Ok(usual.pod_folder), |it| it.path())?,
         azure_client_id: section
             .value("azure_client_id")
@@ -33,7 +34,7 @@ pub(super) fn settings(file: &Section<'_>) -> Result<Surroundings, ConfigError> 
 }
 
 /// Reads the address of a service that uses plain HTTP.
-fn near(value: &Value<'_>) -> Result<SocketAddr, ConfigError> {
+fn read_near_address(value: &ConfigValue<'_>) -> Result<SocketAddr, ConfigError> {
     let text = value.text()?;
     let address = text.parse::<SocketAddr>().ok().filter(|address| is_near(address.ip()));
     address.ok_or_else(|| {
@@ -46,7 +47,7 @@ fn near(value: &Value<'_>) -> Result<SocketAddr, ConfigError> {
 }
 
 /// Reads a client id of Azure.
-fn identifier(value: &Value<'_>) -> Result<String, ConfigError> {
+fn identifier(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_identifier = !text.is_empty()
         && text.len() <= 64

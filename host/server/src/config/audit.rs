@@ -4,12 +4,12 @@
 //! declared in this file by the operator; the API creates devices only in the single folder named
 //! here (decision H19). No device creates an executable file.
 
-use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
+use super::section::{ConfigError, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use bulkhead_core::audit::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &["path", "mode", "log_raw", "hmac_accessor", "elide_list_responses", "sync"],
     blocks: &[],
     unserved: &[
@@ -25,7 +25,7 @@ const UNSERVED: [(&str, &str); 3] =
     [("socket", NOT_THIS_KIND), ("syslog", NOT_THIS_KIND), ("http", NOT_THIS_KIND)];
 
 /// Reads the file's devices, and the folder for devices of the API.
-pub(super) fn settings(file: &Section<'_>) -> Result<AuditSettings, ConfigError> {
+pub(super) fn settings(file: &ConfigSection<'_>) -> Result<AuditSettings, ConfigError> {
     let mut devices = Vec::new();
     for block in file.blocks("audit") {
         let device = parse_device(&block, &devices)?;
@@ -71,7 +71,7 @@ fn parse_device(
 }
 
 /// Reads a mode: octal digits in quotes, because HCL reads an unquoted number as decimal.
-fn parse_mode(value: &Value<'_>) -> Result<u32, ConfigError> {
+fn parse_mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let text = value.text()?;
     let octal =
         (3..=4).contains(&text.len()) && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
@@ -86,9 +86,9 @@ fn parse_mode(value: &Value<'_>) -> Result<u32, ConfigError> {
 }
 
 /// Returns the folder for devices of the API. `None` unless both settings are present.
-fn api_directory(file: &Section<'_>) -> Result<Option<PathBuf>, ConfigError> {
+fn api_directory(file: &ConfigSection<'_>) -> Result<Option<PathBuf>, ConfigError> {
     let allowed = file.value("allow_api_audit");
-    let is_allowed = allowed.as_ref().map_or(Ok(false), Value::flag)?;
+    let is_allowed = allowed.as_ref().map_or(Ok(false), ConfigValue::flag)?;
     match (allowed, file.value("audit_directory")) {
         (_, Some(directory)) if is_allowed => directory.path().map(Some),
         (_, Some(directory)) => Err(directory.error(

@@ -1,11 +1,11 @@
 //! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: addresses, request limits and
 //! trusted proxies.
 
-use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
-use super::tls::{self, Transport};
+use super::section::{ConfigError, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use super::tls::{self, ListenerTransport};
 use super::unix::{self, UnixSettings};
 use crate::proxies::TrustedProxies;
-use bulkhead_sandbox::Limits;
+use bulkhead_sandbox::MountLimits;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::name::MountPath;
@@ -35,7 +35,7 @@ const CONNECTIONS_MOST: u64 = 4096;
 /// Upper bound of `request_timeout`, in seconds: clients do not wait longer.
 const REQUEST_TIME_MOST: u64 = 3600;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &[
         "address",
         "trusted_proxies",
@@ -57,7 +57,7 @@ const WORDS: Words = Words {
 };
 
 /// The words of the scheduler's listener, including its mount.
-const SCHEDULER_WORDS: Words = Words {
+const SCHEDULER_WORDS: SectionWords = SectionWords {
     keys: &[
         "mount",
         "address",
@@ -91,7 +91,7 @@ pub(crate) struct ListenerConfig {
     /// `host:port`, where port 0 takes a free port. `None`: only a Unix socket.
     pub(crate) address: Option<String>,
     /// Protection of the TCP connections.
-    pub(crate) transport: Transport,
+    pub(crate) transport: ListenerTransport,
     /// A Unix socket, besides or instead of TCP.
     pub(crate) unix: Option<UnixSettings>,
     /// Proxies whose `X-Forwarded-For` is trusted.
@@ -114,7 +114,7 @@ impl ListenerConfig {
     pub(crate) fn at(address: &str) -> Self {
         Self {
             address: Some(address.to_owned()),
-            transport: Transport::PlainHere,
+            transport: ListenerTransport::PlainHere,
             unix: None,
             proxies: TrustedProxies::default(),
             body_max: BODY_MAX,
@@ -133,7 +133,7 @@ impl ListenerConfig {
     }
 
     /// Returns the file's listener of the scheduler, if present.
-    pub(super) fn scheduler_of(file: &Section<'_>) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn scheduler_of(file: &ConfigSection<'_>) -> Result<Option<Self>, ConfigError> {
         let [_, _, block] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
         let Some(block) = block else { return Ok(None) };
         let section = block.section(&SCHEDULER_WORDS)?;
@@ -147,7 +147,7 @@ impl ListenerConfig {
     }
 
     /// Returns the file's listener; 127.0.0.1:8200 if the file has none.
-    pub(super) fn of(file: &Section<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn of(file: &ConfigSection<'_>) -> Result<Self, ConfigError> {
         let [tcp, unix, _] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
         let unix = unix.map(|block| unix::settings(&block)).transpose()?;
         let config = match tcp {
@@ -162,7 +162,7 @@ impl ListenerConfig {
         Self::from_section(&block.section(&WORDS)?, DEFAULT_ADDRESS)
     }
 
-    fn from_section(section: &Section<'_>, usual: &str) -> Result<Self, ConfigError> {
+    fn from_section(section: &ConfigSection<'_>, usual: &str) -> Result<Self, ConfigError> {
         let address = section.value("address").map_or(Ok(usual), |value| parse_address(&value))?;
         let mut config = Self::at(address);
         config.transport = tls::transport(section, address)?;
@@ -185,9 +185,9 @@ impl ListenerConfig {
 
 /// Reads the timeout of an engine's work. The minimum leaves enough time to create or revoke a
 /// credential in an external system.
-fn request_time(value: &Value<'_>) -> Result<Duration, ConfigError> {
+fn request_time(value: &ConfigValue<'_>) -> Result<Duration, ConfigError> {
     let asked = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
-    let least = Limits::LEAST_EFFECTFUL;
+    let least = MountLimits::LEAST_EFFECTFUL;
     if asked >= least {
         return Ok(asked);
     }
@@ -199,7 +199,7 @@ fn request_time(value: &Value<'_>) -> Result<Duration, ConfigError> {
 }
 
 /// Reads `host:port`. The host is resolved when the server starts to listen.
-fn parse_address<'a>(value: &Value<'a>) -> Result<&'a str, ConfigError> {
+fn parse_address<'a>(value: &ConfigValue<'a>) -> Result<&'a str, ConfigError> {
     let text = value.text()?;
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_whole = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
@@ -218,7 +218,7 @@ fn parse_address<'a>(value: &Value<'a>) -> Result<&'a str, ConfigError> {
 }
 
 /// Reads the list of proxies. An error names the line of the element, because such lists are long.
-fn parse_proxies(value: &Value<'_>) -> Result<TrustedProxies, ConfigError> {
+fn parse_proxies(value: &ConfigValue<'_>) -> Result<TrustedProxies, ConfigError> {
     let mut networks = Vec::new();
     for element in value.elements()? {
         let text = element.text()?;

@@ -4,14 +4,14 @@
 //! Prevents a password in the configuration. Proxy credentials come from a separate file or from
 //! the environment, and no message quotes them.
 
-use super::section::{ConfigError, Section, Value, Words};
+use super::section::{ConfigError, ConfigSection, ConfigValue, SectionWords};
 use crate::tls::files;
-use bulkhead_sandbox::{Bypass, Outbound, Proxy};
+use bulkhead_sandbox::{HttpProxy, OutboundNetwork, ProxyBypass};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &["http_proxy", "http_proxy_credentials_file", "no_proxy", "ca_file"],
     blocks: &[],
     unserved: &[(
@@ -28,7 +28,7 @@ const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 const BYPASS_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// A lookup of an environment variable.
-type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+type OutboundEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The settings of the file, before other files and the environment are read.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub(crate) struct OutboundSettings {
 }
 
 /// Reads the block's settings.
-pub(super) fn settings(file: &Section<'_>) -> Result<OutboundSettings, ConfigError> {
+pub(super) fn settings(file: &ConfigSection<'_>) -> Result<OutboundSettings, ConfigError> {
     let Some(block) = file.unlabelled_block("outbound")? else {
         return Ok(OutboundSettings::default());
     };
@@ -55,10 +55,10 @@ pub(super) fn settings(file: &Section<'_>) -> Result<OutboundSettings, ConfigErr
     })
 }
 
-fn proxy(value: &Value<'_>) -> Result<String, ConfigError> {
+fn proxy(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     if !text.is_empty() {
-        let proxy = Proxy::parse(text).map_err(|why| value.error(why))?;
+        let proxy = HttpProxy::parse(text).map_err(|why| value.error(why))?;
         if proxy.has_credentials() {
             return Err(value.error(format!(
                 "it holds a user or password; write user:password to a file of mode 0600, and \
@@ -71,11 +71,11 @@ fn proxy(value: &Value<'_>) -> Result<String, ConfigError> {
 
 /// Reads the list of bypassed hosts. An error names the line of the element, because such lists are
 /// long.
-fn bypasses(value: &Value<'_>) -> Result<Vec<String>, ConfigError> {
+fn bypasses(value: &ConfigValue<'_>) -> Result<Vec<String>, ConfigError> {
     let mut texts = Vec::new();
     for element in value.elements()? {
         let text = element.text()?;
-        Bypass::parse(text).map_err(|why| element.error(why))?;
+        ProxyBypass::parse(text).map_err(|why| element.error(why))?;
         texts.push(text.to_owned());
     }
     Ok(texts)
@@ -86,13 +86,19 @@ impl OutboundSettings {
     ///
     /// # Errors
     /// The error and its place. Credentials are not quoted.
-    pub(crate) fn load(&self, environment: Environment<'_>) -> Result<Outbound, String> {
+    pub(crate) fn load(
+        &self,
+        environment: OutboundEnvironment<'_>,
+    ) -> Result<OutboundNetwork, String> {
         let authorities = match &self.ca_file {
             Some(file) => files::certificates(file, CA_FILE)?,
             None => Vec::new(),
         };
-        let outbound =
-            Outbound::new(self.proxy(environment)?, self.bypasses(environment)?, authorities);
+        let outbound = OutboundNetwork::new(
+            self.proxy(environment)?,
+            self.bypasses(environment)?,
+            authorities,
+        );
         outbound.map_err(|place| {
             let file = self.ca_file.as_ref().map(|file| file.display().to_string());
             format!(
@@ -102,14 +108,14 @@ impl OutboundSettings {
         })
     }
 
-    fn proxy(&self, environment: Environment<'_>) -> Result<Option<Proxy>, String> {
+    fn proxy(&self, environment: OutboundEnvironment<'_>) -> Result<Option<HttpProxy>, String> {
         let (text, wherefrom) = match &self.http_proxy {
             Some(text) => (text.clone(), "http_proxy".to_owned()),
             None => variable(environment, PROXY_VARIABLES)?.unwrap_or_default(),
         };
         let proxy = match text.as_str() {
             "" => None,
-            text => Some(Proxy::parse(text).map_err(|why| format!("{wherefrom}: {why}"))?),
+            text => Some(HttpProxy::parse(text).map_err(|why| format!("{wherefrom}: {why}"))?),
         };
         match (proxy, &self.credentials_file) {
             (proxy, None) => Ok(proxy),
@@ -127,13 +133,15 @@ impl OutboundSettings {
         }
     }
 
-    fn bypasses(&self, environment: Environment<'_>) -> Result<Vec<Bypass>, String> {
+    fn bypasses(&self, environment: OutboundEnvironment<'_>) -> Result<Vec<ProxyBypass>, String> {
         if let Some(texts) = &self.no_proxy {
-            return texts.iter().map(|text| Bypass::parse(text)).collect();
+            return texts.iter().map(|text| ProxyBypass::parse(text)).collect();
         }
         let (list, wherefrom) = variable(environment, BYPASS_VARIABLES)?.unwrap_or_default();
         let texts = list.split([',', ' ']).filter(|text| !text.is_empty());
-        texts.map(|text| Bypass::parse(text).map_err(|why| format!("{wherefrom}: {why}"))).collect()
+        texts
+            .map(|text| ProxyBypass::parse(text).map_err(|why| format!("{wherefrom}: {why}")))
+            .collect()
     }
 
     /// Describes the outbound settings for `--check`.
@@ -156,7 +164,7 @@ impl OutboundSettings {
 /// Returns the value of the first variable that is set and not empty, and the variable's name for
 /// messages.
 fn variable(
-    environment: Environment<'_>,
+    environment: OutboundEnvironment<'_>,
     names: [&str; 2],
 ) -> Result<Option<(String, String)>, String> {
     for name in names {

@@ -1,19 +1,20 @@
 //! `plugin_directory` and `plugin_signatures`: the plugins that callers of the API may register.
 
-use super::section::{ConfigError, Section, Value, Words};
+use super::section::{ConfigError, ConfigSection, ConfigValue, SectionWords};
 use bulkhead_core::{PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey};
 use bulkhead_wire::failure::quoted;
 
-const WORDS: Words = Words { keys: &["policy", "trusted_keys"], blocks: &[], unserved: &[] };
+const WORDS: SectionWords =
+    SectionWords { keys: &["policy", "trusted_keys"], blocks: &[], unserved: &[] };
 
 /// Reads the plugin directory, if configured.
-pub(super) fn directory(file: &Section<'_>) -> Result<Option<PluginDirectory>, ConfigError> {
+pub(super) fn directory(file: &ConfigSection<'_>) -> Result<Option<PluginDirectory>, ConfigError> {
     let path = file.value("plugin_directory").map(|value| value.path()).transpose()?;
     Ok(path.map(PluginDirectory::new))
 }
 
 /// Reads the rules for signatures; no signature is needed if there are none.
-pub(super) fn signatures(file: &Section<'_>) -> Result<SignatureRules, ConfigError> {
+pub(super) fn signatures(file: &ConfigSection<'_>) -> Result<SignatureRules, ConfigError> {
     let Some(block) = file.unlabelled_block("plugin_signatures")? else {
         return Ok(SignatureRules::default());
     };
@@ -31,7 +32,7 @@ pub(super) fn signatures(file: &Section<'_>) -> Result<SignatureRules, ConfigErr
     Ok(SignatureRules { policy, trusted_keys })
 }
 
-fn policy(value: &Value<'_>) -> Result<SignaturePolicy, ConfigError> {
+fn policy(value: &ConfigValue<'_>) -> Result<SignaturePolicy, ConfigError> {
     let text = value.text()?;
     let found = SignaturePolicy::ALL.into_iter().find(|policy| policy.word() == text);
     found.ok_or_else(|| {
@@ -42,6 +43,6 @@ fn policy(value: &Value<'_>) -> Result<SignaturePolicy, ConfigError> {
     })
 }
 
-fn trusted_key(value: &Value<'_>) -> Result<TrustedKey, ConfigError> {
+fn trusted_key(value: &ConfigValue<'_>) -> Result<TrustedKey, ConfigError> {
     TrustedKey::parse(value.text()?).map_err(|why| value.error(why))
 }

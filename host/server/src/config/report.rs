@@ -1,10 +1,10 @@
 //! Output of `bulkhead server --check`: the configuration, as acts of the server that would use it.
 
 use super::Config;
-use super::tls::Transport;
+use super::tls::ListenerTransport;
 use crate::tls::ClientCertificates;
 use bulkhead_core::SignaturePolicy;
-use bulkhead_sandbox::Surroundings;
+use bulkhead_sandbox::AmbientSources;
 use bulkhead_wire::{duration, size};
 use std::fmt;
 
@@ -13,7 +13,7 @@ impl fmt::Display for Config {
         self.report_listener(f)?;
         writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
         self.report_audit(f)?;
-        self.report_surroundings(f)?;
+        self.report_ambient(f)?;
         self.outbound.report(f)?;
         self.report_plugins(f)?;
         let (default, max) =
@@ -33,7 +33,7 @@ impl fmt::Display for Config {
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for ListenerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Tls(tls) = self else { return f.write_str("plain HTTP") };
         write!(f, "TLS ({} to {}", tls.min_version.word(), tls.max_version.word())?;
@@ -101,8 +101,8 @@ impl Config {
     }
 
     /// Reports only settings that differ from the defaults.
-    fn report_surroundings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (usual, here) = (Surroundings::default(), &self.surroundings);
+    fn report_ambient(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (usual, here) = (AmbientSources::default(), &self.ambient);
         if here.pod_folder != usual.pod_folder {
             writeln!(f, "reads the files of its pod in {}", here.pod_folder.display())?;
         }

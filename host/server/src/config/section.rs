@@ -6,7 +6,7 @@
 
 mod value;
 
-pub(super) use value::Value;
+pub(super) use value::ConfigValue;
 
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
@@ -40,7 +40,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// The known words of a section.
-pub(super) struct Words {
+pub(super) struct SectionWords {
     /// Words written `key = value`.
     pub(super) keys: &'static [&'static str],
     /// Words written `name "label" { … }`.
@@ -52,9 +52,9 @@ pub(super) struct Words {
 
 /// The text, for counting lines.
 #[derive(Clone, Copy)]
-struct Lines<'a>(&'a str);
+struct SourceText<'a>(&'a str);
 
-impl Lines<'_> {
+impl SourceText<'_> {
     /// Returns the line number of `place`, counted from 1; the last line if there is no place.
     fn of(self, place: Option<Range<usize>>) -> usize {
         let before =
@@ -69,11 +69,16 @@ impl Lines<'_> {
 /// The first syntax error, or the error of `read`.
 pub(super) fn read_root<T>(
     text: &str,
-    words: &Words,
-    read: impl FnOnce(&Section<'_>) -> Result<T, ConfigError>,
+    words: &SectionWords,
+    read: impl FnOnce(&ConfigSection<'_>) -> Result<T, ConfigError>,
 ) -> Result<T, ConfigError> {
     let body = parser::parse_body(text).map_err(|error| syntax_error(&error))?;
-    read(&Section::new(Lines(text), &body, words, Head { title: "the file".to_owned(), line: 1 })?)
+    read(&ConfigSection::new(
+        SourceText(text),
+        &body,
+        words,
+        SectionHead { title: "the file".to_owned(), line: 1 },
+    )?)
 }
 
 /// Converts a parser error. The parser reports a duplicate key as a syntax error, which needs a
@@ -90,24 +95,24 @@ fn syntax_error(error: &parser::Error) -> ConfigError {
 }
 
 /// The name of a section in messages, and its first line.
-struct Head {
+struct SectionHead {
     title: String,
     line: usize,
 }
 
 /// The file or a block of the file, with known words only.
-pub(super) struct Section<'a> {
-    lines: Lines<'a>,
-    head: Head,
+pub(super) struct ConfigSection<'a> {
+    lines: SourceText<'a>,
+    head: SectionHead,
     body: &'a Body,
 }
 
-impl<'a> Section<'a> {
+impl<'a> ConfigSection<'a> {
     fn new(
-        lines: Lines<'a>,
+        lines: SourceText<'a>,
         body: &'a Body,
-        words: &Words,
-        head: Head,
+        words: &SectionWords,
+        head: SectionHead,
     ) -> Result<Self, ConfigError> {
         for structure in body.iter() {
             check_word(lines, structure, words)?;
@@ -116,8 +121,8 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the value of `key`, if present.
-    pub(super) fn value(&self, key: &'static str) -> Option<Value<'a>> {
-        self.body.get_attribute(key).map(|attribute| Value::of(self.lines, key, attribute))
+    pub(super) fn value(&self, key: &'static str) -> Option<ConfigValue<'a>> {
+        self.body.get_attribute(key).map(|attribute| ConfigValue::of(self.lines, key, attribute))
     }
 
     /// Returns the value of `key`.
@@ -128,7 +133,7 @@ impl<'a> Section<'a> {
         &self,
         key: &'static str,
         example: &str,
-    ) -> Result<Value<'a>, ConfigError> {
+    ) -> Result<ConfigValue<'a>, ConfigError> {
         self.value(key).ok_or_else(|| {
             self.error(format!("{} needs {key}: write {key} = {example}", self.head.title))
         })
@@ -217,7 +222,11 @@ impl<'a> Section<'a> {
 }
 
 /// Refuses an unknown word, and a key written as a block or a block written as a key.
-fn check_word(lines: Lines<'_>, structure: &Structure, words: &Words) -> Result<(), ConfigError> {
+fn check_word(
+    lines: SourceText<'_>,
+    structure: &Structure,
+    words: &SectionWords,
+) -> Result<(), ConfigError> {
     let (word, place, is_block) = match structure {
         Structure::Attribute(attribute) => (attribute.key.as_str(), attribute.key.span(), false),
         Structure::Block(block) => (block.ident.as_str(), block.ident.span(), true),
@@ -251,7 +260,7 @@ fn kind_of(is_block: bool) -> &'static str {
 /// A block with its labels, before the check of its words.
 #[derive(Clone)]
 pub(super) struct LabelledBlock<'a> {
-    lines: Lines<'a>,
+    lines: SourceText<'a>,
     name: &'static str,
     block: &'a Block,
 }
@@ -287,11 +296,11 @@ impl<'a> LabelledBlock<'a> {
     ///
     /// # Errors
     /// The first word that is not in `words`.
-    pub(super) fn section(&self, words: &Words) -> Result<Section<'a>, ConfigError> {
+    pub(super) fn section(&self, words: &SectionWords) -> Result<ConfigSection<'a>, ConfigError> {
         let labels: String =
             self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
-        let head = Head { title: format!("{}{labels}", self.name), line: self.line() };
-        Section::new(self.lines, &self.block.body, words, head)
+        let head = SectionHead { title: format!("{}{labels}", self.name), line: self.line() };
+        ConfigSection::new(self.lines, &self.block.body, words, head)
     }
 
     /// Error about the block as a whole.

@@ -96,7 +96,7 @@ fn every_setting_is_read() {
         crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = (Some("0.0.0.0:8200".to_owned()), Duration::from_secs(120));
     let settings = TlsSettings::of("/etc/bulkhead/tls.crt".into(), "/etc/bulkhead/tls.key".into());
-    let transport = Transport::Tls(TlsSettings {
+    let transport = ListenerTransport::Tls(TlsSettings {
         min_version: TlsVersion::Tls13,
         clients: ClientCertificates::Required("/etc/bulkhead/clients.pem".into()),
         ..settings
@@ -499,12 +499,12 @@ fn plain_http_beyond_this_machine_has_to_be_asked_for() {
         let text = format!("listener \"tcp\" {{\n  address = \"{address}\"\n");
         refuse_all(&[(&format!("{text}}}"), 3, &[address, "tls_cert_file", "tls_disable = true"])]);
         let config = read(&format!("{STORAGE}{text}  tls_disable = true\n}}"));
-        assert_eq!(config.listener.transport, Transport::Plain);
+        assert_eq!(config.listener.transport, ListenerTransport::Plain);
         assert!(config.to_string().contains(&format!("listens on {address}, plain HTTP\n")));
     }
     for address in ["127.0.0.1:8200", "[::1]:8200", "127.9.9.9:0"] {
         let config = read(&format!("{STORAGE}listener \"tcp\" {{\n  address = \"{address}\"\n}}"));
-        assert_eq!(config.listener.transport, Transport::PlainHere);
+        assert_eq!(config.listener.transport, ListenerTransport::PlainHere);
     }
 }
 
@@ -536,7 +536,7 @@ fn a_socket_may_be_all_that_is_listened_on() {
 
 #[test]
 fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
-    let usual = read(STORAGE).surroundings;
+    let usual = read(STORAGE).ambient;
     let folder = PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount");
     assert_eq!((usual.pod_folder, usual.azure_client_id.as_str()), (folder, ""));
     assert_eq!(usual.azure_metadata, "169.254.169.254:80".parse().unwrap());
@@ -544,7 +544,7 @@ fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
     let text = "ambient {\n pod_folder = \"/pod\"\n azure_client_id = \"00-ff\"\n \
                 google_metadata = \"127.0.0.1:8080\"\n}";
     let config = read(&format!("{STORAGE}{text}"));
-    let here = &config.surroundings;
+    let here = &config.ambient;
     assert_eq!((here.pod_folder.to_str(), &*here.azure_client_id), (Some("/pod"), "00-ff"));
     assert_eq!(here.google_metadata, "127.0.0.1:8080".parse().unwrap());
     let report = config.to_string();

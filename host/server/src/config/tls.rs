@@ -1,8 +1,8 @@
 //! The `tls_…` settings of `listener "tcp"`, with the names of Vault's listener, and the rule for
 //! plain HTTP.
 
-use super::section::{ConfigError, Section, Value};
-use crate::tls::{ClientCertificates, TlsSettings, TlsVersion, known_suites, suite};
+use super::section::{ConfigError, ConfigSection, ConfigValue};
+use crate::tls::{ClientCertificates, TlsSettings, TlsVersion, find_suite, known_suites};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
 use rustls::CipherSuite;
@@ -24,7 +24,7 @@ pub(super) const KEYS: [&str; 9] = [
 
 /// The protection of a listener's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum ListenerTransport {
     /// Plain HTTP, on loopback addresses only.
     PlainHere,
     /// Plain HTTP on any address, by explicit setting.
@@ -43,11 +43,14 @@ pub(crate) fn plain_beyond_loopback(address: &str) -> String {
 }
 
 /// Reads the settings of a listener on `address`.
-pub(super) fn transport(section: &Section<'_>, address: &str) -> Result<Transport, ConfigError> {
+pub(super) fn transport(
+    section: &ConfigSection<'_>,
+    address: &str,
+) -> Result<ListenerTransport, ConfigError> {
     let is_disabled = section.value("tls_disable").map_or(Ok(false), |value| value.flag())?;
     if is_disabled {
         refuse_beside_disabled(section)?;
-        return Ok(Transport::Plain);
+        return Ok(ListenerTransport::Plain);
     }
     let Some((cert_file, key_file)) = files(section)? else {
         refuse_without_files(section)?;
@@ -58,7 +61,7 @@ pub(super) fn transport(section: &Section<'_>, address: &str) -> Result<Transpor
                 None => section.error(message),
             });
         }
-        return Ok(Transport::PlainHere);
+        return Ok(ListenerTransport::PlainHere);
     };
     let settings = TlsSettings::of(cert_file, key_file);
     let (min_version, max_version) = versions(section, &settings)?;
@@ -66,7 +69,7 @@ pub(super) fn transport(section: &Section<'_>, address: &str) -> Result<Transpor
     let cipher_suites = section
         .value("tls_cipher_suites")
         .map_or(Ok(Vec::new()), |value| cipher_suites(&value, &settings))?;
-    Ok(Transport::Tls(TlsSettings {
+    Ok(ListenerTransport::Tls(TlsSettings {
         cipher_suites,
         clients: client_certificates(section)?,
         ..settings
@@ -79,26 +82,28 @@ fn host(address: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-fn given<'a>(section: &Section<'a>) -> impl Iterator<Item = (&'static str, Value<'a>)> {
+fn given_values<'a>(
+    section: &ConfigSection<'a>,
+) -> impl Iterator<Item = (&'static str, ConfigValue<'a>)> {
     KEYS.into_iter()
         .filter(|key| *key != "tls_disable")
         .filter_map(|key| Some((key, section.value(key)?)))
 }
 
 /// Refuses TLS settings next to `tls_disable`, because they contradict each other.
-fn refuse_beside_disabled(section: &Section<'_>) -> Result<(), ConfigError> {
-    given(section).next().map_or(Ok(()), |(_, value)| {
+fn refuse_beside_disabled(section: &ConfigSection<'_>) -> Result<(), ConfigError> {
+    given_values(section).next().map_or(Ok(()), |(_, value)| {
         Err(value.error("has no effect beside tls_disable = true; leave one of the two out"))
     })
 }
 
-fn refuse_without_files(section: &Section<'_>) -> Result<(), ConfigError> {
-    given(section).next().map_or(Ok(()), |(_, value)| {
+fn refuse_without_files(section: &ConfigSection<'_>) -> Result<(), ConfigError> {
+    given_values(section).next().map_or(Ok(()), |(_, value)| {
         Err(value.error("has no effect without TLS; give tls_cert_file and tls_key_file, too"))
     })
 }
 
-fn files(section: &Section<'_>) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+fn files(section: &ConfigSection<'_>) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
     match (section.value("tls_cert_file"), section.value("tls_key_file")) {
         (Some(cert), Some(key)) => Ok(Some((cert.path()?, key.path()?))),
         (Some(cert), None) => Err(cert.error("needs its key; give tls_key_file, too")),
@@ -108,11 +113,12 @@ fn files(section: &Section<'_>) -> Result<Option<(PathBuf, PathBuf)>, ConfigErro
 }
 
 fn versions(
-    section: &Section<'_>,
+    section: &ConfigSection<'_>,
     settings: &TlsSettings,
 ) -> Result<(TlsVersion, TlsVersion), ConfigError> {
-    let read =
-        |key, default| section.value(key).map_or(Ok(default), |value: Value<'_>| version(&value));
+    let read = |key, default| {
+        section.value(key).map_or(Ok(default), |value: ConfigValue<'_>| version(&value))
+    };
     let min = read("tls_min_version", settings.min_version)?;
     let max = read("tls_max_version", settings.max_version)?;
     match section.value("tls_max_version") {
@@ -125,7 +131,7 @@ fn versions(
     }
 }
 
-fn version(value: &Value<'_>) -> Result<TlsVersion, ConfigError> {
+fn version(value: &ConfigValue<'_>) -> Result<TlsVersion, ConfigError> {
     match value.text()? {
         "tls12" => Ok(TlsVersion::Tls12),
         "tls13" => Ok(TlsVersion::Tls13),
@@ -142,14 +148,14 @@ fn version(value: &Value<'_>) -> Result<TlsVersion, ConfigError> {
 
 /// Reads comma-separated names, as in Vault.
 fn cipher_suites(
-    value: &Value<'_>,
+    value: &ConfigValue<'_>,
     settings: &TlsSettings,
 ) -> Result<Vec<CipherSuite>, ConfigError> {
     let mut found = Vec::new();
     for name in value.text()?.split(',').map(str::trim) {
         let known = known_suites();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        found.push(suite(name).ok_or_else(|| {
+        found.push(find_suite(name).ok_or_else(|| {
             value.error(format!("unknown suite {}{}", quoted(name), hint(name, &known)))
         })?);
     }
@@ -173,8 +179,8 @@ fn cipher_suites(
     Ok(found.into_iter().map(|(suite, _)| suite).collect())
 }
 
-fn client_certificates(section: &Section<'_>) -> Result<ClientCertificates, ConfigError> {
-    let flag = |key| section.value(key).map_or(Ok(false), |value: Value<'_>| value.flag());
+fn client_certificates(section: &ConfigSection<'_>) -> Result<ClientCertificates, ConfigError> {
+    let flag = |key| section.value(key).map_or(Ok(false), |value: ConfigValue<'_>| value.flag());
     let is_required = flag("tls_require_and_verify_client_cert")?;
     let is_off = flag("tls_disable_client_certs")?;
     let authorities = section.value("tls_client_ca_file");

@@ -1,11 +1,11 @@
 //! `listener "unix"`: a Unix socket, with the names of Vault's listener. All other request settings
 //! come from `listener "tcp"`, or from its defaults.
 
-use super::section::{ConfigError, LabelledBlock, Value, Words};
+use super::section::{ConfigError, ConfigValue, LabelledBlock, SectionWords};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
-const WORDS: Words = Words {
+const WORDS: SectionWords = SectionWords {
     keys: &["address", "socket_mode", "socket_user", "socket_group", "trusted_proxy"],
     blocks: &[],
     unserved: &[],
@@ -38,7 +38,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Result<UnixSettings, Config
             address.error(format!("is longer than the {PATH_MAX} bytes of a socket's path"))
         );
     }
-    let name = |key| section.value(key).map(|value: Value<'_>| owner(&value)).transpose();
+    let name = |key| section.value(key).map(|value: ConfigValue<'_>| owner(&value)).transpose();
     Ok(UnixSettings {
         path,
         mode: section.value("socket_mode").map_or(Ok(0o600), |value| mode(&value))?,
@@ -48,14 +48,14 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Result<UnixSettings, Config
     })
 }
 
-fn mode(value: &Value<'_>) -> Result<u32, ConfigError> {
+fn mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let text = value.text()?;
     u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
         value.error(format!("{} is no mode in octal digits; write such as \"0660\"", quoted(text)))
     })
 }
 
-fn owner(value: &Value<'_>) -> Result<String, ConfigError> {
+fn owner(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     if text.is_empty() || text.contains([':', '\n', '\0']) {
         return Err(value.error(format!("{} is no name and no number", quoted(text))));

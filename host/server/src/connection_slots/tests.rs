@@ -36,7 +36,7 @@ async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place
     let [first, second, third] = all;
     let mut newcomer = pin!(slots.take(address(4), false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(second.told_to_close()).await, Poll::Ready(Close::AtOnce));
+    assert_eq!(at_once(second.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
     assert!(second.begin_request().is_none(), "it begins nothing any more");
     for stays in [&first, &third] {
         assert!(at_once(stays.told_to_close()).await.is_pending());
@@ -55,7 +55,7 @@ async fn who_is_busy_stays_and_the_newcomer_waits_until_one_is_not() {
     assert!(at_once(slot.told_to_close()).await.is_pending());
     drop(busy);
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AtOnce));
+    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
     drop(slot);
     assert!(newcomer.await.is_some());
 }
@@ -74,7 +74,7 @@ async fn a_connection_is_busy_until_the_last_of_its_requests_has_ended() {
     drop(second);
     assert!(slot.idle_since().unwrap() > before);
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AtOnce));
+    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn an_address_at_its_cap_loses_its_own_idle_connection_or_the_new_one_and_
     let (old, young) = (entered(&slots, HERE).await, entered(&slots, HERE).await);
     let mut newcomer = pin!(slots.take(HERE, false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(old.told_to_close()).await, Poll::Ready(Close::AtOnce));
+    assert_eq!(at_once(old.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
     drop(old);
     let newest = Arc::new(newcomer.await.unwrap());
     let _all_busy = (young.begin_request().unwrap(), newest.begin_request().unwrap());
@@ -121,7 +121,7 @@ async fn closing_tells_everybody_to_end_with_the_answer() {
     let slots = ConnectionSlots::new(2, 2);
     let slot = entered(&slots, HERE).await;
     slots.drain();
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AfterAnswer));
+    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AfterAnswer));
     assert!(slot.begin_request().is_some());
 }
 
@@ -130,6 +130,6 @@ fn there_are_as_many_slots_as_descriptors_allow() {
     for (descriptors, slots) in
         [(0, 16), (64, 16), (1_024, 768), (20_000, 4_096), (u64::MAX, 4_096)]
     {
-        assert_eq!(capacity(descriptors, MOST), slots);
+        assert_eq!(slot_capacity(descriptors, MAX_CONNECTIONS), slots);
     }
 }

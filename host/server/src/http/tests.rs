@@ -3,7 +3,7 @@
 use super::*;
 use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use bulkhead_wire::sync;
 use http_body_util::Full;
 use hyper::body::Frame;
@@ -63,10 +63,10 @@ struct Echo {
     refused: Mutex<Vec<(String, String, u16)>>,
 }
 
-impl Answerer for Echo {
-    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+impl RequestAnswerer for Echo {
+    fn raw_place(&self, path: &str) -> Option<RawBasePath> {
         let mount = MountPath::new("acl").unwrap();
-        path.starts_with("acl/").then(|| RawPlace {
+        path.starts_with("acl/").then(|| RawBasePath {
             mount,
             base: "/v1/acl/".to_owned(),
             body_limit: 16,
@@ -77,8 +77,8 @@ impl Answerer for Echo {
         path == "acl/row"
     }
 
-    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
-        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
+    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
+        RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
     }
 
     async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
@@ -87,16 +87,18 @@ impl Answerer for Echo {
         RawResponse { status: 200, headers, body: Arc::new(body.concat()) }
     }
 
-    async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+    async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
         match head.path {
             "stranger" => BodyAdmission::Nothing,
-            "flood" => BodyAdmission::Refused(Box::new(Failure::new(Kind::RateLimited, "later"))),
+            "flood" => {
+                BodyAdmission::Refused(Box::new(Failure::new(FailureKind::RateLimited, "later")))
+            }
             "open" => BodyAdmission::Fields(vec!["key".to_owned()]),
             _ => BodyAdmission::Whole,
         }
     }
 
-    async fn has_token(&self, head: &Head<'_>) -> bool {
+    async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         head.token.is_some()
     }
 
@@ -112,11 +114,11 @@ impl Answerer for Echo {
             "busy" => {
                 return Response {
                     retry_after: Some(1500),
-                    ..Response::failed(&Failure::new(Kind::Unavailable, "busy"))
+                    ..Response::failed(&Failure::new(FailureKind::Unavailable, "busy"))
                 };
             }
             "published" => {
-                let body = bulkhead_wire::response::Body::Published {
+                let body = bulkhead_wire::response::ResponseBody::Published {
                     document: json!({"keys": []}),
                     max_age: 3_600,
                 };
@@ -152,8 +154,8 @@ fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> 
 }
 
 /// An arrival that is the only request of its connection.
-fn here() -> Arrival {
-    Arrival { origin: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)).into(), requests: 1 }
+fn here() -> RequestArrival {
+    RequestArrival { origin: SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)).into(), requests: 1 }
 }
 
 async fn serve_once(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
@@ -361,7 +363,7 @@ async fn a_body_over_the_limit_is_413_declared_or_not() {
     assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
     for frames in [5, usize::MAX] {
         let failure = sent(frames).await.unwrap_err();
-        assert_eq!(failure.kind, Kind::TooLarge);
+        assert_eq!(failure.kind, FailureKind::TooLarge);
         assert!(failure.message.ends_with("4MiB"), "{}", failure.message);
     }
     let mut asked = request("POST", "/v1/a", "");
@@ -375,7 +377,7 @@ async fn a_body_that_never_ends_is_given_up() {
     let stuck = Frames { left: 1, silent: true };
     let config = ListenerConfig { request_time: Duration::from_millis(5), ..config() };
     let failure = read_body(&HeaderMap::new(), stuck, &config, &mut memory()).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::InvalidRequest);
+    assert_eq!(failure.kind, FailureKind::InvalidRequest);
     assert!(failure.message.contains("did not arrive"), "{}", failure.message);
 }
 
@@ -458,7 +460,7 @@ async fn a_caller_without_a_token_has_few_streams_and_one_with_a_token_or_a_prox
         if token {
             asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
         }
-        let reply = front.serve(asked, Arrival { requests, ..here() }).await;
+        let reply = front.serve(asked, RequestArrival { requests, ..here() }).await;
         assert_eq!(reply.status(), status, "{requests}, token: {token}");
         assert_eq!(reply.headers().contains_key(RETRY_AFTER), status == 429);
     }
@@ -466,14 +468,17 @@ async fn a_caller_without_a_token_has_few_streams_and_one_with_a_token_or_a_prox
     let config = ListenerConfig { proxies, ..config() };
     let front = HttpFrontend::new(Arc::default(), config, mpsc::channel(1).0);
     let asked = request("GET", "/v1/x", "");
-    let reply = HttpFrontend::<Echo>::serve(&front, asked, Arrival { requests: 64, ..here() });
+    let reply =
+        HttpFrontend::<Echo>::serve(&front, asked, RequestArrival { requests: 64, ..here() });
     assert_eq!(reply.await.status(), 200);
 }
 
 #[test]
 fn an_impossible_content_type_is_a_500() {
-    let body =
-        bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
+    let body = bulkhead_wire::response::ResponseBody::Raw {
+        content_type: "a\nb".to_owned(),
+        bytes: Vec::new(),
+    };
     let response = Response { status: 200, body, retry_after: None };
     assert_eq!(into_reply(response, Client::OTHERS).status(), 500);
 }
@@ -485,8 +490,8 @@ async fn plain(method: &str, path: &str, body: &str) -> (u16, Option<String>, St
     let body = http_body_util::Full::new(Bytes::from(body.to_owned()));
     let request = hyper::Request::builder().method(method).uri(path).header("host", "x");
     let request = request.body(body).unwrap();
-    let origin = crate::proxies::Origin::Network(([127, 0, 0, 1], 1).into());
-    let reply = front.serve(request, Arrival { origin, requests: 1 }).await;
+    let origin = crate::proxies::ConnectionOrigin::Network(([127, 0, 0, 1], 1).into());
+    let reply = front.serve(request, RequestArrival { origin, requests: 1 }).await;
     let header = reply.headers().get("x-method").map(|value| value.to_str().unwrap().to_owned());
     let status = reply.status().as_u16();
     let bytes = reply.into_body().into_bytes();

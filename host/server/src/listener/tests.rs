@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::config::UnixSettings;
-use crate::log::testing::Lines;
+use crate::log::testing::RecordingLog;
 use crate::proxies::TrustedProxies;
 use bulkhead_core::BodyAdmission;
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::raw::{RawPlace, RawRequest, RawResponse};
-use bulkhead_wire::request::{Head, Request};
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
+use bulkhead_wire::request::{Request, RequestHead};
+use bulkhead_wire::response::{Response, ResponseBody};
 use serde_json::json;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,10 +32,10 @@ struct Gate {
     leave: Notify,
 }
 
-impl Answerer for Gate {
-    fn raw_place(&self, path: &str) -> Option<RawPlace> {
+impl RequestAnswerer for Gate {
+    fn raw_place(&self, path: &str) -> Option<RawBasePath> {
         let mount = MountPath::new("acl").unwrap();
-        path.starts_with("acl/").then(|| RawPlace {
+        path.starts_with("acl/").then(|| RawBasePath {
             mount,
             base: "/v1/acl/".to_owned(),
             body_limit: 16,
@@ -46,8 +46,8 @@ impl Answerer for Gate {
         path == "acl/row"
     }
 
-    fn own_raw_place(&self, mount: &MountPath) -> RawPlace {
-        RawPlace { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
+    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
+        RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
     }
 
     async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
@@ -56,11 +56,11 @@ impl Answerer for Gate {
         RawResponse { status: 200, headers, body: Arc::new(body.concat()) }
     }
 
-    async fn admit_body(&self, _: &Head<'_>) -> BodyAdmission {
+    async fn admit_body(&self, _: &RequestHead<'_>) -> BodyAdmission {
         BodyAdmission::Whole
     }
 
-    async fn has_token(&self, head: &Head<'_>) -> bool {
+    async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         head.token.is_some()
     }
 
@@ -76,7 +76,7 @@ impl Answerer for Gate {
             return Response::no_content();
         }
         if request.path == "document" {
-            let body = Body::Document(Arc::new(vec![b' '; DOCUMENT]));
+            let body = ResponseBody::Document(Arc::new(vec![b' '; DOCUMENT]));
             return Response { status: 200, body, retry_after: None };
         }
         if request.path == "large" {
@@ -108,16 +108,16 @@ async fn start_as(config: ListenerConfig) -> Running {
     start_with(config, None).await
 }
 
-async fn start_with(config: ListenerConfig, tls: Option<Arc<Tls>>) -> Running {
+async fn start_with(config: ListenerConfig, tls: Option<Arc<ListenerTls>>) -> Running {
     let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
-    start_at(vec![Door::Tcp { socket, address, tls }], address, config)
+    start_at(vec![BoundSocket::Tcp { socket, address, tls }], address, config)
 }
 
-fn start_at(doors: Vec<Door>, address: SocketAddr, config: ListenerConfig) -> Running {
+fn start_at(doors: Vec<BoundSocket>, address: SocketAddr, config: ListenerConfig) -> Running {
     let gate = Arc::new(Gate::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { stopped.await.unwrap_or_default() };
-    let limits = Limits { config, connections: 64 };
+    let limits = ListenerLimits { config, connections: 64 };
     let ended = tokio::spawn(serve(doors, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
     Running { address, gate, stop, ended }
 }
@@ -150,7 +150,7 @@ async fn a_request_is_answered_over_a_socket() {
 async fn one_that_listens_on_all_addresses_has_no_url_that_leads_here() {
     for (asked, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let (socket, address) = bind(asked, "with -x").await.unwrap();
-        let url = Door::Tcp { socket, address, tls: None }.dialled_url();
+        let url = BoundSocket::Tcp { socket, address, tls: None }.dialled_url();
         assert_eq!(url, is_dialled.then(|| format!("http://{address}")));
     }
 }
@@ -198,7 +198,7 @@ async fn a_client_of_the_file_system_is_believed_only_where_its_socket_is_a_trus
             ..ListenerConfig::at("127.0.0.1:0")
         };
         let log: Arc<dyn Log> = Arc::new(Quiet);
-        let doors = Door::open_all(&config, "with -x", &log).await.unwrap();
+        let doors = BoundSocket::open_all(&config, "with -x", &log).await.unwrap();
         let running = start_at(doors, ([127, 0, 0, 1], 0).into(), config);
         let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
         let asked = get("/v1/a").replace("\r\n\r\n", "\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n");
@@ -273,22 +273,22 @@ async fn an_address_in_use_says_what_to_do() {
 }
 
 /// Opens a listener and returns its log events.
-async fn opened(address: &str, transport: Transport) -> Result<Vec<String>, String> {
-    let lines = Arc::new(Lines::default());
+async fn opened(address: &str, transport: ListenerTransport) -> Result<Vec<String>, String> {
+    let lines = Arc::new(RecordingLog::default());
     let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
     let config = ListenerConfig { transport, ..ListenerConfig::at(address) };
-    let doors = Door::open_all(&config, "with -x", &log).await?;
+    let doors = BoundSocket::open_all(&config, "with -x", &log).await?;
     assert_eq!(doors.len(), 1);
     Ok(lines.events())
 }
 
 #[tokio::test]
 async fn plain_http_beyond_this_machine_is_served_only_where_it_is_asked_for_and_told() {
-    assert_eq!(opened("127.0.0.1:0", Transport::PlainHere).await.unwrap(), [""; 0]);
-    let refused = opened("0.0.0.0:0", Transport::PlainHere).await.unwrap_err();
+    assert_eq!(opened("127.0.0.1:0", ListenerTransport::PlainHere).await.unwrap(), [""; 0]);
+    let refused = opened("0.0.0.0:0", ListenerTransport::PlainHere).await.unwrap_err();
     assert!(refused.contains("tls_cert_file") && refused.contains("--tls-disable"), "{refused}");
     assert_eq!(
-        opened("0.0.0.0:0", Transport::Plain).await.unwrap(),
+        opened("0.0.0.0:0", ListenerTransport::Plain).await.unwrap(),
         ["plain-http-beyond-this-machine"]
     );
 }

@@ -28,9 +28,10 @@ impl UnixSocket {
     pub(crate) fn bind(settings: &UnixSettings) -> Result<Self, String> {
         let path = &settings.path;
         let shown = path.display();
-        let user = settings.user.as_deref().map(|name| number(name, "/etc/passwd", "socket_user"));
+        let user =
+            settings.user.as_deref().map(|name| resolve_id(name, "/etc/passwd", "socket_user"));
         let group =
-            settings.group.as_deref().map(|name| number(name, "/etc/group", "socket_group"));
+            settings.group.as_deref().map(|name| resolve_id(name, "/etc/group", "socket_group"));
         let (user, group) = (user.transpose()?, group.transpose()?);
         make_room(path)?;
         let cannot = |error: io::Error| {
@@ -95,7 +96,7 @@ fn make_room(path: &Path) -> Result<(), String> {
 }
 
 /// Returns the number of a user or group, given as a number or as a name in `file`.
-fn number(name: &str, file: &str, key: &str) -> Result<u32, String> {
+fn resolve_id(name: &str, file: &str, key: &str) -> Result<u32, String> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
@@ -116,9 +117,9 @@ mod tests {
     use bulkhead_access::random;
 
     /// A folder of this test's own, removed with it.
-    struct Folder(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Folder {
+    impl TestFolder {
         fn new() -> Self {
             let path = std::env::temp_dir().join(format!("bh-{}", random::base62(8).unwrap()));
             std::fs::create_dir(&path).unwrap();
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             std::fs::remove_dir_all(&self.0).unwrap();
         }
@@ -139,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_has_the_mode_that_was_asked_for_and_goes_with_its_server() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let settings = folder.socket(0o660);
         let socket = UnixSocket::bind(&settings).unwrap();
         let mode = std::fs::metadata(&settings.path).unwrap().permissions().mode();
@@ -153,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_socket_of_a_dead_server_is_replaced_and_a_file_of_the_operators_is_not() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let settings = folder.socket(0o600);
         drop(std::os::unix::net::UnixListener::bind(&settings.path).unwrap());
         drop(UnixSocket::bind(&settings).unwrap());
@@ -165,9 +166,9 @@ mod tests {
 
     #[tokio::test]
     async fn owners_are_names_or_numbers_and_one_that_is_not_there_is_named() {
-        assert_eq!(number("root", "/etc/passwd", "socket_user"), Ok(0));
-        assert_eq!(number("17", "/etc/group", "socket_group"), Ok(17));
-        let folder = Folder::new();
+        assert_eq!(resolve_id("root", "/etc/passwd", "socket_user"), Ok(0));
+        assert_eq!(resolve_id("17", "/etc/group", "socket_group"), Ok(17));
+        let folder = TestFolder::new();
         let user = Some("no-such-user".to_owned());
         let settings = UnixSettings { user, ..folder.socket(0o600) };
         let error = UnixSocket::bind(&settings).err().unwrap();

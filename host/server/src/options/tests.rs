@@ -3,27 +3,31 @@
 use super::*;
 use std::path::Path;
 
-fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<Mode, String> {
+fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<ServerMode, String> {
     let look = |name: &str| {
         env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
     };
     match parse(args.iter().map(OsString::from), &look)? {
-        Action::Serve(mode) => Ok(mode),
-        Action::Help | Action::Check(_) => Err("no server".to_owned()),
+        ServerAction::Serve(mode) => Ok(mode),
+        ServerAction::Help | ServerAction::Check(_) => Err("no server".to_owned()),
     }
 }
 
 fn parsed(args: &[&str], env: &[(&str, &str)]) -> Result<DevOptions, String> {
     match mode(args, env)? {
-        Mode::Dev(options) => Ok(options),
-        Mode::Production(_) => Err("not dev mode".to_owned()),
+        ServerMode::Dev(options) => Ok(options),
+        ServerMode::Production(_) => Err("not dev mode".to_owned()),
     }
 }
 
 fn production(args: &[&str], env: &[(&str, &str)]) -> Result<(String, PathBuf), String> {
     match mode(args, env)? {
-        Mode::Production(ConfigSource::Options(options)) => Ok((options.listen, options.data)),
-        Mode::Production(ConfigSource::File(_)) | Mode::Dev(_) => Err("another mode".to_owned()),
+        ServerMode::Production(ConfigSource::Options(options)) => {
+            Ok((options.listen, options.data))
+        }
+        ServerMode::Production(ConfigSource::File(_)) | ServerMode::Dev(_) => {
+            Err("another mode".to_owned())
+        }
     }
 }
 
@@ -112,7 +116,7 @@ fn the_environment_of_one_mode_means_nothing_to_the_other() {
 #[test]
 fn a_configuration_file_is_served_or_checked() {
     for args in [&["--config", "f"][..], &["-config=f"]] {
-        let Mode::Production(ConfigSource::File(file)) = mode(args, &[]).unwrap() else {
+        let ServerMode::Production(ConfigSource::File(file)) = mode(args, &[]).unwrap() else {
             panic!("{args:?}")
         };
         assert_eq!(file, PathBuf::from("f"));
@@ -120,7 +124,7 @@ fn a_configuration_file_is_served_or_checked() {
     for args in [["--config=f", "--check"], ["-check", "-config=f"]] {
         let set = |_: &str| Some(OsString::from("x"));
         let ask = parse(args.iter().map(OsString::from), &set).unwrap();
-        assert!(matches!(ask, Action::Check(file) if file == Path::new("f")), "{args:?}");
+        assert!(matches!(ask, ServerAction::Check(file) if file == Path::new("f")), "{args:?}");
     }
 }
 
@@ -200,6 +204,6 @@ fn tls_of_dev_mode_is_asked_for_and_plain_http_elsewhere_in_so_many_words() {
     }
     assert!(matches!(
         mode(&["--tls-disable"], &[]).unwrap(),
-        Mode::Production(ConfigSource::Options(ProductionOptions { tls_disable: true, .. }))
+        ServerMode::Production(ConfigSource::Options(ProductionOptions { tls_disable: true, .. }))
     ));
 }

@@ -1,7 +1,7 @@
 //! Trusted and untrusted `X-Forwarded-For` headers.
 
 use super::*;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 
 const PROXY: &str = "10.0.0.1";
 const STRANGER: &str = "203.0.113.9";
@@ -115,7 +115,7 @@ fn a_trusted_proxy_that_does_not_say_who_asks_is_400() {
         &chain,
     ] {
         let failure = asked(PROXY, &[line]).expect_err(line);
-        assert_eq!(failure.kind, Kind::InvalidRequest, "{line:?}");
+        assert_eq!(failure.kind, FailureKind::InvalidRequest, "{line:?}");
         assert!(
             failure.message.contains("X-Forwarded-For") && failure.message.len() < 400,
             "{}",
@@ -157,9 +157,10 @@ fn a_client_of_the_file_system_is_no_proxy_unless_its_socket_is_named_as_one() {
     let mut headers = HeaderMap::new();
     headers.append(HEADER, hyper::header::HeaderValue::from_static("198.51.100.1"));
     for (is_proxy, expected) in [(false, "127.0.0.1:0"), (true, "198.51.100.1:0")] {
-        let client = proxies.client(Origin::Unix { is_proxy }, &headers).unwrap();
+        let client = proxies.client(ConnectionOrigin::Unix { is_proxy }, &headers).unwrap();
         assert_eq!(client.to_string(), expected);
     }
-    let client = TrustedProxies::default().client(Origin::Unix { is_proxy: true }, &headers);
+    let client =
+        TrustedProxies::default().client(ConnectionOrigin::Unix { is_proxy: true }, &headers);
     assert_eq!(client.unwrap().to_string(), "198.51.100.1:0");
 }

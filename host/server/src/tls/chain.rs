@@ -1,6 +1,6 @@
 //! The server's certificate chain and key, with the checks that clients can follow the chain.
 
-use super::der::{self, Members};
+use super::der::{self, CertificateMembers};
 use super::files;
 use super::settings::TlsSettings;
 use rustls::Error;
@@ -9,14 +9,14 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 /// A certificate chain with its key.
-pub(super) struct Chain {
+pub(super) struct CertificateChain {
     /// The server's certificate first, each signed by the next.
     pub(super) certificates: Vec<CertificateDer<'static>>,
     /// Key of the first certificate.
     pub(super) key: PrivateKeyDer<'static>,
 }
 
-impl Chain {
+impl CertificateChain {
     /// Reads both files.
     ///
     /// # Errors
@@ -30,14 +30,14 @@ impl Chain {
     }
 
     /// Returns the earliest end of validity in the chain.
-    pub(super) fn ends(&self) -> String {
-        let all = self.certificates.iter().filter_map(|one| der::members(one));
-        all.map(|one| one.ends).min().map(|ends| shown(&ends)).unwrap_or_default()
+    pub(super) fn earliest_end(&self) -> String {
+        let all = self.certificates.iter().filter_map(|one| der::parse_members(one));
+        all.map(|one| one.ends).min().map(|ends| format_time(&ends)).unwrap_or_default()
     }
 }
 
 /// Message for a key or certificate that rustls refuses.
-pub(super) fn unfit(settings: &TlsSettings, error: &Error) -> String {
+pub(super) fn unusable_message(settings: &TlsSettings, error: &Error) -> String {
     let (cert_file, key_file) = (settings.cert_file.display(), settings.key_file.display());
     match error {
         Error::InconsistentKeys(_) => format!(
@@ -62,9 +62,9 @@ fn check_order(
     let read = |(index, one): (usize, &'static str)| {
         format!("certificate {index} of tls_cert_file {file} {one}")
     };
-    let mut all: Vec<Members<'_>> = Vec::new();
+    let mut all: Vec<CertificateMembers<'_>> = Vec::new();
     for (index, one) in certificates.iter().enumerate() {
-        let members = der::members(one);
+        let members = der::parse_members(one);
         all.push(
             members
                 .ok_or_else(|| read((index + 1, "is no X.509 certificate; write the file anew")))?,
@@ -94,14 +94,14 @@ pub(super) fn check_time(
     name: &str,
     certificates: &[CertificateDer<'static>],
 ) -> Result<(), String> {
-    let now = now();
+    let now = current_time();
     for (index, one) in certificates.iter().enumerate() {
-        if let Some(members) = der::members(one).filter(|members| members.ends < now) {
+        if let Some(members) = der::parse_members(one).filter(|members| members.ends < now) {
             return Err(format!(
                 "certificate {} of {name} {} ended at {}; renew it, or set this machine's clock",
                 index + 1,
                 file.display(),
-                shown(&members.ends)
+                format_time(&members.ends)
             ));
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn machine_time() -> OffsetDateTime {
 }
 
 /// Returns the current time as `20261122180000Z`.
-fn now() -> String {
+fn current_time() -> String {
     let now = machine_time();
     format!(
         "{:04}{:02}{:02}{:02}{:02}{:02}Z",
@@ -130,7 +130,7 @@ fn now() -> String {
 }
 
 /// Formats `20261122180000Z` as `2026-11-22T18:00:00Z`.
-fn shown(time: &str) -> String {
+fn format_time(time: &str) -> String {
     let part = |from: usize, to: usize| time.get(from..to).unwrap_or_default();
     format!(
         "{}-{}-{}T{}:{}:{}Z",

@@ -5,7 +5,7 @@
 
 /// Some members of a certificate.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Members<'a> {
+pub(super) struct CertificateMembers<'a> {
     /// Issuer, DER-encoded.
     pub(super) issuer: &'a [u8],
     /// Subject, DER-encoded.
@@ -24,27 +24,27 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// Parses a certificate. Returns `None` if the encoding is invalid.
-pub(super) fn members(certificate: &[u8]) -> Option<Members<'_>> {
-    let mut whole = Reader(Reader(certificate).next(SEQUENCE)?);
-    let mut signed = Reader(whole.next(SEQUENCE)?);
+pub(super) fn parse_members(certificate: &[u8]) -> Option<CertificateMembers<'_>> {
+    let mut whole = DerReader(DerReader(certificate).next_member(SEQUENCE)?);
+    let mut signed = DerReader(whole.next_member(SEQUENCE)?);
     if signed.0.first() == Some(&VERSION) {
-        signed.next(VERSION)?;
+        signed.next_member(VERSION)?;
     }
-    signed.next(INTEGER)?;
-    signed.next(SEQUENCE)?;
-    let issuer = signed.next(SEQUENCE)?;
-    let mut validity = Reader(signed.next(SEQUENCE)?);
+    signed.next_member(INTEGER)?;
+    signed.next_member(SEQUENCE)?;
+    let issuer = signed.next_member(SEQUENCE)?;
+    let mut validity = DerReader(signed.next_member(SEQUENCE)?);
     let (begins, ends) = (validity.time()?, validity.time()?);
-    let subject = signed.next(SEQUENCE)?;
-    Some(Members { issuer, subject, begins, ends })
+    let subject = signed.next_member(SEQUENCE)?;
+    Some(CertificateMembers { issuer, subject, begins, ends })
 }
 
 /// The unread rest of an encoding.
-struct Reader<'a>(&'a [u8]);
+struct DerReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> DerReader<'a> {
     /// Returns the content of the next member, which must have the tag `tag`.
-    fn next(&mut self, tag: u8) -> Option<&'a [u8]> {
+    fn next_member(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, rest) = self.0.split_first()?;
         let (length, rest) = length(rest)?;
         let (content, rest) = rest.split_at_checked(length)?;
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
     /// Returns the next time, of either kind, with 4 digits of the year.
     fn time(&mut self) -> Option<String> {
         let tag = *self.0.first()?;
-        let text = std::str::from_utf8(self.next(tag)?).ok()?;
+        let text = std::str::from_utf8(self.next_member(tag)?).ok()?;
         let digits = text.strip_suffix('Z')?;
         let century = match tag {
             // 2 digits mean the years 1950 to 2049.

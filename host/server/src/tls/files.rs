@@ -21,7 +21,7 @@ const OTHERS: u32 = 0o027;
 pub(crate) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let (text, _) = read(file, key)?;
     let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
-    let found = found.map_err(|error| torn(file, key, &error))?;
+    let found = found.map_err(|error| incomplete_message(file, key, &error))?;
     if found.is_empty() {
         return Err(format!(
             "{key} {} holds no certificate; give a PEM file with BEGIN CERTIFICATE in it",
@@ -40,7 +40,7 @@ pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'stati
     let (text, metadata) = read(file, key)?;
     let shown = file.display();
     check_closed(file, key, &metadata)?;
-    if has(&text, b"ENCRYPTED") {
+    if contains_word(&text, b"ENCRYPTED") {
         return Err(format!(
             "{key} {shown} is encrypted, and a start has no one to ask for its passphrase; \
              write the key in the clear, with mode 0600, by: openssl pkey -in {shown}"
@@ -51,7 +51,7 @@ pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'stati
         Err(pem::Error::NoItemsFound) => Err(format!(
             "{key} {shown} holds no private key; give a PEM file with BEGIN PRIVATE KEY in it"
         )),
-        Err(error) => Err(torn(file, key, &error)),
+        Err(error) => Err(incomplete_message(file, key, &error)),
     }
 }
 
@@ -77,11 +77,11 @@ fn check_closed(file: &Path, key: &str, metadata: &Metadata) -> Result<(), Strin
     ))
 }
 
-fn has(text: &[u8], word: &[u8]) -> bool {
+fn contains_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part == word)
 }
 
-fn torn(file: &Path, key: &str, error: &pem::Error) -> String {
+fn incomplete_message(file: &Path, key: &str, error: &pem::Error) -> String {
     // The parser's message is not used, because it may quote a line of the file.
     let why = match error {
         pem::Error::MissingSectionEnd { .. } => "a block in it has no END line",
@@ -119,9 +119,9 @@ fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
 /// The identity of a file's content, without reading the file. A symbolic link is followed, because
 /// its target may have been replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp(Option<[i64; 6]>);
+pub(super) struct FileStamp(Option<[i64; 6]>);
 
-impl Stamp {
+impl FileStamp {
     pub(super) fn of(file: &Path) -> Self {
         let metadata = std::fs::metadata(file).ok();
         Self(metadata.map(|it| {

@@ -4,9 +4,9 @@
 //! are complete. If the files are not usable, the old certificate stays in use and the log names
 //! the reason. Open connections are not affected.
 
-use super::files::Stamp;
+use super::files::FileStamp;
 use super::settings::TlsSettings;
-use bulkhead_access::log::{Cause, Log, cause};
+use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_wire::sync;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -14,24 +14,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Interval between checks of the files.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time without changes after which the files count as complete. Programs that write the files in
 /// several steps take less time between 2 steps.
-const SETTLED: Duration = Duration::from_millis(250);
+const SETTLE_TIME: Duration = Duration::from_millis(250);
 
 /// Maximum number of checks while the files keep changing.
-const PATIENCE: usize = 20;
+const MAX_SETTLE_CHECKS: usize = 20;
 
 /// The TLS configuration of a listener, which follows its files.
-pub(crate) struct Tls {
+pub(crate) struct ListenerTls {
     settings: TlsSettings,
     served: Mutex<Arc<ServerConfig>>,
     /// Stamps of the files that were last read, whether accepted or refused.
-    seen: tokio::sync::Mutex<Vec<Stamp>>,
+    seen: tokio::sync::Mutex<Vec<FileStamp>>,
 }
 
-impl Tls {
+impl ListenerTls {
     /// Reads the files.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Tls {
     /// Checks the files without end and reloads changed files.
     pub(crate) async fn follow_files(self: Arc<Self>, log: Arc<dyn Log>) -> Infallible {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FILE_CHECK_INTERVAL).await;
             if self.looked_at().await != *self.seen.lock().await {
                 self.renew(&log).await;
             }
@@ -63,7 +63,7 @@ impl Tls {
     /// not usable.
     pub(crate) async fn renew(self: &Arc<Self>, log: &Arc<dyn Log>) {
         let mut seen = self.seen.lock().await;
-        let Some(before) = self.settled().await else { return };
+        let Some(before) = self.wait_until_settled().await else { return };
         let this = Arc::clone(self);
         let read = move || super::server_config(&this.settings);
         let read = tokio::task::spawn_blocking(read).await;
@@ -84,10 +84,10 @@ impl Tls {
 
     /// Waits until the files stay unchanged. Returns `None` if the files keep changing; a later
     /// check tries again.
-    async fn settled(self: &Arc<Self>) -> Option<Vec<Stamp>> {
+    async fn wait_until_settled(self: &Arc<Self>) -> Option<Vec<FileStamp>> {
         let mut before = self.looked_at().await;
-        for _ in 0..PATIENCE {
-            tokio::time::sleep(SETTLED).await;
+        for _ in 0..MAX_SETTLE_CHECKS {
+            tokio::time::sleep(SETTLE_TIME).await;
             let now = self.looked_at().await;
             if now == before {
                 return Some(now);
@@ -98,15 +98,15 @@ impl Tls {
     }
 
     /// Runs on a blocking thread, because the disk may be remote.
-    async fn looked_at(self: &Arc<Self>) -> Vec<Stamp> {
+    async fn looked_at(self: &Arc<Self>) -> Vec<FileStamp> {
         let this = Arc::clone(self);
         tokio::task::spawn_blocking(move || stamps(&this.settings)).await.unwrap_or_default()
     }
 }
 
-fn stamps(settings: &TlsSettings) -> Vec<Stamp> {
+fn stamps(settings: &TlsSettings) -> Vec<FileStamp> {
     let files = [Some(&settings.cert_file), Some(&settings.key_file), settings.client_ca_file()];
-    files.into_iter().flatten().map(|file| Stamp::of(file)).collect()
+    files.into_iter().flatten().map(|file| FileStamp::of(file)).collect()
 }
 
 fn log_served(log: &Arc<dyn Log>, settings: &TlsSettings, ends: String) {
@@ -115,15 +115,15 @@ fn log_served(log: &Arc<dyn Log>, settings: &TlsSettings, ends: String) {
 }
 
 /// The reason of a refusal: names, paths and numbers, but no content of a key file.
-struct Refusal<'a>(&'a str);
+struct TlsRefusal<'a>(&'a str);
 
-impl Cause for Refusal<'_> {
+impl LogCause for TlsRefusal<'_> {
     fn words(&self) -> String {
         self.0.to_owned()
     }
 }
 
 fn log_refused(log: &Arc<dyn Log>, why: &str) {
-    let pairs = [cause(&Refusal(why)), ("served", "the certificate from before".to_owned())];
+    let pairs = [cause(&TlsRefusal(why)), ("served", "the certificate from before".to_owned())];
     log.line("error", "certificate-refused", &pairs);
 }

@@ -87,25 +87,26 @@ impl TlsSettings {
     pub(super) fn admits(&self, suite: SupportedCipherSuite) -> bool {
         let version = TlsVersion::of(suite);
         let is_chosen = |asked: &CipherSuite| {
-            known().any(|known| known.suite() == *asked && TlsVersion::of(known) == version)
+            supported_suites()
+                .any(|known| known.suite() == *asked && TlsVersion::of(known) == version)
         };
         self.cipher_suites.contains(&suite.suite()) || !self.cipher_suites.iter().any(is_chosen)
     }
 }
 
-fn known() -> impl Iterator<Item = SupportedCipherSuite> {
+fn supported_suites() -> impl Iterator<Item = SupportedCipherSuite> {
     aws_lc_rs::ALL_CIPHER_SUITES.iter().copied()
 }
 
 /// Returns the suite with that registered name, and its TLS version.
-pub(crate) fn suite(name: &str) -> Option<(CipherSuite, TlsVersion)> {
-    let found = known().find(|suite| registered(suite.suite()) == name)?;
+pub(crate) fn find_suite(name: &str) -> Option<(CipherSuite, TlsVersion)> {
+    let found = supported_suites().find(|suite| registered(suite.suite()) == name)?;
     Some((found.suite(), TlsVersion::of(found)))
 }
 
 /// Returns the registered names of all suites, for error messages.
 pub(crate) fn known_suites() -> Vec<String> {
-    known().map(|suite| registered(suite.suite())).collect()
+    supported_suites().map(|suite| registered(suite.suite())).collect()
 }
 
 /// Returns the registered name. rustls writes TLS 1.3 suites with the prefix `TLS13_`.

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use time::Duration;
 
 /// A certificate authority, and the folder of its files.
-pub(crate) struct Authority {
+pub(crate) struct TestAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pub(crate) folder: PathBuf,
 }
 
 /// A certificate and its key, as PEM.
-pub(crate) struct Signed {
+pub(crate) struct TestCertificate {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
-impl Authority {
+impl TestAuthority {
     pub(crate) fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("bh-tls-{}", random::base62(8).unwrap()));
         std::fs::create_dir(&folder).unwrap();
@@ -42,14 +42,14 @@ impl Authority {
     }
 
     /// Issues a certificate of localhost that expires in `days` days.
-    pub(crate) fn sign(&self, days: i64) -> Signed {
+    pub(crate) fn sign(&self, days: i64) -> TestCertificate {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let now = super::machine_time();
         (params.not_before, params.not_after) =
             (now - Duration::days(30), now + Duration::days(days));
         let key = key();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
-        Signed { certificate, key: key.serialize_pem() }
+        TestCertificate { certificate, key: key.serialize_pem() }
     }
 
     /// Writes a file with mode 0600.
@@ -62,7 +62,7 @@ impl Authority {
     }
 
     /// Writes a certificate and its key, and returns settings for both files.
-    pub(crate) fn serve(&self, signed: &Signed) -> TlsSettings {
+    pub(crate) fn serve(&self, signed: &TestCertificate) -> TlsSettings {
         TlsSettings::of(
             self.write("cert.pem", &signed.certificate),
             self.write("key.pem", &signed.key),
@@ -75,7 +75,7 @@ impl Authority {
     }
 }
 
-impl Drop for Authority {
+impl Drop for TestAuthority {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.folder).unwrap_or_default();
     }

@@ -1,8 +1,8 @@
 //! Accepted files, refused files with their messages, and reloads.
 
-use super::testing::{Authority, set_mode};
+use super::testing::{TestAuthority, set_mode};
 use super::*;
-use crate::log::testing::Lines;
+use crate::log::testing::RecordingLog;
 use bulkhead_access::log::Log;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn says(why: &str, parts: &[&str]) {
 
 #[test]
 fn a_certificate_and_its_key_are_served_in_both_versions() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     let (config, ends) = server_config(&settings).unwrap();
     assert_eq!(config.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
@@ -31,7 +31,7 @@ fn a_certificate_and_its_key_are_served_in_both_versions() {
 
 #[test]
 fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let good = authority.sign(7);
     let settings = authority.serve(&good);
     let cert = |text: &str| TlsSettings {
@@ -57,7 +57,7 @@ fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
 
 #[test]
 fn a_key_that_others_may_read_or_that_is_no_key_is_refused_and_never_repeated() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     for mode in [0o604, 0o620, 0o644, 0o666] {
         set_mode(&settings.key_file, mode);
@@ -79,7 +79,7 @@ fn a_key_that_others_may_read_or_that_is_no_key_is_refused_and_never_repeated() 
 
 #[test]
 fn authorities_of_clients_are_certificates() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     let asking =
         |file| TlsSettings { clients: ClientCertificates::Required(file), ..settings.clone() };
@@ -92,7 +92,7 @@ fn authorities_of_clients_are_certificates() {
 
 #[test]
 fn suites_are_chosen_within_their_version_and_the_others_stay() {
-    let (aes, of) = suite("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384").unwrap();
+    let (aes, of) = find_suite("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384").unwrap();
     assert_eq!(of, TlsVersion::Tls12);
     let settings =
         TlsSettings { cipher_suites: vec![aes], ..TlsSettings::of("/c".into(), "/k".into()) };
@@ -100,13 +100,13 @@ fn suites_are_chosen_within_their_version_and_the_others_stay() {
     assert_eq!(left.len(), 4, "{left:?}");
     assert!(left.contains(&aes));
     assert!(
-        suite("TLS_AES_128_GCM_SHA256").is_some()
-            && suite("TLS_RSA_WITH_AES_128_CBC_SHA").is_none()
+        find_suite("TLS_AES_128_GCM_SHA256").is_some()
+            && find_suite("TLS_RSA_WITH_AES_128_CBC_SHA").is_none()
     );
 }
 
 /// Waits until the log has an event `times` times.
-async fn until(lines: &Lines, event: &str, times: usize) {
+async fn until(lines: &RecordingLog, event: &str, times: usize) {
     let end = Instant::now() + Duration::from_secs(20);
     while lines.events().iter().filter(|one| **one == event).count() < times {
         assert!(Instant::now() < end, "no {event} in {:?}", lines.events());
@@ -116,11 +116,11 @@ async fn until(lines: &Lines, event: &str, times: usize) {
 
 #[tokio::test]
 async fn files_that_change_are_served_and_bad_ones_leave_what_was_there() {
-    let authority = Authority::new();
-    let lines = Arc::new(Lines::default());
+    let authority = TestAuthority::new();
+    let lines = Arc::new(RecordingLog::default());
     let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
     let settings = authority.serve(&authority.sign(7));
-    let tls = Tls::load(settings.clone(), &log).unwrap();
+    let tls = ListenerTls::load(settings.clone(), &log).unwrap();
     let following = Arc::clone(&tls).follow_files(Arc::clone(&log));
     let following = tokio::spawn(async move { match following.await {} });
     let first = tls.config();
@@ -141,15 +141,15 @@ async fn files_that_change_are_served_and_bad_ones_leave_what_was_there() {
 
 #[test]
 fn nearly_certificates_do_not_read_and_do_no_harm() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let whole = authority.der();
-    assert!(der::members(&whole).is_some());
+    assert!(der::parse_members(&whole).is_some());
     for cut in 0..whole.len() {
-        der::members(&whole[..cut]);
+        der::parse_members(&whole[..cut]);
         let mut bent = whole.to_vec();
         bent[cut] ^= 0xff;
-        der::members(&bent);
+        der::parse_members(&bent);
     }
-    assert_eq!(der::members(&[]), None);
-    assert_eq!(der::members(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    assert_eq!(der::parse_members(&[]), None);
+    assert_eq!(der::parse_members(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
 }

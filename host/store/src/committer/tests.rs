@@ -7,14 +7,14 @@ use std::task::{Context, Waker};
 use sqlx::sqlite::SqliteConnection;
 
 use super::*;
-use crate::testing::{Scratch, body, data, edit, put};
-use crate::{Index, Space, Store, Unit};
+use crate::testing::{ScratchDirectory, body, data, edit, put};
+use crate::{IndexColumns, Space, Store, Unit};
 
-type Commit = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Commit = Pin<Box<dyn Future<Output = CommitOutcome> + Send>>;
 
 fn writing(store: &Arc<Store>, key: &str, body: impl Into<Vec<u8>>) -> Unit {
     let mut unit = store.begin();
-    unit.put(data(key), body.into(), Index::default());
+    unit.put(data(key), body.into(), IndexColumns::default());
     unit
 }
 
@@ -28,7 +28,7 @@ fn submit(unit: Unit) -> Commit {
 /// Submits a unit with the key `first` and then all `units` while another write is in progress, and
 /// returns the outcomes of `units`. The unit `first` forms its own group, because the committer
 /// takes that unit before the others arrive.
-async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
+async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<CommitOutcome> {
     let (begun, has_begun) = oneshot::channel();
     let (end, ended) = oneshot::channel::<()>();
     let other = tokio::spawn({
@@ -37,7 +37,7 @@ async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
             let work = async |_: &mut SqliteConnection| {
                 begun.send(()).unwrap();
                 ended.await.unwrap();
-                Ok(Attempt::Conflict)
+                Ok(TransactionOutcome::Conflict)
             };
             store.database().write(work).await
         }
@@ -69,7 +69,7 @@ async fn bodies(store: &Arc<Store>, keys: &[&str]) -> Vec<Option<String>> {
 
 #[tokio::test]
 async fn a_client_alone_gets_one_flush_for_each_of_its_writes() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let before = (store.commits(), store.flushes());
     for number in 0..20 {
@@ -80,7 +80,7 @@ async fn a_client_alone_gets_one_flush_for_each_of_its_writes() {
 
 #[tokio::test]
 async fn units_that_wait_meanwhile_share_one_flush() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let before = (store.commits(), store.flushes());
     let units =
@@ -94,7 +94,7 @@ async fn units_that_wait_meanwhile_share_one_flush() {
 
 #[tokio::test]
 async fn a_group_has_at_most_its_units_and_its_bytes_and_a_larger_unit_is_alone() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let groups = async |units: Vec<Unit>| {
         let (before, count) = (store.flushes(), units.len());
@@ -111,7 +111,7 @@ async fn a_group_has_at_most_its_units_and_its_bytes_and_a_larger_unit_is_alone(
 
 #[tokio::test]
 async fn of_two_writes_of_one_key_in_a_group_the_later_stays() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("gone"), "x").await;
     let (mut removal, mut removal_of_new) = (store.begin(), store.begin());
@@ -132,7 +132,7 @@ async fn of_two_writes_of_one_key_in_a_group_the_later_stays() {
 
 #[tokio::test]
 async fn a_unit_that_read_what_an_earlier_one_of_its_group_writes_is_dropped_alone() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["changed", "deleted", "list/a", "list/b"] {
         put(&store, data(key), "old").await;
@@ -148,8 +148,8 @@ async fn a_unit_that_read_what_an_earlier_one_of_its_group_writes_is_dropped_alo
         unit
     };
     let mut earlier = writing(&store, "changed", "new");
-    earlier.put(data("absent"), b"new".to_vec(), Index::default());
-    earlier.put(data("list/c"), b"new".to_vec(), Index::default());
+    earlier.put(data("absent"), b"new".to_vec(), IndexColumns::default());
+    earlier.put(data("list/c"), b"new".to_vec(), IndexColumns::default());
     earlier.delete(data("deleted"));
     earlier.delete(data("list/a"));
     earlier.delete(data("never there"));
@@ -173,11 +173,11 @@ async fn a_unit_that_read_what_an_earlier_one_of_its_group_writes_is_dropped_alo
 
 #[tokio::test]
 async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_counts_nothing() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let put = |key: &str| {
         let mut unit = store.begin_revised("m");
-        unit.put(data(key), b"x".to_vec(), Index::default());
+        unit.put(data(key), b"x".to_vec(), IndexColumns::default());
         unit
     };
     let delete = |key: &str| {
@@ -211,7 +211,7 @@ async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_
 
 #[tokio::test]
 async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     edit(
         &store,
@@ -234,7 +234,7 @@ async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
 
 #[tokio::test]
 async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stored() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     edit(
         &store,
@@ -257,7 +257,7 @@ async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stor
 
 #[tokio::test]
 async fn closing_waits_for_the_group_under_way_and_refuses_the_rest() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let under_way = submit(writing(&store, "a", "x"));
     while !store.cache().is_being_written(&data("a")) {
@@ -301,7 +301,7 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
 
 #[tokio::test]
 async fn two_units_are_stored_whatever_fault_is_injected() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let units = ["a", "b"].map(|key| writing(&store, key, "x"));
     assert_eq!(together(&store, units.into()).await, [Ok(None), Ok(None)]);

@@ -12,14 +12,14 @@ use sqlx::sqlite::SqliteConnection;
 use super::DataDirectory;
 use crate::cipher::SealKey;
 use crate::fault::StoreFault;
-use crate::identity::{self, Identity};
+use crate::identity::{self, StoreIdentity};
 use crate::shamir::SealConfig;
-use crate::sqlite::Attempt;
+use crate::sqlite::TransactionOutcome;
 use crate::store::Store;
 
 /// The outcome of a rekey.
 #[derive(Debug)]
-pub enum Rekeyed {
+pub enum RekeyOutcome {
     /// Only the new key opens the data.
     Stored,
     /// The disk failed while the new key was stored: either key may open the data, and the next
@@ -65,7 +65,7 @@ impl DataDirectory {
         store: &Arc<Store>,
         config: SealConfig,
         key: &SealKey,
-    ) -> Result<Rekeyed, StoreFault> {
+    ) -> Result<RekeyOutcome, StoreFault> {
         let config = config.validate()?;
         let sealed = store.seal().reseal_root(key, config)?;
         let (directory, store) = (Arc::clone(self), Arc::clone(store));
@@ -83,19 +83,21 @@ impl DataDirectory {
         store: &Store,
         config: SealConfig,
         sealed: Vec<u8>,
-    ) -> Result<Rekeyed, StoreFault> {
+    ) -> Result<RekeyOutcome, StoreFault> {
         let replace = async |connection: &mut SqliteConnection| {
             identity::replace_root(connection, &sealed, config).await?;
-            Ok(Attempt::Committed)
+            Ok(TransactionOutcome::Committed)
         };
         let (config, outcome) = match store.database().write(replace).await {
-            Ok(()) => (Some(config), Rekeyed::Stored),
+            Ok(()) => (Some(config), RekeyOutcome::Stored),
             // If the answer was lost, the result is looked up: without it the caller could not
             // tell which shares to keep.
             Err(fault) => match self.identity_of(store).await {
-                Ok(identity) if identity.sealed_root() == sealed => (Some(config), Rekeyed::Stored),
+                Ok(identity) if identity.sealed_root() == sealed => {
+                    (Some(config), RekeyOutcome::Stored)
+                }
                 Ok(_) if store.database().stopped().is_none() => return Err(fault),
-                _ => (None, Rekeyed::InDoubt(fault)),
+                _ => (None, RekeyOutcome::InDoubt(fault)),
             },
         };
         if let Some(known) = self.known.get() {
@@ -104,7 +106,7 @@ impl DataDirectory {
         Ok(outcome)
     }
 
-    async fn identity_of(&self, store: &Store) -> Result<Identity, StoreFault> {
+    async fn identity_of(&self, store: &Store) -> Result<StoreIdentity, StoreFault> {
         let read = async |connection: &mut SqliteConnection| {
             identity::read_rows(connection, self.path()).await
         };
@@ -115,7 +117,7 @@ impl DataDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scratch, body, data, edit, put};
+    use crate::testing::{ScratchDirectory, body, data, edit, put};
 
     const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
 
@@ -123,8 +125,8 @@ mod tests {
         SealKey::from_bytes([byte; 32])
     }
 
-    async fn opened() -> (Scratch, Arc<DataDirectory>, Arc<Store>) {
-        let scratch = Scratch::new();
+    async fn opened() -> (ScratchDirectory, Arc<DataDirectory>, Arc<Store>) {
+        let scratch = ScratchDirectory::new();
         let held = scratch.hold().await;
         held.initialise(SealConfig::SINGLE, &key(1), |_| Ok(Vec::new())).await.unwrap();
         let store = held.open(key(1)).await.unwrap();

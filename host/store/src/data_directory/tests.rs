@@ -6,10 +6,10 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::*;
-use crate::clock::tests::Hands;
-use crate::shamir::{Progress, ShareCollector, split};
-use crate::testing::{Scratch, body, data, edit, put};
-use crate::{Flushing, Space};
+use crate::clock::tests::TestClock;
+use crate::shamir::{ShareCollector, ShareProgress, split};
+use crate::testing::{ScratchDirectory, body, data, edit, put};
+use crate::{FlushPolicy, Space};
 
 const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
 /// Bytes of the log's header, and of each page in the log including its own header.
@@ -20,9 +20,9 @@ fn key(byte: u8) -> SealKey {
     SealKey::from_bytes([byte; 32])
 }
 
-type First = Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>;
+type First = Result<Vec<(Address, Vec<u8>, IndexColumns)>, StoreFault>;
 
-fn nothing(_: &Hashes) -> First {
+fn nothing(_: &SecretHasher) -> First {
     Ok(Vec::new())
 }
 
@@ -34,13 +34,13 @@ fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     }
 }
 
-fn database_bytes(scratch: &Scratch) -> Vec<u8> {
+fn database_bytes(scratch: &ScratchDirectory) -> Vec<u8> {
     fs::read(directory::database(scratch.path())).unwrap()
 }
 
 #[tokio::test]
 async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_database() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     assert_eq!(held.seal_config().await, Ok(None));
     assert_eq!(held.cluster_id().await, Ok(None));
@@ -50,12 +50,16 @@ async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_databa
 
 #[tokio::test]
 async fn what_is_initialised_is_known_while_sealed_and_opens_with_enough_shares() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let key = SealKey::generate().unwrap();
-    let first = |hashes: &Hashes| {
+    let first = |hashes: &SecretHasher| {
         let name = hashes.keyed_hash("token", b"root");
-        Ok(vec![(Address::new(Space::Token, name), b"root token".to_vec(), Index::default())])
+        Ok(vec![(
+            Address::new(Space::Token, name),
+            b"root token".to_vec(),
+            IndexColumns::default(),
+        )])
     };
     held.initialise(TWO_OF_THREE, &key, first).await.unwrap();
     let name = held.cluster_id().await.unwrap().unwrap();
@@ -65,7 +69,7 @@ async fn what_is_initialised_is_known_while_sealed_and_opens_with_enough_shares(
     assert_eq!(held.cluster_id().await, Ok(Some(name)));
     let mut collector = ShareCollector::new(TWO_OF_THREE);
     for share in split(&key, TWO_OF_THREE).unwrap().drain(1..) {
-        if let Progress::Enough(key) = collector.add(share).unwrap() {
+        if let ShareProgress::Enough(key) = collector.add(share).unwrap() {
             let store = held.open(key).await.unwrap();
             let token = Address::new(Space::Token, store.keyed_hash("token", b"root"));
             assert_eq!(body(&store, &token).await.unwrap(), "root token");
@@ -78,7 +82,7 @@ async fn what_is_initialised_is_known_while_sealed_and_opens_with_enough_shares(
 #[tokio::test]
 async fn the_name_of_a_cluster_is_a_uuid_of_its_own_and_not_its_id() {
     let names = async || {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let id = async |connection: &mut SqliteConnection| {
             let id = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'cluster'");
@@ -105,7 +109,7 @@ async fn the_name_of_a_cluster_is_a_uuid_of_its_own_and_not_its_id() {
 
 #[tokio::test]
 async fn a_directory_is_initialised_once() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
     let before = database_bytes(&scratch);
@@ -118,7 +122,7 @@ async fn a_directory_is_initialised_once() {
 
 #[tokio::test]
 async fn of_two_initialisations_at_once_one_is_told_no() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let (key_one, key_two) = (key(1), key(2));
     let (one, two) = tokio::join!(
@@ -133,7 +137,7 @@ async fn of_two_initialisations_at_once_one_is_told_no() {
 
 #[tokio::test]
 async fn a_configuration_that_was_put_together_wrongly_initialises_nothing() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     for (shares, threshold) in [(0, 0), (3, 0), (3, 1), (3, 4)] {
         let config = SealConfig { shares, threshold };
@@ -144,10 +148,13 @@ async fn a_configuration_that_was_put_together_wrongly_initialises_nothing() {
 
 #[tokio::test]
 async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
-    let twice = |_: &Hashes| -> First { Ok(vec![(data("a"), b"1".to_vec(), Index::default()); 2]) };
-    let unmade = |_: &Hashes| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
+    let twice = |_: &SecretHasher| -> First {
+        Ok(vec![(data("a"), b"1".to_vec(), IndexColumns::default()); 2])
+    };
+    let unmade =
+        |_: &SecretHasher| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
     assert!(matches!(
         held.initialise(SealConfig::SINGLE, &key(1), twice).await,
         Err(StoreFault::Unavailable(_))
@@ -164,13 +171,14 @@ async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
 /// Cuts the log of the single transaction at each point where a kill can cut it, and at its end.
 #[tokio::test]
 async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     directory::ensure_database(scratch.path()).unwrap();
-    let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
-    let record = Record::unwritten(Body::new(b"1".to_vec()), Index::default());
+    let (identity, seal) = StoreIdentity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
+    let record = Record::unwritten(RecordBody::new(b"1".to_vec()), IndexColumns::default());
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
-    let database =
-        Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
+    let database = Database::open(&directory::database(scratch.path()), FlushPolicy::EveryCommit)
+        .await
+        .unwrap();
     let write = async move |connection: &mut SqliteConnection| {
         write_cluster(connection, &identity, &[row]).await
     };
@@ -202,7 +210,7 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
 /// The write that starts the log is the only write that SQLite makes without the log.
 #[tokio::test]
 async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
-    let (scratch, killed) = (Scratch::new(), Scratch::new());
+    let (scratch, killed) = (ScratchDirectory::new(), ScratchDirectory::new());
     let options = SqliteConnectOptions::new()
         .filename(directory::database(scratch.path()))
         .create_if_missing(true);
@@ -222,7 +230,7 @@ async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
 
 #[tokio::test]
 async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_closed() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
     held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
@@ -235,7 +243,7 @@ async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_clos
 
 #[tokio::test]
 async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
     drop(store);
@@ -244,7 +252,7 @@ async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
 
 #[tokio::test]
 async fn data_are_sealed_and_opened_again_in_one_process_but_never_opened_twice() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
     for round in 0..3 {
@@ -265,7 +273,7 @@ async fn data_are_sealed_and_opened_again_in_one_process_but_never_opened_twice(
 
 #[tokio::test]
 async fn a_wrong_key_and_another_clusters_key_are_told_apart_from_damage_and_write_nothing() {
-    let (scratch, elsewhere) = (Scratch::new(), Scratch::new());
+    let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
     let held = scratch.hold().await;
     held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
     elsewhere.hold().await.initialise(TWO_OF_THREE, &key(2), nothing).await.unwrap();
@@ -278,8 +286,8 @@ async fn a_wrong_key_and_another_clusters_key_are_told_apart_from_damage_and_wri
 }
 
 /// Returns a closed directory with a 2-of-3 split and an edited identity.
-async fn edited(statement: &'static str) -> Scratch {
-    let scratch = Scratch::new();
+async fn edited(statement: &'static str) -> ScratchDirectory {
+    let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
     let store = held.open(key(1)).await.unwrap();
@@ -337,7 +345,7 @@ async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
 
 #[tokio::test]
 async fn data_that_are_sealed_and_opened_again_while_the_clock_is_wrong_keep_their_time() {
-    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
     let store = held.open(key(1)).await.unwrap();

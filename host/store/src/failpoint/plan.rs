@@ -3,7 +3,7 @@
 
 /// The action at the chosen point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum FaultAction {
     /// The process ends at once, as if killed.
     Abort,
     /// The point returns an error, once.
@@ -12,20 +12,20 @@ pub(super) enum Act {
 
 /// A single act at the `nth` selected point.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    act: Act,
+pub(super) struct FaultPlan {
+    act: FaultAction,
     /// The name of the selected points; `None`: all points that can do `act`.
     name: Option<String>,
     nth: u64,
     seen: u64,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Parses `abort@N`, `fail@N`, `abort@NAME:N` or `fail@NAME:N`, with N from 1.
     ///
     /// # Errors
     /// The problem with the text, for the operator who started the process.
-    pub(super) fn parse(text: &str) -> Result<Plan, String> {
+    pub(super) fn parse(text: &str) -> Result<FaultPlan, String> {
         let wrong = || {
             format!(
                 "BULKHEAD_FAULT={text:?} is not understood; give abort@N, fail@N, abort@NAME:N or \
@@ -34,8 +34,8 @@ impl Plan {
         };
         let (act, place) = text.split_once('@').ok_or_else(wrong)?;
         let act = match act {
-            "abort" => Act::Abort,
-            "fail" => Act::Fail,
+            "abort" => FaultAction::Abort,
+            "fail" => FaultAction::Fail,
             _ => return Err(wrong()),
         };
         let (name, count) = match place.rsplit_once(':') {
@@ -44,15 +44,15 @@ impl Plan {
             None => (None, place),
         };
         match count.parse() {
-            Ok(nth) if nth > 0 => Ok(Plan { act, name, nth, seen: 0 }),
+            Ok(nth) if nth > 0 => Ok(FaultPlan { act, name, nth, seen: 0 }),
             _ => Err(wrong()),
         }
     }
 
     /// Counts a point. Returns the act if the point is the chosen point.
-    pub(super) fn pass(&mut self, name: &str, fallible: bool) -> Option<Act> {
+    pub(super) fn pass(&mut self, name: &str, fallible: bool) -> Option<FaultAction> {
         let named = self.name.as_ref().is_none_or(|wanted| wanted == name);
-        if !named || (self.act == Act::Fail && !fallible) {
+        if !named || (self.act == FaultAction::Fail && !fallible) {
             return None;
         }
         self.seen += 1;
@@ -66,8 +66,8 @@ mod tests {
 
     /// Returns the positions, counted from 1, at which the plan acts on these points. A name that
     /// ends in `!` cannot fail.
-    fn acts(plan: &str, points: &[&str]) -> Vec<(usize, Act)> {
-        let mut plan = Plan::parse(plan).unwrap();
+    fn acts(plan: &str, points: &[&str]) -> Vec<(usize, FaultAction)> {
+        let mut plan = FaultPlan::parse(plan).unwrap();
         let pass = |(at, point): (usize, &&str)| {
             let name = point.trim_end_matches('!');
             plan.pass(name, name == *point).map(|act| (at + 1, act))
@@ -79,17 +79,17 @@ mod tests {
 
     #[test]
     fn aborting_counts_every_point_and_failing_only_those_that_can_fail() {
-        assert_eq!(acts("abort@1", &POINTS), [(1, Act::Abort)]);
-        assert_eq!(acts("abort@2", &POINTS), [(2, Act::Abort)]);
-        assert_eq!(acts("fail@2", &POINTS), [(3, Act::Fail)]);
-        assert_eq!(acts("fail@4", &POINTS), [(6, Act::Fail)]);
+        assert_eq!(acts("abort@1", &POINTS), [(1, FaultAction::Abort)]);
+        assert_eq!(acts("abort@2", &POINTS), [(2, FaultAction::Abort)]);
+        assert_eq!(acts("fail@2", &POINTS), [(3, FaultAction::Fail)]);
+        assert_eq!(acts("fail@4", &POINTS), [(6, FaultAction::Fail)]);
     }
 
     #[test]
     fn a_named_point_is_counted_by_itself() {
-        assert_eq!(acts("abort@b:2", &POINTS), [(5, Act::Abort)]);
-        assert_eq!(acts("fail@a:2", &POINTS), [(3, Act::Fail)]);
-        assert_eq!(acts("fail@c:1", &POINTS), [(4, Act::Fail)]);
+        assert_eq!(acts("abort@b:2", &POINTS), [(5, FaultAction::Abort)]);
+        assert_eq!(acts("fail@a:2", &POINTS), [(3, FaultAction::Fail)]);
+        assert_eq!(acts("fail@c:1", &POINTS), [(4, FaultAction::Fail)]);
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
             "abort@a:", "fail@a:0",
         ];
         for text in wrong {
-            let said = Plan::parse(text).unwrap_err();
+            let said = FaultPlan::parse(text).unwrap_err();
             assert!(said.contains(&format!("{text:?}")) && said.contains("abort@NAME:N"), "{said}");
         }
     }

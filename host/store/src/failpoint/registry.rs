@@ -12,15 +12,15 @@ use std::{env, process};
 
 use bulkhead_wire::sync;
 
-use super::plan::{Act, Plan};
+use super::plan::{FaultAction, FaultPlan};
 
 /// The plan of faults, and the trace of passed points.
-struct Registry {
-    plan: Option<Plan>,
+struct FaultRegistry {
+    plan: Option<FaultPlan>,
     trace: Option<File>,
 }
 
-static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
+static REGISTRY: OnceLock<Mutex<FaultRegistry>> = OnceLock::new();
 
 /// Passes a point: writes the name to the trace, then acts if the point is the chosen point.
 /// Returns `true` if the point must fail.
@@ -30,12 +30,12 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
     if let Some(trace) = &mut registry.trace {
         // A single write, so that lines of several processes never mix.
         trace.write_all(format!("{name}\n").as_bytes()).unwrap_or_else(|error| {
-            refuse(&format!("BULKHEAD_FAULT_TRACE cannot be written: {error}; check its disk"));
+            abort_with(&format!("BULKHEAD_FAULT_TRACE cannot be written: {error}; check its disk"));
         });
     }
     match registry.plan.as_mut().and_then(|plan| plan.pass(name, fallible)) {
-        Some(Act::Abort) => process::abort(),
-        Some(Act::Fail) => true,
+        Some(FaultAction::Abort) => process::abort(),
+        Some(FaultAction::Fail) => true,
         None => false,
     }
 }
@@ -43,21 +43,21 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
 /// Environment variable with the fault to inject.
 pub(crate) const VARIABLE: &str = "BULKHEAD_FAULT";
 
-fn read_environment() -> Registry {
-    Registry {
+fn read_environment() -> FaultRegistry {
+    FaultRegistry {
         plan: env::var_os(VARIABLE).map(parse_plan),
         trace: env::var_os("BULKHEAD_FAULT_TRACE").map(open_trace),
     }
 }
 
-fn parse_plan(text: OsString) -> Plan {
-    Plan::parse(&text.to_string_lossy()).unwrap_or_else(|wrong| refuse(&wrong))
+fn parse_plan(text: OsString) -> FaultPlan {
+    FaultPlan::parse(&text.to_string_lossy()).unwrap_or_else(|wrong| abort_with(&wrong))
 }
 
 fn open_trace(path: OsString) -> File {
     let opened = OpenOptions::new().append(true).create(true).open(&path);
     opened.unwrap_or_else(|error| {
-        refuse(&format!(
+        abort_with(&format!(
             "BULKHEAD_FAULT_TRACE={path:?} cannot be opened: {error}; \
              name a file that can be written"
         ))
@@ -66,7 +66,7 @@ fn open_trace(path: OsString) -> File {
 
 /// Ends the process with an error message: a wrong plan must never look like a fault that did not
 /// fire. The process ends even if the message cannot be written.
-fn refuse(text: &str) -> ! {
+fn abort_with(text: &str) -> ! {
     drop(writeln!(io::stderr(), "{text}"));
     process::exit(2)
 }

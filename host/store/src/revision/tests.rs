@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::testing::{Scratch, data, edit, put};
+use crate::testing::{ScratchDirectory, data, edit, put};
 use crate::{Store, Unit};
 
 fn write(unit: &mut Unit, key: &str) {
-    unit.put(data(key), b"x".to_vec(), Index::default());
+    unit.put(data(key), b"x".to_vec(), IndexColumns::default());
 }
 
 /// Puts these keys in one commit of the mount `m`, and returns the revision.
@@ -25,7 +25,7 @@ async fn numbers(store: &Arc<Store>, key: &str) -> (u64, u64) {
 
 #[tokio::test]
 async fn each_commit_that_changes_data_of_the_mount_counts_one_and_no_other_does() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert_eq!(store.revision("m").await.unwrap(), 0);
     assert_eq!(put_in_m(&store, &["m/a", "m/b"]).await, Some(1));
@@ -36,7 +36,7 @@ async fn each_commit_that_changes_data_of_the_mount_counts_one_and_no_other_does
     assert_eq!(unit.checkpoint().await.unwrap(), Some(2));
     write(&mut unit, "another/a");
     write(&mut unit, "ma");
-    unit.put(Address::new(Space::Timer, "m/a"), b"x".to_vec(), Index::default());
+    unit.put(Address::new(Space::Timer, "m/a"), b"x".to_vec(), IndexColumns::default());
     assert_eq!(unit.checkpoint().await.unwrap(), None);
     unit.delete(data("m/never there"));
     assert_eq!(unit.commit().await.unwrap(), Some(3));
@@ -48,7 +48,7 @@ async fn each_commit_that_changes_data_of_the_mount_counts_one_and_no_other_does
 
 #[tokio::test]
 async fn a_record_keeps_the_index_it_was_made_at_until_it_is_deleted() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_in_m(&store, &["m/a", "m/b"]).await;
     put_in_m(&store, &["m/b"]).await;
@@ -62,7 +62,7 @@ async fn a_record_keeps_the_index_it_was_made_at_until_it_is_deleted() {
 
 #[tokio::test]
 async fn mounts_count_apart_and_records_without_an_index_have_none() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("m/plain"), "x").await;
     for index in 1..=3 {
@@ -83,7 +83,7 @@ async fn mounts_count_apart_and_records_without_an_index_have_none() {
 async fn thirty_two_writers_get_every_index_once_and_see_their_own_on_their_records() {
     const WRITERS: u64 = 32;
     const EACH: u64 = 10;
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let tasks: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -113,7 +113,7 @@ async fn thirty_two_writers_get_every_index_once_and_see_their_own_on_their_reco
 
 #[tokio::test]
 async fn a_record_or_counter_that_was_edited_hands_no_number_on() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_in_m(&store, &["m/a", "m/b"]).await;
     edit(&store, "UPDATE record SET created = 7 WHERE key = 'm/a'").await;
@@ -136,7 +136,8 @@ async fn a_record_or_counter_that_was_edited_hands_no_number_on() {
 
 #[test]
 fn a_counter_of_another_shape_is_damaged() {
-    let record = |body: &[u8]| Record::unwritten(Body::new(body.to_vec()), Index::default());
+    let record =
+        |body: &[u8]| Record::unwritten(RecordBody::new(body.to_vec()), IndexColumns::default());
     let counter = counter("m");
     assert_eq!(parse(&counter, None), Ok(0));
     assert_eq!(parse(&counter, Some(&record(&[0, 0, 0, 0, 0, 0, 1, 2]))), Ok(258));

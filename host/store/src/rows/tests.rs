@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::*;
 use crate::Store;
-use crate::sqlite::Attempt;
-use crate::testing::{Scratch, data, edit, plan, put_indexed};
+use crate::sqlite::TransactionOutcome;
+use crate::testing::{ScratchDirectory, data, edit, plan, put_indexed};
 
 async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
+    let index = IndexColumns { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
     put_indexed(&store, data("a"), "first", index.clone()).await;
     put_indexed(&store, data("b"), "second", index).await;
     edit(&store, statement).await;
@@ -51,9 +51,9 @@ const LEASE: Space = Space::Lease;
 
 /// Returns a store with one lease (a kind that is never cached) in which all index columns are
 /// filled.
-async fn store_with_lease(scratch: &Scratch) -> Arc<Store> {
+async fn store_with_lease(scratch: &ScratchDirectory) -> Arc<Store> {
     let store = scratch.open().await;
-    let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
+    let index = IndexColumns { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
     put_indexed(&store, Address::new(LEASE, "a"), "first", index).await;
     store
 }
@@ -70,7 +70,7 @@ async fn read_as(store: &Arc<Store>, row: SealedRow) -> Result<Option<Record>, S
     let work = async move |connection: &mut SqliteConnection| {
         sqlx::query("DELETE FROM record").execute(&mut *connection).await?;
         insert(connection, &row).await?;
-        Ok(Attempt::Committed)
+        Ok(TransactionOutcome::Committed)
     };
     store.database().write(work).await.unwrap();
     store.begin().get(&address).await
@@ -90,7 +90,7 @@ fn flipped_text(text: &str) -> impl Iterator<Item = String> {
 
 #[tokio::test]
 async fn a_row_with_any_flipped_byte_does_not_open() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = store_with_lease(&scratch).await;
     let row = raw(&store).await;
     assert_eq!(read_as(&store, row.clone()).await.unwrap().unwrap().body.as_slice(), b"first");
@@ -116,7 +116,7 @@ async fn a_row_with_any_flipped_byte_does_not_open() {
 
 #[tokio::test]
 async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key() {
-    let (here, elsewhere) = (Scratch::new(), Scratch::new());
+    let (here, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
     let (here, elsewhere) = (store_with_lease(&here).await, store_with_lease(&elsewhere).await);
     let foreign = raw(&elsewhere).await;
     let address = foreign.address.clone();
@@ -125,7 +125,7 @@ async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key(
 
 #[tokio::test]
 async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_term_or_not() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = store_with_lease(&scratch).await;
     store.rotate().await.unwrap();
     let row = raw(&store).await;
@@ -145,9 +145,9 @@ async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_ter
 
 #[tokio::test]
 async fn a_row_in_another_space_does_not_open_there() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    put_indexed(&store, data("a"), "x", Index::default()).await;
+    put_indexed(&store, data("a"), "x", IndexColumns::default()).await;
     edit(&store, "UPDATE record SET space = 3").await;
     let moved = Address::new(Space::Token, "a");
     assert_eq!(store.begin().get(&moved).await.err(), Some(StoreFault::Damaged(moved)));
@@ -155,15 +155,15 @@ async fn a_row_in_another_space_does_not_open_there() {
 
 #[tokio::test]
 async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_a_reader_of_the_later() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    put_indexed(&store, data("a"), "old", Index::default()).await;
+    put_indexed(&store, data("a"), "old", IndexColumns::default()).await;
     edit(&store, "CREATE TABLE kept AS SELECT * FROM record").await;
-    put_indexed(&store, data("a"), "new", Index::default()).await;
+    put_indexed(&store, data("a"), "new", IndexColumns::default()).await;
     let mut unit = store.begin();
     unit.get(&data("a")).await.unwrap();
     edit(&store, "DELETE FROM record; INSERT INTO record SELECT * FROM kept").await;
-    unit.put(data("b"), b"x".to_vec(), Index::default());
+    unit.put(data("b"), b"x".to_vec(), IndexColumns::default());
     assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
 }
 
@@ -176,7 +176,7 @@ async fn a_refusal_names_the_address_and_never_the_body() {
 
 #[tokio::test]
 async fn what_belongs_to_an_owner_is_found_by_index_in_its_order() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let plan = plan(&store, OWNED).await;
     assert!(plan.contains("record_by_owner (space=? AND owner=? AND rowid>?)"), "{plan}");

@@ -6,21 +6,21 @@ fn config(shares: u8, threshold: u8) -> SealConfig {
     SealConfig { shares, threshold }
 }
 
-fn copy(share: &Share) -> Share {
-    Share(share.0.clone())
+fn copy(share: &KeyShare) -> KeyShare {
+    KeyShare(share.0.clone())
 }
 
 /// Returns the key from the shares at these positions.
 fn gathered(
-    shares: &[Share],
+    shares: &[KeyShare],
     config: SealConfig,
     positions: impl IntoIterator<Item = usize>,
 ) -> Option<SealKey> {
     let mut collector = ShareCollector::new(config);
     for position in positions {
         match collector.add(copy(&shares[position])).unwrap() {
-            Progress::Enough(key) => return Some(key),
-            Progress::More(_) => {}
+            ShareProgress::Enough(key) => return Some(key),
+            ShareProgress::More(_) => {}
         }
     }
     None
@@ -57,8 +57,8 @@ fn at_zero(points: &[(u8, u8)]) -> u8 {
     points.iter().map(term).fold(0, |sum, term| sum ^ term)
 }
 
-fn key_of(shares: &[&Share]) -> Vec<u8> {
-    let point = |share: &&Share, position: usize| (share.0[KEY_BYTES], share.0[position]);
+fn key_of(shares: &[&KeyShare]) -> Vec<u8> {
+    let point = |share: &&KeyShare, position: usize| (share.0[KEY_BYTES], share.0[position]);
     (0..KEY_BYTES)
         .map(|position| {
             at_zero(&shares.iter().map(|share| point(share, position)).collect::<Vec<_>>())
@@ -96,7 +96,7 @@ fn shares_that_were_computed_by_hand_open() {
     let value = |x: u8| 0x2a ^ times(0x03, x) ^ times(0x05, times(x, x));
     assert_eq!([value(1), value(2), value(5)], [0x2c, 0x38, 0x70]);
     let text = |x: u8| format!("{}{x:02x}", format!("{:02x}", value(x)).repeat(KEY_BYTES));
-    let shares: Vec<Share> = [5, 1, 2].map(|x| Share::parse(&text(x)).unwrap()).into();
+    let shares: Vec<KeyShare> = [5, 1, 2].map(|x| KeyShare::parse(&text(x)).unwrap()).into();
     assert_eq!(gathered(&shares, config(5, 3), 0..3).unwrap().bytes(), &[0x2a; KEY_BYTES]);
 }
 
@@ -154,7 +154,7 @@ fn a_share_reads_back_from_both_of_its_texts() {
     for config in [SealConfig::SINGLE, config(2, 2)] {
         let share = split(&SealKey::generate().unwrap(), config).unwrap().remove(0);
         for text in [share.hex(), share.base64(), Zeroizing::new(share.hex().to_uppercase())] {
-            assert_eq!(Share::parse(&text).unwrap().0, share.0);
+            assert_eq!(KeyShare::parse(&text).unwrap().0, share.0);
         }
     }
 }
@@ -167,12 +167,12 @@ fn text_that_is_no_share_is_refused_and_not_repeated() {
     for text in
         ["", "hunter2", &good[2..], &good[1..], &bad_digit, &wide, &"!".repeat(44), &"A".repeat(43)]
     {
-        let said = Share::parse(text).unwrap_err();
+        let said = KeyShare::parse(text).unwrap_err();
         assert!(text.is_empty() || !said.contains(text), "{said}");
         assert!(said.contains("base64"), "{said}");
     }
     // Bits that a decoder would drop: a share must not have several texts.
-    assert!(Share::parse(&format!("{}B=", "A".repeat(42))).is_err());
+    assert!(KeyShare::parse(&format!("{}B=", "A".repeat(42))).is_err());
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn a_repeated_share_makes_no_progress_and_is_no_error() {
     let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
     let mut collector = ShareCollector::new(config(3, 2));
     for _ in 0..3 {
-        assert!(matches!(collector.add(copy(&shares[1])), Ok(Progress::More(1))));
+        assert!(matches!(collector.add(copy(&shares[1])), Ok(ShareProgress::More(1))));
     }
-    assert!(matches!(collector.add(copy(&shares[0])), Ok(Progress::Enough(_))));
+    assert!(matches!(collector.add(copy(&shares[0])), Ok(ShareProgress::Enough(_))));
     assert_eq!(collector.count(), 0, "it begins anew");
 }
 
@@ -197,7 +197,7 @@ fn a_share_that_cannot_be_of_this_configuration_is_refused_and_the_others_stay()
     let mut collector = ShareCollector::new(config(3, 2));
     collector.add(copy(&shares[0])).map(drop).unwrap();
     let numbered =
-        |number: u8| Share::parse(&format!("{}{number:02x}", "ab".repeat(KEY_BYTES))).unwrap();
+        |number: u8| KeyShare::parse(&format!("{}{number:02x}", "ab".repeat(KEY_BYTES))).unwrap();
     for (share, said) in [
         (numbered(1), "other content"),
         (numbered(0), "number 0"),

@@ -1,7 +1,7 @@
 //! Tests of the connections: flushes, reads, and the effects of errors.
 
 use super::*;
-use crate::testing::{Scratch, body, data, put};
+use crate::testing::{ScratchDirectory, body, data, put};
 
 async fn pragma(connection: &mut SqliteConnection, statement: &'static str) -> i64 {
     sqlx::query_scalar(statement).fetch_one(connection).await.unwrap()
@@ -9,7 +9,7 @@ async fn pragma(connection: &mut SqliteConnection, statement: &'static str) -> i
 
 #[tokio::test]
 async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let checks = async |connection: &mut SqliteConnection| {
         assert_eq!(pragma(connection, "PRAGMA synchronous").await, 2);
@@ -17,7 +17,7 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
         assert_eq!(pragma(connection, "PRAGMA cell_size_check").await, 1);
         assert_eq!(pragma(connection, "PRAGMA temp_store").await, 2);
         assert_eq!(pragma(connection, "PRAGMA wal_autocheckpoint").await, 4_000);
-        Ok(Attempt::Conflict)
+        Ok(TransactionOutcome::Conflict)
     };
     assert_eq!(store.database().write(checks).await, Err(StoreFault::Conflict));
     let mode = async |connection: &mut SqliteConnection| {
@@ -29,7 +29,7 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
 /// See decision T35 and `.cargo/config.toml`.
 #[tokio::test]
 async fn a_prepared_statement_is_planned_once_whatever_is_bound() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let asked = async |connection: &mut SqliteConnection| {
         let option = "SELECT sqlite_compileoption_used('ENABLE_QPSG')";
@@ -40,7 +40,7 @@ async fn a_prepared_statement_is_planned_once_whatever_is_bound() {
 
 #[tokio::test]
 async fn readers_cannot_write() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let delete = async |connection: &mut SqliteConnection| {
         sqlx::query("DELETE FROM record").execute(connection).await
@@ -51,14 +51,14 @@ async fn readers_cannot_write() {
 
 #[tokio::test]
 async fn after_an_io_error_nothing_is_written_and_reads_go_on() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     *store.database().writer.lock().await =
-        Writer::Stopped("SQLite: (code: 1034) disk I/O error".into());
+        WriterState::Stopped("SQLite: (code: 1034) disk I/O error".into());
     for _ in 0..2 {
         let mut unit = store.begin();
-        unit.put(data("a"), b"2".to_vec(), crate::Index::default());
+        unit.put(data("a"), b"2".to_vec(), crate::IndexColumns::default());
         let Err(StoreFault::Unavailable(text)) = unit.commit().await else { panic!("written") };
         assert!(text.contains("1034") && text.contains("restart"), "{text}");
     }
@@ -67,7 +67,7 @@ async fn after_an_io_error_nothing_is_written_and_reads_go_on() {
 
 #[tokio::test]
 async fn a_panic_in_a_write_costs_the_connection_and_no_more() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let count = async |connection: &mut SqliteConnection| {
         let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");

@@ -11,7 +11,7 @@ use super::Store;
 use crate::fault::StoreFault;
 use crate::identity;
 use crate::keyring::KeyStatus;
-use crate::sqlite::Attempt;
+use crate::sqlite::TransactionOutcome;
 
 impl Store {
     /// Creates a new key that seals all records from now on: stores the key, then uses the key.
@@ -43,7 +43,7 @@ impl Store {
         let (keyring, sealed) = self.seal().prepare_rotation(self.now())?;
         let replace = async move |connection: &mut SqliteConnection| {
             identity::replace_keyring(connection, &sealed).await?;
-            Ok(Attempt::Committed)
+            Ok(TransactionOutcome::Committed)
         };
         self.database().write(replace).await?;
         Ok(self.seal().install(keyring))
@@ -61,8 +61,8 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
-    use crate::testing::{Scratch, body, data, edit, put, put_indexed};
-    use crate::{Address, Index, Space};
+    use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
+    use crate::{Address, IndexColumns, Space};
     use bulkhead_wire::hexadecimal;
 
     const WRITERS: usize = 8;
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rotation_is_told_with_its_term_and_time_and_counts_anew() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let before = store.key_status();
         assert_eq!((before.term, before.sealed), (1, 0));
@@ -98,7 +98,7 @@ mod tests {
 
     #[tokio::test]
     async fn names_by_keyed_hash_stay_the_same_over_rotations() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let name = store.keyed_hash("token", b"t");
         store.rotate().await.unwrap();
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_row_moves_to_the_newest_term_when_it_is_written_and_not_before() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put(&store, data("a"), "1").await;
         store.rotate().await.unwrap();
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rotation_that_cannot_be_stored_leaves_the_key_in_use() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         edit(
             &store,
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rotation_goes_on_when_its_caller_goes_away() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         {
             let mut rotation = Box::pin(store.rotate());
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn rotations_at_once_make_one_term_each() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let mut rotations = JoinSet::new();
         for _ in 0..20 {
@@ -181,7 +181,8 @@ mod tests {
                 let mut number = 0;
                 while !stop.load(Ordering::Relaxed) {
                     let text = format!("{writer} wrote {number}");
-                    put_indexed(&store, lease(writer, number), &text, Index::default()).await;
+                    put_indexed(&store, lease(writer, number), &text, IndexColumns::default())
+                        .await;
                     assert_eq!(body(&store, &lease(writer, number)).await.unwrap(), text);
                     number += 1;
                     done[writer].store(number, Ordering::SeqCst);
@@ -212,7 +213,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn nothing_is_lost_when_the_key_changes_under_eight_writers() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
         let writers = start_writers(&store, (&stop, &done));
@@ -236,7 +237,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_crash_amid_rotations_and_writes_loses_nothing_that_was_acknowledged() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
         // Files copied one after the other match the state of a crash only while nothing but the
@@ -272,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_earlier_keyring_that_is_put_back_opens_what_it_knows_and_refuses_the_rest() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put(&store, data("old"), "1").await;
         edit(&store, "CREATE TABLE kept AS SELECT * FROM meta").await;
@@ -293,7 +294,7 @@ mod tests {
         );
     }
 
-    fn assert_nowhere(scratch: &Scratch, secrets: &[Vec<u8>]) {
+    fn assert_nowhere(scratch: &ScratchDirectory, secrets: &[Vec<u8>]) {
         for (name, content) in scratch.files() {
             for (number, secret) in secrets.iter().enumerate() {
                 let found = content.windows(secret.len()).any(|window| window == secret);
@@ -305,11 +306,11 @@ mod tests {
     #[tokio::test]
     async fn neither_bodies_nor_keys_stand_in_any_file() {
         const CANARY: &str = "canary-d41d8cd98f00b204";
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         let key = crate::SealKey::generate().unwrap();
         let directory = scratch.hold().await;
-        let first = |_: &crate::Hashes| {
-            Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())])
+        let first = |_: &crate::SecretHasher| {
+            Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), IndexColumns::default())])
         };
         directory.initialise(crate::SealConfig::SINGLE, &key, first).await.unwrap();
         let unseal = *key.bytes();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::testing::{Scratch, body, data, edit, put, put_indexed};
-use crate::{Flushing, Index, Options, SealKey, directory};
+use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
+use crate::{FlushPolicy, IndexColumns, SealKey, StoreOptions, directory};
 
 fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
@@ -35,7 +35,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[tokio::test]
 async fn what_was_committed_is_there_when_the_store_is_opened_again() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
     let hash = store.keyed_hash("token", b"t");
@@ -47,7 +47,7 @@ async fn what_was_committed_is_there_when_the_store_is_opened_again() {
 
 #[tokio::test]
 async fn what_was_committed_survives_a_crash_that_leaves_only_the_files() {
-    let (scratch, after) = (Scratch::new(), Scratch::new());
+    let (scratch, after) = (ScratchDirectory::new(), ScratchDirectory::new());
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
     for (path, content) in files(scratch.path()) {
@@ -58,12 +58,12 @@ async fn what_was_committed_survives_a_crash_that_leaves_only_the_files() {
 
 #[tokio::test]
 async fn a_crash_before_the_first_commit_leaves_a_directory_that_opens() {
-    let (empty, without_tables) = (Scratch::new(), Scratch::new());
+    let (empty, without_tables) = (ScratchDirectory::new(), ScratchDirectory::new());
     for scratch in [&empty, &without_tables] {
         fs::write(directory::database(scratch.path()), b"").unwrap();
     }
     let path = directory::database(without_tables.path());
-    Database::open(&path, Flushing::EveryCommit).await.unwrap().close().await;
+    Database::open(&path, FlushPolicy::EveryCommit).await.unwrap().close().await;
     assert!(fs::metadata(directory::database(without_tables.path())).unwrap().len() > 0);
     for scratch in [&empty, &without_tables] {
         let store = scratch.open().await;
@@ -74,7 +74,7 @@ async fn a_crash_before_the_first_commit_leaves_a_directory_that_opens() {
 
 #[tokio::test]
 async fn a_second_opening_of_the_directory_is_refused_until_the_first_is_closed() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert!(refusal(scratch.open_with(1).await).contains("in use by another"));
     store.close().await;
@@ -83,7 +83,7 @@ async fn a_second_opening_of_the_directory_is_refused_until_the_first_is_closed(
 
 #[tokio::test]
 async fn another_key_is_refused_and_nothing_is_written() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     store.close().await;
@@ -95,13 +95,13 @@ async fn another_key_is_refused_and_nothing_is_written() {
 
 #[tokio::test]
 async fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
-    let garbage = Scratch::new();
+    let garbage = ScratchDirectory::new();
     let path = directory::database(garbage.path());
     fs::write(&path, [b'x'; 8192]).unwrap();
     assert!(refusal(garbage.open_with(1).await).contains("not a database"));
     assert_eq!(fs::read(&path).unwrap(), [b'x'; 8192]);
 
-    let other = Scratch::new();
+    let other = ScratchDirectory::new();
     let store = other.open().await;
     edit(&store, "DROP TABLE record").await;
     store.close().await;
@@ -110,8 +110,8 @@ async fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
 
 #[tokio::test]
 async fn no_body_is_readable_in_any_file_and_only_the_owner_may_read_them() {
-    let scratch = Scratch::new();
-    let below = Options::at(scratch.path().join("data"));
+    let scratch = ScratchDirectory::new();
+    let below = StoreOptions::at(scratch.path().join("data"));
     let store = Store::open(below.clone(), SealKey::from_bytes([1; 32])).await.unwrap();
     put(&store, data("role"), "canary-5up3r-s3cr3t").await;
     let while_open = files(&below.directory);
@@ -138,7 +138,7 @@ async fn no_body_is_readable_in_any_file_and_only_the_owner_may_read_them() {
 
 #[tokio::test]
 async fn side_files_are_as_private_as_the_database() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let modes: Vec<u32> = files(scratch.path())
@@ -152,7 +152,7 @@ async fn side_files_are_as_private_as_the_database() {
 async fn many_tasks_that_retry_on_conflict_count_exactly() {
     const TASKS: usize = 32;
     const EACH: usize = 5;
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("counter"), "0").await;
     let tasks: Vec<_> = (0..TASKS)
@@ -177,18 +177,18 @@ async fn increment(store: &Arc<Store>) -> Result<(), StoreFault> {
     let mut unit = store.begin();
     let record = unit.get(&data("counter")).await?.unwrap();
     let count: usize = std::str::from_utf8(&record.body).unwrap().parse().unwrap();
-    unit.put(data("counter"), (count + 1).to_string().into_bytes(), Index::default());
+    unit.put(data("counter"), (count + 1).to_string().into_bytes(), IndexColumns::default());
     unit.commit().await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_caller_goes_away_is_whole_and_leaves_the_store_usable() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for round in 0..50 {
         let mut unit = store.begin();
         for half in ["left", "right"] {
-            unit.put(data(half), round.to_string().into_bytes(), Index::default());
+            unit.put(data(half), round.to_string().into_bytes(), IndexColumns::default());
         }
         let mut commit = Box::pin(unit.commit());
         let mut context = Context::from_waker(Waker::noop());
@@ -202,7 +202,7 @@ async fn a_commit_whose_caller_goes_away_is_whole_and_leaves_the_store_usable() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_cut_off_half_way_is_rolled_back_and_the_store_goes_on() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let (started, has_started) = tokio::sync::oneshot::channel();
@@ -226,14 +226,14 @@ async fn a_write_that_is_cut_off_half_way_is_rolled_back_and_the_store_goes_on()
 
 #[tokio::test]
 async fn a_full_disk_fails_the_commit_whole_and_later_commits_go_through() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     edit(&store, "PRAGMA max_page_count = 1").await;
     let flushes = store.flushes();
     let mut unit = store.begin();
-    unit.put(data("a"), b"2".to_vec(), Index::default());
-    unit.put(data("big"), vec![0; 1 << 20], Index::default());
+    unit.put(data("a"), b"2".to_vec(), IndexColumns::default());
+    unit.put(data("big"), vec![0; 1 << 20], IndexColumns::default());
     assert!(unavailable(unit.commit().await).contains("full"));
     assert_eq!(store.flushes(), flushes);
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
@@ -243,12 +243,12 @@ async fn a_full_disk_fails_the_commit_whole_and_later_commits_go_through() {
 
 #[tokio::test]
 async fn a_failing_statement_in_a_commit_acknowledges_nothing() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     edit(&store, "CREATE TRIGGER no BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END")
         .await;
     let mut unit = store.begin();
-    unit.put(data("a"), b"1".to_vec(), Index::default());
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
     assert!(unavailable(unit.commit().await).contains("nothing was acknowledged"));
     edit(&store, "DROP TRIGGER no").await;
     assert_eq!(body(&store, &data("a")).await, None);
@@ -256,12 +256,12 @@ async fn a_failing_statement_in_a_commit_acknowledges_nothing() {
 
 #[tokio::test]
 async fn a_closed_store_refuses_reads_and_writes() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     store.close().await;
     assert!(unavailable(unit.get(&data("a")).await).contains("closed"));
-    unit.put(data("a"), b"1".to_vec(), Index::default());
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
     assert!(unavailable(unit.commit().await).contains("closed"));
     assert!(unavailable(store.next_due().await).contains("closed"));
     store.close().await;
@@ -269,21 +269,24 @@ async fn a_closed_store_refuses_reads_and_writes() {
 
 #[tokio::test]
 async fn only_a_commit_of_something_due_earlier_than_set_rings() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let has_rung = |store: &Store| {
-        let mut rung = std::pin::pin!(store.alarm().rung());
+        let mut rung = std::pin::pin!(store.alarm().wait_for_ring());
         rung.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     };
     let timer = |key: &str, due| {
-        (Address::new(Space::Timer, key), Index { due: Some(due), ..Index::default() })
+        (
+            Address::new(Space::Timer, key),
+            IndexColumns { due: Some(due), ..IndexColumns::default() },
+        )
     };
     put(&store, data("a"), "1").await;
     assert!(!has_rung(&store), "nothing is due");
     let (address, index) = timer("first", 50);
     put_indexed(&store, address, "x", index).await;
     assert!(has_rung(&store), "the worker listens until it sets a time");
-    store.alarm().set(40);
+    store.alarm().ring_before(40);
     let (address, index) = timer("later", 40);
     put_indexed(&store, address, "x", index).await;
     assert!(!has_rung(&store));
@@ -295,7 +298,7 @@ async fn only_a_commit_of_something_due_earlier_than_set_rings() {
 
 #[tokio::test]
 async fn counting_looks_at_the_prefix_and_stops_at_the_limit() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["m/1", "m/2", "m/3", "m/4", "n/1"] {
         put(&store, Address::new(Space::Reservation, key), "x").await;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sqlx::sqlite::SqliteConnection;
 
 use super::*;
-use crate::counted::StoredLimit;
-use crate::testing::{Scratch, body, data, edit, put, put_indexed};
-use crate::{Index, Space, Store};
+use crate::stored_limit::StoredLimit;
+use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
+use crate::{IndexColumns, Space, Store};
 
 fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
     let remedy = format!("to allow more: grant {mount} more");
@@ -20,8 +20,8 @@ async fn store_within(
     limit: &Arc<StoredLimit>,
     (key, bytes): (&str, usize),
 ) -> Result<(), StoreFault> {
-    let mut unit = store.begin().within(limit);
-    unit.put(data(key), vec![b'x'; bytes], Index::default());
+    let mut unit = store.begin().with_limit(limit);
+    unit.put(data(key), vec![b'x'; bytes], IndexColumns::default());
     unit.commit().await.map(drop)
 }
 
@@ -44,13 +44,13 @@ async fn summed(store: &Store, mount: &str) -> u64 {
 
 #[tokio::test]
 async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    let index = Index { due: Some(1), lane: "m/lane".into(), owner: "someone".into() };
+    let index = IndexColumns { due: Some(1), lane: "m/lane".into(), owner: "someone".into() };
     put(&store, data("m/a"), "some").await;
     put(&store, data("m/a"), "some more, and in bytes: äöü").await;
     put_indexed(&store, Address::new(Space::Lease, "m/ä"), "lease", index.clone()).await;
-    put_indexed(&store, Address::new(Space::Lease, "m/ä"), "lease", Index::default()).await;
+    put_indexed(&store, Address::new(Space::Lease, "m/ä"), "lease", IndexColumns::default()).await;
     put_indexed(&store, Address::new(Space::Timer, "m/t"), "0", index).await;
     put(&store, data("other/b"), "x").await;
     for uncounted in [data("m"), data("/m"), Address::new(Space::Token, "m/a")] {
@@ -73,7 +73,7 @@ async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions()
 
 #[tokio::test]
 async fn a_commit_over_the_limit_is_refused_alone_and_says_what_to_do() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let (small, other) = (limit("m", 10_000), limit("other", 10_000));
     store_within(&store, &small, ("m/a", 6_000)).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_commit_over_the_limit_is_refused_alone_and_says_what_to_do() {
 
 #[tokio::test]
 async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
@@ -105,11 +105,11 @@ async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room(
     let least = limit("m", 1);
     store_within(&store, &least, ("m/a", 5_999)).await.unwrap();
     assert!(store_within(&store, &least, ("m/a", 6_000)).await.is_err());
-    let mut unit = store.begin().within(&least);
+    let mut unit = store.begin().with_limit(&least);
     unit.delete(data("m/b"));
-    unit.put(data("m/c"), vec![b'x'; 2_999], Index::default());
+    unit.put(data("m/c"), vec![b'x'; 2_999], IndexColumns::default());
     unit.commit().await.unwrap();
-    let mut unit = store.begin().within(&least);
+    let mut unit = store.begin().with_limit(&least);
     unit.delete(data("m/a"));
     unit.commit().await.unwrap();
     store_within(&store, &most, ("m/d", 6_000)).await.unwrap();
@@ -118,7 +118,7 @@ async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room(
 
 #[tokio::test]
 async fn of_units_that_are_committed_together_those_that_fit_are_stored() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
     store_within(&store, &most, ("m/0", 1_000)).await.unwrap();
@@ -133,12 +133,12 @@ async fn of_units_that_are_committed_together_those_that_fit_are_stored() {
 
 #[tokio::test]
 async fn numbered_records_count_as_others_do() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 5_000);
     let put = async |key: &str, bytes: usize| {
-        let mut unit = store.begin_revised("m").within(&most);
-        unit.put(data(key), vec![b'x'; bytes], Index::default());
+        let mut unit = store.begin_revised("m").with_limit(&most);
+        unit.put(data(key), vec![b'x'; bytes], IndexColumns::default());
         unit.commit().await
     };
     put("m/a", 4_000).await.unwrap();
@@ -149,7 +149,7 @@ async fn numbered_records_count_as_others_do() {
 
 #[tokio::test]
 async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_when_opened() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
@@ -175,7 +175,7 @@ async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_w
 
 #[tokio::test]
 async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limit_again() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 100_000);
     let known = || sync::lock(&store.data().stored.at_most).get("m").copied();
@@ -191,13 +191,13 @@ async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limi
 }
 
 /// Returns the size of the database file in bytes.
-fn file_bytes(scratch: &Scratch) -> u64 {
+fn file_bytes(scratch: &ScratchDirectory) -> u64 {
     std::fs::metadata(scratch.path().join("bulkhead.db")).unwrap().len()
 }
 
 #[tokio::test]
 async fn the_space_of_what_was_deleted_is_given_back_to_the_file_system() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let unbounded = limit("m", u64::MAX);
     let keys: Vec<String> = (0..40).map(|number| format!("m/{number}")).collect();

@@ -6,23 +6,31 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::clock::tests::Hands;
-use crate::testing::{Scratch, data, edit, put};
-use crate::{ClockBehind, DataDirectory, Hashes, SealConfig, SealKey, Store};
+use crate::clock::tests::TestClock;
+use crate::testing::{ScratchDirectory, data, edit, put};
+use crate::{ClockBehind, DataDirectory, SealConfig, SealKey, SecretHasher, Store};
 
 /// Opens the data as the next process does, with the clocks of `hands`.
-async fn next_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
+async fn next_process(
+    scratch: &ScratchDirectory,
+    hands: &TestClock,
+) -> (Arc<DataDirectory>, Arc<Store>) {
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     let store = held.open(SealKey::from_bytes([1; 32])).await.unwrap();
     (held, store)
 }
 
 /// Initialises data and opens them as a process does.
-async fn first_process(scratch: &Scratch, hands: &Hands) -> (Arc<DataDirectory>, Arc<Store>) {
+async fn first_process(
+    scratch: &ScratchDirectory,
+    hands: &TestClock,
+) -> (Arc<DataDirectory>, Arc<Store>) {
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
-    held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &Hashes| Ok(Vec::new()))
-        .await
-        .unwrap();
+    held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &SecretHasher| {
+        Ok(Vec::new())
+    })
+    .await
+    .unwrap();
     drop(held);
     next_process(scratch, hands).await
 }
@@ -32,7 +40,7 @@ const TEN_YEARS: i64 = 315_360_000_000;
 
 #[tokio::test]
 async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_back() {
-    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (held, store) = first_process(&scratch, &hands).await;
     hands.pass(30_000);
     put(&store, data("bears a time"), "x").await;
@@ -53,7 +61,7 @@ async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_ba
 
 #[tokio::test]
 async fn what_is_idle_or_closed_is_marked_when_it_is_asked_for_and_not_again_at_once() {
-    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (held, store) = first_process(&scratch, &hands).await;
     hands.pass(59_000);
     let minute = Duration::from_secs(60);
@@ -77,7 +85,7 @@ async fn what_is_idle_or_closed_is_marked_when_it_is_asked_for_and_not_again_at_
 
 #[tokio::test]
 async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
-    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     hands.set(TEN_YEARS);
     let (held, store) = first_process(&scratch, &hands).await;
     let wrong = store.now();
@@ -102,7 +110,7 @@ async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
 
 #[tokio::test]
 async fn commits_mark_the_time_once_a_second_without_a_flush_of_their_own() {
-    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (_held, store) = first_process(&scratch, &hands).await;
     let mut marks = BTreeSet::new();
     for number in 0..20 {

@@ -1,11 +1,11 @@
 //! Kinds of units of work: of a mount that counts revisions, within a limit, in one commit, and in
 //! the turn of a request.
 
-use super::{Part, Unit};
-use crate::counted::StoredLimit;
+use super::{Unit, UnitPart};
 use crate::fault::StoreFault;
 use crate::store::Store;
-use crate::turns::Turn;
+use crate::stored_limit::StoredLimit;
+use crate::write_queue::QueueTicket;
 use std::sync::Arc;
 
 impl Store {
@@ -13,7 +13,7 @@ impl Store {
     pub fn begin(self: &Arc<Self>) -> Unit {
         Unit {
             store: Arc::clone(self),
-            work: Part::default(),
+            work: UnitPart::default(),
             host: None,
             mount: None,
             wrote: false,
@@ -36,7 +36,7 @@ impl Store {
 impl Unit {
     /// Bounds the stored bytes of the mount by `limit`.
     #[must_use]
-    pub fn within(self, limit: &Arc<StoredLimit>) -> Unit {
+    pub fn with_limit(self, limit: &Arc<StoredLimit>) -> Unit {
         Unit { limit: Some(Arc::clone(limit)), ..self }
     }
 
@@ -47,9 +47,9 @@ impl Unit {
     }
 
     /// Joins the turn of a request: the unit reports its conflicts and yields to the turn of
-    /// another request. For callers that wait for their [`Turn`] and begin anew.
+    /// another request. For callers that wait for their [`QueueTicket`] and begin anew.
     #[must_use]
-    pub fn in_turn(self, turn: &Turn) -> Unit {
+    pub fn with_ticket(self, turn: &QueueTicket) -> Unit {
         Unit { turn: Some(Arc::clone(turn.state())), ..self }
     }
 

@@ -1,6 +1,6 @@
 //! The end of a unit of work, where the host adds its own part.
 
-use super::{Part, Unit};
+use super::{Unit, UnitPart};
 use crate::fault::StoreFault;
 
 /// Maximum number of times that the host's part is computed before a conflict is returned to the
@@ -21,15 +21,15 @@ pub(super) const MOST_ATTEMPTS: u32 = 16;
 ///     }
 /// }
 /// ```
-pub struct Finish {
+pub struct UnitFinish {
     pub(super) unit: Unit,
     pub(super) attempts: u32,
 }
 
-impl Finish {
+impl UnitFinish {
     /// Returns the unit for the host's part, which starts empty again.
     pub fn restart_host_part(&mut self) -> &mut Unit {
-        self.unit.host = Some(Part::default());
+        self.unit.host = Some(UnitPart::default());
         &mut self.unit
     }
 
@@ -41,7 +41,7 @@ impl Finish {
         self.attempts += 1;
         match self.unit.end_segment().await {
             Ok(_) => Ok(true),
-            Err(StoreFault::Conflict) if self.attempts < MOST_ATTEMPTS && !self.gave_way() => {
+            Err(StoreFault::Conflict) if self.attempts < MOST_ATTEMPTS && !self.has_yielded() => {
                 self.unit.check(&self.unit.work.reads).await?;
                 self.unit.spoiled = None;
                 Ok(false)
@@ -52,7 +52,7 @@ impl Finish {
 
     /// Returns `true` if another request has its turn: the host's part would be refused until that
     /// turn is over.
-    fn gave_way(&self) -> bool {
-        self.unit.turn.as_ref().is_some_and(|turn| turn.take_gave_way())
+    fn has_yielded(&self) -> bool {
+        self.unit.turn.as_ref().is_some_and(|turn| turn.take_yielded())
     }
 }

@@ -24,7 +24,7 @@ impl Unit {
         let is_own =
             |address: &Address| address.space == Space::Data && address.key.starts_with(folder);
         if self.parts().flat_map(|part| part.buffer.keys()).any(is_own) {
-            return Ok(data.folders.unlike_any());
+            return Ok(data.folders.unused_number());
         }
         let number = data.folder(folder);
         let reads = &mut self.current_part().reads;

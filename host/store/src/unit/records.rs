@@ -10,7 +10,7 @@ use crate::rows::{self, SealedRow};
 use std::collections::BTreeMap;
 
 /// Committed rows at the beginning of a range.
-struct Page {
+struct RowPage {
     /// Key, stamp, and the row unless the unit has overwritten the record.
     rows: Vec<(String, Stamp, Option<SealedRow>)>,
     /// `true` if more rows may follow the last row.
@@ -60,8 +60,8 @@ impl Unit {
         range: &KeyRange,
         limit: u32,
         most_bytes: usize,
-    ) -> Result<Page, StoreFault> {
-        let (mut page, mut bytes) = (Page { rows: Vec::new(), is_cut: false }, 0);
+    ) -> Result<RowPage, StoreFault> {
+        let (mut page, mut bytes) = (RowPage { rows: Vec::new(), is_cut: false }, 0);
         let take = |row: SealedRow| {
             let is_own = self.own_write(&row.address).is_some();
             let more = if is_own { 0 } else { row.sealed.len() };
@@ -84,7 +84,7 @@ impl Unit {
         &mut self,
         range: KeyRange,
         fetched: u32,
-        page: &Page,
+        page: &RowPage,
     ) -> Result<(), StoreFault> {
         let keys: Vec<String> = page.rows.iter().map(|(key, ..)| key.clone()).collect();
         let found = u32::try_from(keys.len()).unwrap_or(u32::MAX);
@@ -102,7 +102,7 @@ impl Unit {
     fn merge_page(
         &self,
         range: &KeyRange,
-        page: Page,
+        page: RowPage,
     ) -> Result<BTreeMap<String, Record>, StoreFault> {
         let last = page.rows.last().filter(|_| page.is_cut).map(|(key, ..)| key.clone());
         let mut merged = BTreeMap::new();

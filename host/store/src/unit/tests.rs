@@ -2,10 +2,10 @@
 
 use super::finish::MOST_ATTEMPTS;
 use super::*;
-use crate::testing::{Scratch, body, data, edit, put};
+use crate::testing::{ScratchDirectory, body, data, edit, put};
 
 fn write(unit: &mut Unit, key: &str, body: &str) {
-    unit.put(data(key), body.as_bytes().to_vec(), Index::default());
+    unit.put(data(key), body.as_bytes().to_vec(), IndexColumns::default());
 }
 
 async fn listed(unit: &mut Unit, prefix: &str, after: &str, limit: u32) -> Vec<String> {
@@ -14,7 +14,7 @@ async fn listed(unit: &mut Unit, prefix: &str, after: &str, limit: u32) -> Vec<S
 
 #[tokio::test]
 async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("counter"), "1").await;
     let (mut first, mut second) = (store.begin(), store.begin());
@@ -30,7 +30,7 @@ async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
 
 #[tokio::test]
 async fn of_two_units_that_each_read_what_the_other_writes_only_one_commits() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "on call").await;
     put(&store, data("b"), "on call").await;
@@ -48,7 +48,7 @@ async fn of_two_units_that_each_read_what_the_other_writes_only_one_commits() {
 
 #[tokio::test]
 async fn a_key_that_was_absent_and_appears_is_a_conflict() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     assert!(unit.get(&data("taken")).await.unwrap().is_none());
@@ -60,7 +60,7 @@ async fn a_key_that_was_absent_and_appears_is_a_conflict() {
 
 #[tokio::test]
 async fn a_key_that_was_read_and_vanishes_is_a_conflict_also_when_it_comes_back_the_same() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "x").await;
     let (mut gone, mut back) = (store.begin(), store.begin());
@@ -78,7 +78,7 @@ async fn a_key_that_was_read_and_vanishes_is_a_conflict_also_when_it_comes_back_
 
 #[tokio::test]
 async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("roles/b"), "x").await;
     let (mut grown, mut shrunk) = (store.begin(), store.begin());
@@ -96,7 +96,7 @@ async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
 
 #[tokio::test]
 async fn what_changes_outside_of_a_listed_page_is_no_conflict() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["roles/a", "roles/b"] {
         put(&store, data(key), "x").await;
@@ -111,7 +111,7 @@ async fn what_changes_outside_of_a_listed_page_is_no_conflict() {
 
 #[tokio::test]
 async fn a_unit_that_only_read_two_changing_keys_is_refused_and_one_key_is_not() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     put(&store, data("b"), "1").await;
@@ -128,7 +128,7 @@ async fn a_unit_that_only_read_two_changing_keys_is_refused_and_one_key_is_not()
 
 #[tokio::test]
 async fn a_unit_that_read_an_unchanged_state_commits_without_a_flush() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let flushes = store.flushes();
@@ -142,7 +142,7 @@ async fn a_unit_that_read_an_unchanged_state_commits_without_a_flush() {
 
 #[tokio::test]
 async fn reading_one_key_in_two_states_is_a_conflict_that_going_on_cannot_undo() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let mut unit = store.begin();
@@ -157,7 +157,7 @@ async fn reading_one_key_in_two_states_is_a_conflict_that_going_on_cannot_undo()
 
 #[tokio::test]
 async fn a_unit_sees_its_own_writes_and_nobody_else_does_before_the_commit() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["roles/a", "roles/b", "roles/d"] {
         put(&store, data(key), "old").await;
@@ -179,7 +179,7 @@ async fn a_unit_sees_its_own_writes_and_nobody_else_does_before_the_commit() {
 
 #[tokio::test]
 async fn a_page_is_full_although_the_unit_deleted_from_it() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["a", "b", "c", "d"] {
         put(&store, data(key), "x").await;
@@ -195,7 +195,7 @@ async fn a_page_is_full_although_the_unit_deleted_from_it() {
 
 #[tokio::test]
 async fn a_checkpoint_stores_what_is_buffered_and_forgets_what_was_read() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
     let mut unit = store.begin();
@@ -213,7 +213,7 @@ async fn a_checkpoint_stores_what_is_buffered_and_forgets_what_was_read() {
 
 #[tokio::test]
 async fn what_a_unit_wrote_before_a_checkpoint_can_conflict_after_it() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     write(&mut unit, "intent", "mine");
@@ -227,7 +227,7 @@ async fn what_a_unit_wrote_before_a_checkpoint_can_conflict_after_it() {
 
 #[tokio::test]
 async fn a_unit_whose_checkpoint_failed_stores_nothing_more() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     unit.get(&data("a")).await.unwrap();
@@ -242,7 +242,7 @@ async fn a_unit_whose_checkpoint_failed_stores_nothing_more() {
 
 #[tokio::test]
 async fn a_unit_whose_checkpoint_was_dropped_cannot_commit_unchecked() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     write(&mut unit, "a", "1");
@@ -262,7 +262,7 @@ fn kept(store: &Store, key: &str) -> Option<Vec<u8>> {
 
 #[tokio::test]
 async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     assert!(unit.get(&data("absent")).await.unwrap().is_none());
@@ -285,7 +285,7 @@ async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
 
 #[tokio::test]
 async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_known() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "0").await;
     let mut units = Vec::new();
@@ -313,7 +313,7 @@ async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_kno
 
 #[tokio::test]
 async fn an_empty_checkpoint_is_no_checkpoint() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     unit.get(&data("a")).await.unwrap();
@@ -324,7 +324,7 @@ async fn an_empty_checkpoint_is_no_checkpoint() {
 
 #[tokio::test]
 async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "r").await;
     put(&store, data("token"), "1").await;
@@ -352,7 +352,7 @@ async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
 
 #[tokio::test]
 async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
     let mut unit = store.begin();
@@ -366,7 +366,7 @@ async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
 
 #[tokio::test]
 async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
     let mut unit = store.begin();
@@ -382,7 +382,7 @@ async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict
 
 #[tokio::test]
 async fn a_host_that_goes_away_stores_nothing_and_sees_what_the_work_wrote() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     write(&mut unit, "made", "1");
@@ -398,7 +398,7 @@ async fn a_host_that_goes_away_stores_nothing_and_sees_what_the_work_wrote() {
 
 #[tokio::test]
 async fn a_host_that_never_meets_a_quiet_moment_gives_up_in_the_end() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut finish = store.begin().finish();
     let mut turns = 0;
@@ -418,7 +418,7 @@ async fn a_host_that_never_meets_a_quiet_moment_gives_up_in_the_end() {
 
 #[tokio::test]
 async fn a_dropped_unit_leaves_nothing() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
     write(&mut unit, "a", "1");
@@ -428,7 +428,7 @@ async fn a_dropped_unit_leaves_nothing() {
 
 #[tokio::test]
 async fn a_unit_of_thousands_of_records_commits_whole_or_not_at_all() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let keys: Vec<String> = (0..1_234).map(|number| format!("many/{number:05}")).collect();
     let mut unit = store.begin();
@@ -453,7 +453,7 @@ async fn a_unit_of_thousands_of_records_commits_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn keys_of_any_characters_and_empty_bodies_are_kept_as_they_are() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let keys = ["", "a\0b", "a\0c", "';DROP TABLE record;--", "%", "\u{10ffff}", "ü/日本"];
     for key in keys {
@@ -470,7 +470,7 @@ async fn keys_of_any_characters_and_empty_bodies_are_kept_as_they_are() {
 
 #[tokio::test]
 async fn the_same_key_in_two_spaces_is_two_records() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let (lease, token) = (Address::new(Space::Lease, "k"), Address::new(Space::Token, "k"));
     put(&store, lease.clone(), "lease").await;
@@ -484,14 +484,14 @@ async fn the_same_key_in_two_spaces_is_two_records() {
 
 #[tokio::test]
 async fn an_index_comes_back_as_it_was_put() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for due in [None, Some(0), Some(1_700_000_000_000), Some(i64::MAX as u64)] {
-        let index = Index { due, lane: "orders".into(), owner: "mount".into() };
+        let index = IndexColumns { due, lane: "orders".into(), owner: "mount".into() };
         crate::testing::put_indexed(&store, data("a"), "x", index.clone()).await;
         assert_eq!(store.begin().get(&data("a")).await.unwrap().unwrap().index, index);
     }
-    let never = Index { due: Some(u64::MAX), ..Index::default() };
+    let never = IndexColumns { due: Some(u64::MAX), ..IndexColumns::default() };
     crate::testing::put_indexed(&store, data("a"), "x", never).await;
     assert_eq!(
         store.begin().get(&data("a")).await.unwrap().unwrap().index.due,
@@ -510,7 +510,7 @@ fn many(store: &Arc<Store>, rows: usize) -> Unit {
 
 #[tokio::test]
 async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut refused = many(&store, 90_000);
     for _ in 0..2 {
@@ -528,7 +528,7 @@ async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
 
 #[tokio::test]
 async fn the_bytes_of_one_commit_are_bounded() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let of = |bytes: usize| {
         let mut unit = store.begin();
@@ -544,7 +544,7 @@ async fn the_bytes_of_one_commit_are_bounded() {
 
 #[tokio::test]
 async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     many(&store, 1_000).commit().await.unwrap();
     let mut unit = store.begin();
@@ -552,7 +552,7 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
     for row in 0..30 {
         assert!(listed(&mut unit, "many/", &format!("many/{row:05}"), 9_999).await.len() > 900);
     }
-    unit.put(data("a"), b"1".to_vec(), Index::default());
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
     let Err(StoreFault::TooLarge(text)) = unit.checkpoint().await else { panic!("not refused") };
     assert!(text.contains("list less"), "{text}");
     assert_eq!(body(&store, &data("a")).await, None);
@@ -577,8 +577,8 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(key, body)| ((*key).to_owned(), (*body).to_owned())).collect()
 }
 
-async fn with_roles() -> (Scratch, Arc<Store>) {
-    let scratch = Scratch::new();
+async fn with_roles() -> (ScratchDirectory, Arc<Store>) {
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for (key, body) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")] {
         put(&store, data(&format!("m/roles/{key}")), body).await;
@@ -597,8 +597,8 @@ async fn a_page_of_records_holds_what_the_unit_would_read_one_by_one() {
         pairs(&[("c", "three"), ("d", "four")])
     );
     assert!(page(&mut unit, "m/roles/d", 9, 1_000).await.is_empty());
-    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
-    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    unit.put(data("m/roles/a"), b"mine".to_vec(), IndexColumns::default());
+    unit.put(data("m/roles/bb"), b"new".to_vec(), IndexColumns::default());
     unit.delete(data("m/roles/b"));
     let seen = [("a", "mine"), ("bb", "new"), ("c", "three"), ("d", "four")];
     assert_eq!(page(&mut unit, "", 9, 1_000).await, pairs(&seen));
@@ -614,7 +614,7 @@ async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_f
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     unit.delete(data("m/roles/b"));
-    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    unit.put(data("m/roles/bb"), b"new".to_vec(), IndexColumns::default());
     let (mut after, mut names) = (String::new(), Vec::new());
     loop {
         let found = page(&mut unit, &after, 9, 1).await;
@@ -640,10 +640,10 @@ async fn a_record_of_a_page_that_changes_comes_or_goes_is_a_conflict_and_one_beh
         let (_scratch, store) = with_roles().await;
         let mut unit = store.begin();
         assert_eq!(page(&mut unit, "", 2, 1_000).await.len(), 2);
-        unit.put(data("m/seen"), b"x".to_vec(), Index::default());
+        unit.put(data("m/seen"), b"x".to_vec(), IndexColumns::default());
         let mut other = store.begin();
         match body {
-            Some(body) => other.put(data(key), body.as_bytes().to_vec(), Index::default()),
+            Some(body) => other.put(data(key), body.as_bytes().to_vec(), IndexColumns::default()),
             None => other.delete(data(key)),
         }
         other.commit().await.unwrap();
@@ -689,7 +689,7 @@ async fn what_relies_on_a_folder_conflicts_with_each_commit_to_it_also_where_it_
             let mut unit = store.begin();
             unit.folder_revision("m/roles/").unwrap();
             if writes {
-                unit.put(data("m/derived"), b"x".to_vec(), Index::default());
+                unit.put(data("m/derived"), b"x".to_vec(), IndexColumns::default());
             }
             unit
         };
@@ -709,7 +709,7 @@ async fn of_units_in_one_group_the_one_that_relied_on_what_another_wrote_does_no
     let both = |key: &str| {
         let mut unit = store.begin();
         unit.folder_revision("m/roles/").unwrap();
-        unit.put(data(key), b"x".to_vec(), Index::default());
+        unit.put(data(key), b"x".to_vec(), IndexColumns::default());
         unit
     };
     let (one, other) = (both("m/roles/x"), both("m/roles/y"));
@@ -722,7 +722,7 @@ async fn a_unit_that_wrote_into_a_folder_is_given_a_number_that_nothing_is_known
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     let before = unit.folder_revision("m/roles/").unwrap();
-    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
+    unit.put(data("m/roles/a"), b"mine".to_vec(), IndexColumns::default());
     let own = [(); 2].map(|()| unit.folder_revision("m/roles/").unwrap());
     assert!(own[0] != own[1] && !own.contains(&before));
     unit.checkpoint().await.unwrap();
@@ -746,10 +746,10 @@ async fn a_unit_relies_on_so_many_folders_and_no_more() {
 async fn a_whole_unit_stores_no_part_of_its_work() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin().whole();
-    unit.put(data("m/roles/first"), b"x".to_vec(), Index::default());
+    unit.put(data("m/roles/first"), b"x".to_vec(), IndexColumns::default());
     let refused = unit.checkpoint().await;
     assert!(matches!(refused, Err(StoreFault::TooLarge(_))), "{refused:?}");
-    unit.put(data("m/roles/second"), b"x".to_vec(), Index::default());
+    unit.put(data("m/roles/second"), b"x".to_vec(), IndexColumns::default());
     assert!(unit.commit().await.is_err(), "a failed checkpoint spoils the unit");
     let mut after = store.begin();
     for key in ["m/roles/first", "m/roles/second"] {

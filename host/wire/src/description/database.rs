@@ -19,7 +19,7 @@ pub struct DatabaseDescription {
     /// Semantic version.
     pub version: String,
     /// Grants the plugin wants, as grant lines: see
-    /// [`Description::asks`](super::Description::asks).
+    /// [`ComponentDescription::asks`](super::ComponentDescription::asks).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// One sentence for people.
@@ -37,7 +37,7 @@ pub struct DatabaseDescription {
     pub warnings: BTreeMap<String, String>,
 }
 
-/// Stored like [`Description`](super::Description).
+/// Stored like [`ComponentDescription`](super::ComponentDescription).
 impl Stored for DatabaseDescription {
     const KIND: &'static str = "database-description";
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::description::Verb;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use serde_json::json;
 
 fn field(name: &str, kind: FieldKind) -> Field {
@@ -39,13 +39,13 @@ fn capture(text: &str) -> [(String, String); 1] {
     [("name".to_owned(), text.to_owned())]
 }
 
-fn folded(input: Value) -> Result<Folded, Failure> {
-    fold(&route(), &map(input), &capture("a"))
+fn folded(input: Value) -> Result<FoldedFields, Failure> {
+    fold_names(&route(), &map(input), &capture("a"))
 }
 
 fn refusal(input: Value) -> String {
     let failure = folded(input).unwrap_err();
-    assert_eq!(failure.kind, Kind::InvalidRequest);
+    assert_eq!(failure.kind, FailureKind::InvalidRequest);
     failure.message
 }
 
@@ -53,7 +53,10 @@ fn refusal(input: Value) -> String {
 fn null_is_absent_whatever_its_name() {
     let folded =
         folded(json!({ "max_ttl": null, "kubernetes_host": null, "nobody": null })).unwrap();
-    assert_eq!(folded, Folded { values: map(json!({ "name": "a" })), ..Folded::default() });
+    assert_eq!(
+        folded,
+        FoldedFields { values: map(json!({ "name": "a" })), ..FoldedFields::default() }
+    );
 }
 
 #[test]
@@ -114,8 +117,8 @@ fn the_path_wins_over_the_body_and_says_so_when_they_differ() {
 #[test]
 fn a_capture_that_is_no_name_is_no_path() {
     for text in ["a b", "..", "-a", "", "ä"] {
-        let failure = fold(&route(), &Map::new(), &capture(text)).unwrap_err();
-        assert_eq!(failure.kind, Kind::NotFound, "{text}");
+        let failure = fold_names(&route(), &Map::new(), &capture(text)).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::NotFound, "{text}");
         assert!(failure.message.contains(&quoted(text)), "{}", failure.message);
     }
 }
@@ -124,14 +127,15 @@ fn a_capture_that_is_no_name_is_no_path() {
 fn a_capture_of_kind_string_takes_any_segment() {
     let mut route = route();
     route.fields[0].kind = FieldKind::String;
-    let folded = fold(&route, &Map::new(), &capture("a b")).unwrap();
+    let folded = fold_names(&route, &Map::new(), &capture("a b")).unwrap();
     assert_eq!(folded.values, map(json!({ "name": "a b" })));
 }
 
 #[test]
 fn a_capture_that_no_field_describes_is_our_fault() {
-    let failure = fold(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
-    assert_eq!(failure.kind, Kind::Internal);
+    let failure =
+        fold_names(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Internal);
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn unknown_fields_are_dropped_and_listed_in_order() {
 fn open_fields_keep_the_unknown_as_it_came() {
     let route = Route { open_fields: true, ..route() };
     let input = map(json!({ "tls": { "a": [1] }, "host": "h", "gone": null }));
-    let folded = fold(&route, &input, &capture("a")).unwrap();
+    let folded = fold_names(&route, &input, &capture("a")).unwrap();
     assert_eq!(
         folded.values,
         map(json!({ "name": "a", "cluster_host": "h", "tls": { "a": [1] } }))
@@ -157,11 +161,11 @@ fn open_fields_keep_the_unknown_as_it_came() {
 fn a_verbatim_body_stays_as_it_came_and_has_no_captures() {
     let route = Route { open_fields: true, verbatim: true, ..route() };
     let input = map(json!({ "name": null, "ttl": "", "host": { "a": [null] } }));
-    let folded = fold(&route, &input, &capture("a")).unwrap();
+    let folded = fold_names(&route, &input, &capture("a")).unwrap();
     assert_eq!(folded.values, input);
     assert!(folded.unknown.is_empty() && folded.overridden.is_empty());
-    let failure = fold(&route, &input, &capture("-")).unwrap_err();
-    assert_eq!(failure.kind, Kind::NotFound);
+    let failure = fold_names(&route, &input, &capture("-")).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -184,14 +188,14 @@ fn a_logged_call_shows_no_value() {
 #[test]
 fn creating_needs_what_is_required_and_fills_what_has_a_default() {
     let mut values = map(json!({ "statements": ["x"] }));
-    complete(&route(), &mut values, true).unwrap();
+    apply_defaults(&route(), &mut values, true).unwrap();
     assert_eq!(values, map(json!({ "statements": ["x"], "period": 3600 })));
     for values in [json!({}), json!({ "statements": [] })] {
-        let failure = complete(&route(), &mut map(values), true).unwrap_err();
+        let failure = apply_defaults(&route(), &mut map(values), true).unwrap_err();
         let (kind, message) = (failure.kind, failure.message.as_str());
         assert_eq!(
             (kind, message),
-            (Kind::InvalidRequest, "statements is required: what statements is")
+            (FailureKind::InvalidRequest, "statements is required: what statements is")
         );
     }
 }
@@ -199,7 +203,7 @@ fn creating_needs_what_is_required_and_fills_what_has_a_default() {
 #[test]
 fn an_update_keeps_what_it_does_not_mention() {
     let mut values = map(json!({ "max_ttl": 60 }));
-    complete(&route(), &mut values, false).unwrap();
+    apply_defaults(&route(), &mut values, false).unwrap();
     assert_eq!(values, map(json!({ "max_ttl": 60 })));
 }
 
@@ -220,8 +224,8 @@ fn an_empty_text_for_a_duration_a_number_or_a_flag_changes_nothing_in_an_update(
         map(json!({"ttl": "", "uses": " ", "renewable": "", "about": "", "list": "", "map": ""}));
     let said = map(json!({"ttl": 0, "uses": "0", "renewable": false}));
     let changes = |route: &Route, input: &Map<String, Value>, creating: bool| {
-        let mut folded = fold(route, input, &[]).unwrap();
-        folded.drop_unsaid(route, creating);
+        let mut folded = fold_names(route, input, &[]).unwrap();
+        folded.drop_blank(route, creating);
         Value::Object(folded.values)
     };
     assert_eq!(changes(&route, &empty, false), json!({"about": "", "list": [], "map": {}}));
@@ -236,9 +240,11 @@ fn an_empty_text_for_a_duration_a_number_or_a_flag_changes_nothing_in_an_update(
 #[test]
 fn a_route_without_existence_is_always_complete() {
     let route = Route { existence: None, ..route() };
-    assert!(complete(&route, &mut Map::new(), false).unwrap_err().message.contains("statements"));
+    assert!(
+        apply_defaults(&route, &mut Map::new(), false).unwrap_err().message.contains("statements")
+    );
     let mut values = map(json!({ "statements": ["x"] }));
-    complete(&route, &mut values, false).unwrap();
+    apply_defaults(&route, &mut values, false).unwrap();
     assert_eq!(values["period"], json!(3600));
 }
 
@@ -246,19 +252,19 @@ fn a_route_without_existence_is_always_complete() {
 fn exclusive_fields_exclude_each_other_only_when_both_are_used() {
     for creating in [true, false] {
         let mut values = map(json!({ "statements": ["x"], "period": 60, "schedule": "0 0 * * *" }));
-        let failure = complete(&route(), &mut values, creating).unwrap_err();
+        let failure = apply_defaults(&route(), &mut values, creating).unwrap_err();
         assert!(failure.message.contains("period and schedule"), "{}", failure.message);
     }
     for (period, schedule) in [(60, ""), (0, "0 0 * * *"), (0, "")] {
         let mut values = map(json!({ "period": period, "schedule": schedule }));
-        assert_eq!(complete(&route(), &mut values, false), Ok(()));
+        assert_eq!(apply_defaults(&route(), &mut values, false), Ok(()));
     }
 }
 
 #[test]
 fn a_default_stays_away_when_its_rival_is_given() {
     let mut values = map(json!({ "statements": ["x"], "schedule": "0 0 * * *" }));
-    complete(&route(), &mut values, true).unwrap();
+    apply_defaults(&route(), &mut values, true).unwrap();
     assert!(!values.contains_key("period"));
 }
 
@@ -266,8 +272,9 @@ fn a_default_stays_away_when_its_rival_is_given() {
 fn a_default_that_does_not_fit_is_our_fault() {
     let mut route = route();
     route.fields[4].default = Some(json!("soon"));
-    let failure = complete(&route, &mut map(json!({ "statements": ["x"] })), true).unwrap_err();
-    assert_eq!(failure.kind, Kind::Internal);
+    let failure =
+        apply_defaults(&route, &mut map(json!({ "statements": ["x"] })), true).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Internal);
 }
 
 #[test]
@@ -302,6 +309,6 @@ fn secret_settings_inside_of_others_are_secrets_too() {
         assert!(!why.is_some_and(|why| why.contains("k1")), "{given}");
     }
     let row = Route { fields: vec![config], ..Route::new(Verb::Write, "x", "Writes.") };
-    let table = crate::route::Table::new(vec![row]).unwrap();
+    let table = crate::route::RouteTable::new(vec![row]).unwrap();
     assert!(table.is_secret("ca_private_key") && !table.is_secret("key_type"));
 }

@@ -4,12 +4,12 @@ use super::SyntaxError;
 
 /// Line and column of a character, both counted from 1.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) line: usize,
     column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// Returns an error at this place.
     pub(super) fn error(self, message: impl Into<String>) -> SyntaxError {
         SyntaxError { line: self.line, column: self.column, message: message.into() }
@@ -17,19 +17,19 @@ impl Place {
 }
 
 /// Forward-only reader of characters and words.
-pub(super) struct Cursor<'a> {
+pub(super) struct HclCursor<'a> {
     rest: &'a str,
-    place: Place,
+    place: TextPosition,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> HclCursor<'a> {
     /// Returns a cursor before the first character of `text`.
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text, place: Place { line: 1, column: 1 } }
+        Self { rest: text, place: TextPosition { line: 1, column: 1 } }
     }
 
     /// Returns the place of the next character.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> TextPosition {
         self.place
     }
 
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn next_line(&mut self) {
-        self.place = Place { line: self.place.line + 1, column: 1 };
+        self.place = TextPosition { line: self.place.line + 1, column: 1 };
     }
 
     /// Consumes white space and comments.

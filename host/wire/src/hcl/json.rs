@@ -4,7 +4,7 @@
 //! vanish behind an `allow` of the same path; and its depth and number of values cannot be limited
 //! here.
 
-use super::{Body, Item, Node, SyntaxError, check_depth, count_node};
+use super::{HclBody, HclItem, HclValue, SyntaxError, check_depth, count_node};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::error::Category;
@@ -17,16 +17,20 @@ use std::io::{self, Read};
 const MAX_SPREAD_KEY: usize = 64;
 
 /// Parses a whole JSON text with an object at the root.
-pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
-    let progress = Progress { line: Cell::new(1), nodes: Cell::new(0) };
+pub(super) fn parse(text: &str) -> Result<HclBody, SyntaxError> {
+    let progress = ParseProgress { line: Cell::new(1), nodes: Cell::new(0) };
     let mut reader = serde_json::Deserializer::from_reader(CountedLines {
         rest: text.as_bytes(),
         line: &progress.line,
     });
-    let root = Level { depth: 0, progress: &progress }.deserialize(&mut reader).map_err(explain)?;
-    reader.end().map_err(explain)?;
+    let root = NestingLevel { depth: 0, progress: &progress }
+        .deserialize(&mut reader)
+        .map_err(reword_error)?;
+    reader.end().map_err(reword_error)?;
     match root {
-        Node::Block(body) => Ok(Body { items: body.items.into_iter().flat_map(spread).collect() }),
+        HclValue::Block(body) => {
+            Ok(HclBody { items: body.items.into_iter().flat_map(expand_item).collect() })
+        }
         other => Err(SyntaxError {
             line: 1,
             column: 1,
@@ -36,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
 }
 
 /// Parser progress, shared by all levels of the descent.
-struct Progress {
+struct ParseProgress {
     line: Cell<usize>,
     nodes: Cell<usize>,
 }
@@ -62,14 +66,14 @@ impl Read for CountedLines<'_> {
 }
 
 /// Reads a value at `depth`.
-struct Level<'a> {
+struct NestingLevel<'a> {
     depth: usize,
-    progress: &'a Progress,
+    progress: &'a ParseProgress,
 }
 
-impl Level<'_> {
+impl NestingLevel<'_> {
     /// Returns the level of the values inside this level.
-    fn below(&self) -> Self {
+    fn nested_level(&self) -> Self {
         Self { depth: self.depth + 1, progress: self.progress }
     }
 
@@ -81,98 +85,100 @@ impl Level<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Level<'_> {
-    type Value = Node;
+impl<'de> DeserializeSeed<'de> for NestingLevel<'_> {
+    type Value = HclValue;
 
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Node, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<HclValue, D::Error> {
         source.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Level<'_> {
-    type Value = Node;
+impl<'de> Visitor<'de> for NestingLevel<'_> {
+    type Value = HclValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text, a number, true, false, a list or an object")
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<HclValue, E> {
+        Ok(HclValue::Bool(value))
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<HclValue, E> {
+        Ok(HclValue::Number(value.into()))
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<HclValue, E> {
+        Ok(HclValue::Number(value.into()))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E: Error>(self, value: f64) -> Result<HclValue, E> {
         Number::from_f64(value)
-            .map(Node::Number)
+            .map(HclValue::Number)
             .ok_or_else(|| E::custom("this number is too large"))
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Text(value.to_owned()))
+    fn visit_str<E: Error>(self, value: &str) -> Result<HclValue, E> {
+        Ok(HclValue::Text(value.to_owned()))
     }
 
-    fn visit_string<E: Error>(self, value: String) -> Result<Node, E> {
-        Ok(Node::Text(value))
+    fn visit_string<E: Error>(self, value: String) -> Result<HclValue, E> {
+        Ok(HclValue::Text(value))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Node, E> {
+    fn visit_unit<E: Error>(self) -> Result<HclValue, E> {
         Err(E::custom("null has no meaning here; leave the key out"))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut source: A) -> Result<HclValue, A::Error> {
         check_depth(self.depth).map_err(A::Error::custom)?;
         let mut elements = Vec::new();
-        while let Some(element) = source.next_element_seed(self.below())? {
+        while let Some(element) = source.next_element_seed(self.nested_level())? {
             self.count()?;
             elements.push(element);
         }
-        Ok(Node::List(elements))
+        Ok(HclValue::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> Result<HclValue, A::Error> {
         check_depth(self.depth).map_err(A::Error::custom)?;
         let mut items = Vec::new();
         while let Some(key) = source.next_key::<String>()? {
             self.count()?;
             let line = self.progress.line.get();
-            let value = source.next_value_seed(self.below())?;
-            items.push(Item { key, labels: Vec::new(), value, line });
+            let value = source.next_value_seed(self.nested_level())?;
+            items.push(HclItem { key, labels: Vec::new(), value, line });
         }
-        Ok(Node::Block(Body { items }))
+        Ok(HclValue::Block(HclBody { items }))
     }
 }
 
 /// Returns the items of a root key: an item for each object of a list, or for each name of an
 /// object.
-fn spread(item: Item) -> Vec<Item> {
-    let Item { key, labels, value, line } = item;
+fn expand_item(item: HclItem) -> Vec<HclItem> {
+    let HclItem { key, labels, value, line } = item;
     match value {
-        Node::List(blocks) if key.len() <= MAX_SPREAD_KEY && all_blocks(&blocks) => blocks
+        HclValue::List(blocks) if key.len() <= MAX_SPREAD_KEY && all_blocks(&blocks) => blocks
             .into_iter()
-            .flat_map(|value| spread_names(Item { key: key.clone(), labels: vec![], value, line }))
+            .flat_map(|value| {
+                expand_names(HclItem { key: key.clone(), labels: vec![], value, line })
+            })
             .collect(),
-        value => spread_names(Item { key, labels, value, line }),
+        value => expand_names(HclItem { key, labels, value, line }),
     }
 }
 
 /// Returns an item per name if all values of an object are objects; otherwise the item unchanged.
-fn spread_names(item: Item) -> Vec<Item> {
-    let Item { key, labels, value, line } = item;
+fn expand_names(item: HclItem) -> Vec<HclItem> {
+    let HclItem { key, labels, value, line } = item;
     match value {
-        Node::Block(names)
+        HclValue::Block(names)
             if key.len() <= MAX_SPREAD_KEY && all_blocks(names.items.iter().map(|i| &i.value)) =>
         {
             names
                 .items
                 .into_iter()
-                .map(|named| Item {
+                .map(|named| HclItem {
                     key: key.clone(),
                     labels: vec![named.key],
                     value: named.value,
@@ -180,18 +186,18 @@ fn spread_names(item: Item) -> Vec<Item> {
                 })
                 .collect()
         }
-        value => vec![Item { key, labels, value, line }],
+        value => vec![HclItem { key, labels, value, line }],
     }
 }
 
 /// Returns whether there is at least one value, and all values are blocks.
-fn all_blocks<'a>(values: impl IntoIterator<Item = &'a Node>) -> bool {
+fn all_blocks<'a>(values: impl IntoIterator<Item = &'a HclValue>) -> bool {
     let mut values = values.into_iter().peekable();
-    values.peek().is_some() && values.all(|value| matches!(value, Node::Block(_)))
+    values.peek().is_some() && values.all(|value| matches!(value, HclValue::Block(_)))
 }
 
 /// Rewords an error of `serde_json`.
-fn explain(error: serde_json::Error) -> SyntaxError {
+fn reword_error(error: serde_json::Error) -> SyntaxError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     let reason = text.strip_suffix(&place).unwrap_or(&text);

@@ -1,30 +1,30 @@
 //! Recursive-descent parser for HCL1 as used by policies. `check_depth` limits the recursion.
 
-use super::cursor::Cursor;
-use super::{Body, Item, Node, SyntaxError, check_depth, count_node};
+use super::cursor::HclCursor;
+use super::{HclBody, HclItem, HclValue, SyntaxError, check_depth, count_node};
 
 /// Parses a whole HCL1 text.
-pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
-    let mut reader = Reader { at: Cursor::new(text), nodes: 0 };
+pub(super) fn parse(text: &str) -> Result<HclBody, SyntaxError> {
+    let mut reader = HclReader { at: HclCursor::new(text), nodes: 0 };
     let mut items = Vec::new();
     loop {
         reader.at.skip_blank()?;
         if reader.at.peek().is_none() {
-            return Ok(Body { items });
+            return Ok(HclBody { items });
         }
         items.push(reader.item(0)?);
     }
 }
 
-struct Reader<'a> {
-    at: Cursor<'a>,
+struct HclReader<'a> {
+    at: HclCursor<'a>,
     nodes: usize,
 }
 
-impl Reader<'_> {
+impl HclReader<'_> {
     /// Parses an item, and a comma after the item if there is one. `depth` is the depth of the
     /// surrounding body.
-    fn item(&mut self, depth: usize) -> Result<Item, SyntaxError> {
+    fn item(&mut self, depth: usize) -> Result<HclItem, SyntaxError> {
         let line = self.at.place().line;
         let key = self.key()?;
         let mut labels = Vec::new();
@@ -38,23 +38,24 @@ impl Reader<'_> {
                     break self.value(depth)?;
                 }
                 Some('=') => {
-                    return Err(self
-                        .at
-                        .error(format!("{} has a label; write `{{` instead of `=`", shown(&key))));
+                    return Err(self.at.error(format!(
+                        "{} has a label; write `{{` instead of `=`",
+                        escape_excerpt(&key)
+                    )));
                 }
                 Some('"' | '_') => labels.push(self.key()?),
                 Some(c) if c.is_alphabetic() => labels.push(self.key()?),
                 _ => {
                     return Err(self.at.error(format!(
                         "{} has no value; write `= value` or `{{ … }}` after it",
-                        shown(&key)
+                        escape_excerpt(&key)
                     )));
                 }
             }
         };
         self.at.skip_blank()?;
         self.at.take(",");
-        Ok(Item { key, labels, value, line })
+        Ok(HclItem { key, labels, value, line })
     }
 
     /// Parses a key or label, with or without quotes.
@@ -66,30 +67,30 @@ impl Reader<'_> {
             Some('}') => Err(self.at.error("this `}` closes nothing; remove it")),
             Some(c) => Err(self.at.error(format!(
                 "{} cannot begin a key; keys are words or quoted text",
-                shown(c.encode_utf8(&mut [0; 4]))
+                escape_excerpt(c.encode_utf8(&mut [0; 4]))
             ))),
             None => Err(self.at.error("the text ends where a key is expected")),
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, SyntaxError> {
+    fn value(&mut self, depth: usize) -> Result<HclValue, SyntaxError> {
         self.count()?;
         match self.at.peek() {
-            Some('"') => Ok(Node::Text(self.text()?)),
+            Some('"') => Ok(HclValue::Text(self.text()?)),
             Some('{') => self.block(depth + 1),
             Some('[') => self.list(depth + 1),
-            Some('<') => Ok(Node::Text(self.heredoc()?)),
+            Some('<') => Ok(HclValue::Text(self.heredoc()?)),
             Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
             Some(c) if c.is_alphabetic() || c == '_' => self.flag(),
             Some(c) => Err(self.at.error(format!(
                 "{} cannot begin a value; put text in double quotes",
-                shown(c.encode_utf8(&mut [0; 4]))
+                escape_excerpt(c.encode_utf8(&mut [0; 4]))
             ))),
             None => Err(self.at.error("the text ends where a value is expected")),
         }
     }
 
-    fn block(&mut self, depth: usize) -> Result<Node, SyntaxError> {
+    fn block(&mut self, depth: usize) -> Result<HclValue, SyntaxError> {
         check_depth(depth).map_err(|why| self.at.error(why))?;
         let opened = self.at.place();
         self.at.bump();
@@ -97,7 +98,7 @@ impl Reader<'_> {
         loop {
             self.at.skip_blank()?;
             if self.at.take("}") {
-                return Ok(Node::Block(Body { items }));
+                return Ok(HclValue::Block(HclBody { items }));
             }
             if self.at.peek().is_none() {
                 return Err(
@@ -108,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Node, SyntaxError> {
+    fn list(&mut self, depth: usize) -> Result<HclValue, SyntaxError> {
         check_depth(depth).map_err(|why| self.at.error(why))?;
         let opened = self.at.place();
         self.at.bump();
@@ -116,7 +117,7 @@ impl Reader<'_> {
         loop {
             self.at.skip_blank()?;
             if self.at.take("]") {
-                return Ok(Node::List(elements));
+                return Ok(HclValue::List(elements));
             }
             if self.at.peek().is_none() {
                 return Err(opened.error("the list that opens here is not closed; end it with `]`"));
@@ -131,28 +132,28 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&mut self) -> Result<Node, SyntaxError> {
+    fn flag(&mut self) -> Result<HclValue, SyntaxError> {
         let here = self.at.place();
         match self.at.word(is_key_char) {
-            "true" => Ok(Node::Bool(true)),
-            "false" => Ok(Node::Bool(false)),
-            word => {
-                Err(here
-                    .error(format!("{} is not a value; put text in double quotes", shown(word))))
-            }
+            "true" => Ok(HclValue::Bool(true)),
+            "false" => Ok(HclValue::Bool(false)),
+            word => Err(here.error(format!(
+                "{} is not a value; put text in double quotes",
+                escape_excerpt(word)
+            ))),
         }
     }
 
-    fn number(&mut self) -> Result<Node, SyntaxError> {
+    fn number(&mut self) -> Result<HclValue, SyntaxError> {
         let here = self.at.place();
         let digits =
             self.at.word(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
         // JSON's grammar on purpose: some readers take a leading zero for octal, others for
         // decimal.
-        serde_json::from_str(digits).map(Node::Number).map_err(|_| {
+        serde_json::from_str(digits).map(HclValue::Number).map_err(|_| {
             here.error(format!(
                 "{} is not a number; write it like 20, -3 or 1.5, or put it in double quotes",
-                shown(digits)
+                escape_excerpt(digits)
             ))
         })
     }
@@ -249,7 +250,7 @@ fn is_key_char(c: char) -> bool {
 
 /// Returns a piece of the text for a message: invisible characters escaped, cut after 64
 /// characters.
-fn shown(text: &str) -> String {
+fn escape_excerpt(text: &str) -> String {
     let start: String = text.chars().take(64).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("`{}{more}`", start.escape_debug())

@@ -1,8 +1,8 @@
 //! Tests of the parser: accepted and refused texts, and no panic or unbounded growth on any text.
 
-use super::{Body, Item, MAX_NODES, MAX_TEXT, Node, SyntaxError, parse};
+use super::{HclBody, HclItem, HclValue, MAX_NODES, MAX_TEXT, SyntaxError, parse};
 
-fn read(text: &str) -> Body {
+fn read(text: &str) -> HclBody {
     parse(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
@@ -10,31 +10,31 @@ fn refusal(text: &str) -> SyntaxError {
     parse(text).expect_err(text)
 }
 
-fn text(value: &str) -> Node {
-    Node::Text(value.to_owned())
+fn text(value: &str) -> HclValue {
+    HclValue::Text(value.to_owned())
 }
 
 /// Returns the value of the only item.
-fn value(source: &str) -> Node {
+fn value(source: &str) -> HclValue {
     let mut items = read(source).items;
     assert_eq!(items.len(), 1, "{source}");
     items.remove(0).value
 }
 
 /// Returns the tree without line numbers, which differ between the two syntaxes.
-fn without_lines(body: Body) -> Body {
-    let items = body.items.into_iter().map(|item| Item {
+fn without_lines(body: HclBody) -> HclBody {
+    let items = body.items.into_iter().map(|item| HclItem {
         line: 0,
         value: node_without_lines(item.value),
         ..item
     });
-    Body { items: items.collect() }
+    HclBody { items: items.collect() }
 }
 
-fn node_without_lines(node: Node) -> Node {
+fn node_without_lines(node: HclValue) -> HclValue {
     match node {
-        Node::Block(body) => Node::Block(without_lines(body)),
-        Node::List(list) => Node::List(list.into_iter().map(node_without_lines).collect()),
+        HclValue::Block(body) => HclValue::Block(without_lines(body)),
+        HclValue::List(list) => HclValue::List(list.into_iter().map(node_without_lines).collect()),
         other => other,
     }
 }
@@ -66,10 +66,10 @@ fn a_policy_in_hcl1_becomes_its_tree() {
             ("path", "y".to_owned(), 11)
         ]
     );
-    let Node::Block(first) = &body.items[0].value else { panic!("not a block") };
-    assert_eq!(first.items[0].value, Node::List(vec![text("read"), text("list")]));
+    let HclValue::Block(first) = &body.items[0].value else { panic!("not a block") };
+    assert_eq!(first.items[0].value, HclValue::List(vec![text("read"), text("list")]));
     assert_eq!((first.items[1].key.as_str(), first.items[1].line), ("allowed_parameters", 6));
-    let Node::Block(last) = &body.items[2].value else { panic!("not a block") };
+    let HclValue::Block(last) = &body.items[2].value else { panic!("not a block") };
     assert_eq!(last.items[1].value, text("${not a template}"));
 }
 
@@ -95,7 +95,9 @@ fn json_lists_of_objects_are_repeated_items() {
 #[test]
 fn json_objects_with_plain_values_stay_blocks_without_labels() {
     let body = read(r#"{"agent": {"policy": "read"}, "empty": {}, "mixed": {"a": {}, "b": 1}}"#);
-    assert!(body.items.iter().all(|i| i.labels.is_empty() && matches!(i.value, Node::Block(_))));
+    assert!(
+        body.items.iter().all(|i| i.labels.is_empty() && matches!(i.value, HclValue::Block(_)))
+    );
     assert_eq!(body.items.len(), 3);
 }
 
@@ -129,17 +131,20 @@ fn heredocs_keep_their_lines_and_lose_only_a_common_margin() {
     assert_eq!(value("a = <<EOF\n x\n\"y\" # no comment\nEOF\n"), text(" x\n\"y\" # no comment\n"));
     assert_eq!(value("a = <<-EOF\n    x\n      y\n    EOF"), text("x\n  y\n"));
     assert_eq!(value("a = <<-EOF\n  x\n      y\n    EOF\n"), text("  x\n      y\n"));
-    assert_eq!(value("a = [<<E\nx\nE\n, \"y\"]"), Node::List(vec![text("x\n"), text("y")]));
+    assert_eq!(value("a = [<<E\nx\nE\n, \"y\"]"), HclValue::List(vec![text("x\n"), text("y")]));
     assert_eq!(value("a = <<EOF\r\nx\r\nEOF\r\n"), text("x\r\n"));
 }
 
 #[test]
 fn numbers_and_flags_are_read_as_written() {
-    let number = |n: &str| Node::Number(n.parse().unwrap());
+    let number = |n: &str| HclValue::Number(n.parse().unwrap());
     assert_eq!(value("a = 20"), number("20"));
     assert_eq!(value("a = -1.5e3"), number("-1500.0"));
     assert_eq!(value("a = 18446744073709551615"), number("18446744073709551615"));
-    assert_eq!(value("a = [true, false]"), Node::List(vec![Node::Bool(true), Node::Bool(false)]));
+    assert_eq!(
+        value("a = [true, false]"),
+        HclValue::List(vec![HclValue::Bool(true), HclValue::Bool(false)])
+    );
     assert_eq!(value("{\"a\": [20, -3, 1.5]}"), value("a = [20, -3, 1.5]"));
 }
 
@@ -294,7 +299,7 @@ fn every_prefix_of_a_policy_is_read_or_refused() {
 }
 
 /// Writes a random tree and its text. Every list is short, so the tree stays below all limits.
-fn random_block(dice: &mut Dice, depth: usize) -> (String, Vec<(String, Node)>) {
+fn random_block(dice: &mut Dice, depth: usize) -> (String, Vec<(String, HclValue)>) {
     let mut source = String::new();
     let mut items = Vec::new();
     for number in 0..dice.below(4) {
@@ -307,27 +312,27 @@ fn random_block(dice: &mut Dice, depth: usize) -> (String, Vec<(String, Node)>) 
     (source, items)
 }
 
-fn random_value(dice: &mut Dice, depth: usize) -> (String, Node) {
+fn random_value(dice: &mut Dice, depth: usize) -> (String, HclValue) {
     match dice.below(if depth < 4 { 5 } else { 3 }) {
         0 => ("\"a\\\"b\\u0041\"".to_owned(), text("a\"bA")),
-        1 => ("-7".to_owned(), Node::Number((-7).into())),
-        2 => ("true".to_owned(), Node::Bool(true)),
+        1 => ("-7".to_owned(), HclValue::Number((-7).into())),
+        2 => ("true".to_owned(), HclValue::Bool(true)),
         3 => {
             let (written, nodes): (Vec<_>, Vec<_>) =
                 (0..dice.below(3)).map(|_| random_value(dice, depth + 1)).unzip();
-            (format!("[{}]", written.join(" , ")), Node::List(nodes))
+            (format!("[{}]", written.join(" , ")), HclValue::List(nodes))
         }
         _ => {
             let (written, items) = random_block(dice, depth + 1);
-            (format!("{{{written}}}"), Node::Block(block_of(items)))
+            (format!("{{{written}}}"), HclValue::Block(block_of(items)))
         }
     }
 }
 
-fn block_of(items: Vec<(String, Node)>) -> Body {
+fn block_of(items: Vec<(String, HclValue)>) -> HclBody {
     let items =
-        items.into_iter().map(|(key, value)| Item { key, labels: Vec::new(), value, line: 0 });
-    Body { items: items.collect() }
+        items.into_iter().map(|(key, value)| HclItem { key, labels: Vec::new(), value, line: 0 });
+    HclBody { items: items.collect() }
 }
 
 #[test]

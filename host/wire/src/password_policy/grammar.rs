@@ -3,10 +3,10 @@
 //! This file prevents a rule that is written and accepted but not enforced: an unknown word refuses
 //! the whole policy.
 
-use super::{MAX_RULES, MAX_TEXT, PasswordPolicy, Rule};
+use super::{CharacterRule, MAX_RULES, MAX_TEXT, PasswordPolicy};
 use crate::alphabet::Alphabet;
 use crate::failure::{Failure, quoted};
-use crate::hcl::{self, Body, Item, Node};
+use crate::hcl::{self, HclBody, HclItem, HclValue};
 use crate::spelling::hint;
 
 /// The only kind of rule.
@@ -26,7 +26,7 @@ fn refused(why: String) -> Failure {
     Failure::invalid(format!("failed to parse password policy: {why}"))
 }
 
-fn read(body: &Body) -> Result<PasswordPolicy, String> {
+fn read(body: &HclBody) -> Result<PasswordPolicy, String> {
     let (mut length, mut rules) = (None, Vec::new());
     for item in &body.items {
         match item.key.as_str() {
@@ -51,10 +51,10 @@ fn read(body: &Body) -> Result<PasswordPolicy, String> {
 
 /// Returns the rules of an item: `rule "charset" { … }`, or in JSON an object with a rule or a list
 /// of rules for each kind.
-fn rules_of(item: &Item) -> Result<Vec<Rule>, String> {
+fn rules_of(item: &HclItem) -> Result<Vec<CharacterRule>, String> {
     match (item.labels.as_slice(), &item.value) {
-        ([kind], Node::Block(body)) => Ok(vec![rule(item, kind, body)?]),
-        ([], Node::Block(kinds)) => {
+        ([kind], HclValue::Block(body)) => Ok(vec![rule(item, kind, body)?]),
+        ([], HclValue::Block(kinds)) => {
             let mut rules = Vec::new();
             for kind in &kinds.items {
                 for body in blocks(kind)? {
@@ -67,22 +67,22 @@ fn rules_of(item: &Item) -> Result<Vec<Rule>, String> {
     }
 }
 
-fn blocks(kind: &Item) -> Result<Vec<&Body>, String> {
+fn blocks(kind: &HclItem) -> Result<Vec<&HclBody>, String> {
     let nodes = match &kind.value {
-        Node::List(nodes) => nodes.as_slice(),
+        HclValue::List(nodes) => nodes.as_slice(),
         node => std::slice::from_ref(node),
     };
     let mut blocks = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
-            Node::Block(body) => blocks.push(body),
+            HclValue::Block(body) => blocks.push(body),
             other => return Err(at(kind, &format!("a rule is a block, not {}", other.kind()))),
         }
     }
     Ok(blocks)
 }
 
-fn rule(item: &Item, kind: &str, body: &Body) -> Result<Rule, String> {
+fn rule(item: &HclItem, kind: &str, body: &HclBody) -> Result<CharacterRule, String> {
     if kind != CHARSET {
         let hint = hint(kind, &[CHARSET]);
         return Err(at(item, &format!("unknown kind of rule {}{hint}", quoted(kind))));
@@ -102,20 +102,20 @@ fn rule(item: &Item, kind: &str, body: &Body) -> Result<Rule, String> {
         }
     }
     let alphabet = alphabet.ok_or_else(|| at(item, "charset is missing; write charset = \"…\""))?;
-    Ok(Rule { alphabet, at_least: at_least.unwrap_or_default() })
+    Ok(CharacterRule { alphabet, at_least: at_least.unwrap_or_default() })
 }
 
-fn charset(item: &Item) -> Result<Alphabet, String> {
-    let Node::Text(text) = &item.value else {
+fn charset(item: &HclItem) -> Result<Alphabet, String> {
+    let HclValue::Text(text) = &item.value else {
         return Err(at(item, &format!("charset is a text, not {}", item.value.kind())));
     };
     Alphabet::of(text).map_err(|why| at(item, &format!("charset: {why}")))
 }
 
 /// Returns a whole number that is not negative.
-fn number(item: &Item) -> Result<usize, String> {
+fn number(item: &HclItem) -> Result<usize, String> {
     let number = match &item.value {
-        Node::Number(number) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
+        HclValue::Number(number) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
         other => {
             return Err(at(item, &format!("{} is a number, not {}", item.key, other.kind())));
         }
@@ -124,6 +124,6 @@ fn number(item: &Item) -> Result<usize, String> {
     number.filter(|_| item.labels.is_empty()).ok_or_else(why)
 }
 
-fn at(item: &Item, message: &str) -> String {
+fn at(item: &HclItem, message: &str) -> String {
     format!("line {}: {message}", item.line)
 }

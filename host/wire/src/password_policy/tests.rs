@@ -15,7 +15,7 @@ fn bytes(seed: u64) -> impl FnMut() -> Result<u8, Failure> {
 
 fn refusal(text: &str) -> String {
     let refused = PasswordPolicy::accept(text, &mut bytes(1)).unwrap_err();
-    assert_eq!(refused.kind, crate::failure::Kind::InvalidRequest, "{text}");
+    assert_eq!(refused.kind, crate::failure::FailureKind::InvalidRequest, "{text}");
     refused.message
 }
 
@@ -140,7 +140,7 @@ fn rules_that_hardly_a_text_satisfies_are_refused_in_bounded_work() {
         bytes()
     });
     assert!(refused.unwrap_err().message.contains("takes too long"));
-    assert!(drawn <= 2 * DRAWN_IN_TRIAL, "{drawn}");
+    assert!(drawn <= 2 * MAX_TRIAL_CHARACTERS, "{drawn}");
     let usual = "length = 12 rule \"charset\" { charset = \"abcdefghijklmnopqrstuvwxyz\" \
                  min-chars = 4 }
                  rule \"charset\" { charset = \"ABCDEFGHIJKLMNOPQRSTUVWXYZ\" min-chars = 4 }

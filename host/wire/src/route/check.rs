@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Checks a row by itself.
 ///
 /// # Errors
-/// As [`Table::new`](super::Table::new).
+/// As [`RouteTable::new`](super::RouteTable::new).
 pub(super) fn check(route: &Route) -> Result<(), String> {
     let captures = captures_of(&route.path).map_err(|why| format!("path: {why}"))?;
     let behind: Vec<&str> =
@@ -54,7 +54,7 @@ fn check_open(route: &Route) -> Result<(), String> {
         (false, false) => return Ok(()),
     };
     if !matches!(route.verb, Verb::Read | Verb::Write | Verb::Delete) {
-        return Err(cannot_open(mark));
+        return Err(forbidden_verb(mark));
     }
     let cannot = [
         ("answer anything but writes", route.login && route.verb != Verb::Write),
@@ -72,7 +72,7 @@ fn check_open(route: &Route) -> Result<(), String> {
 }
 
 /// Returns the error of a row with a verb that no row without a token may have.
-pub(super) fn cannot_open(mark: &str) -> String {
+pub(super) fn forbidden_verb(mark: &str) -> String {
     format!("{mark}: a row without a token cannot answer anything but reads and writes")
 }
 

@@ -22,13 +22,13 @@ fn a_name_that_one_row_marks_secret_is_secret_in_the_whole_table() {
         ..field("password", FieldKind::String).secret()
     };
     let write = Route { fields: vec![password], ..Route::new(Verb::Write, "config", "") };
-    let table = Table::new(vec![write, row(Verb::Read, "creds/{name}")]).unwrap();
+    let table = RouteTable::new(vec![write, row(Verb::Read, "creds/{name}")]).unwrap();
     assert!(table.is_secret("password") && table.is_secret("bindpass"));
     assert!(!table.is_secret("name") && !table.is_secret("Password") && !table.is_secret(""));
 }
 
-fn table() -> Table {
-    Table::new(vec![
+fn table() -> RouteTable {
+    RouteTable::new(vec![
         row(Verb::Read, ""),
         row(Verb::List, "roles"),
         row(Verb::Read, "roles/{name}"),
@@ -48,14 +48,15 @@ fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
         row(Verb::Write, "renew/{id+}"),
         row(Verb::Write, "renew/now"),
     ];
-    let table = Table::new(rows).unwrap();
-    let Match::Row { index, captures, .. } = table.find(Verb::Write, "renew/database/creds/x/abc")
+    let table = RouteTable::new(rows).unwrap();
+    let RouteMatch::Row { index, captures, .. } =
+        table.find(Verb::Write, "renew/database/creds/x/abc")
     else {
         panic!()
     };
     assert_eq!((index, captures), (1, pairs(&[("id", "database/creds/x/abc")])));
-    assert!(matches!(table.find(Verb::Write, "renew/now"), Match::Row { index: 2, .. }));
-    assert!(matches!(table.find(Verb::Write, "renew"), Match::Row { index: 0, .. }));
+    assert!(matches!(table.find(Verb::Write, "renew/now"), RouteMatch::Row { index: 2, .. }));
+    assert!(matches!(table.find(Verb::Write, "renew"), RouteMatch::Row { index: 0, .. }));
     for path in ["{a+}/b/c", "{a+}/{b}", "{a+}/{b+}"] {
         assert!(why(row(Verb::Read, path)).contains("last segment"), "{path}");
     }
@@ -64,9 +65,9 @@ fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
 #[test]
 fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
     let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
-    let table = Table::new(rows).unwrap();
+    let table = RouteTable::new(rows).unwrap();
     let found = |path: &str| match table.find(Verb::Write, path) {
-        Match::Row { index, captures, .. } => (index, captures),
+        RouteMatch::Row { index, captures, .. } => (index, captures),
         other => panic!("{path}: {other:?}"),
     };
     assert_eq!(found("mounts/a/tune"), (1, pairs(&[("path", "a")])));
@@ -74,16 +75,16 @@ fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
     assert_eq!(found("mounts/tune/tune"), (1, pairs(&[("path", "tune")])));
     assert_eq!(found("mounts/tune"), (0, pairs(&[("path", "tune")])));
     assert_eq!(found("mounts/a/tune/b"), (0, pairs(&[("path", "a/tune/b")])));
-    assert_eq!(table.find(Verb::Delete, "mounts/a/tune"), Match::NoVerb);
-    let only = Table::new(vec![row(Verb::Read, "mounts/{path+}/tune")]).unwrap();
+    assert_eq!(table.find(Verb::Delete, "mounts/a/tune"), RouteMatch::NoVerb);
+    let only = RouteTable::new(vec![row(Verb::Read, "mounts/{path+}/tune")]).unwrap();
     for path in ["mounts", "mounts/a", "mounts/tune", "mounts//tune", "mounts/a/tune/b"] {
-        assert_eq!(only.find(Verb::Read, path), Match::NoPath, "{path}");
+        assert_eq!(only.find(Verb::Read, path), RouteMatch::NoPath, "{path}");
     }
 }
 
 fn found(verb: Verb, path: &str) -> (usize, Vec<(String, String)>) {
     match table().find(verb, path) {
-        Match::Row { index, captures, .. } => (index, captures),
+        RouteMatch::Row { index, captures, .. } => (index, captures),
         other => panic!("{path}: {other:?}"),
     }
 }
@@ -93,7 +94,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn why(route: Route) -> String {
-    Table::new(vec![row(Verb::List, "roles"), route]).unwrap_err()
+    RouteTable::new(vec![row(Verb::List, "roles"), route]).unwrap_err()
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_path_leads_to_its_row_with_the_rows_own_capture_names() {
 #[test]
 fn a_literal_wins_over_a_capture_even_for_a_verb_it_lacks() {
     assert_eq!(found(Verb::Write, "roles/reset"), (4, Vec::new()));
-    assert_eq!(table().find(Verb::Read, "roles/reset"), Match::NoVerb);
+    assert_eq!(table().find(Verb::Read, "roles/reset"), RouteMatch::NoVerb);
 }
 
 #[test]
@@ -131,12 +132,12 @@ fn an_unknown_path_and_an_unknown_verb_are_told_apart() {
         "Roles/a",
         "x//z/status",
     ] {
-        assert_eq!(table().find(Verb::Read, path), Match::NoPath, "{path}");
+        assert_eq!(table().find(Verb::Read, path), RouteMatch::NoPath, "{path}");
     }
-    assert_eq!(table().find(Verb::Delete, "roles/a"), Match::NoVerb);
-    assert_eq!(table().find(Verb::Read, "roles"), Match::NoVerb);
-    let no_root = Table::new(vec![row(Verb::Read, "{x}")]).unwrap();
-    assert_eq!(no_root.find(Verb::Read, ""), Match::NoPath);
+    assert_eq!(table().find(Verb::Delete, "roles/a"), RouteMatch::NoVerb);
+    assert_eq!(table().find(Verb::Read, "roles"), RouteMatch::NoVerb);
+    let no_root = RouteTable::new(vec![row(Verb::Read, "{x}")]).unwrap();
+    assert_eq!(no_root.find(Verb::Read, ""), RouteMatch::NoPath);
 }
 
 #[test]
@@ -147,14 +148,15 @@ fn a_table_of_every_mix_of_literals_and_captures_finds_the_most_literal_row() {
         };
         (0_u32..8).map(part).collect::<Vec<String>>().join("/")
     };
-    let table = Table::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
+    let table =
+        RouteTable::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
     for mix in 0..256 {
         let path = pattern(mix).replace(['{', '}'], "");
-        let Match::Row { index, .. } = table.find(Verb::Read, &path) else { panic!("{path}") };
+        let RouteMatch::Row { index, .. } = table.find(Verb::Read, &path) else { panic!("{path}") };
         assert_eq!(index, mix as usize, "{path}");
     }
     for hostile in ["a/".repeat(2000), "a/".repeat(8) + "a", "a/".repeat(6) + "a"] {
-        assert_eq!(table.find(Verb::Read, &hostile), Match::NoPath);
+        assert_eq!(table.find(Verb::Read, &hostile), RouteMatch::NoPath);
     }
 }
 
@@ -164,14 +166,15 @@ fn a_bad_pattern_is_refused_with_its_row() {
         "/roles", "roles/", "a//b", "a/../b", ".", "x{name}", "{a}-{b}", "{}", "{a b}", "a b", "ä",
         "{a}/{a}", "{",
     ] {
-        let why = Table::new(vec![row(Verb::Read, path)]).unwrap_err();
+        let why = RouteTable::new(vec![row(Verb::Read, path)]).unwrap_err();
         assert!(why.contains(&format!("row Read of {path:?}")), "{why}");
     }
 }
 
 #[test]
 fn two_rows_for_one_verb_and_path_are_refused_whatever_they_call_their_captures() {
-    let table = Table::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
+    let table =
+        RouteTable::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
     assert!(table.unwrap_err().contains("roles/{role}"));
     assert!(why(row(Verb::List, "roles")).contains("another row"));
 }
@@ -217,14 +220,16 @@ fn an_old_name_is_marked_and_of_a_field_of_its_kind() {
     let inside = of(vec![inside]);
     assert!(inside.contains("config holds: \"ttl\" looks like"), "{inside}");
     let marked = vec![ttl("token_ttl"), ttl("ttl").old_name_of("token_ttl")];
-    assert!(Table::new(vec![Route { fields: marked, ..Route::new(Verb::Write, "x", "") }]).is_ok());
+    assert!(
+        RouteTable::new(vec![Route { fields: marked, ..Route::new(Verb::Write, "x", "") }]).is_ok()
+    );
 }
 
 #[test]
 fn storage_keys_use_the_captures_of_their_row() {
     let keyed =
         |key: &str| Route { existence: Some(key.to_owned()), ..row(Verb::Write, "roles/{name}") };
-    assert!(Table::new(vec![keyed("role/{name}")]).is_ok());
+    assert!(RouteTable::new(vec![keyed("role/{name}")]).is_ok());
     for key in ["role/{role}", "", "role/", "/role", "role/x{name}", "role/../{name}"] {
         assert!(why(keyed(key)).contains("existence"), "{key}");
     }
@@ -233,7 +238,7 @@ fn storage_keys_use_the_captures_of_their_row() {
     );
     let listed =
         |prefix: &str| Route { list: Some(prefix.to_owned()), ..row(Verb::List, "sets/{name}") };
-    assert!(Table::new(vec![listed("set/{name}/")]).is_ok());
+    assert!(RouteTable::new(vec![listed("set/{name}/")]).is_ok());
     for prefix in ["set/{set}/", "set", "/", "", "set//"] {
         assert!(why(listed(prefix)).contains("list"), "{prefix}");
     }
@@ -246,7 +251,7 @@ fn an_exclusive_group_names_at_least_two_known_fields() {
         exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],
         ..row(Verb::Write, "{a}/{b}")
     };
-    assert!(Table::new(vec![grouped(&["a", "b"])]).is_ok());
+    assert!(RouteTable::new(vec![grouped(&["a", "b"])]).is_ok());
     assert!(why(grouped(&["a", "c"])).contains("\"c\""));
     let mut both = grouped(&["a", "b"]);
     both.fields.iter_mut().for_each(|field| field.default = Some(json!("x")));
@@ -262,7 +267,7 @@ fn a_default_must_fit_its_kind() {
         let ttl = Field { default: Some(default), ..field("ttl", FieldKind::Duration) };
         Route { fields: vec![ttl], ..row(Verb::Write, "x") }
     };
-    assert!(Table::new(vec![with(json!("1h"))]).is_ok());
+    assert!(RouteTable::new(vec![with(json!("1h"))]).is_ok());
     for default in [json!("soon"), json!(null), json!([])] {
         assert!(why(with(default)).contains("default of field \"ttl\""));
     }
@@ -272,16 +277,16 @@ fn a_default_must_fit_its_kind() {
 fn only_a_read_is_asked_for_as_something_else() {
     let row =
         |verb| Route { asked_as: Some(Operation::Update), ..Route::new(verb, "turn", "turns") };
-    assert!(Table::new(vec![row(Verb::Read)]).is_ok());
+    assert!(RouteTable::new(vec![row(Verb::Read)]).is_ok());
     assert!(why(row(Verb::Delete)).contains("asked_as"));
 }
 
 #[test]
 fn filling_happens_once_so_that_a_capture_cannot_name_another() {
     let captures = pairs(&[("a", "{b}"), ("b", "x")]);
-    assert_eq!(fill("role/{a}/{b}", &captures), "role/{b}/x");
-    assert_eq!(fill("role/", &captures), "role/");
-    assert_eq!(fill("role/{c}", &captures), "role/{c}");
+    assert_eq!(fill_pattern("role/{a}/{b}", &captures), "role/{b}/x");
+    assert_eq!(fill_pattern("role/", &captures), "role/");
+    assert_eq!(fill_pattern("role/{c}", &captures), "role/{c}");
 }
 
 #[test]
@@ -289,7 +294,7 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
     let login = |change: &dyn Fn(&mut Route)| {
         let mut route = Route { login: true, ..Route::new(Verb::Write, "login", "logs in") };
         change(&mut route);
-        Table::new(vec![route])
+        RouteTable::new(vec![route])
     };
     assert!(login(&|_| {}).is_ok());
     let both = login(&|route| route.unauthenticated = true);
@@ -313,7 +318,7 @@ fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide(
     let public = |verb: Verb, change: &dyn Fn(&mut Route)| {
         let mut route = Route { unauthenticated: true, ..Route::new(verb, "keys", "shows keys") };
         change(&mut route);
-        Table::new(vec![route])
+        RouteTable::new(vec![route])
     };
     for verb in [Verb::Read, Verb::Write] {
         assert!(public(verb, &|_| {}).is_ok());
@@ -324,7 +329,7 @@ fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide(
         let why = public(verb, &|_| {}).unwrap_err();
         assert!(why.contains("reads and writes"), "{why}");
         let open = Route { unauthenticated: true, ..Route::new(verb, "keys", "shows keys") };
-        assert_eq!(Table::of_host(vec![open]).is_ok(), verb == Verb::Delete);
+        assert_eq!(RouteTable::of_host(vec![open]).is_ok(), verb == Verb::Delete);
     }
 }
 
@@ -339,7 +344,7 @@ fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
             ..Route::new(Verb::Write, "{path+}", "keeps")
         };
         change(&mut route);
-        Table::new(vec![route])
+        RouteTable::new(vec![route])
     };
     let table = row(&|_| {}).unwrap();
     assert!(table.is_secret("anything") && !table.is_secret("path"));

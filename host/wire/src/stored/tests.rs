@@ -1,6 +1,6 @@
 //! Tests of stored records: records of other releases, and the mistakes found by the checks.
 
-use super::{Stored, Unreadable, check_foreign, check_read};
+use super::{Stored, UnreadableRecord, check_foreign, check_read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn a_record_of_a_later_version_says_so_and_no_earlier_release_reads_it() {
     assert_eq!(NewLoan::from_bytes(&bytes).unwrap().who, "ann");
     assert!(serde_json::from_slice::<Value>(&bytes).is_err());
     let newer = Loan::from_bytes(&bytes).unwrap_err();
-    assert_eq!(newer, Unreadable::Newer { version: 3, known: 1 });
+    assert_eq!(newer, UnreadableRecord::Newer { version: 3, known: 1 });
     let refusal = newer.of("the record of a loan").message;
     assert!(refusal.starts_with("the record of a loan has version 3 of its shape"), "{refusal}");
 }
@@ -54,8 +54,8 @@ fn an_earlier_version_is_carried_over() {
         (r#"{"borrower":"ann"}"#, Ok("ann")),
         (r#"v1 {"borrower":"ann"}"#, Ok("ann")),
         (r#"v2 {"reader":"bob"}"#, Ok("bob")),
-        (r#"v2 {"borrower":"ann"}"#, Err(Unreadable::Garbled)),
-        (r#"v2 {"reader":7}"#, Err(Unreadable::Garbled)),
+        (r#"v2 {"borrower":"ann"}"#, Err(UnreadableRecord::Garbled)),
+        (r#"v2 {"reader":7}"#, Err(UnreadableRecord::Garbled)),
     ] {
         let read = NewLoan::from_bytes(stored.as_bytes()).map(|loan| loan.who);
         assert_eq!(read, who.map(str::to_owned), "{stored}");
@@ -66,7 +66,7 @@ fn an_earlier_version_is_carried_over() {
 fn what_is_no_record_is_refused_without_its_words() {
     for bytes in ["", "null", "{}", "v", "v2", "v {}", "vv {}", "v-1 {}", "v99999999999 {}", "v1"] {
         let refused = Loan::from_bytes(bytes.as_bytes()).unwrap_err();
-        assert_eq!(refused, Unreadable::Garbled, "{bytes}");
+        assert_eq!(refused, UnreadableRecord::Garbled, "{bytes}");
     }
     let refused = Loan::from_bytes(br#"{"borrower":{"password":"hunter2"}}"#).unwrap_err();
     assert_eq!(refused.of("the record of a loan").message, "the record of a loan does not parse");

@@ -1,7 +1,7 @@
 //! Checks that a type still reads records written by earlier releases. The tests of every crate
 //! with stored records use these checks.
 
-use super::{Stored, parts};
+use super::{Stored, split_version};
 use serde_json::Value;
 
 const HELP: &str = "see docs/how-to-add-a-field.md";
@@ -53,11 +53,11 @@ pub fn check_foreign<T: Stored>(written: &str) -> Result<(), String> {
 }
 
 fn version(line: &str) -> Option<u32> {
-    parts(line.as_bytes()).map(|(version, _)| version)
+    split_version(line.as_bytes()).map(|(version, _)| version)
 }
 
 fn value(record: &[u8]) -> Option<Value> {
-    serde_json::from_slice(parts(record)?.1).ok()
+    serde_json::from_slice(split_version(record)?.1).ok()
 }
 
 /// Returns the first place where `after` lacks a value of `before`; additions in `after` are

@@ -1,12 +1,12 @@
 //! Tests of `login.rs` on the test bed.
 
-use crate::fixture::Stage;
-use bulkhead_sdk::Kind;
+use crate::fixture::TestMount;
+use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
 fn a_login_carries_the_role_and_the_metadata_of_its_secret_id() {
-    let stage = Stage::new(&json!({"token_policies": "dev", "token_ttl": "1h"}));
+    let stage = TestMount::new(&json!({"token_policies": "dev", "token_ttl": "1h"}));
     let fields = json!({"metadata": r#"{"owner": "web", "role_name": "admin"}"#});
     let secret_id = stage.secret_id("web", &fields);
     let login = stage.login("web", &secret_id).ok().unwrap();
@@ -20,7 +20,7 @@ fn a_login_carries_the_role_and_the_metadata_of_its_secret_id() {
 
 #[test]
 fn all_that_proves_nothing_gets_one_answer() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     let none_yet = stage.log_in(&stage.role_id("web"), &json!("none")).err().unwrap();
     stage.role("ops", &json!({"secret_id_num_uses": 1}));
     let of_web = stage.secret_id("web", &json!({"ttl": 60}));
@@ -36,14 +36,14 @@ fn all_that_proves_nothing_gets_one_answer() {
     let expired = stage.login("web", &of_web).err().unwrap();
     stage.bed.delete("role/web").ok().unwrap();
     for refused in [none_yet, spent, of_another, unknown_role, unknown, missing, expired] {
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert_eq!(refused.message.to_string(), "invalid role or secret ID");
     }
 }
 
 #[test]
 fn each_use_is_counted_and_the_last_one_removes_the_secret_id() {
-    let stage = Stage::new(&json!({"secret_id_num_uses": 3}));
+    let stage = TestMount::new(&json!({"secret_id_num_uses": 3}));
     let secret_id = stage.secret_id("web", &json!({}));
     for left in [2, 1] {
         assert!(stage.login("web", &secret_id).is_ok());
@@ -63,12 +63,12 @@ fn a_login_from_elsewhere_is_refused_and_spends_no_use() {
         (json!({}), json!({"num_uses": 1, "cidr_list": "10.0.0.0/8"})),
         (json!({}), json!({"num_uses": 1, "token_bound_cidrs": "10.0.0.0/8"})),
     ] {
-        let mut stage = Stage::new(&role);
+        let mut stage = TestMount::new(&role);
         let secret_id = stage.secret_id("web", &fields);
         for address in ["192.0.2.1", "::1", "", "10.1.2.3, 192.0.2.1"] {
             stage.bed.caller.remote_address = address.to_owned();
             let refused = stage.login("web", &secret_id).err().unwrap();
-            assert_eq!(refused.kind, Kind::PermissionDenied, "{role} {fields} {address}");
+            assert_eq!(refused.kind, FailureKind::PermissionDenied, "{role} {fields} {address}");
         }
         stage.bed.caller.remote_address = "::ffff:10.1.2.3".to_owned();
         assert!(stage.login("web", &secret_id).is_ok(), "{role} {fields}");
@@ -77,7 +77,7 @@ fn a_login_from_elsewhere_is_refused_and_spends_no_use() {
 
 #[test]
 fn the_networks_of_a_secret_id_bind_its_token() {
-    let stage = Stage::new(&json!({"token_bound_cidrs": "10.0.0.0/8"}));
+    let stage = TestMount::new(&json!({"token_bound_cidrs": "10.0.0.0/8"}));
     let fields = json!({"token_bound_cidrs": "10.1.0.0/16"});
     let secret_id = stage.secret_id("web", &fields);
     let login = stage.login("web", &secret_id).ok().unwrap();
@@ -89,17 +89,17 @@ fn the_networks_of_a_secret_id_bind_its_token() {
 #[test]
 fn a_role_without_secret_ids_is_bound_by_networks() {
     let role = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
-    let mut stage = Stage::new(&role);
+    let mut stage = TestMount::new(&role);
     assert!(stage.log_in(&stage.role_id("web"), &Value::Null).is_ok());
     assert!(stage.bed.write("role/web/secret-id", &json!({})).is_err());
     stage.bed.caller.remote_address = "192.0.2.1".to_owned();
     let refused = stage.log_in(&stage.role_id("web"), &Value::Null).err().unwrap();
-    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert_eq!(refused.kind, FailureKind::PermissionDenied);
 }
 
 #[test]
 fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
-    let stage = Stage::new(&json!({"token_ttl": 60}));
+    let stage = TestMount::new(&json!({"token_ttl": 60}));
     let secret_id = stage.secret_id("web", &json!({"metadata": {"owner": "web"}}));
     let login = stage.login("web", &secret_id).ok().unwrap();
     stage.role("web", &json!({"token_ttl": 30}));
@@ -107,8 +107,8 @@ fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
     let renewed = stage.bed.renew_login(&login, 0).ok().unwrap();
     assert_eq!((renewed.token.token_ttl, &renewed.metadata), (30, &login.metadata));
     stage.bed.delete("role/web").ok().unwrap();
-    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, FailureKind::InvalidRequest);
     stage.role("web", &json!({}));
-    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, FailureKind::InvalidRequest);
     assert!(stage.login("web", &secret_id).is_err(), "a secret id of the role before");
 }

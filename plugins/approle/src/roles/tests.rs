@@ -1,12 +1,12 @@
 //! Tests of `roles.rs` and `setting.rs` on the test bed.
 
-use crate::fixture::Stage;
-use bulkhead_sdk::Kind;
+use crate::fixture::TestMount;
+use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
 fn a_role_is_created_shown_listed_changed_and_removed() {
-    let stage = Stage::new(&json!({"policies": "b,a", "period": 60, "secret_id_ttl": "10m"}));
+    let stage = TestMount::new(&json!({"policies": "b,a", "period": 60, "secret_id_ttl": "10m"}));
     let shown = stage.bed.read("role/web").ok().unwrap().data;
     for (name, value) in [
         ("bind_secret_id", json!(true)),
@@ -29,12 +29,12 @@ fn a_role_is_created_shown_listed_changed_and_removed() {
     assert_eq!(shown["secret_id_ttl"], json!(600), "kept");
     assert_eq!(stage.bed.list("role").ok().unwrap().data["keys"], json!(["web"]));
     stage.bed.delete("role/web").ok().unwrap();
-    assert_eq!(stage.bed.read("role/web").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(stage.bed.read("role/web").err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
 fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
-    let stage = Stage::new(&json!({"local_secret_ids": true}));
+    let stage = TestMount::new(&json!({"local_secret_ids": true}));
     for (path, body, says) in [
         ("role/bad", json!({"bind_secret_id": false}), "at least one constraint"),
         ("role/bad", json!({"secret_id_num_uses": -1}), "secret_id_num_uses cannot be -1"),
@@ -48,17 +48,17 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
         ("role/web/role-id", json!({}), "role_id is required"),
     ] {
         let refused = stage.bed.write(path, &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{path} {body}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{path} {body}");
         assert!(refused.message.contains(says), "{path} {body}: {}", refused.message);
     }
     assert_eq!(stage.bed.list("role").ok().unwrap().data["keys"], json!(["web"]));
     let unknown = stage.bed.write("role/bad/policies", &json!({"policies": "a"})).err().unwrap();
-    assert_eq!(unknown.kind, Kind::NotFound);
+    assert_eq!(unknown.kind, FailureKind::NotFound);
 }
 
 #[test]
 fn a_role_id_belongs_to_one_role_of_the_mount() {
-    let stage = Stage::new(&json!({"role_id": "of-web"}));
+    let stage = TestMount::new(&json!({"role_id": "of-web"}));
     assert_eq!(stage.role_id("web"), "of-web");
     let taken = stage.bed.write("role/ops", &json!({"role_id": "of-web"})).err().unwrap();
     assert!(taken.message.contains("in use by another role"), "{}", taken.message);
@@ -77,7 +77,7 @@ fn a_role_id_belongs_to_one_role_of_the_mount() {
 
 #[test]
 fn each_setting_has_a_path_that_shows_changes_and_resets_it() {
-    let stage = Stage::new(&json!({"token_bound_cidrs": "192.0.2.0/24"}));
+    let stage = TestMount::new(&json!({"token_bound_cidrs": "192.0.2.0/24"}));
     for (path, name, value, reset) in [
         ("policies", "token_policies", json!(["a"]), json!([])),
         ("bind-secret-id", "bind_secret_id", json!(false), json!(true)),

@@ -1,12 +1,12 @@
 //! Tests of `secret_ids.rs` on the test bed.
 
-use crate::fixture::Stage;
-use bulkhead_sdk::{Host, Kind};
+use crate::fixture::TestMount;
+use bulkhead_sdk::{FailureKind, Host};
 use serde_json::json;
 
 #[test]
 fn a_secret_id_is_generated_listed_looked_up_and_destroyed() {
-    let stage = Stage::new(&json!({"secret_id_num_uses": 5, "secret_id_ttl": "1h"}));
+    let stage = TestMount::new(&json!({"secret_id_num_uses": 5, "secret_id_ttl": "1h"}));
     let made = stage.secret_id("web", &json!({"num_uses": 2, "metadata": {"owner": "web"}}));
     assert_eq!((&made["secret_id_ttl"], &made["secret_id_num_uses"]), (&json!(3_600), &json!(2)));
     assert_eq!(made.as_object().unwrap().len(), 4);
@@ -29,7 +29,7 @@ fn a_secret_id_is_generated_listed_looked_up_and_destroyed() {
 
 #[test]
 fn nothing_of_a_secret_id_is_stored_but_a_keyed_hash() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     let made = stage.secret_id("web", &json!({}));
     let secret_id = made["secret_id"].as_str().unwrap();
     let mut after = String::new();
@@ -44,7 +44,7 @@ fn nothing_of_a_secret_id_is_stored_but_a_keyed_hash() {
 
 #[test]
 fn no_role_reaches_a_secret_id_of_another_role() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     stage.role("ops", &json!({}));
     let of_ops = stage.secret_id("ops", &json!({}));
     let (secret_id, accessor) = (&of_ops["secret_id"], &of_ops["secret_id_accessor"]);
@@ -56,7 +56,7 @@ fn no_role_reaches_a_secret_id_of_another_role() {
             [text.to_owned(), format!("../ops/{text}"), format!("{text}/"), "..".to_owned()]
         {
             let refused = stage.of_accessor("web", act, &json!(accessor)).err().unwrap();
-            assert_eq!(refused.kind, Kind::NotFound, "{act} {accessor}");
+            assert_eq!(refused.kind, FailureKind::NotFound, "{act} {accessor}");
         }
     }
     assert!(stage.login("ops", &of_ops).is_ok(), "nothing was removed");
@@ -65,7 +65,7 @@ fn no_role_reaches_a_secret_id_of_another_role() {
 
 #[test]
 fn a_secret_id_stays_within_its_role() {
-    let stage = Stage::new(&json!({
+    let stage = TestMount::new(&json!({
         "secret_id_num_uses": 5, "secret_id_ttl": 60, "secret_id_bound_cidrs": "10.0.0.0/8",
         "token_bound_cidrs": "10.0.0.0/8",
     }));
@@ -83,7 +83,7 @@ fn a_secret_id_stays_within_its_role() {
         (json!({"metadata": {"": "x"}}), "metadata"),
     ] {
         let refused = stage.bed.write("role/web/secret-id", &fields).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{fields}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{fields}");
         assert!(refused.message.contains(says), "{fields}: {}", refused.message);
     }
     assert!(stage.accessors("web").is_empty());
@@ -92,12 +92,12 @@ fn a_secret_id_stays_within_its_role() {
     assert_eq!(shown["cidr_list"], json!(["10.1.2.3/32"]), "as written");
     assert!(stage.login("web", &made).is_ok());
     let unknown = stage.bed.write("role/none/secret-id", &json!({})).err().unwrap();
-    assert_eq!(unknown.kind, Kind::NotFound);
+    assert_eq!(unknown.kind, FailureKind::NotFound);
 }
 
 #[test]
 fn a_lifetime_ends_at_the_mounts_maximum() {
-    let mut stage = Stage::new(&json!({}));
+    let mut stage = TestMount::new(&json!({}));
     stage.bed.mount.max_ttl = 100;
     let made = stage.bed.write("role/web/secret-id", &json!({"ttl": 200})).ok().unwrap();
     assert_eq!(made.data["secret_id_ttl"], json!(100));
@@ -106,13 +106,13 @@ fn a_lifetime_ends_at_the_mounts_maximum() {
 
 #[test]
 fn a_chosen_secret_id_is_long_and_new() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     let add = |secret_id: &str, ttl: u64| {
         let fields = json!({"secret_id": secret_id, "ttl": ttl});
         stage.bed.write("role/web/custom-secret-id", &fields)
     };
     for secret_id in ["", "short", &"x".repeat(5_000)] {
-        assert_eq!(add(secret_id, 0).err().unwrap().kind, Kind::InvalidRequest);
+        assert_eq!(add(secret_id, 0).err().unwrap().kind, FailureKind::InvalidRequest);
     }
     let made = add("a-secret-id-of-our-own", 60).ok().unwrap();
     assert_eq!(made.data["secret_id"], "a-secret-id-of-our-own");

@@ -1,22 +1,22 @@
 //! Tests of `tidy.rs` on the test bed.
 
-use crate::fixture::Stage;
+use crate::fixture::TestMount;
 use bulkhead_sdk::Host;
 use serde_json::json;
 
-fn keys(stage: &Stage, prefix: &str) -> usize {
+fn keys(stage: &TestMount, prefix: &str) -> usize {
     stage.bed.host.storage().keys(prefix, "", 1_000).unwrap().len()
 }
 
 /// Runs a timer until it is not set again, as the host does.
-fn run(stage: &Stage, key: &str) {
+fn run(stage: &TestMount, key: &str) {
     let runs = (0..100).take_while(|_| stage.bed.wake(key, 1).is_ok()).count();
     assert!((1..100).contains(&runs), "{key} ran {runs} times");
 }
 
 #[test]
 fn a_secret_id_is_removed_at_its_end_and_not_before() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     stage.secret_id("web", &json!({"ttl": 60}));
     let hash = stage.bed.host.storage().keys("secret/", "", 1).unwrap().remove(0);
     let key = format!("end/{hash}");
@@ -34,7 +34,7 @@ fn a_secret_id_is_removed_at_its_end_and_not_before() {
 
 #[test]
 fn tidy_removes_what_has_expired_and_nothing_else() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     let valid = stage.secret_id("web", &json!({}));
     let longer = stage.secret_id("web", &json!({"ttl": 120}));
     (0..3).for_each(|_| drop(stage.secret_id("web", &json!({"ttl": 60}))));
@@ -49,7 +49,7 @@ fn tidy_removes_what_has_expired_and_nothing_else() {
 
 #[test]
 fn the_secret_ids_of_a_removed_role_are_removed_page_by_page() {
-    let stage = Stage::new(&json!({}));
+    let stage = TestMount::new(&json!({}));
     stage.role("ops", &json!({}));
     let of_ops = stage.secret_id("ops", &json!({}));
     for number in 0..250 {

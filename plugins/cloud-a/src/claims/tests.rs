@@ -6,7 +6,7 @@ use crate::fixture::{
     signed, token, with_role,
 };
 use bulkhead_sdk::testbed::TestHost;
-use bulkhead_sdk::{Kind, jwt};
+use bulkhead_sdk::{FailureKind, jwt};
 use serde_json::{Value, json};
 
 const NOW: u64 = 1_893_456_000;
@@ -151,7 +151,7 @@ fn an_issuer_speaks_of_its_own_tenant_and_server_alone() {
         bed.write("role/dev", &role()).unwrap();
         bed.host.answer(DISCOVERY, answer(200, &discovery));
         let refused = login(&bed, &json!({}), &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable);
+        assert_eq!(refused.kind, FailureKind::Unreachable);
         assert!(refused.message.contains(why), "{}", refused.message);
         assert_eq!(bed.host.requests().len(), 1, "no key is fetched");
     }
@@ -168,7 +168,7 @@ fn an_issuer_that_is_down_or_redirects_is_no_mistake_of_the_caller() {
         bed.write("role/dev", &role()).unwrap();
         bed.host.answer(DISCOVERY, answer(status, &json!({})));
         let refused = login(&bed, &json!({}), &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable, "{status}");
+        assert_eq!(refused.kind, FailureKind::Unreachable, "{status}");
     }
 }
 

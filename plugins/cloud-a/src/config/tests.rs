@@ -2,7 +2,7 @@
 
 use crate::configuration::{Config, DUE};
 use crate::fixture::{CLIENT, RESOURCE, SECRET, TENANT, empty, ready};
-use bulkhead_sdk::{Host, Kind};
+use bulkhead_sdk::{FailureKind, Host};
 use serde_json::{Value, json};
 
 fn minimal() -> Value {
@@ -23,7 +23,7 @@ fn a_read_shows_the_defaults_and_no_secret() {
             "rotation_window": 0, "disable_automated_rotation": false,
         })
     );
-    assert_eq!(empty().read("config").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(empty().read("config").err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_contradicts_itself_or_is_missing_is_refused_and_changes_nothing() {
         (json!({"client_secret": "", "rotation_period": 60}), "could be rotated"),
     ] {
         let refused = bed.write("config", &update).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{update}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{update}");
         assert!(refused.message.contains(why), "{update}: {}", refused.message);
         assert_eq!(bed.host.stored("config"), before, "{update}");
     }
@@ -109,9 +109,10 @@ fn a_federated_identity_takes_the_place_of_a_secret_in_one_request_and_is_tried(
     let federated = json!({"client_secret": "", "identity_token_audience": "api://Exchange"});
     bed.write("config", &federated).unwrap();
     assert!(bed.host.steps().contains(&"token for api://Exchange".to_owned()));
-    bed.host.refuse("token", bulkhead_sdk::Failure::new(Kind::PreconditionFailed, "no issuer"));
+    bed.host
+        .refuse("token", bulkhead_sdk::Failure::new(FailureKind::PreconditionFailed, "no issuer"));
     let refused = bed.write("config", &json!({"max_retries": 1})).err().unwrap();
-    assert_eq!(refused.kind, Kind::PreconditionFailed);
+    assert_eq!(refused.kind, FailureKind::PreconditionFailed);
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn a_rotation_is_set_moved_and_taken_away_with_its_timer() {
 #[test]
 fn another_credential_is_another_generation() {
     let bed = ready();
-    let generation = |bed: &crate::fixture::Bed| {
+    let generation = |bed: &crate::fixture::CloudBed| {
         bed.host.stored("config").unwrap()["generation"].as_u64().unwrap()
     };
     let first = generation(&bed);

@@ -5,7 +5,7 @@ use crate::fixture::{
     machine, ready, refusal, token, with_role,
 };
 use bulkhead_sdk::host::MachineToken;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
 fn by_principal() -> Value {
@@ -115,7 +115,7 @@ fn the_callers_network_is_looked_at_before_the_provider_is_asked() {
     .unwrap();
     bed.caller.remote_address = "192.0.2.1".to_owned();
     let refused = login(&bed, &json!({}), &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert_eq!(refused.kind, FailureKind::PermissionDenied);
     assert!(bed.host.requests().is_empty());
     bed.caller.remote_address = "10.1.2.3".to_owned();
     assert!(login(&bed, &json!({}), &json!({})).is_ok());
@@ -202,7 +202,7 @@ fn a_secret_that_the_provider_refuses_is_told_and_not_shown() {
     assert!(!refused.contains(SECRET), "{refused}");
 }
 
-fn explained(bed: &crate::fixture::Bed, over: &Value) -> Vec<(String, bool)> {
+fn explained(bed: &crate::fixture::CloudBed, over: &Value) -> Vec<(String, bool)> {
     let body = json!({"jwt": token(over)});
     let answer = bed.write("role/dev/explain", &body).unwrap();
     assert!(answer.login.is_none(), "it issues nothing");
@@ -229,7 +229,7 @@ fn an_explanation_lists_every_constraint_and_asks_for_sudo() {
     .unwrap();
     arrange_machine(&bed, "vm-1", &json!({}));
     let refused = bed.write("role/dev/explain", &json!({"jwt": token(&json!({}))})).err().unwrap();
-    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert_eq!(refused.kind, FailureKind::PermissionDenied);
     bed.caller.capabilities = vec!["update".to_owned(), "sudo".to_owned()];
     let named = |list: &[(&str, bool)]| -> Vec<(String, bool)> {
         list.iter().map(|(name, held)| ((*name).to_owned(), *held)).collect()
@@ -260,7 +260,7 @@ fn an_explanation_lists_every_constraint_and_asks_for_sudo() {
     );
     assert_eq!(
         bed.write("role/no/explain", &json!({"jwt": "x"})).err().unwrap().kind,
-        Kind::NotFound
+        FailureKind::NotFound
     );
 }
 
@@ -340,7 +340,7 @@ fn a_login_ends_within_its_time_however_often_it_is_tried() {
     bed.host.answer(crate::fixture::DISCOVERY, answer(503, &json!({})));
     let begun = bed.host.clock().now();
     let refused = login(&bed, &json!({}), &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unreachable);
+    assert_eq!(refused.kind, FailureKind::Unreachable);
     assert!(bed.host.clock().now() - begun <= 9_000);
     assert!(bed.host.requests().len() > 1, "it was tried again");
 }

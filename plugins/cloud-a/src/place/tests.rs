@@ -3,10 +3,10 @@
 
 use crate::arm_id::ArmId;
 use crate::fixture::{
-    APP, Bed, GIVEN, OWN, SUBSCRIPTION, answer, arrange_identity, arrange_machine,
+    APP, CloudBed, GIVEN, OWN, SUBSCRIPTION, answer, arrange_identity, arrange_machine,
     arrange_scale_set, asked, id, identity, login, machine, refusal, scale_set, with_role,
 };
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 /// A role that binds every property of the place and no principal.
@@ -34,7 +34,7 @@ fn given(resource: &str) -> Value {
     json!({"oid": GIVEN, "xms_mirid": identity("shared"), "xms_az_rid": resource})
 }
 
-fn with_machine() -> Bed {
+fn with_machine() -> CloudBed {
     let bed = with_role(&bound());
     arrange_machine(&bed, "vm-1", &json!({}));
     bed
@@ -188,7 +188,7 @@ fn an_answer_about_another_resource_is_believed_in_nothing() {
         let bed = with_role(&bound());
         arrange_machine(&bed, "vm-1", &over);
         let refused = login(&bed, &own(&machine("vm-1")), &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable);
+        assert_eq!(refused.kind, FailureKind::Unreachable);
         assert!(refused.message.contains(why), "{}", refused.message);
     }
 }
@@ -196,12 +196,12 @@ fn an_answer_about_another_resource_is_believed_in_nothing() {
 #[test]
 fn the_managers_refusals_are_400_and_its_faults_502() {
     for (status, kind) in [
-        (404, Kind::InvalidRequest),
-        (403, Kind::InvalidRequest),
-        (401, Kind::InvalidRequest),
-        (500, Kind::Unreachable),
-        (302, Kind::Unreachable),
-        (429, Kind::RateLimited),
+        (404, FailureKind::InvalidRequest),
+        (403, FailureKind::InvalidRequest),
+        (401, FailureKind::InvalidRequest),
+        (500, FailureKind::Unreachable),
+        (302, FailureKind::Unreachable),
+        (429, FailureKind::RateLimited),
     ] {
         let bed = with_role(&bound());
         bed.write("config", &json!({"max_retries": 0})).unwrap();
@@ -384,7 +384,7 @@ fn a_list_goes_on_at_its_own_server_and_not_without_end() {
         let page = json!({"value": [], "nextLink": link});
         bed.host.answer(&asked(&list_of("apps"), "2023-01-31"), answer(200, &page));
         let refused = login(&bed, &claims, &stated(&json!({}))).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable, "{link}");
+        assert_eq!(refused.kind, FailureKind::Unreachable, "{link}");
         assert!(bed.host.requests().iter().all(|request| request.url != link));
     }
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));

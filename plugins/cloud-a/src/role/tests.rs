@@ -1,7 +1,7 @@
 //! Roles: required constraints, and the fields shown by reads.
 
 use crate::fixture::ready;
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
@@ -57,14 +57,14 @@ fn what_has_no_effect_or_lets_no_login_in_is_told() {
 #[test]
 fn roles_are_listed_and_removed() {
     let bed = ready();
-    assert_eq!(bed.list("role").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.list("role").err().unwrap().kind, FailureKind::NotFound);
     for name in ["dev", "Ops"] {
         bed.write(&format!("role/{name}"), &json!({"bound_locations": "westus"})).unwrap();
     }
     assert_eq!(bed.list("role").unwrap().data["keys"], json!(["Ops", "dev"]));
     bed.delete("role/dev").unwrap();
     bed.delete("role/dev").unwrap();
-    assert_eq!(bed.read("role/dev").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("role/dev").err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]

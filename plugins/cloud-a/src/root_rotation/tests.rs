@@ -1,10 +1,10 @@
 //! Rotations of the client secret: each step, an interruption at each step, and concurrent changes.
 
 use crate::configuration::DUE;
-use crate::fixture::{Bed, CLIENT, SECRET, TOKEN, answer, ready};
+use crate::fixture::{CLIENT, CloudBed, SECRET, TOKEN, answer, ready};
 use crate::root_records::{PENDING, RETIRED};
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
 const LIST: &str = "GET https://graph.microsoft.com/v1.0/applications?%24filter=appId%20eq%20%27\
@@ -32,29 +32,29 @@ fn ours() -> Value {
 }
 
 /// Returns a bed whose application has the configured password and another password.
-fn with_application() -> Bed {
+fn with_application() -> CloudBed {
     let bed = ready();
     bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-9", "hint": "oth"}])));
     bed.host.answer(REMOVE, answer(204, &Value::Null));
     bed
 }
 
-fn with_new_secret() -> Bed {
+fn with_new_secret() -> CloudBed {
     let bed = with_application();
     bed.host.answer(ADD, added());
     bed
 }
 
-fn rotate(bed: &Bed) -> Result<Vec<String>, Failure> {
+fn rotate(bed: &CloudBed) -> Result<Vec<String>, Failure> {
     bed.write("rotate-root", &json!({})).map(|reply| reply.warnings)
 }
 
-fn secret(bed: &Bed) -> String {
+fn secret(bed: &CloudBed) -> String {
     bed.host.stored("config").unwrap()["client_secret"].as_str().unwrap().to_owned()
 }
 
 /// Returns the passwords removed since the last call.
-fn removed(bed: &Bed) -> Vec<Value> {
+fn removed(bed: &CloudBed) -> Vec<Value> {
     let of = |request: bulkhead_sdk::http::Request| {
         request.url.ends_with("removePassword").then(|| {
             let body: Value = serde_json::from_slice(&request.body).unwrap();
@@ -64,7 +64,7 @@ fn removed(bed: &Bed) -> Vec<Value> {
     bed.host.requests().into_iter().filter_map(of).collect()
 }
 
-fn ring(bed: &Bed, key: &str) {
+fn ring(bed: &CloudBed, key: &str) {
     assert!(bed.host.timer(key).unwrap() <= bed.host.clock().now(), "{key} is due");
     bed.wake(key, 1).unwrap();
 }
@@ -95,7 +95,7 @@ fn a_second_rotation_waits_for_the_first() {
     let bed = with_new_secret();
     rotate(&bed).unwrap();
     let refused = rotate(&bed).unwrap_err();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.starts_with("a root rotation is already in progress"));
     bed.host.requests();
     bed.host.advance(60);
@@ -105,7 +105,7 @@ fn a_second_rotation_waits_for_the_first() {
 }
 
 /// Arranges further answers of the token endpoint; `false` refuses the secret.
-fn arrange_tokens(bed: &Bed, works: &[bool]) {
+fn arrange_tokens(bed: &CloudBed, works: &[bool]) {
     for works in works {
         let answered = match works {
             true => answer(200, &json!({"expires_in": 3_599, "access_token": "t-2"})),
@@ -126,7 +126,7 @@ fn a_secret_that_does_not_work_yet_is_tried_again_every_minute() {
         ring(&bed, PENDING);
         assert_eq!(secret(&bed), SECRET);
     }
-    bed.host.refuse("send", Failure::new(Kind::Unreachable, "down"));
+    bed.host.refuse("send", Failure::new(FailureKind::Unreachable, "down"));
     bed.host.advance(60);
     assert!(bed.wake(PENDING, 1).is_err(), "a provider that is down says nothing of the secret");
     ring(&bed, PENDING);
@@ -168,7 +168,7 @@ fn a_refusal_is_told_and_leaves_nothing_open() {
     let denied = json!({"error": {"code": "Authorization_RequestDenied"}});
     bed.host.answer(ADD, answer(403, &denied));
     let refused = rotate(&bed).unwrap_err();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("403 (Authorization_RequestDenied)"), "{}", refused.message);
     assert_eq!(bed.run_guards().unwrap(), 0);
     bed.host.answer(ADD, added());
@@ -177,7 +177,7 @@ fn a_refusal_is_told_and_leaves_nothing_open() {
 }
 
 /// Returns the name of the password requested since the last call.
-fn asked_name(bed: &Bed) -> Option<String> {
+fn asked_name(bed: &CloudBed) -> Option<String> {
     bed.host.requests().into_iter().find_map(|request| {
         let body: Value = serde_json::from_slice(&request.body).ok()?;
         body["passwordCredential"]["displayName"].as_str().map(str::to_owned)
@@ -185,7 +185,7 @@ fn asked_name(bed: &Bed) -> Option<String> {
 }
 
 /// Returns the passwords removed after an interrupted rotation that left `orphan`.
-fn clean_up(bed: &Bed, orphan: Option<&str>) -> Vec<Value> {
+fn clean_up(bed: &CloudBed, orphan: Option<&str>) -> Vec<Value> {
     assert_eq!(bed.run_guards().unwrap(), 1);
     assert_eq!((secret(bed), bed.host.stored(PENDING)), (SECRET.to_owned(), None));
     let orphan = orphan.map(|name| json!({"keyId": "key-2", "displayName": name}));
@@ -207,7 +207,7 @@ fn clean_up(bed: &Bed, orphan: Option<&str>) -> Vec<Value> {
 #[test]
 fn a_secret_whose_answer_was_lost_is_found_by_its_name_and_removed() {
     let bed = with_application();
-    assert_eq!(rotate(&bed).unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(rotate(&bed).unwrap_err().kind, FailureKind::Unreachable);
     let name = asked_name(&bed).unwrap();
     assert!(rotate(&bed).is_err(), "while it is open there is no second one");
     assert_eq!(clean_up(&bed, Some(&name)), ["key-2"]);
@@ -252,7 +252,7 @@ fn a_process_that_dies_while_the_new_secret_is_put_in_force_goes_on() {
 fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
     let bed = with_application();
     bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
-    assert_eq!(rotate(&bed).unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(rotate(&bed).unwrap_err().kind, FailureKind::Unreachable);
     assert_eq!(bed.run_guards().unwrap(), 1);
     assert_eq!(bed.host.stored(RETIRED).unwrap()["names"].as_array().unwrap().len(), 1);
 }
@@ -261,7 +261,7 @@ fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
 fn a_later_rotation_that_fails_makes_no_earlier_name_be_looked_for_longer() {
     let bed = with_application();
     bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
-    let names = |bed: &Bed| {
+    let names = |bed: &CloudBed| {
         let stored = bed.host.stored(RETIRED);
         stored.map_or(0, |stored| stored["names"].as_array().unwrap().len())
     };
@@ -299,11 +299,11 @@ fn where_there_is_no_secret_there_is_nothing_to_rotate() {
 #[test]
 fn the_application_is_one_and_the_one_that_was_asked_for() {
     for (body, kind) in [
-        (json!({"value": []}), Kind::InvalidRequest),
-        (json!({"value": [{"id": "a", "appId": "other"}]}), Kind::Unreachable),
+        (json!({"value": []}), FailureKind::InvalidRequest),
+        (json!({"value": [{"id": "a", "appId": "other"}]}), FailureKind::Unreachable),
         (
             json!({"value": [{"id": "a", "appId": CLIENT}, {"id": "b", "appId": CLIENT}]}),
-            Kind::InvalidRequest,
+            FailureKind::InvalidRequest,
         ),
     ] {
         let bed = ready();

@@ -1,7 +1,7 @@
 //! Configurations: stored, shown and refused values.
 
 use crate::fixture::{ACCOUNT_KEY, OTHER_KEY, OWN, SHORT_KEY, configured, empty, key_file};
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_configuration_that_was_never_written_is_read_with_its_defaults() {
 #[test]
 fn a_configuration_cannot_be_removed() {
     let refused = configured().delete("config").err().unwrap();
-    assert_eq!(refused.kind, Kind::UnsupportedOperation);
+    assert_eq!(refused.kind, FailureKind::UnsupportedOperation);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn federation_takes_the_place_of_credentials_in_one_request() {
 #[test]
 fn federation_is_refused_where_the_server_makes_no_identity_tokens() {
     let bed = empty();
-    bed.host.refuse("token", Failure::new(Kind::PreconditionFailed, "no issuer is set"));
+    bed.host.refuse("token", Failure::new(FailureKind::PreconditionFailed, "no issuer is set"));
     let federation = json!({"identity_token_audience": "a", "service_account_email": OWN});
     let refused = bed.write("config", &federation).err().unwrap();
     assert_eq!(refused.message, "identity_token_audience: no issuer is set");
@@ -175,7 +175,7 @@ fn a_bad_configuration_is_refused_and_nothing_is_stored() {
     ] {
         let bed = empty();
         let refused = bed.write("config", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{refused}");
         assert!(!refused.message.contains("secret-nonsense"), "{refused}");
         assert_eq!(bed.host.stored("config"), None);

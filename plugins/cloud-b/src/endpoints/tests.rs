@@ -1,6 +1,6 @@
 //! Endpoints: their forms, the service's default paths, and refused values.
 
-use super::{Service, foreign, merge};
+use super::{CloudService, foreign, merge};
 use std::collections::BTreeMap;
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -10,10 +10,10 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[test]
 fn a_service_is_where_it_always_is_unless_it_is_said() {
     for (service, base) in [
-        (Service::Api, "https://www.googleapis.com"),
-        (Service::Iam, "https://iam.googleapis.com"),
-        (Service::Crm, "https://cloudresourcemanager.googleapis.com"),
-        (Service::Compute, "https://compute.googleapis.com/compute/v1"),
+        (CloudService::Api, "https://www.googleapis.com"),
+        (CloudService::Iam, "https://iam.googleapis.com"),
+        (CloudService::Crm, "https://cloudresourcemanager.googleapis.com"),
+        (CloudService::Compute, "https://compute.googleapis.com/compute/v1"),
     ] {
         assert_eq!(service.base(&BTreeMap::new()).unwrap(), base);
     }
@@ -22,14 +22,18 @@ fn a_service_is_where_it_always_is_unless_it_is_said() {
 #[test]
 fn an_endpoint_keeps_the_path_of_its_service_unless_it_has_its_own() {
     for (service, text, base) in [
-        (Service::Api, "www.p.example", "https://www.p.example"),
-        (Service::Api, "https://www.p.example:8443/", "https://www.p.example:8443"),
-        (Service::Compute, "compute.p.example", "https://compute.p.example/compute/v1"),
-        (Service::Compute, "HTTPS://Compute.P.example/", "https://compute.p.example/compute/v1"),
-        (Service::Compute, "https://p.example/c/v1/", "https://p.example/c/v1"),
-        (Service::Iam, "https://p.example/iam", "https://p.example/iam"),
-        (Service::Iam, "199.36.153.8", "https://199.36.153.8"),
-        (Service::Iam, "[2600:1901::1]:443", "https://[2600:1901::1]:443"),
+        (CloudService::Api, "www.p.example", "https://www.p.example"),
+        (CloudService::Api, "https://www.p.example:8443/", "https://www.p.example:8443"),
+        (CloudService::Compute, "compute.p.example", "https://compute.p.example/compute/v1"),
+        (
+            CloudService::Compute,
+            "HTTPS://Compute.P.example/",
+            "https://compute.p.example/compute/v1",
+        ),
+        (CloudService::Compute, "https://p.example/c/v1/", "https://p.example/c/v1"),
+        (CloudService::Iam, "https://p.example/iam", "https://p.example/iam"),
+        (CloudService::Iam, "199.36.153.8", "https://199.36.153.8"),
+        (CloudService::Iam, "[2600:1901::1]:443", "https://[2600:1901::1]:443"),
     ] {
         let custom = map(&[(service.word(), text)]);
         assert_eq!(service.base(&custom).unwrap(), base, "{text}");

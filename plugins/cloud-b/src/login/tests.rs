@@ -4,14 +4,14 @@
 use crate::fixture::*;
 use bulkhead_sdk::host::MachineToken;
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::{Failure, Kind, Login};
+use bulkhead_sdk::{Failure, FailureKind, Login};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Returns the message of a refused login, which must be an invalid request.
 fn refusal(login: Result<Login, Failure>) -> String {
     let why = login.err().expect("the login is refused");
-    assert_eq!(why.kind, Kind::InvalidRequest, "{why}");
+    assert_eq!(why.kind, FailureKind::InvalidRequest, "{why}");
     why.message
 }
 
@@ -93,7 +93,7 @@ fn the_groups_of_a_project_are_those_above_it() {
         bed.host.answer(ancestry, answer(200, &nonsense));
         log_in_as_account(&bed, json!({})).ok();
         let why = log_in_as_account(&bed, json!({})).err().unwrap();
-        assert_eq!(why.kind, Kind::Unreachable, "{nonsense}: {why}");
+        assert_eq!(why.kind, FailureKind::Unreachable, "{nonsense}: {why}");
     }
 }
 
@@ -404,7 +404,7 @@ fn an_account_that_is_disabled_or_another_one_or_gone_does_not_log_in() {
     assert!(disabled.message.contains("is disabled"), "{disabled}");
     let other = json!({"email": "x@p1.iam.gserviceaccount.com", "uniqueId": "9"});
     let other = refused(changed(account(), other));
-    assert_eq!(other.kind, Kind::Unreachable, "{other}");
+    assert_eq!(other.kind, FailureKind::Unreachable, "{other}");
     bed.host.answer(&at, answer(404, &json!({"error": {"status": "NOT_FOUND"}})));
     log_in_as_account(&bed, json!({})).ok();
     let gone = refusal(log_in_as_account(&bed, json!({})));
@@ -436,7 +436,7 @@ fn an_instance_is_the_one_that_the_token_says_and_alive() {
     ] {
         let bed = lying(changed(instance(), nonsense.clone()));
         let why = log_in_as_instance(&bed, json!({})).err().unwrap();
-        assert_eq!(why.kind, Kind::Unreachable, "{nonsense}: {why}");
+        assert_eq!(why.kind, FailureKind::Unreachable, "{nonsense}: {why}");
     }
 }
 
@@ -509,7 +509,10 @@ fn a_group_counts_where_the_instance_is_and_its_members_are_compared() {
             Err(why) => {
                 assert!(!held, "{role}: {why}");
                 let expected = "instance is not part of instance groups [\"absent\" \"web\"]";
-                assert_eq!((why.kind, why.message.as_str()), (Kind::InvalidRequest, expected));
+                assert_eq!(
+                    (why.kind, why.message.as_str()),
+                    (FailureKind::InvalidRequest, expected)
+                );
             }
         }
     }
@@ -530,7 +533,7 @@ fn pages_of_members_are_followed_and_come_to_an_end() {
     assert!(log_in_as_instance(&bed, json!({})).is_ok());
     bed.host.requests();
     let why = log_in_as_instance(&bed, json!({})).err().unwrap();
-    assert_eq!(why.kind, Kind::Unreachable, "{why}");
+    assert_eq!(why.kind, FailureKind::Unreachable, "{why}");
     assert!(bed.host.requests().len() < 15);
 }
 
@@ -596,7 +599,7 @@ fn a_provider_that_is_down_talks_nonsense_or_redirects_is_no_mistake_of_the_call
         bed.write("role/vm", &json!({"type": "gce", "bound_projects": "p1"})).unwrap();
         bed.host.answer(CERTS, wrong);
         let why = log_in_as_instance(&bed, json!({})).err().unwrap();
-        assert_eq!(why.kind, Kind::Unreachable, "{why}");
+        assert_eq!(why.kind, FailureKind::Unreachable, "{why}");
         assert!(bed.host.requests().iter().all(|asked| !asked.url.contains("evil")));
     }
 }
@@ -623,7 +626,7 @@ fn without_credentials_the_machine_is_asked_for_a_token() {
     let bed = ready();
     bed.write("config", &json!({ "credentials": "" })).unwrap();
     let down = log_in_as_account(&bed, json!({})).err().unwrap();
-    assert_eq!(down.kind, Kind::Unreachable, "{down}");
+    assert_eq!(down.kind, FailureKind::Unreachable, "{down}");
     let scope = "https://www.googleapis.com/auth/cloud-platform";
     let token = MachineToken { token: "t-machine".to_owned(), expires: u64::MAX };
     bed.host.set_cloud_token("google", scope, token);
@@ -718,7 +721,7 @@ fn a_login_from_another_network_is_refused_before_the_provider_is_asked_about_it
     bed.write("role/dev", &json!({ "token_bound_cidrs": "10.0.0.0/8" })).unwrap();
     bed.caller.remote_address = "192.0.2.1".to_owned();
     let why = log_in_as_account(&bed, json!({})).err().unwrap();
-    assert_eq!(why.kind, Kind::PermissionDenied);
+    assert_eq!(why.kind, FailureKind::PermissionDenied);
     let asked = bed.host.requests();
     assert!(asked.iter().all(|it| it.url.starts_with("https://www.googleapis.com/")));
     bed.caller.remote_address = "10.1.2.3".to_owned();
@@ -732,7 +735,7 @@ fn an_explanation_lists_every_constraint_and_issues_nothing() {
     bed.write("role/vm", &bounds).unwrap();
     let jwt = signed("g1", GOOGLE_KEY, &identity(&bed, json!({})));
     let denied = bed.write("role/vm/explain", &json!({ "jwt": jwt })).err().unwrap();
-    assert_eq!(denied.kind, Kind::PermissionDenied);
+    assert_eq!(denied.kind, FailureKind::PermissionDenied);
     bed.caller.capabilities = vec!["update".to_owned(), "sudo".to_owned()];
     let shown = |path: &str, jwt: &str| {
         let reply = bed.write(path, &json!({ "jwt": jwt })).unwrap();
@@ -763,5 +766,5 @@ fn an_explanation_lists_every_constraint_and_issues_nothing() {
         shown("role/dev/explain", "x").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["jwt", "service_account", "bound_projects", "bound_service_accounts"]);
     let unknown = bed.write("role/none/explain", &json!({ "jwt": jwt })).err().unwrap();
-    assert_eq!(unknown.kind, Kind::NotFound);
+    assert_eq!(unknown.kind, FailureKind::NotFound);
 }

@@ -1,7 +1,7 @@
 //! Renewals: they check stored proofs, not the shown metadata.
 
 use crate::fixture::*;
-use bulkhead_sdk::{Kind, Login};
+use bulkhead_sdk::{FailureKind, Login};
 use serde_json::{Value, json};
 
 fn renewed(
@@ -105,7 +105,7 @@ fn a_renewal_is_refused_once_the_role_admits_no_more() {
     ] {
         let path = if login == "vm" { "role/vm" } else { "role/dev" };
         let refused = renewed(role(path, change), login).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{refused}");
     }
 }
@@ -135,7 +135,7 @@ fn a_role_that_was_made_anew_is_another_one() {
 
 #[test]
 fn an_account_or_instance_that_is_gone_is_not_renewed_and_a_provider_that_is_down_is_502() {
-    for (status, kind) in [(404, Kind::InvalidRequest), (503, Kind::Unreachable)] {
+    for (status, kind) in [(404, FailureKind::InvalidRequest), (503, FailureKind::Unreachable)] {
         for (login, asked) in [("dev", account_at(ID)), ("vm", INSTANCE_AT.to_owned())] {
             let bed = ready();
             let held = match login {

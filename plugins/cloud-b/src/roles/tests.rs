@@ -3,7 +3,7 @@
 use crate::CloudB;
 use crate::fixture::empty;
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 fn written(body: &Value) -> AuthBed<CloudB> {
@@ -87,7 +87,7 @@ fn a_role_has_one_path_alone_which_is_in_lower_case() {
     let before = bed.read("role/dev").unwrap().data;
     fn refused<T>(answer: Result<T, Failure>) {
         let why = answer.err().unwrap();
-        assert_eq!(why.kind, Kind::InvalidRequest, "{why}");
+        assert_eq!(why.kind, FailureKind::InvalidRequest, "{why}");
         assert_eq!(why.message, "roles are named in lower case: \"Dev\" is \"dev\"");
     }
     refused(bed.read("role/Dev"));
@@ -171,7 +171,7 @@ fn a_bad_role_is_refused_and_nothing_is_stored() {
     ] {
         let bed = empty();
         let refused = bed.write("role/dev", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{refused}");
         assert_eq!(bed.host.stored("role/dev"), None);
     }
@@ -244,7 +244,7 @@ fn accounts_are_added_and_removed_as_a_set_and_the_last_one_stays() {
         (json!({"add": "*"}), "wildcard '*'"),
     ] {
         let refused = bed.write("role/dev/service-accounts", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(why), "{refused}");
     }
     let wrong = bed.write("role/dev/labels", &json!({"add": "a:b"})).err().unwrap();
@@ -272,7 +272,7 @@ fn editing_a_role_that_is_not_there_is_refused() {
     let bed = empty();
     for path in ["role/none/labels", "role/none/service-accounts"] {
         let refused = bed.write(path, &json!({"add": "a:b"})).err().unwrap();
-        assert_eq!(refused.kind, Kind::NotFound, "{path}");
+        assert_eq!(refused.kind, FailureKind::NotFound, "{path}");
         assert_eq!(refused.message, "role \"none\" not found");
     }
 }

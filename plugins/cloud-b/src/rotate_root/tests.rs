@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
 fn keys_at() -> String {
@@ -115,7 +115,7 @@ fn there_is_nothing_to_rotate_without_credentials() {
     let bed = rotating();
     bed.write("config", &json!({ "credentials": "" })).unwrap();
     let refused = rotate(&bed).err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.starts_with("configuration does not have credentials"), "{refused}");
     assert!(bed.host.requests().is_empty());
 }
@@ -127,7 +127,7 @@ fn what_the_provider_refuses_is_told_and_leaves_nothing_behind() {
     let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});
     bed.host.answer(&format!("POST {}", keys_at()), answer(400, &full));
     let refused = rotate(&bed).err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("failed to create new key"), "{refused}");
     assert!(refused.message.contains("RESOURCE_EXHAUSTED"), "{refused}");
     assert_eq!((bed.host.stored("intent/root"), in_use(&bed)), (None, json!("k-own")));
@@ -148,7 +148,7 @@ fn a_key_that_the_provider_does_not_know_yet_is_used_once_it_does() {
     assert_eq!(in_use(&bed), "k-own", "the old one still works");
     let refused = rotate(&bed).err().unwrap();
     assert!(refused.message.contains("already in progress"), "{refused}");
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     bed.wake("root-keys", 1).unwrap();
     assert_eq!(in_use(&bed), "k-new");
     end_former(&bed);
@@ -181,7 +181,7 @@ fn a_process_that_dies_before_the_key_is_made_leaves_nothing_behind() {
     assert!(rotate(&bed).is_err());
     assert!(bed.host.stored("intent/root").is_some());
     assert!(rotate(&bed).is_err(), "one at a time");
-    assert_eq!(bed.run_guards().err().unwrap().kind, Kind::Unavailable, "the list may lag");
+    assert_eq!(bed.run_guards().err().unwrap().kind, FailureKind::Unavailable, "the list may lag");
     bed.host.advance(31);
     bed.host.requests();
     assert_eq!(bed.run_guards().unwrap(), 1);
@@ -195,7 +195,7 @@ fn lose_making(making: Response, came: &[&str]) -> AuthBed<CloudB> {
     let mut all = vec![key("k-own", "2020-01-01T00:00:00Z"), key("k-old", "2021-01-01T00:00:00Z")];
     all.extend(came.iter().map(|id| key(id, &rfc3339(&bed))));
     bed.host.answer(&listing(), answer(200, &list(&all)));
-    assert_eq!(rotate(&bed).err().unwrap().kind, Kind::Unreachable);
+    assert_eq!(rotate(&bed).err().unwrap().kind, FailureKind::Unreachable);
     assert!(bed.host.stored("root-keys").is_none());
     bed.host.advance(31);
     bed.host.requests();
@@ -326,7 +326,7 @@ fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
         rotate(&bed).unwrap();
     }
     let why = rotate(&bed).err().unwrap();
-    assert_eq!(why.kind, Kind::InvalidRequest);
+    assert_eq!(why.kind, FailureKind::InvalidRequest);
     assert!(why.message.contains("first of them ends in 60 s"), "{why}");
     bed.write("config", &json!({ "rotation_period": "10s" })).unwrap();
     let before = in_use(&bed);
@@ -343,7 +343,7 @@ fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
 #[test]
 fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
     let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});
-    for (keys, kind) in [(10, Kind::InvalidRequest), (9, Kind::RateLimited)] {
+    for (keys, kind) in [(10, FailureKind::InvalidRequest), (9, FailureKind::RateLimited)] {
         let bed = rotating_with(answer(429, &full));
         let all: Vec<Value> =
             (0..keys).map(|one| key(&format!("k{one}"), "2020-01-01T00:00:00Z")).collect();

@@ -2,7 +2,7 @@
 
 use crate::fixture::{OWN, SERVER, bound, empty, token};
 use bulkhead_sdk::host::Pod;
-use bulkhead_sdk::{Kind, Reason};
+use bulkhead_sdk::{FailureKind, RevocationReason};
 use serde_json::{Value, json};
 
 const OTHER: &str = "https://other.example:6443";
@@ -85,7 +85,7 @@ fn what_cannot_be_used_is_refused_when_it_is_written() {
         let mut body = written();
         body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         let refused = bed.write("config", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(expected), "{}", refused.message);
         assert!(!refused.message.contains("hunter2"));
         assert_eq!(bed.host.stored("config"), None);
@@ -98,10 +98,10 @@ fn a_configuration_that_leases_need_is_kept_for_their_end_and_no_longer() {
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     let reply = bed.delete("config").unwrap();
     assert!(reply.warnings[0].contains(": 1;"), "{:?}", reply.warnings);
-    assert_eq!(bed.read("config").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("config").err().unwrap().kind, FailureKind::NotFound);
     assert!(bed.write("creds/two", &json!({})).err().unwrap().message.contains("config first"));
     assert_eq!(kept(&bed), 1);
-    bed.revoke(&lease, Reason::Requested).unwrap();
+    bed.revoke(&lease, RevocationReason::Requested).unwrap();
     assert_eq!(kept(&bed), 0);
     assert!(bed.delete("config").unwrap().warnings.is_empty());
 }
@@ -112,7 +112,7 @@ fn leases_of_another_server_end_there() {
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     bed.write("config", &json!({"cluster_host": OTHER, "service_account_jwt": "x.y.z"})).unwrap();
     bed.host.requests();
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     for request in bed.host.requests() {
         assert!(request.url.starts_with(SERVER), "{}", request.url);
         assert!(request.headers.contains(&("authorization".to_owned(), format!("Bearer {OWN}"))));
@@ -128,7 +128,7 @@ fn a_token_that_is_replaced_ends_the_leases_of_the_one_before() {
     bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": "x.y.z"})).unwrap();
     assert_eq!(kept(&bed), 0, "the new configuration leads there");
     bed.host.requests();
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     let sent = bed.host.requests();
     assert!(sent[0].headers.contains(&("authorization".to_owned(), "Bearer x.y.z".to_owned())));
 }
@@ -196,7 +196,7 @@ fn a_token_of_its_own_may_be_used_with_the_pods_authority() {
 fn check_says_whether_the_server_is_a_pod() {
     let bed = empty();
     let why = bed.read("check").err().unwrap();
-    assert_eq!(why.kind, Kind::InvalidRequest);
+    assert_eq!(why.kind, FailureKind::InvalidRequest);
     assert!(why.message.contains("KUBERNETES_SERVICE_HOST"), "{}", why.message);
     bed.host.set_pod(Some(own()));
     assert!(bed.read("check").is_ok());

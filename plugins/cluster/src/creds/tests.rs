@@ -8,7 +8,7 @@ use crate::fixture::{
 };
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Failure, Kind, Reason};
+use bulkhead_sdk::{Failure, FailureKind, RevocationReason};
 use serde_json::{Value, json};
 
 fn body(sent: &[u8]) -> Value {
@@ -85,7 +85,7 @@ fn a_refusal_between_objects_leaves_nothing_and_removes_what_was_made_by_its_uid
     let forbidden = refusal(403, "serviceaccounts is forbidden: User \"x\" cannot create");
     let bed = generated_but(&[(format!("POST {}", accounts()), forbidden)]);
     let refused = bed.write("creds/three", &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("ServiceAccount apps/v-1: serviceaccounts is forbidden"));
     assert!(bed.host.lease_tags().is_empty());
     let removed = [(bindings(), "u-binding"), (roles(), "u-role")];
@@ -96,7 +96,7 @@ fn a_refusal_between_objects_leaves_nothing_and_removes_what_was_made_by_its_uid
 fn a_refused_token_leaves_nothing() {
     let refused = refusal(403, "cannot create resource \"serviceaccounts/token\"");
     let bed = bound_but(&[(format!("POST {}/v-1/token", accounts()), refused)]);
-    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, FailureKind::InvalidRequest);
     assert!(bed.host.lease_tags().is_empty());
     assert_eq!(deleted(&bed).len(), 2);
 }
@@ -104,12 +104,12 @@ fn a_refused_token_leaves_nothing() {
 #[test]
 fn an_object_that_is_refused_at_first_is_neither_looked_for_nor_removed() {
     for (status, kind) in [
-        (401, Kind::InvalidRequest),
-        (403, Kind::InvalidRequest),
-        (404, Kind::InvalidRequest),
-        (409, Kind::InvalidRequest),
-        (422, Kind::InvalidRequest),
-        (429, Kind::RateLimited),
+        (401, FailureKind::InvalidRequest),
+        (403, FailureKind::InvalidRequest),
+        (404, FailureKind::InvalidRequest),
+        (409, FailureKind::InvalidRequest),
+        (422, FailureKind::InvalidRequest),
+        (429, FailureKind::RateLimited),
     ] {
         let bed = bound_but(&[(format!("POST {}", bindings()), refusal(status, "no"))]);
         assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, kind, "{status}");
@@ -138,7 +138,7 @@ fn what_may_have_been_made_is_found_by_its_mark_and_removed() {
             (format!("GET {}/v-1", bindings()), answer(200, &found)),
         ]);
         let failed = bed.write("creds/two", &json!({})).err().unwrap();
-        assert_eq!(failed.kind, Kind::Unreachable, "{}", failed.message);
+        assert_eq!(failed.kind, FailureKind::Unreachable, "{}", failed.message);
         assert!(!failed.message.contains("html"), "{}", failed.message);
         assert_eq!(deleted(&bed), [(format!("{}/v-1", bindings()), "u-found".to_owned())]);
         assert!(bed.host.lease_tags().is_empty());
@@ -162,13 +162,13 @@ fn what_was_never_answered_is_looked_for_until_it_cannot_come_any_more() {
         format!("GET {}/v-1", bindings()),
         refusal(404, "rolebindings \"v-1\" not found"),
     )]);
-    bed.host.refuse("send", Failure::new(Kind::TimedOut, "no answer"));
-    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::TimedOut);
-    let waits = bed.revoke("v-1", Reason::Undo).err().unwrap();
-    assert_eq!(waits.kind, Kind::Unavailable);
+    bed.host.refuse("send", Failure::new(FailureKind::TimedOut, "no answer"));
+    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, FailureKind::TimedOut);
+    let waits = bed.revoke("v-1", RevocationReason::Undo).err().unwrap();
+    assert_eq!(waits.kind, FailureKind::Unavailable);
     assert!(waits.retry_after.is_some_and(|after| after <= 65_000));
     bed.host.advance(65);
-    bed.revoke("v-1", Reason::Undo).unwrap();
+    bed.revoke("v-1", RevocationReason::Undo).unwrap();
     assert!(bed.host.lease_tags().is_empty());
 }
 
@@ -180,7 +180,7 @@ fn a_process_that_dies_between_objects_knows_what_it_made() {
         bed.host.die_after(step);
         assert!(bed.write("creds/two", &json!({})).is_err());
         for tag in bed.host.lease_tags() {
-            bed.revoke(&tag, Reason::Undo).unwrap();
+            bed.revoke(&tag, RevocationReason::Undo).unwrap();
         }
         assert_eq!(deleted(&bed).len(), expected, "{step}");
     }
@@ -193,7 +193,7 @@ fn a_namespace_is_checked_before_it_becomes_a_path() {
     for namespace in ["x/secrets/y?", "../secrets", "apps%2Fsecrets", "a.b", "A", "*", "."] {
         let asked = json!({"cluster_namespace": namespace});
         let refused = bed.write("creds/one", &asked).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
     }
     assert!(bed.write("creds/one", &json!({})).err().unwrap().message.contains("is required"));
     assert!(bed.host.requests().is_empty());
@@ -223,7 +223,7 @@ fn a_namespace_is_allowed_by_list_or_by_labels() {
     assert_eq!(reply.data["service_account_namespace"], "apps", "the only one, selector or not");
     for (name, expected) in [("wine", "does not match"), ("none", "not found")] {
         let refused = bed.write("creds/one", &json!({"cluster_namespace": name})).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains("match") || refused.message.contains(expected));
     }
 }
@@ -269,7 +269,10 @@ fn a_token_that_is_none_is_undone() {
     for body in [json!({}), json!({"status": null}), json!({"status": {"token": 1}}), json!("x")] {
         let asked = format!("POST {}/v-1/token", accounts());
         let bed = bound_but(&[(asked, answer(201, &body))]);
-        assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::Unreachable);
+        assert_eq!(
+            bed.write("creds/two", &json!({})).err().unwrap().kind,
+            FailureKind::Unreachable
+        );
         assert!(bed.host.lease_tags().is_empty());
         assert_eq!(deleted(&bed).len(), 2);
     }
@@ -308,7 +311,8 @@ fn deleted(bed: &TestBed<Cluster>) -> Vec<(String, String)> {
 fn a_failure_names_the_field_of_the_configuration() {
     for word in ["tls.root-certificates", "root-certificates"] {
         let bed = bound();
-        let said = Failure::new(Kind::Unreachable, format!("unknown authority; give {word}"));
+        let said =
+            Failure::new(FailureKind::Unreachable, format!("unknown authority; give {word}"));
         bed.host.refuse("send", said);
         let refused = bed.write("creds/two", &json!({})).err().unwrap();
         assert!(refused.message.contains("give cluster_ca_cert"), "{refused}");

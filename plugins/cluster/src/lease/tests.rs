@@ -4,7 +4,7 @@ use crate::Cluster;
 use crate::fixture::{accounts, answer, bindings, bound_but, generated, made, refusal};
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Kind, Reason};
+use bulkhead_sdk::{FailureKind, RevocationReason};
 use serde_json::json;
 
 #[test]
@@ -12,7 +12,7 @@ fn rights_end_before_the_account_and_what_is_gone_is_success() {
     let bed = generated();
     let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
     bed.host.steps();
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     let steps = bed.host.steps();
     let order = ["rolebindings", "serviceaccounts", "roles"];
     for (step, place) in steps.iter().zip(order) {
@@ -26,7 +26,7 @@ fn what_is_gone_already_is_success() {
     let gone = refusal(404, "rolebindings \"v-1\" not found");
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-    bed.revoke(&lease, Reason::Requested).unwrap();
+    bed.revoke(&lease, RevocationReason::Requested).unwrap();
 }
 
 /// Returns a bed with a conflict on the removal of a binding; `found` is the answer to the next
@@ -44,7 +44,7 @@ fn what_has_another_uid_or_went_meanwhile_is_success() {
     for found in [made("u-of-another"), refusal(404, "not found")] {
         let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-        bed.revoke(&lease, Reason::Requested).unwrap();
+        bed.revoke(&lease, RevocationReason::Requested).unwrap();
     }
 }
 
@@ -52,24 +52,24 @@ fn what_has_another_uid_or_went_meanwhile_is_success() {
 fn a_conflict_about_what_is_still_there_is_tried_again() {
     let bed = in_conflict(made("u-binding"));
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-    let waits = bed.revoke(&lease, Reason::Requested).err().unwrap();
-    assert_eq!(waits.kind, Kind::Unavailable, "{}", waits.message);
+    let waits = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
+    assert_eq!(waits.kind, FailureKind::Unavailable, "{}", waits.message);
     assert_eq!(bed.host.lease_tags(), [lease]);
 }
 
 #[test]
 fn a_refusal_does_not_keep_the_rest_from_being_removed_and_all_refusals_are_told() {
     for (status, kind) in [
-        (403, Kind::InvalidRequest),
-        (401, Kind::Unavailable),
-        (429, Kind::RateLimited),
-        (503, Kind::Unreachable),
+        (403, FailureKind::InvalidRequest),
+        (401, FailureKind::Unavailable),
+        (429, FailureKind::RateLimited),
+        (503, FailureKind::Unreachable),
     ] {
         let bed =
             bound_but(&[(format!("DELETE {}/v-1", bindings()), refusal(status, "no binding"))]);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
         bed.host.steps();
-        let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
+        let refused = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
         assert_eq!(refused.kind, kind, "{status}");
         assert!(refused.message.contains("delete RoleBinding apps/v-1"), "{status}");
         assert!(refused.message.contains("no binding"), "{status}");
@@ -86,8 +86,8 @@ fn of_two_refusals_both_are_told_and_the_one_that_may_pass_counts() {
         (format!("DELETE {}/v-1", accounts()), refusal(503, "no account")),
     ]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-    let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unreachable);
+    let refused = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::Unreachable);
     assert!(refused.message.contains("no binding") && refused.message.contains("no account"));
 }
 
@@ -95,7 +95,7 @@ fn of_two_refusals_both_are_told_and_the_one_that_may_pass_counts() {
 fn a_lease_is_not_prolonged() {
     let bed = generated();
     let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
-    assert_eq!(bed.renew(&lease, 60).err().unwrap().kind, Kind::UnsupportedOperation);
+    assert_eq!(bed.renew(&lease, 60).err().unwrap().kind, FailureKind::UnsupportedOperation);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn what_no_api_server_answers_proves_no_removal() {
     ] {
         let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), strange)]);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-        let refused = bed.revoke(&lease, Reason::TokenEnded).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unreachable, "{}", refused.message);
+        let refused = bed.revoke(&lease, RevocationReason::TokenEnded).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::Unreachable, "{}", refused.message);
         assert_eq!(bed.host.lease_tags(), [lease]);
     }
 }
@@ -118,8 +118,8 @@ fn an_object_that_waits_for_its_finalizers_is_not_gone() {
     let waits = json!({"metadata": {"name": "v-1", "finalizers": ["example.com/a\nb"]}});
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), answer(200, &waits))]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
-    let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unavailable);
+    let refused = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::Unavailable);
     assert!(refused.message.contains("finalizers are removed: example.com/a b"), "{refused}");
     assert_eq!(bed.host.lease_tags(), [lease]);
 }

@@ -2,7 +2,7 @@
 
 use crate::Cluster;
 use crate::fixture::{OWN, SERVER, answer, empty};
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use bulkhead_sdk::testbed::TestBed;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn a_read_shows_every_field_in_both_vocabularies() {
     );
     assert_eq!(bed.list("roles").unwrap().data["keys"], json!(["two"]));
     bed.delete("roles/two").unwrap();
-    assert_eq!(bed.read("roles/two").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("roles/two").err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_a_role_cannot_be_is_refused_and_not_stored() {
         ),
     ] {
         let refused = bed.write("roles/x", &body).err().unwrap_or_else(|| panic!("{body}"));
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{}", refused.message);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{}", refused.message);
         assert!(refused.message.contains(expected), "{}", refused.message);
         assert_eq!(bed.host.stored("role/x"), None);
     }
@@ -147,7 +147,7 @@ fn types_that_have_no_effect_are_kept_with_a_word() {
 fn names_of_roles_are_taken_letter_by_letter() {
     let bed = empty();
     bed.write("roles/UPPER", &with(json!({}))).unwrap();
-    assert_eq!(bed.read("roles/upper").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("roles/upper").err().unwrap().kind, FailureKind::NotFound);
 }
 
 /// Returns a bed with scripted answers to questions about the engine's own rights.

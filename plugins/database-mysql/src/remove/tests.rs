@@ -4,7 +4,8 @@ use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 
 fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Refusal> {
-    let connection = Connection::read(&SqlScript::settings("root:pw@tcp(db:3306)/orders")).unwrap();
+    let connection =
+        ParsedConnection::read(&SqlScript::settings("root:pw@tcp(db:3306)/orders")).unwrap();
     let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
     delete(script, &connection, username, &given)
 }

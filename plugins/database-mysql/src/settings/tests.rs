@@ -4,8 +4,8 @@ use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 use serde_json::{Value, json};
 
-fn read(url: &str, more: &[(&str, Value)]) -> Result<Target, String> {
-    Connection::read(&SqlScript::settings_with(url, more))
+fn read(url: &str, more: &[(&str, Value)]) -> Result<DatabaseTarget, String> {
+    ParsedConnection::read(&SqlScript::settings_with(url, more))
         .map(|connection| connection.target)
         .map_err(|refusal| refusal.code)
 }
@@ -132,7 +132,7 @@ fn names_of_users_are_as_long_as_the_plugins_name_says_and_it_is_not_stored() {
     let host = SqlScript::default();
     let planned = |plugin: &str| {
         let settings = SqlScript::settings_with("u@tcp(db)/", &[("plugin_name", json!(plugin))]);
-        let connection = Connection::read(&settings).unwrap();
+        let connection = ParsedConnection::read(&settings).unwrap();
         assert!(!configure(&settings).unwrap().settings.contains_key("plugin_name"));
         connection.usernames.plan(&host, "", "a-long-display'name", "testrole").unwrap()
     };
@@ -152,5 +152,5 @@ fn a_self_managed_connection_needs_no_user_of_its_own() {
     let settings = SqlScript::settings_with(url, &[("self_managed", json!(true))]);
     let configured = configure(&settings).unwrap();
     assert_eq!(configured.targets, ["mysql://db:3306"]);
-    assert!(Connection::read(&settings).unwrap().self_managed);
+    assert!(ParsedConnection::read(&settings).unwrap().self_managed);
 }

@@ -9,14 +9,14 @@ const URL: &str = "{{username}}:{{password}}@tcp(db:3306)/orders";
 const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; GRANT SELECT ON \
                         orders.* TO '{{username}}'@'%'";
 
-fn connection() -> Connection {
+fn connection() -> ParsedConnection {
     let more = [("username", json!("root")), ("password", json!("rootpass"))];
-    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+    ParsedConnection::read(&SqlScript::settings_with(URL, &more)).unwrap()
 }
 
-fn self_managed() -> Connection {
+fn self_managed() -> ParsedConnection {
     let more = [("self_managed", json!(true))];
-    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+    ParsedConnection::read(&SqlScript::settings_with(URL, &more)).unwrap()
 }
 
 fn user(credential: Credential) -> NewUser {

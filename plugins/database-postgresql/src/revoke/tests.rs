@@ -2,8 +2,8 @@
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 
-fn connection() -> Connection {
-    Connection::read(&SqlScript::settings("postgresql://root:pw@db:5432/orders")).unwrap()
+fn connection() -> ParsedConnection {
+    ParsedConnection::read(&SqlScript::settings("postgresql://root:pw@db:5432/orders")).unwrap()
 }
 
 fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Refusal> {

@@ -1,19 +1,19 @@
 //! Connection settings as tables: every form of `connection_url`, and all refused values.
 use super::*;
 use bulkhead_sdk::database_plugin::Endpoint;
-use bulkhead_sdk::database_plugin::Pool;
+use bulkhead_sdk::database_plugin::PoolLimits;
 use bulkhead_sdk::sql_script::SqlScript;
 use serde_json::Value;
 use serde_json::json;
 
-fn target(url: &str) -> Target {
-    Connection::read(&SqlScript::settings(url))
+fn target(url: &str) -> DatabaseTarget {
+    ParsedConnection::read(&SqlScript::settings(url))
         .map(|connection| connection.target)
         .map_err(|refusal| refusal.code)
         .expect(url)
 }
 
-fn code(settings: &Settings) -> String {
+fn code(settings: &ConnectionSettings) -> String {
     let refusal = configure(settings).expect_err("refused");
     assert!(!format!("{refusal:?}").contains("canary"), "{refusal:?}");
     refusal.code
@@ -21,7 +21,7 @@ fn code(settings: &Settings) -> String {
 
 /// Returns addresses, user, password and database.
 fn read(url: &str, more: &[(&str, Value)]) -> (String, String, String, String) {
-    let connection = Connection::read(&SqlScript::settings_with(url, more))
+    let connection = ParsedConnection::read(&SqlScript::settings_with(url, more))
         .map_err(|refusal| refusal.code)
         .expect(url);
     let addresses = addresses(&connection.target).join(" ");
@@ -201,18 +201,21 @@ fn the_pool_and_the_server_are_chosen_by_settings() {
         ("max_connection_lifetime", json!("1m30s")),
         ("connect_timeout", json!(3)),
     ];
-    let connection = Connection::read(&SqlScript::settings_with(
+    let connection = ParsedConnection::read(&SqlScript::settings_with(
         "host=db user=u target_session_attrs=read-write",
         &more,
     ))
     .unwrap();
     assert_eq!(
         connection.target.pool,
-        Pool { max_connections: 5, connect_timeout: 3000, max_lifetime: 90_000 }
+        PoolLimits { max_connections: 5, connect_timeout: 3000, max_lifetime: 90_000 }
     );
     assert!(connection.target.writable);
     let plain = target("postgres://u@db/o?connect_timeout=7&application_name=x");
-    assert_eq!(plain.pool, Pool { max_connections: 4, connect_timeout: 7000, max_lifetime: 0 });
+    assert_eq!(
+        plain.pool,
+        PoolLimits { max_connections: 4, connect_timeout: 7000, max_lifetime: 0 }
+    );
     assert_eq!(target("host=db user=u connect_timeout=0").pool.connect_timeout, 30_000);
     assert!(!plain.writable);
     assert_eq!(plain.endpoints, [Endpoint { host: "db".to_owned(), port: 5432 }]);
@@ -280,7 +283,7 @@ fn no_limit_of_sessions_is_the_most_that_there_may_be_and_is_told() {
         (json!(0), 4, false),
     ] {
         let settings = SqlScript::settings_with(url, &[("max_open_connections", given.clone())]);
-        let pool = Connection::read(&settings).unwrap().target.pool;
+        let pool = ParsedConnection::read(&settings).unwrap().target.pool;
         assert_eq!(pool.max_connections, sessions, "{given}");
         let warnings = configure(&settings).unwrap().warnings;
         let told = warnings.iter().any(|warning| warning == "sessions-bounded");
@@ -302,9 +305,9 @@ fn a_template_whose_names_may_repeat_is_taken_and_told() {
 #[test]
 fn a_self_managed_connection_needs_no_user_of_its_own() {
     let url = "postgresql://{{username}}:{{password}}@db/orders";
-    assert!(Connection::read(&SqlScript::settings(url)).is_err());
+    assert!(ParsedConnection::read(&SqlScript::settings(url)).is_err());
     let settings = SqlScript::settings_with(url, &[("self_managed", json!(true))]);
-    let connection = Connection::read(&settings).unwrap();
+    let connection = ParsedConnection::read(&settings).unwrap();
     assert!(connection.self_managed);
     assert_eq!(connection.target.database, "orders");
 }

@@ -5,13 +5,13 @@ use serde_json::json;
 
 const URL: &str = "postgresql://{{username}}:{{password}}@db:5432/orders";
 
-fn connection(authentication: &str) -> Connection {
+fn connection(authentication: &str) -> ParsedConnection {
     let more = [
         ("username", json!("root")),
         ("password", json!("rootpass")),
         ("password_authentication", json!(authentication)),
     ];
-    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+    ParsedConnection::read(&SqlScript::settings_with(URL, &more)).unwrap()
 }
 
 fn user(password: &str) -> NewUser {
@@ -137,7 +137,7 @@ fn public_keys_are_not_handled() {
 fn a_user_that_manages_itself_logs_in_with_what_it_has() {
     let script = SqlScript::default();
     let settings = SqlScript::settings_with(URL, &[("self_managed", json!(true))]);
-    let connection = Connection::read(&settings).unwrap();
+    let connection = ParsedConnection::read(&settings).unwrap();
     let (new, old) = (user("new").credential, user("old").credential);
     change_credential(&script, &connection, "app", &new, Some(&old), &[]).unwrap();
     assert_eq!(script.asked(), ["transact ALTER ROLE \"app\" WITH PASSWORD 'new'"]);
@@ -185,7 +185,7 @@ fn a_user_that_is_gone_cannot_be_changed() {
 #[test]
 fn a_connection_without_credentials_in_its_url_uses_the_settings() {
     let connection =
-        Connection::read(&SqlScript::settings("host=db user=root password='ro ot'")).unwrap();
+        ParsedConnection::read(&SqlScript::settings("host=db user=root password='ro ot'")).unwrap();
     assert_eq!(
         (connection.target.username.as_str(), connection.target.password.as_str()),
         ("root", "ro ot")

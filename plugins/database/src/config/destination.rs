@@ -8,7 +8,7 @@
 use super::SECRET_SETTINGS;
 use crate::connection::Connection;
 use crate::target;
-use bulkhead_sdk::destination::{self, Held, Place};
+use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::{Call, Failure};
 use serde_json::Value;
@@ -51,23 +51,23 @@ pub(super) fn check(
     let names: BTreeSet<&str> =
         before.settings.keys().chain(after.settings.keys()).map(String::as_str).collect();
     let mut places = vec![
-        Place::of("plugin_name", before.plugin_name != after.plugin_name),
-        Place::of(CONNECTION_URL, leads_elsewhere(before, after)),
+        DestinationField::of("plugin_name", before.plugin_name != after.plugin_name),
+        DestinationField::of(CONNECTION_URL, leads_elsewhere(before, after)),
     ];
     let others = names
         .iter()
         .filter(|name| **name != CONNECTION_URL && !HARMLESS.contains(name) && !is_marked(name));
-    places.extend(
-        others.map(|name| Place::of(name, before.settings.get(*name) != after.settings.get(*name))),
-    );
-    let mut held: Vec<Held<'_>> = names
+    places.extend(others.map(|name| {
+        DestinationField::of(name, before.settings.get(*name) != after.settings.get(*name))
+    }));
+    let mut held: Vec<CredentialField<'_>> = names
         .iter()
         .filter(|name| is_marked(name))
-        .map(|name| Held::of(name, &text_of(before.settings.get(*name))))
+        .map(|name| CredentialField::of(name, &text_of(before.settings.get(*name))))
         .collect();
     let url = before.setting(CONNECTION_URL);
     if has_own_password(url) {
-        held.push(Held::of(CONNECTION_URL, url));
+        held.push(CredentialField::of(CONNECTION_URL, url));
     }
     destination::check(call, &places, &held)
 }

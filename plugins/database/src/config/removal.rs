@@ -62,7 +62,7 @@ fn only_copy(connection: &Connection, name: &str, mount: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::fixture::{account_with, ready};
-    use bulkhead_sdk::Kind;
+    use bulkhead_sdk::FailureKind;
     use serde_json::json;
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         account_with(&bed, "orders", ("root", "hunter2-of-root"));
         bed.write("rotate-root/orders", &json!({})).unwrap();
         let refused = bed.delete("config/orders").err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         for word in ["only the engine", "\"root\"", "force=true"] {
             assert!(refused.message.contains(word), "{}", refused.message);
         }

@@ -2,7 +2,7 @@
 
 use crate::fixture::{empty, issued, orders, ready, with};
 use bulkhead_sdk::host::Clock;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
@@ -35,7 +35,7 @@ fn a_stored_password_goes_to_no_server_that_it_was_not_written_for() {
         let bed = ready();
         let before = bed.host.stored("config/orders");
         let refused = bed.write("config/orders", &change).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{change}: {refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{change}: {refused}");
         let says = format!("{field} changes: give password in the same request");
         assert!(refused.message.starts_with(&says), "{change}: {refused}");
         assert_eq!(bed.host.stored("config/orders"), before);
@@ -57,13 +57,17 @@ fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
         (
             "configure",
             Failure::invalid("connection_url: the port is not a number"),
-            Kind::InvalidRequest,
+            FailureKind::InvalidRequest,
         ),
-        ("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"), Kind::Unreachable),
+        (
+            "verify",
+            Failure::new(FailureKind::Unreachable, "no answer from db:5432"),
+            FailureKind::Unreachable,
+        ),
         (
             "verify",
             Failure::invalid("the database refused user \"root\" (SQLSTATE 28P01)"),
-            Kind::InvalidRequest,
+            FailureKind::InvalidRequest,
         ),
     ];
     for (step, failure, kind) in refusals {
@@ -80,7 +84,7 @@ fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
 fn a_change_that_the_database_refuses_leaves_the_connection_as_it_was() {
     let bed = ready();
     let before = bed.host.stored("config/orders");
-    bed.host.refuse("verify", Failure::new(Kind::TimedOut, "db:5432 took too long"));
+    bed.host.refuse("verify", Failure::new(FailureKind::TimedOut, "db:5432 took too long"));
     assert!(bed.write("config/orders", &json!({"password": "wrong"})).is_err());
     assert_eq!(bed.host.stored("config/orders"), before);
 }
@@ -213,7 +217,7 @@ fn a_plugin_must_be_named_known_and_of_a_version() {
     for (body, expected) in bad {
         let bed = empty();
         let refused = bed.write("config/orders", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(expected), "{}", refused.message);
         assert_eq!(bed.host.stored("config/orders"), None);
     }
@@ -271,7 +275,7 @@ fn rotations_that_contradict_each_other_or_cannot_work_are_refused() {
     for (change, expected) in bad {
         let bed = empty();
         let refused = bed.write("config/orders", &with(orders(), change)).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(expected), "{}", refused.message);
         assert_eq!(bed.host.stored("config/orders"), None);
     }
@@ -381,7 +385,7 @@ fn a_connection_keeps_its_version_until_a_write_names_a_version() {
     bed.write("config/orders", &json!({"plugin_version": "v1.0.0"})).unwrap();
     assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
     let refused = bed.write("config/orders", &json!({"plugin_version": "3.0.0"})).err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("there is 1.0.0, 2.0.0"), "{}", refused.message);
     assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
     bed.write("config/other", &with(orders(), json!({"plugin_name": "test"}))).unwrap();

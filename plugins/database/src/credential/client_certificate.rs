@@ -3,10 +3,12 @@
 //! Prevents the storage of a role with an authority that can issue no certificate. The role would
 //! fail only at the first request for a user.
 
-use super::{CA_PRIVATE_KEY, Issued, New, Options, invalid_option, rsa_bits};
+use super::{
+    CA_PRIVATE_KEY, CredentialOptions, GeneratedCredential, PlannedUser, invalid_option, rsa_bits,
+};
 use bulkhead_sdk::crypto::CertificateRequest;
 use bulkhead_sdk::database_plugin::{Credential, StoreTime};
-use bulkhead_sdk::template::{Names, Surroundings, Template, sanitised};
+use bulkhead_sdk::template::{RenderContext, Template, TemplateNames, sanitised};
 use bulkhead_sdk::{Failure, Host};
 use serde_json::{Map, json};
 
@@ -16,7 +18,7 @@ pub(super) const OPTIONS: &[&str] =
 
 /// Milliseconds before now at which a certificate becomes valid, because the database's clock may
 /// be behind.
-const EARLIER: StoreTime = 30_000;
+const CLOCK_TOLERANCE_MS: StoreTime = 30_000;
 
 /// A parsed certificate recipe of a role. No `Debug`: the recipe holds the authority's key.
 pub(crate) struct ClientCertificate<'a> {
@@ -30,7 +32,7 @@ pub(crate) struct ClientCertificate<'a> {
 }
 
 impl<'a> ClientCertificate<'a> {
-    pub(super) fn read(options: &'a Options) -> Result<Self, Failure> {
+    pub(super) fn read(options: &'a CredentialOptions) -> Result<Self, Failure> {
         let given = |name: &str| options.get(name).map_or("", String::as_str);
         let (key_type, bits) = (given("key_type"), given("key_bits"));
         let key_bits = match key_type {
@@ -59,8 +61,8 @@ impl<'a> ClientCertificate<'a> {
         })
     }
 
-    pub(super) fn options(&self) -> Options {
-        let mut options = Options::from([
+    pub(super) fn options(&self) -> CredentialOptions {
+        let mut options = CredentialOptions::from([
             ("common_name_template".to_owned(), self.template.to_owned()),
             ("ca_cert".to_owned(), self.authority.to_owned()),
             (CA_PRIVATE_KEY.to_owned(), self.authority_key.to_owned()),
@@ -76,7 +78,7 @@ impl<'a> ClientCertificate<'a> {
     /// Checks the authority by issuing a trial certificate for the authority's own key. The trial
     /// certificate is discarded.
     pub(super) fn check(&self, host: &dyn Host) -> Result<(), Failure> {
-        self.common_name(host, &Names::default(), "")?;
+        self.common_name(host, &TemplateNames::default(), "")?;
         let about = |option: &'static str| {
             move |why: Failure| refused(format!("{option}: {}", why.message))
         };
@@ -88,7 +90,8 @@ impl<'a> ClientCertificate<'a> {
         if authority.public_key.is_none_or(|own| own.pem != key.pem) {
             return Err(refused("ca_private_key is not the key of ca_cert"));
         }
-        let until = authority.not_after.min(authority.not_before.saturating_add(EARLIER));
+        let until =
+            authority.not_after.min(authority.not_before.saturating_add(CLOCK_TOLERANCE_MS));
         let trial = self.request(&key.pem, "trial", authority.not_before, until);
         host.crypto().issue_certificate(&trial).map(drop).map_err(about("ca_cert"))
     }
@@ -97,10 +100,14 @@ impl<'a> ClientCertificate<'a> {
     ///
     /// # Errors
     /// Invalid request if the authority expires before the user; errors of the host.
-    pub(super) fn issue(&self, host: &dyn Host, new: &New<'_>) -> Result<Issued, Failure> {
+    pub(super) fn issue(
+        &self,
+        host: &dyn Host,
+        new: &PlannedUser<'_>,
+    ) -> Result<GeneratedCredential, Failure> {
         let common_name = self.common_name(host, &new.names, new.username)?;
         let key = host.crypto().generate_key(self.key_type, self.key_bits, "traditional")?;
-        let from = host.clock().now().saturating_sub(EARLIER);
+        let from = host.clock().now().saturating_sub(CLOCK_TOLERANCE_MS);
         let request = self.request(&key.public_key.pem, &common_name, from, new.expires);
         let certificate = host.crypto().issue_certificate(&request)?;
         let shown = Map::from_iter([
@@ -108,7 +115,10 @@ impl<'a> ClientCertificate<'a> {
             ("private_key".to_owned(), json!(key.private_key)),
             ("private_key_type".to_owned(), json!(self.key_type)),
         ]);
-        Ok(Issued { credential: Credential::SubjectDn(format!("CN={common_name}")), shown })
+        Ok(GeneratedCredential {
+            credential: Credential::SubjectDn(format!("CN={common_name}")),
+            shown,
+        })
     }
 
     fn request(
@@ -136,13 +146,13 @@ impl<'a> ClientCertificate<'a> {
     fn common_name(
         &self,
         host: &dyn Host,
-        names: &Names<'_>,
+        names: &TemplateNames<'_>,
         username: &str,
     ) -> Result<String, Failure> {
         let about = |fault| refused(format!("invalid common_name_template: {fault}"));
         let template = Template::parse(self.template).map_err(about)?;
         let random = |length| host.random().bytes(length);
-        let surroundings = Surroundings { random: &random, now: host.clock().now() };
+        let surroundings = RenderContext { random: &random, now: host.clock().now() };
         let rendered = template.render_for_user(names, username, &surroundings).map_err(about)?;
         Ok(sanitised(&rendered))
     }

@@ -2,7 +2,7 @@
 
 use crate::Database;
 use crate::fixture::{account, app, reader, ready, with, with_account};
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::{Clock, Host};
 use bulkhead_sdk::testbed::TestBed;
@@ -82,7 +82,7 @@ fn a_bad_option_is_refused_by_name_and_nothing_is_stored() {
     for (role, expected) in bad {
         let bed = bed();
         let refused = bed.write("roles/keys", &role).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains("credential_config validation failed"), "{refused}");
         assert!(refused.message.contains(expected), "{expected}: {}", refused.message);
         assert_eq!(bed.host.stored("role/keys"), None);
@@ -165,7 +165,7 @@ fn a_certificate_that_would_outlive_its_authority_is_refused_before_anything_is_
     bed.write("roles/writer-c", &certificates(json!({}))).unwrap();
     bed.host.advance(6 * 366 * 86_400);
     bed.host.steps();
-    assert_eq!(bed.read("creds/writer-c").err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.read("creds/writer-c").err().unwrap().kind, FailureKind::InvalidRequest);
     assert_eq!(bed.host.user_count(), 0);
     assert!(bed.host.lease_tags().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{account, issued, ready, unreachable, with_static_role};
-use bulkhead_sdk::Reason;
+use bulkhead_sdk::RevocationReason;
 use serde_json::json;
 
 #[test]
@@ -13,8 +13,8 @@ fn what_came_of_users_is_counted() {
     bed.host.refuse("set-expiration", unreachable());
     bed.renew(&tag, 900).err().unwrap();
     bed.host.refuse("delete-user", unreachable());
-    bed.revoke(&tag, Reason::Expired).unwrap_err();
-    bed.revoke(&tag, Reason::Expired).unwrap();
+    bed.revoke(&tag, RevocationReason::Expired).unwrap_err();
+    bed.revoke(&tag, RevocationReason::Expired).unwrap();
     bed.host.refuse_creation(Failure::invalid("the user exists"));
     bed.read("creds/reader").err().unwrap();
     for metric in [&CREATIONS, &RENEWALS, &REVOCATIONS] {

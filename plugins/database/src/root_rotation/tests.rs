@@ -5,7 +5,7 @@ use crate::fixture::{account_with, ready};
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
 
 const STEPS: [&str; 7] =
@@ -104,8 +104,11 @@ fn wherever_a_rotation_dies_the_stored_password_logs_in_afterwards() {
 #[test]
 fn a_rotation_whose_reply_was_lost_rolls_forward() {
     let bed = rooted();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
-    assert_eq!(bed.write("rotate-root/orders", &json!({})).err().unwrap().kind, Kind::TimedOut);
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
+    assert_eq!(
+        bed.write("rotate-root/orders", &json!({})).err().unwrap().kind,
+        FailureKind::TimedOut
+    );
     assert_eq!(stored(&bed), ("hunter2-of-root".to_owned(), false));
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
@@ -127,7 +130,7 @@ fn a_second_request_is_told_why_the_first_rotation_is_not_finished() {
     bed.host.refuse("change-credential", Failure::invalid("too short"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
     let open = bed.write("rotate-root/orders", &json!({})).err().unwrap();
-    assert_eq!(open.kind, Kind::Unavailable);
+    assert_eq!(open.kind, FailureKind::Unavailable);
     assert!(open.message.contains("connection \"orders\": too short"), "{}", open.message);
     assert!(open.message.contains("write config/orders"), "{}", open.message);
     bed.run_guards().unwrap();
@@ -144,7 +147,7 @@ fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
         "connection \"orders\": too short"
     );
     let open = bed.write("rotate-root/orders", &json!({})).err().unwrap();
-    assert_eq!(open.kind, Kind::Unavailable);
+    assert_eq!(open.kind, FailureKind::Unavailable);
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("Generated-Password-2".to_owned(), true));
 }
@@ -152,12 +155,12 @@ fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
 #[test]
 fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
     let bed = rooted();
-    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
     account_with(&bed, "orders", ("root", "of-another-hand"));
     bed.host.steps();
     let unknown = bed.run_guards().unwrap_err();
-    assert_eq!(unknown.kind, Kind::Unreachable, "so that it is tried for ever");
+    assert_eq!(unknown.kind, FailureKind::Unreachable, "so that it is tried for ever");
     assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
     let steps = bed.host.steps();
     assert!(!steps.iter().any(|step| step.starts_with("change-credential")), "{steps:?}");
@@ -172,7 +175,7 @@ fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
 fn what_was_begun_for_a_connection_that_is_gone_or_anothers_is_forgotten() {
     for is_gone in [true, false] {
         let bed = rooted();
-        bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+        bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
         bed.write("rotate-root/orders", &json!({})).err().unwrap();
         match is_gone {
             true => bed.delete("config/orders").unwrap(),
@@ -195,7 +198,7 @@ fn a_window_that_is_over_ends_the_attempts() {
     bed.write("config/orders", &nightly).unwrap();
     let due = bed.host.timer("rotate-root/orders").unwrap();
     bed.host.advance((due - bed.host.now()) / 1_000 + 60);
-    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     bed.wake("rotate-root/orders", 1).unwrap_err();
     bed.host.advance(3_600);
     bed.run_guards().unwrap();
@@ -223,7 +226,7 @@ fn what_cannot_be_rotated_is_refused_before_the_database_is_asked() {
         bed.write("config/orders", &change).unwrap();
         bed.host.steps();
         let refused = bed.write("rotate-root/orders", &json!({})).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(expected), "{}", refused.message);
         assert!(bed.host.steps().is_empty());
     }
@@ -232,7 +235,7 @@ fn what_cannot_be_rotated_is_refused_before_the_database_is_asked() {
 #[test]
 fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
     let bed = rooted();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
     let at = |host: &str, password: &str| {
         let url = format!("postgres://{{{{username}}}}:{{{{password}}}}@{host}:5432/orders");
@@ -259,7 +262,7 @@ fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
 fn a_connection_that_leads_back_goes_on_with_what_was_begun() {
     let bed = rooted();
     let before = bed.host.stored("config/orders").unwrap()["settings"].clone();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
     let mut elsewhere = before.clone();
     elsewhere["connection_url"] = json!("postgres://{{username}}:{{password}}@other:5432/orders");

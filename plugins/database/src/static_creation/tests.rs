@@ -3,7 +3,7 @@
 use crate::Database;
 use crate::fixture::{app, shown, unreachable, with, with_account};
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
 
 const GUARD: &str = "intent/static/app";
@@ -46,7 +46,7 @@ fn a_password_that_the_database_took_and_then_refuses_is_kept_and_not_shown() {
     assert!(warnings[0].contains("then refused a login"), "{warnings:?}");
     let kept = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
     assert_eq!(kept, "Generated-Password-1");
-    assert_eq!(bed.read("static-creds/app").err().unwrap().kind, Kind::Unavailable);
+    assert_eq!(bed.read("static-creds/app").err().unwrap().kind, FailureKind::Unavailable);
     bed.host.try_logins("app");
     bed.write("rotate-role/app", &json!({})).unwrap();
     assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
@@ -117,7 +117,7 @@ fn of_several_statements_the_first_may_have_changed_the_password() {
         let role = with(app(), json!({"rotation_statements": statements}));
         bed.write("static-roles/app", &role).err().unwrap();
         let again = bed.write("static-roles/app", &role).err().unwrap();
-        assert_eq!(again.kind, Kind::Unavailable);
+        assert_eq!(again.kind, FailureKind::Unavailable);
         assert!(again.message.contains("statement 2 failed"), "{}", again.message);
         bed.run_guards().unwrap();
         assert!(in_force(&bed) && is_settled(&bed));

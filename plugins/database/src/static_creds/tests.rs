@@ -3,7 +3,7 @@
 use crate::Database;
 use crate::fixture::{account, shown, unreachable, with_static_role};
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
 
 fn no_digit() -> Failure {
@@ -27,7 +27,7 @@ fn a_password_that_is_known_to_be_dead_is_not_shown() {
     bed.host.refuse("change-credential", no_digit());
     bed.run_guards().unwrap_err();
     let refused = bed.read("static-creds/app").err().unwrap();
-    assert_eq!(refused.kind, Kind::Unavailable);
+    assert_eq!(refused.kind, FailureKind::Unavailable);
     assert!(refused.message.contains("no digit"), "{}", refused.message);
     bed.run_guards().unwrap();
     let reply = bed.read("static-creds/app").unwrap();
@@ -54,7 +54,7 @@ fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
     let bed = stuck();
     for _ in 0..2 {
         let open = bed.write("rotate-role/app", &json!({})).err().unwrap();
-        assert_eq!(open.kind, Kind::Unavailable);
+        assert_eq!(open.kind, FailureKind::Unavailable);
         assert!(open.message.contains("the password has no digit"), "{}", open.message);
         assert!(open.message.contains("delete the role"), "{}", open.message);
         bed.host.refuse("change-credential", no_digit());

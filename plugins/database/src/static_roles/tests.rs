@@ -2,7 +2,7 @@
 
 use crate::fixture::{account, app, orders, shown, with, with_account, with_static_role};
 use bulkhead_sdk::host::Clock;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
@@ -85,7 +85,7 @@ fn a_bad_role_is_refused_and_changes_nothing() {
     for (change, expected) in bad {
         let bed = with_account();
         let refused = bed.write("static-roles/app", &with(app(), change)).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{}", refused.message);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{}", refused.message);
         assert!(refused.message.contains(expected), "{expected}: {}", refused.message);
         assert_eq!(bed.host.stored("static-role/app"), None, "{expected}");
         assert_eq!(bed.run_guards().unwrap(), 0, "{expected}");
@@ -99,7 +99,7 @@ fn a_role_that_the_connection_does_not_admit_is_denied() {
     let bed = with_account();
     bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
     let denied = bed.write("static-roles/app", &app()).err().unwrap();
-    assert_eq!(denied.kind, Kind::PermissionDenied);
+    assert_eq!(denied.kind, FailureKind::PermissionDenied);
     assert_eq!(bed.host.stored("static-role/app"), None);
 }
 
@@ -187,11 +187,11 @@ fn an_imported_password_is_tried_before_it_is_kept() {
     let bed = with_account();
     let wrong = with(app(), json!({"skip_import_rotation": true, "password": "mistyped"}));
     let refused = bed.write("static-roles/app", &wrong).err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("user \"app\""), "{}", refused.message);
     let right = with(app(), json!({"skip_import_rotation": true, "password": "first"}));
     bed.host.refuse("check-credential", crate::fixture::unreachable());
-    assert_eq!(bed.write("static-roles/app", &right).err().unwrap().kind, Kind::Unreachable);
+    assert_eq!(bed.write("static-roles/app", &right).err().unwrap().kind, FailureKind::Unreachable);
     assert_eq!(bed.host.stored("static-role/app"), None);
     bed.write("static-roles/other", &right).unwrap();
     assert_eq!(shown(&bed, "other"), ("first".to_owned(), true));
@@ -237,7 +237,7 @@ fn an_update_rotates_nothing_and_keeps_what_is_absent() {
         (json!({"rotation_schedule": "", "rotation_period": 0}), "one of rotation_schedule"),
     ] {
         let refused = bed.write("static-roles/app", &change).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains(field), "{}", refused.message);
     }
     bed.write("static-roles/app", &json!({"username": "app", "db_name": "orders"})).unwrap();
@@ -257,13 +257,13 @@ fn a_period_that_is_shortened_below_what_has_passed_makes_the_role_due() {
 fn static_credentials_ask_the_connection_each_time() {
     let bed = with_static_role();
     bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
-    assert_eq!(bed.read("static-creds/app").err().unwrap().kind, Kind::PermissionDenied);
+    assert_eq!(bed.read("static-creds/app").err().unwrap().kind, FailureKind::PermissionDenied);
     let unknown = bed.read("static-creds/other").err().unwrap();
-    assert_eq!(unknown.kind, Kind::InvalidRequest);
+    assert_eq!(unknown.kind, FailureKind::InvalidRequest);
     assert!(unknown.message.contains("unknown role"), "{}", unknown.message);
     bed.delete("config/orders").unwrap();
     let gone = bed.read("static-creds/app").err().unwrap();
-    assert_eq!(gone.kind, Kind::InvalidRequest);
+    assert_eq!(gone.kind, FailureKind::InvalidRequest);
     bed.write("config/orders", &with(orders(), json!({"allowed_roles": "app"}))).unwrap();
     assert!(shown(&bed, "app").1);
 }
@@ -286,7 +286,10 @@ fn at_a_self_managed_connection_each_account_changes_its_own_password() {
     assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
     let wrong = with(app(), json!({"password": "wrong", "username": "b"}));
     account(&bed, "orders", "b");
-    assert_eq!(bed.write("static-roles/b", &wrong).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(
+        bed.write("static-roles/b", &wrong).err().unwrap().kind,
+        FailureKind::InvalidRequest
+    );
     assert_eq!(bed.host.stored("static-role/b"), None);
     let role = json!({"db_name": "orders", "creation_statements": "CREATE {{name}}"});
     let refused = bed.write("roles/dynamic", &role).err().unwrap();

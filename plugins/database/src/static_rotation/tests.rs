@@ -4,7 +4,7 @@ use crate::Database;
 use crate::fixture::{app, orders, shown, unreachable, with, with_account, with_static_role};
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
 
 const STEPS: [&str; 7] =
@@ -73,9 +73,9 @@ fn wherever_a_creation_dies_there_is_a_role_whose_password_logs_in_or_none() {
 #[test]
 fn a_rotation_whose_reply_was_lost_is_not_made_again() {
     let bed = with_static_role();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::TimedOut);
+    assert_eq!(refused.kind, FailureKind::TimedOut);
     assert!(refused.message.contains("retries will continue in the background"), "{refused}");
     bed.host.steps();
     bed.run_guards().unwrap();
@@ -109,7 +109,7 @@ fn while_the_database_is_away_everything_else_answers_and_the_ttl_is_0() {
     assert_eq!(bed.read("static-creds/app").unwrap().data["ttl"], 0);
     bed.write("static-roles/app", &json!({"rotation_period": "2h"})).unwrap();
     let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unavailable);
+    assert_eq!(refused.kind, FailureKind::Unavailable);
     assert!(refused.message.contains("it goes on now"), "{}", refused.message);
     bed.run_guards().unwrap();
     assert_eq!(shown(&bed, "app"), ("Generated-Password-3".to_owned(), true));
@@ -140,7 +140,7 @@ fn a_creation_of_which_nothing_is_known_is_finished_or_forgotten_once_the_databa
         bed.host.refuse(refuse, unreachable());
         bed.write("static-roles/app", &app()).err().unwrap();
         let again = bed.write("static-roles/app", &app()).err().unwrap();
-        assert_eq!(again.kind, Kind::Unavailable, "{}", again.message);
+        assert_eq!(again.kind, FailureKind::Unavailable, "{}", again.message);
         let role = json!({"db_name": "orders", "creation_statements": "CREATE {{name}}"});
         assert!(bed.write("roles/app", &role).is_err(), "its name is taken meanwhile");
         bed.run_guards().unwrap();
@@ -234,7 +234,7 @@ fn a_rotation_by_hand_counts_a_period_from_now_and_leaves_a_schedule_as_it_was()
     assert_eq!(bed.host.timer("rotate/app"), due);
     let unknown = bed.write("rotate-role/reader", &json!({})).err().unwrap();
     assert!(unknown.message.contains("no static role found"), "{}", unknown.message);
-    assert_eq!(unknown.kind, Kind::InvalidRequest);
+    assert_eq!(unknown.kind, FailureKind::InvalidRequest);
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn a_role_that_is_not_admitted_any_more_is_not_rotated() {
     let bed = with_static_role();
     bed.host.advance(3_600);
     bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
-    assert_eq!(bed.wake("rotate/app", 1).unwrap_err().kind, Kind::PermissionDenied);
+    assert_eq!(bed.wake("rotate/app", 1).unwrap_err().kind, FailureKind::PermissionDenied);
     let denied = bed.write("rotate-role/app", &json!({})).err().unwrap();
-    assert_eq!(denied.kind, Kind::PermissionDenied);
+    assert_eq!(denied.kind, FailureKind::PermissionDenied);
     bed.write("config/orders", &json!({"allowed_roles": "app"})).unwrap();
     bed.wake("rotate/app", 2).unwrap();
     assert!(shown(&bed, "app").1);
@@ -298,11 +298,11 @@ fn the_password_in_force_is_tried_at_no_server_that_it_is_not_for() {
 #[test]
 fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
     let bed = with_static_role();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-role/app", &json!({})).err().unwrap();
     lead_elsewhere(&bed);
     let waits = bed.run_guards().unwrap_err();
-    assert_eq!(waits.kind, Kind::Unreachable, "so that it is tried again");
+    assert_eq!(waits.kind, FailureKind::Unreachable, "so that it is tried again");
     assert!(waits.message.contains("is for test://db:5432"), "{}", waits.message);
     assert_eq!(checks(&bed), 0, "the password that is in force was sent to another server");
     bed.write("config/orders", &with(orders(), json!({"allowed_roles": "*"}))).unwrap();

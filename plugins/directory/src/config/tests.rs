@@ -2,7 +2,7 @@
 
 use crate::fixture::{ENGINE, config, configured, empty};
 use bulkhead_sdk::testbed::Flavour;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 const AD: Flavour = Flavour::ActiveDirectory;
@@ -88,7 +88,7 @@ fn a_bad_configuration_is_refused_and_nothing_is_stored() {
     ] {
         let bed = empty(AD);
         let refused = bed.write("config", &with(change)).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{refused}");
         assert!(!refused.message.contains("secret-of-engine"), "{refused}");
         assert_eq!(bed.host.stored("config"), None);
@@ -120,7 +120,7 @@ fn the_stored_password_goes_to_no_other_server_and_to_none_that_proves_itself_le
         (json!({"url": "ldaps://thief.example", "verify": true}), "url"),
     ] {
         let refused = bed.write("config", &change).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{change}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{change}");
         let says = format!("{field} changes: give bindpass in the same request");
         assert!(refused.message.starts_with(&says), "{change}: {refused}");
         assert_eq!(bed.host.stored("config"), before);

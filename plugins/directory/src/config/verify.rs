@@ -1,7 +1,7 @@
 //! Dry run of a configuration: checks that the directory accepts the login, is of the kind that
 //! `schema` names, and has the entry `userdn`.
 
-use crate::directory::Directory;
+use crate::directory::DirectoryClient;
 use crate::settings::Config;
 use bulkhead_sdk::{Answer, Failure, Host};
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 /// # Errors
 /// The directory's refusal, in a message that names the setting.
 pub(super) fn try_out(host: &dyn Host, config: &Config) -> Result<Answer, Failure> {
-    let directory = Directory::new(host, config);
+    let directory = DirectoryClient::new(host, config);
     directory.check_login()?;
     directory.check_schema()?;
     directory.check_base()?;

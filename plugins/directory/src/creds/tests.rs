@@ -2,9 +2,9 @@
 
 use crate::Directory;
 use crate::fixture::{ENGINE_PASSWORD, configured, dn, with_role, works};
-use bulkhead_sdk::ldap::{Code, Fault};
+use bulkhead_sdk::ldap::{LdapFault, LdapFaultCode};
 use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 const BOTH: [Flavour; 2] = [Flavour::ActiveDirectory, Flavour::OpenLdap];
@@ -129,7 +129,7 @@ fn another_entry_in_the_place_of_the_account_is_not_touched() {
     bed.host.directory().add(&dn("svc1"), "of-another", &other);
     bed.host.advance(601);
     let refused = bed.read("creds/build").err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("not in the directory any more"), "{refused}");
     assert!(bed.host.directory().has_password(&dn("svc1"), "of-another"));
     assert!(bed.read("roles/build").is_ok(), "the role can be read");
@@ -154,7 +154,7 @@ fn a_password_that_the_directory_refuses_changes_nothing_and_is_not_tried_for_ev
     bed.host.advance(601);
     bed.host.directory().ask_for_length(100);
     let refused = bed.read("creds/build").err().unwrap();
-    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(!open_intents(&bed));
     assert_eq!(bed.run_guards().unwrap(), 0);
     assert!(works(&bed, "svc1", &first.data["current_password"]));
@@ -180,7 +180,7 @@ fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
                 bed.read("creds/build").err().unwrap();
                 if open_intents(&bed) {
                     let busy = bed.read("creds/build").err().unwrap();
-                    assert_eq!(busy.kind, Kind::Unavailable, "{step}");
+                    assert_eq!(busy.kind, FailureKind::Unavailable, "{step}");
                     let warned = bed.write("rotate-role/build", &json!({})).unwrap();
                     assert!(warned.warnings[0].contains("in progress"), "{:?}", warned.warnings);
                 }
@@ -197,8 +197,8 @@ fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
 #[test]
 fn a_change_whose_answer_was_lost_is_found_to_be_in_force() {
     let bed = with_role(Flavour::ActiveDirectory);
-    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
-    assert_eq!(bed.read("creds/build").err().unwrap().kind, Kind::TimedOut);
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
+    assert_eq!(bed.read("creds/build").err().unwrap().kind, FailureKind::TimedOut);
     assert!(open_intents(&bed));
     bed.host.steps();
     bed.run_guards().unwrap();
@@ -209,10 +209,10 @@ fn a_change_whose_answer_was_lost_is_found_to_be_in_force() {
 #[test]
 fn a_directory_that_is_away_is_waited_for_and_nothing_is_lost() {
     let bed = with_role(Flavour::ActiveDirectory);
-    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.read("creds/build").err().unwrap();
     bed.host.directory().take_down("ldaps://dc1.corp.example");
-    assert_eq!(bed.run_guards().unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(bed.run_guards().unwrap_err().kind, FailureKind::Unreachable);
     assert!(open_intents(&bed));
     bed.host.directory().bring_up("ldaps://dc1.corp.example");
     bed.run_guards().unwrap();
@@ -222,7 +222,7 @@ fn a_directory_that_is_away_is_waited_for_and_nothing_is_lost() {
 #[test]
 fn a_locked_account_cannot_tell_and_gets_the_same_candidate_again() {
     let bed = with_role(Flavour::ActiveDirectory);
-    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.read("creds/build").err().unwrap();
     bed.host.directory().lock(&dn("svc1"), true);
     bed.run_guards().unwrap();
@@ -337,7 +337,10 @@ fn no_failure_tells_a_password() {
     let first = creds(&bed);
     let password = first.data["current_password"].as_str().unwrap().to_owned();
     bed.host.advance(601);
-    let busy = Fault { result_code: Some(53), ..Fault::new(Code::RefusedChange, "unwilling") };
+    let busy = LdapFault {
+        result_code: Some(53),
+        ..LdapFault::new(LdapFaultCode::RefusedChange, "unwilling")
+    };
     bed.host.directory().refuse("ldap-modify", busy);
     let refused = bed.read("creds/build").err().unwrap();
     assert!(refused.message.contains("unwilling") && !refused.message.contains(&password));

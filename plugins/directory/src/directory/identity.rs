@@ -1,6 +1,6 @@
 //! Identity of an account: the id of its entry, which survives renames and moves.
 
-use bulkhead_sdk::ldap::Entry;
+use bulkhead_sdk::ldap::LdapEntry;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ const GUID: usize = 16;
 /// The id that the directory assigned to an entry at its creation. Storage keys contain the id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Identity(String);
+pub(crate) struct EntryId(String);
 
-impl Identity {
+impl EntryId {
     /// Returns the id of an entry: `objectGUID`, `entryUUID`, or, if the directory has neither, a
     /// digest of the DN.
     ///
     /// # Errors
     /// A refusal of the host.
-    pub(crate) fn of(host: &dyn Host, entry: &Entry) -> Result<Self, Failure> {
+    pub(crate) fn of(host: &dyn Host, entry: &LdapEntry) -> Result<Self, Failure> {
         if let [guid] = entry.values("objectGUID")
             && guid.len() == GUID
         {
@@ -70,23 +70,22 @@ mod tests {
     use super::*;
     use bulkhead_sdk::testbed::TestHost;
 
-    fn entry(dn: &str, attributes: &[(&str, &[u8])]) -> Entry {
+    fn entry(dn: &str, attributes: &[(&str, &[u8])]) -> LdapEntry {
         let attributes =
             attributes.iter().map(|(name, value)| ((*name).to_owned(), vec![value.to_vec()]));
-        Entry { dn: dn.to_owned(), attributes: attributes.collect() }
+        LdapEntry { dn: dn.to_owned(), attributes: attributes.collect() }
     }
 
     #[test]
     fn an_entry_is_known_by_what_the_directory_gave_it_and_found_again_by_that() {
         let host = TestHost::default();
-        let guid =
-            Identity::of(&host, &entry("cn=a", &[("objectGUID", b"\x00\xff*)(cn=*abcdefg")]))
-                .unwrap();
+        let guid = EntryId::of(&host, &entry("cn=a", &[("objectGUID", b"\x00\xff*)(cn=*abcdefg")]))
+            .unwrap();
         assert_eq!(guid.as_str(), "guid-00ff2a2928636e3d2a61626364656667");
         let value = b"\x00\xff*)(cn=*abcdefg".to_vec();
         assert_eq!(guid.condition(), Some(("objectGUID", value)));
         let uuid = b"6F9619FF-8b86-D011-b42d-00cf4fc964ff";
-        let uuid = Identity::of(&host, &entry("cn=a", &[("entryUUID", uuid)])).unwrap();
+        let uuid = EntryId::of(&host, &entry("cn=a", &[("entryUUID", uuid)])).unwrap();
         assert_eq!(uuid.as_str(), "uuid-6f9619ff-8b86-d011-b42d-00cf4fc964ff");
         assert_eq!(uuid.condition().unwrap().0, "entryUUID");
     }
@@ -94,10 +93,10 @@ mod tests {
     #[test]
     fn what_the_directory_says_cannot_reach_another_record() {
         let host = TestHost::default();
-        let odd = Identity::of(&host, &entry("cn=a", &[("entryUUID", b"../../config")])).unwrap();
+        let odd = EntryId::of(&host, &entry("cn=a", &[("entryUUID", b"../../config")])).unwrap();
         assert!(odd.as_str().starts_with("dn-"), "{odd:?}");
-        assert_eq!(odd, Identity::of(&host, &entry("CN=A", &[])).unwrap(), "a DN has no case");
+        assert_eq!(odd, EntryId::of(&host, &entry("CN=A", &[])).unwrap(), "a DN has no case");
         assert_eq!(odd.condition(), None);
-        assert_ne!(odd, Identity::of(&host, &entry("cn=b", &[])).unwrap());
+        assert_ne!(odd, EntryId::of(&host, &entry("cn=b", &[])).unwrap());
     }
 }

@@ -4,18 +4,18 @@
 //! Prevents a rotation of `bindpass` from failing the requests under way, and those requests from
 //! locking the engine's own account with the previous password.
 
-use super::{Directory, worded};
+use super::{DirectoryClient, worded};
 use crate::settings::Config;
-use bulkhead_sdk::ldap::{Code, Fault, Target};
+use bulkhead_sdk::ldap::{LdapFault, LdapFaultCode, LdapTarget};
 use bulkhead_sdk::{Failure, Host};
 
 /// Cached values: the servers accept the present `bindpass`, or only the previous `bindpass`.
 const CURRENT: &[u8] = b"current";
 const BEHIND: &[u8] = b"behind";
 /// Lifetime of a cached value, in seconds.
-const KEPT: u32 = 60;
+const LOGIN_CHOICE_TTL_SECS: u32 = 60;
 /// Maximum number of passwords tried for one request, each newer than the last.
-const MOST: usize = 4;
+const MAX_PASSWORDS_TRIED: usize = 4;
 
 /// Source of a newer `bindpass` after a refused login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,18 +51,21 @@ pub(crate) fn end_rotation(host: &dyn Host) -> Result<(), Failure> {
     host.cache().remove(ROTATION)
 }
 
-impl Directory<'_> {
+impl DirectoryClient<'_> {
     /// Runs `ask` with the present `bindpass`; if refused, with a newer or the previous `bindpass`.
-    pub(super) fn asking<T>(&self, ask: impl Fn(&Target) -> Result<T, Fault>) -> Result<T, Fault> {
-        let ask = |target: &Target| ask(target).map_err(worded);
+    pub(super) fn asking<T>(
+        &self,
+        ask: impl Fn(&LdapTarget) -> Result<T, LdapFault>,
+    ) -> Result<T, LdapFault> {
+        let ask = |target: &LdapTarget| ask(target).map_err(worded);
         if self.is_account {
             return ask(&self.target);
         }
         let mut newest = None;
-        for _ in 0..MOST {
+        for _ in 0..MAX_PASSWORDS_TRIED {
             let config = newest.as_ref().unwrap_or(self.config);
             let refused = match self.asking_by(config, &ask) {
-                Err(fault) if fault.code == Code::Refused => fault,
+                Err(fault) if fault.code == LdapFaultCode::Refused => fault,
                 done => return done,
             };
             match self.newer_than(config)? {
@@ -70,7 +73,7 @@ impl Directory<'_> {
                 None => return self.asking_previous(config, &ask).unwrap_or(Err(refused)),
             }
         }
-        Err(Fault::new(Code::Unreachable, ROTATED_AGAIN))
+        Err(LdapFault::new(LdapFaultCode::Unreachable, ROTATED_AGAIN))
     }
 
     /// Runs `ask` with the `bindpass` of `config`. If the cache says that the servers accept only
@@ -79,21 +82,21 @@ impl Directory<'_> {
     fn asking_by<T>(
         &self,
         config: &Config,
-        ask: &impl Fn(&Target) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        ask: &impl Fn(&LdapTarget) -> Result<T, LdapFault>,
+    ) -> Result<T, LdapFault> {
         let target = self.target.log_in_as(&config.login_name(), &config.bindpass);
         let Some(previous) = self.previous(config) else { return ask(&target) };
         let key = config.login_key();
         let known = self.host.cache().get_or_lead(&key).unwrap_or_default();
         if known.as_deref() == Some(BEHIND) {
             match ask(&previous) {
-                Err(fault) if fault.code == Code::Refused => {}
+                Err(fault) if fault.code == LdapFaultCode::Refused => {}
                 done => return done,
             }
         }
         let done = ask(&target);
         if known.as_deref() != Some(CURRENT) {
-            let is_refused = done.as_ref().is_err_and(|fault| fault.code == Code::Refused);
+            let is_refused = done.as_ref().is_err_and(|fault| fault.code == LdapFaultCode::Refused);
             self.keep(&key, (!is_refused).then_some(CURRENT));
         }
         done
@@ -103,15 +106,15 @@ impl Directory<'_> {
     fn asking_previous<T>(
         &self,
         config: &Config,
-        ask: &impl Fn(&Target) -> Result<T, Fault>,
-    ) -> Option<Result<T, Fault>> {
+        ask: &impl Fn(&LdapTarget) -> Result<T, LdapFault>,
+    ) -> Option<Result<T, LdapFault>> {
         let previous = self.previous(config)?;
         self.host.ldap().bind(&previous).ok()?;
         self.keep(&config.login_key(), Some(BEHIND));
         Some(ask(&previous))
     }
 
-    fn previous(&self, config: &Config) -> Option<Target> {
+    fn previous(&self, config: &Config) -> Option<LdapTarget> {
         let bindpass = config.previous_bindpass(self.host.clock().now())?;
         Some(self.target.log_in_as(&config.login_name(), bindpass))
     }
@@ -120,18 +123,18 @@ impl Directory<'_> {
     /// call probes again.
     fn keep(&self, key: &str, found: Option<&[u8]>) {
         drop(match found {
-            Some(found) => self.host.cache().put(key, found, KEPT),
+            Some(found) => self.host.cache().put(key, found, LOGIN_CHOICE_TTL_SECS),
             None => self.host.cache().remove(key),
         });
     }
 
     /// Returns the present configuration if a rotation has changed the `bindpass` of `config`.
     /// Waits for the end of a rotation under way.
-    fn newer_than(&self, config: &Config) -> Result<Option<Config>, Fault> {
+    fn newer_than(&self, config: &Config) -> Result<Option<Config>, LdapFault> {
         if self.newer == NewerLogin::None {
             return Ok(None);
         }
-        let unread = |why: Failure| Fault::new(Code::Unreachable, why.message);
+        let unread = |why: Failure| LdapFault::new(LdapFaultCode::Unreachable, why.message);
         begin_rotation(self.host).and_then(|()| end_rotation(self.host)).map_err(unread)?;
         self.forget_reads().map_err(unread)?;
         let now = Config::find(self.host).map_err(unread)?;

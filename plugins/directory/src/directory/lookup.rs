@@ -4,22 +4,22 @@
 //! account of the engine's own login: readers of the role would see that password, and a rotation
 //! would make the configured `bindpass` invalid.
 
-use super::name::{Name, name_of};
-use super::{Directory, Found, Identity, absent_is_empty};
+use super::name::{AccountName, name_of};
+use super::{DirectoryClient, EntryId, FoundAccount, absent_is_empty};
 use bulkhead_sdk::Failure;
-use bulkhead_sdk::ldap::{Entry, Fault, Filter, Search};
+use bulkhead_sdk::ldap::{Filter, LdapEntry, LdapFault, Search};
 use bulkhead_sdk::wire::failure::quoted;
 
 /// Maximum number of entries fetched for a name that must be unique.
-const SEVERAL: u32 = 10;
+const MAX_FETCHED_ENTRIES: u32 = 10;
 
-impl Directory<'_> {
+impl DirectoryClient<'_> {
     /// Returns the only account of that name below `userdn`. The engine's own account is refused.
     ///
     /// # Errors
     /// Invalid request if no account or more than one has the name, or if the engine logs in as the
     /// account.
-    pub(crate) fn find(&self, name: &str) -> Result<Found, Failure> {
+    pub(crate) fn find(&self, name: &str) -> Result<FoundAccount, Failure> {
         let base = self.base()?;
         let found = self.only(name, &base)?;
         if !self.is_below(&found, &base)? {
@@ -38,29 +38,29 @@ impl Directory<'_> {
     ///
     /// # Errors
     /// Invalid request if there is no such entry, or more than one.
-    pub(crate) fn find_own(&self) -> Result<Found, Failure> {
+    pub(crate) fn find_own(&self) -> Result<FoundAccount, Failure> {
         self.only(own_name(&self.config.login_name()), &self.root()?)
     }
 
     /// Returns the entries that may be the account of the engine's own login. A login without an
     /// entry, such as the `rootdn` of OpenLDAP, has none.
-    fn own(&self) -> Result<Vec<Found>, Failure> {
+    fn own(&self) -> Result<Vec<FoundAccount>, Failure> {
         if !self.config.has_login() {
             return Ok(Vec::new());
         }
         let login = self.config.login_name();
-        let found = self.called(own_name(&login), &self.root()?)?;
+        let found = self.find_named(own_name(&login), &self.root()?)?;
         found.iter().map(|entry| self.found(entry)).collect()
     }
 
     /// Finds an account again by its id after a move or rename; `None` if the entry is gone.
     pub(crate) fn find_again(
         &self,
-        identity: &Identity,
+        identity: &EntryId,
         dn: &str,
-    ) -> Result<Option<Found>, Failure> {
+    ) -> Result<Option<FoundAccount>, Failure> {
         let here = absent_is_empty(self.search(Search::entry(dn)))?;
-        let is_it = |found: &Found| found.identity == *identity;
+        let is_it = |found: &FoundAccount| found.identity == *identity;
         let here = here.first().map(|entry| self.found(entry)).transpose()?.filter(is_it);
         if here.is_some() {
             return Ok(here);
@@ -72,8 +72,8 @@ impl Directory<'_> {
         Ok(moved.first().map(|entry| self.found(entry)).transpose()?.filter(is_it))
     }
 
-    fn only(&self, name: &str, base: &str) -> Result<Found, Failure> {
-        match self.called(name, base)?.as_slice() {
+    fn only(&self, name: &str, base: &str) -> Result<FoundAccount, Failure> {
+        match self.find_named(name, base)?.as_slice() {
             [entry] => self.found(entry),
             [] => Err(absent(name, base)),
             _ => Err(Failure::invalid(format!(
@@ -85,19 +85,19 @@ impl Directory<'_> {
 
     /// Returns the entries of that name. A DN may be anywhere; any other name is searched below
     /// `base`.
-    fn called(&self, name: &str, base: &str) -> Result<Vec<Entry>, Fault> {
+    fn find_named(&self, name: &str, base: &str) -> Result<Vec<LdapEntry>, LdapFault> {
         absent_is_empty(match name_of(name, &self.config.schema) {
-            Name::Dn(dn) => self.search(Search::entry(dn)),
-            Name::Values(conditions) => {
+            AccountName::Dn(dn) => self.search(Search::entry(dn)),
+            AccountName::Values(conditions) => {
                 let filter = Filter::everything().and_any(&conditions);
-                self.search(Search::below(base, filter).limit(SEVERAL))
+                self.search(Search::below(base, filter).limit(MAX_FETCHED_ENTRIES))
             }
         })
     }
 
     /// Returns true if the server finds the entry below `base`. The server decides, because one DN
     /// has several spellings.
-    fn is_below(&self, found: &Found, base: &str) -> Result<bool, Failure> {
+    fn is_below(&self, found: &FoundAccount, base: &str) -> Result<bool, Failure> {
         let Some((attribute, value)) = found.identity.condition() else {
             let (dn, base) = (found.dn.to_lowercase(), base.to_lowercase());
             return Ok(dn == base || dn.ends_with(&format!(",{base}")));

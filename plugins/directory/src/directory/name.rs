@@ -4,7 +4,7 @@ use crate::settings::AD;
 
 /// An account name as the directory is searched for it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Name<'a> {
+pub(super) enum AccountName<'a> {
     /// The entry with this DN.
     Dn(&'a str),
     /// An entry with at least one of these attribute values.
@@ -13,16 +13,16 @@ pub(super) enum Name<'a> {
 
 /// Classifies `name` for a directory of that schema. A condition on an attribute that is missing in
 /// the directory matches no entry.
-pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> Name<'a> {
+pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> AccountName<'a> {
     if is_dn(name) {
-        return Name::Dn(name);
+        return AccountName::Dn(name);
     }
     let attributes: &[&'static str] = match (schema == AD, name.contains('@')) {
         (true, true) => &["userPrincipalName"],
         (true, false) => &["userPrincipalName", "sAMAccountName", "cn"],
         (false, _) => &["cn", "uid", "userPrincipalName", "sAMAccountName"],
     };
-    Name::Values(attributes.iter().map(|attribute| (*attribute, name)).collect())
+    AccountName::Values(attributes.iter().map(|attribute| (*attribute, name)).collect())
 }
 
 /// Returns true if `name` begins with an attribute name and `=`, which only a DN does.
@@ -41,8 +41,10 @@ mod tests {
 
     fn attributes(name: &str, schema: &str) -> Vec<&'static str> {
         match name_of(name, schema) {
-            Name::Dn(_) => Vec::new(),
-            Name::Values(values) => values.into_iter().map(|(attribute, _)| attribute).collect(),
+            AccountName::Dn(_) => Vec::new(),
+            AccountName::Values(values) => {
+                values.into_iter().map(|(attribute, _)| attribute).collect()
+            }
         }
     }
 
@@ -54,7 +56,7 @@ mod tests {
         assert_eq!(attributes("*)(objectClass=*", AD), short, "a value like any other");
         assert_eq!(attributes("bob", OPENLDAP)[..2], ["cn", "uid"]);
         for dn in ["CN=bob,DC=corp", "uid=a\\,b,dc=x", "2.5.4.3=bob"] {
-            assert_eq!(name_of(dn, AD), Name::Dn(dn));
+            assert_eq!(name_of(dn, AD), AccountName::Dn(dn));
         }
         for name in ["=x", "a(b=c", "cn=", "b*=c"] {
             assert!(!is_dn(name), "{name}");

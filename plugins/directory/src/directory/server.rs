@@ -1,11 +1,11 @@
 //! The kind of a server, as its root DSE tells. The answer is cached for an hour.
 
 use bulkhead_sdk::Host;
-use bulkhead_sdk::ldap::{Entry, Fault, Search};
+use bulkhead_sdk::ldap::{LdapEntry, LdapFault, Search};
 use serde::{Deserialize, Serialize};
 
 /// Lifetime of a cached answer, in seconds.
-const KEPT: u32 = 3_600;
+const PROPERTIES_TTL_SECS: u32 = 3_600;
 /// OID of a capability of Active Directory; Samba as a domain controller has the capability, too.
 const ACTIVE_DIRECTORY: &str = "1.2.840.113556.1.4.800";
 /// OID of the extended operation that changes a password (RFC 3062).
@@ -13,7 +13,7 @@ const PASSWORD_MODIFY: &str = "1.3.6.1.4.1.4203.1.11.1";
 
 /// Properties of a directory server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Server {
+pub(super) struct ServerProperties {
     pub(super) is_active_directory: bool,
     /// The server supports the password modify operation.
     pub(super) changes_passwords: bool,
@@ -21,7 +21,7 @@ pub(super) struct Server {
     pub(super) root: String,
 }
 
-impl Server {
+impl ServerProperties {
     /// Returns the search of the root DSE.
     pub(super) fn search() -> Search {
         Search::root_dse().attributes(&[
@@ -37,8 +37,8 @@ impl Server {
     pub(super) fn of(
         host: &dyn Host,
         url: &str,
-        ask: impl FnOnce() -> Result<Vec<Entry>, Fault>,
-    ) -> Result<Self, Fault> {
+        ask: impl FnOnce() -> Result<Vec<LdapEntry>, LdapFault>,
+    ) -> Result<Self, LdapFault> {
         let key = format!("server/{url}");
         let kept = host.cache().get(&key).ok().flatten();
         if let Some(kept) = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
@@ -46,12 +46,12 @@ impl Server {
         }
         let server = ask()?.first().map(Self::told_by).unwrap_or_default();
         if let Ok(bytes) = serde_json::to_vec(&server) {
-            drop(host.cache().put(&key, &bytes, KEPT));
+            drop(host.cache().put(&key, &bytes, PROPERTIES_TTL_SECS));
         }
         Ok(server)
     }
 
-    fn told_by(entry: &Entry) -> Self {
+    fn told_by(entry: &LdapEntry) -> Self {
         let says = |attribute: &str, wanted: &str| entry.texts(attribute).any(|one| one == wanted);
         let first = |attribute: &str| entry.texts(attribute).find(|dn| !dn.is_empty());
         let root = first("defaultNamingContext").or_else(|| first("namingContexts"));

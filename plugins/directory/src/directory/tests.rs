@@ -7,21 +7,28 @@ use bulkhead_sdk::testbed::Flavour;
 #[test]
 fn what_a_refused_login_says_of_the_password() {
     for (data, proof) in [
-        (Some(0x52e), Proof::NotInForce),
-        (Some(0x525), Proof::NotInForce),
-        (Some(0x533), Proof::InForce),
-        (Some(0x773), Proof::InForce),
-        (Some(0x775), Proof::CannotTell),
-        (None, Proof::NotInForce),
+        (Some(0x52e), PasswordProof::NotInForce),
+        (Some(0x525), PasswordProof::NotInForce),
+        (Some(0x533), PasswordProof::InForce),
+        (Some(0x773), PasswordProof::InForce),
+        (Some(0x775), PasswordProof::CannotTell),
+        (None, PasswordProof::NotInForce),
     ] {
         let words = "the server refused the login: invalid credentials (49)";
-        let refused = Fault { result_code: Some(49), data, ..Fault::new(Code::Refused, words) };
+        let refused = LdapFault {
+            result_code: Some(49),
+            data,
+            ..LdapFault::new(LdapFaultCode::Refused, words)
+        };
         assert_eq!(told_by(&refused), proof, "{data:x?}");
     }
     // The server requires stronger authentication or TLS, or is unwilling.
     for code in [8, 13, 48, 50, 53] {
-        let refused = Fault { result_code: Some(code), ..Fault::new(Code::Refused, "refused") };
-        assert_eq!(told_by(&refused), Proof::CannotTell, "{code}");
+        let refused = LdapFault {
+            result_code: Some(code),
+            ..LdapFault::new(LdapFaultCode::Refused, "refused")
+        };
+        assert_eq!(told_by(&refused), PasswordProof::CannotTell, "{code}");
     }
 }
 
@@ -35,7 +42,7 @@ fn a_password_of_active_directory_is_quoted_and_in_utf_16() {
 fn a_login_that_is_empty_is_never_sent() {
     let bed = configured(Flavour::ActiveDirectory);
     let config = Config::find(&bed.host).unwrap().unwrap();
-    assert!(Directory::new(&bed.host, &config).prove(&dn("svc1"), "").is_err());
+    assert!(DirectoryClient::new(&bed.host, &config).prove(&dn("svc1"), "").is_err());
     assert_eq!(bed.host.directory().failed_logins(&dn("svc1")), 0);
 }
 
@@ -48,7 +55,7 @@ fn an_account_is_found_by_each_of_its_names() {
         let bed = configured(flavour);
         let config = Config::find(&bed.host).unwrap().unwrap();
         for name in names {
-            let found = Directory::new(&bed.host, &config).find(name).unwrap();
+            let found = DirectoryClient::new(&bed.host, &config).find(name).unwrap();
             assert_eq!(found.dn, dn("svc1"), "{name}");
         }
     }
@@ -62,7 +69,7 @@ fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
         bed.host.directory().add("OU=services,DC=corp,DC=example", "", &[("ou", "services")]);
         bed.host.directory().add(elsewhere, "of-keeper", &[("cn", "keeper")]);
         let config = Config::find(&bed.host).unwrap().unwrap();
-        let directory = Directory::new(&bed.host, &config);
+        let directory = DirectoryClient::new(&bed.host, &config);
         for (name, why) in [
             (elsewhere, "no account"),
             ("keeper", "no account"),
@@ -81,15 +88,15 @@ fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
 fn a_name_with_a_domain_before_it_is_refused_with_the_forms_that_are_taken() {
     let bed = configured(Flavour::ActiveDirectory);
     let config = Config::find(&bed.host).unwrap().unwrap();
-    let refused = Directory::new(&bed.host, &config).find("CORP\\svc1").unwrap_err();
+    let refused = DirectoryClient::new(&bed.host, &config).find("CORP\\svc1").unwrap_err();
     assert!(refused.message.contains("user@domain"), "{refused}");
-    let refused = Directory::new(&bed.host, &config).find("svc9").unwrap_err();
+    let refused = DirectoryClient::new(&bed.host, &config).find("svc9").unwrap_err();
     assert!(!refused.message.contains("backslash"), "{refused}");
 }
 
 #[test]
 fn a_fault_names_the_field_of_the_configuration() {
     let said = "nobody who is trusted signed its certificate; give root-certificates";
-    let worded = worded(Fault::new(Code::Unreachable, said));
+    let worded = worded(LdapFault::new(LdapFaultCode::Unreachable, said));
     assert!(worded.message.ends_with("; give certificate"), "{}", worded.message);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{with_role, with_set};
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use bulkhead_sdk::testbed::Flavour;
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn what_came_of_rotations_and_check_outs_is_counted() {
     bed.write("rotate-role/build", &json!({})).unwrap();
     host.refuse("ldap-modify", Failure::invalid("too short"));
     bed.write("rotate-role/build", &json!({})).err().unwrap();
-    host.lose_reply("ldap-modify", Failure::new(Kind::Unreachable, "the answer was lost"));
+    host.lose_reply("ldap-modify", Failure::new(FailureKind::Unreachable, "the answer was lost"));
     bed.write("rotate-role/build", &json!({})).err().unwrap();
     let rotations = ["done", "refused", "unknown"].map(|one| host.metric(&ROTATIONS, one));
     assert_eq!(rotations, [2.0, 1.0, 1.0]);

@@ -6,11 +6,11 @@
 //! password, so that no borrower keeps a valid password.
 
 use crate::account::Account;
-use crate::directory::Identity;
+use crate::directory::EntryId;
 use crate::rotation;
-use crate::set::{MOST_ROTATED, Member, Set};
+use crate::set::{MOST_ROTATED, Set, SetMember};
 use crate::settings::Config;
-use bulkhead_sdk::host::Level;
+use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
@@ -60,7 +60,7 @@ fn only_one_lent<'a>(
     call: &Call,
     set: &'a Set,
     is_enforced: bool,
-) -> Result<Vec<&'a Member>, Failure> {
+) -> Result<Vec<&'a SetMember>, Failure> {
     let mut lent = Vec::new();
     for member in &set.members {
         let loan = Set::account(host, member)?.loan;
@@ -84,12 +84,12 @@ fn named<'a>(
     set: &'a Set,
     is_enforced: bool,
     names: &[String],
-) -> Result<Vec<&'a Member>, Failure> {
-    let mut lent: Vec<&Member> = Vec::new();
+) -> Result<Vec<&'a SetMember>, Failure> {
+    let mut lent: Vec<&SetMember> = Vec::new();
     for name in names {
         let shown = quoted(name);
         let unknown = || Failure::invalid(format!("{shown} is not an account of this set"));
-        let member = set.called(name).ok_or_else(unknown)?;
+        let member = set.member_named(name).ok_or_else(unknown)?;
         let Some(loan) = Set::account(host, member)?.loan else { continue };
         if is_enforced && !loan.is_of(&call.caller) {
             return Err(Failure::invalid(format!(
@@ -112,7 +112,7 @@ fn named<'a>(
 pub(super) fn give_back(
     host: &dyn Host,
     config: &Config,
-    identity: &Identity,
+    identity: &EntryId,
     account: Account,
 ) -> Result<(), Failure> {
     let Some(loan) = account.loan.clone() else { return Ok(()) };
@@ -124,15 +124,15 @@ pub(super) fn give_back(
     rotation::rotate(host, config, identity, &account, &loan.id).map(drop)
 }
 
-fn retire(host: &dyn Host, identity: &Identity, mut account: Account) -> Result<(), Failure> {
-    host.log().write(Level::Warn, "lent-account-is-gone", &[("account", &account.dn)]);
+fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(), Failure> {
+    host.log().write(LogLevel::Warn, "lent-account-is-gone", &[("account", &account.dn)]);
     account.current = None;
     account.end_loan(host)?;
     account.store(host, identity)
 }
 
 /// Adds the accounts that were checked in before to the failure's message.
-fn told_of(done: &[&str], failed: &Member, why: Failure) -> Failure {
+fn told_of(done: &[&str], failed: &SetMember, why: Failure) -> Failure {
     let before = match done.is_empty() {
         true => "nothing was checked in".to_owned(),
         false => format!("checked in before it: {}", done.join(", ")),

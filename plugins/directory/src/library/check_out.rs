@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::figures;
 use crate::loan::Loan;
 use crate::rotation::{self, LANE};
-use crate::set::{Member, Set};
+use crate::set::{Set, SetMember};
 use bulkhead_sdk::reservation::Reservation;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::hexadecimal;
@@ -29,7 +29,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     };
     let lost = || Failure::internal("an account at home has no password");
     let password = account.current.clone().ok_or_else(lost)?;
-    let terms = Terms::of(&set, call.seconds("ttl"), &call.mount);
+    let terms = LoanTerms::of(&set, call.seconds("ttl"), &call.mount);
 
     let id = hexadecimal::text(&host.random().bytes(LOAN_ID));
     let held = LeaseData {
@@ -61,7 +61,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 fn first_at_home<'a>(
     host: &dyn Host,
     set: &'a Set,
-) -> Result<Option<(&'a Member, Account)>, Failure> {
+) -> Result<Option<(&'a SetMember, Account)>, Failure> {
     for member in &set.members {
         let account = Set::account(host, member)?;
         if account.is_at_home() && !rotation::is_open(host, &member.account)? {
@@ -72,7 +72,7 @@ fn first_at_home<'a>(
 }
 
 /// Duration of a loan.
-struct Terms {
+struct LoanTerms {
     /// Seconds.
     ttl: u64,
     /// Maximum seconds over all renewals; 0 means the mount's maximum.
@@ -81,7 +81,7 @@ struct Terms {
     warning: Option<String>,
 }
 
-impl Terms {
+impl LoanTerms {
     /// Computes the duration: the set's, or the requested duration if shorter (decision D1).
     fn of(set: &Set, asked: u64, mount: &Mount) -> Self {
         let most = if set.ttl == 0 { set.max_ttl } else { set.ttl };

@@ -5,11 +5,11 @@
 
 use super::check_in;
 use crate::account::Account;
-use crate::directory::Identity;
+use crate::directory::EntryId;
 use crate::set::Set;
 use crate::settings::Config;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Reason, Renewal, stored};
+use bulkhead_sdk::{Failure, FailureKind, Host, Lease, Mount, Renewal, RevocationReason, stored};
 use serde::{Deserialize, Serialize};
 
 /// Data stored in the lease of a loan.
@@ -18,7 +18,7 @@ pub(super) struct LeaseData {
     pub(super) set: String,
     /// Name of the account at check-out.
     pub(super) name: String,
-    pub(super) account: Identity,
+    pub(super) account: EntryId,
     pub(super) loan: String,
 }
 
@@ -63,17 +63,17 @@ pub(crate) fn revoke(
     host: &dyn Host,
     mount: &Mount,
     lease: &Lease,
-    reason: Reason,
+    reason: RevocationReason,
 ) -> Result<(), Failure> {
     let held: LeaseData = lease.internal()?;
     let Some(account) = held.lent(host)? else { return Ok(()) };
     let is_endless = account.loan.as_ref().is_some_and(|loan| loan.is_endless);
-    if is_endless && reason == Reason::Expired {
+    if is_endless && reason == RevocationReason::Expired {
         return Ok(());
     }
     let config = Config::require(host, mount).map_err(|why| {
         // The host retries until there is a configuration again.
-        Failure { kind: Kind::Unreachable, ..why }
+        Failure { kind: FailureKind::Unreachable, ..why }
     })?;
     check_in::give_back(host, &config, &held.account, account)
 }

@@ -4,7 +4,7 @@ use crate::Directory;
 use crate::fixture::{configured, dn, with_role, with_set, works};
 use crate::settings::Config;
 use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
-use bulkhead_sdk::{Failure, Host, Kind, Reason};
+use bulkhead_sdk::{Failure, FailureKind, Host, RevocationReason};
 use serde_json::{Value, json};
 
 type Bed = TestBed<Directory>;
@@ -64,7 +64,7 @@ fn a_bad_set_is_refused_and_no_account_is_taken() {
     ] {
         let bed = with_set();
         let refused = bed.write("library/bad", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{refused}");
         assert_eq!(bed.host.stored("set/bad"), None);
         assert!(works(&bed, "svc3", &json!("first-of-svc3")), "{body}");
@@ -74,7 +74,8 @@ fn a_bad_set_is_refused_and_no_account_is_taken() {
 #[test]
 fn an_account_of_a_set_that_was_never_finished_is_free() {
     let bed = configured(Flavour::ActiveDirectory);
-    bed.host.lose_reply("checkpoint", Failure::new(Kind::Unavailable, "the store went away"));
+    bed.host
+        .lose_reply("checkpoint", Failure::new(FailureKind::Unavailable, "the store went away"));
     bed.write("library/one", &json!({"service_account_names": "svc3"})).err().unwrap();
     bed.run_guards().unwrap();
     bed.host.directory().set_password(&dn("svc3"), "by-another");
@@ -93,7 +94,7 @@ fn a_check_out_lends_the_first_account_at_home_and_asks_nothing_of_the_directory
     assert!(!bed.host.steps().iter().any(|step| step.starts_with("ldap")));
     assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
     let none = bed.write("library/team/check-out", &json!({})).err().unwrap();
-    assert_eq!(none.kind, Kind::InvalidRequest);
+    assert_eq!(none.kind, FailureKind::InvalidRequest);
     let unknown = bed.write("library/none/check-out", &json!({})).err().unwrap();
     assert!(unknown.message.contains("there is no set \"none\""), "{unknown}");
 }
@@ -207,7 +208,12 @@ fn a_set_cannot_end_the_loans_of_another_one() {
 
 #[test]
 fn a_lease_that_ends_checks_in() {
-    for reason in [Reason::Expired, Reason::Requested, Reason::TokenEnded, Reason::Undo] {
+    for reason in [
+        RevocationReason::Expired,
+        RevocationReason::Requested,
+        RevocationReason::TokenEnded,
+        RevocationReason::Undo,
+    ] {
         let bed = with_set();
         let lent = check_out(&bed);
         let lease = lent.lease.unwrap();
@@ -228,7 +234,9 @@ fn a_stale_lease_never_touches_the_next_borrower() {
     let second = check_out(&bed);
     assert_eq!(second.data["service_account_name"], "svc1");
     let context = bulkhead_sdk::Context { mount: bed.mount.clone(), deadline: u64::MAX };
-    for reason in [Reason::Expired, Reason::Requested, Reason::TokenEnded] {
+    for reason in
+        [RevocationReason::Expired, RevocationReason::Requested, RevocationReason::TokenEnded]
+    {
         super::revoke(&bed.host, &context.mount, &stale, reason).unwrap();
     }
     let refused = super::renew(&bed.host, &context.mount, &stale, 60).unwrap_err();
@@ -258,11 +266,11 @@ fn a_loan_without_end_outlives_its_lease_and_not_its_token() {
     let lent = check_out(&bed);
     let lease = lent.lease.clone().unwrap();
     assert_eq!(bed.renew(&lease, 0).unwrap().ttl, 2_764_800);
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     assert!(works(&bed, "svc1", &lent.data["password"]), "the loan goes on");
     assert_eq!(forced(&bed, json!({})).unwrap(), json!(["svc1"]));
     let lease = check_out(&bed).lease.unwrap();
-    bed.revoke(&lease, Reason::TokenEnded).unwrap();
+    bed.revoke(&lease, RevocationReason::TokenEnded).unwrap();
     assert_eq!(status(&bed).to_string(), FREE);
 }
 
@@ -330,10 +338,13 @@ fn a_directory_that_is_away_keeps_the_account_lent() {
     let lent = check_out(&bed);
     let lease = lent.lease.unwrap();
     bed.host.directory().take_down("ldaps://dc1.corp.example");
-    assert_eq!(bed.revoke(&lease, Reason::Expired).unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(
+        bed.revoke(&lease, RevocationReason::Expired).unwrap_err().kind,
+        FailureKind::Unreachable
+    );
     assert_eq!(status(&bed)["svc1"]["available"], false);
     bed.host.directory().bring_up("ldaps://dc1.corp.example");
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     assert_eq!(status(&bed).to_string(), FREE);
 }
 
@@ -342,7 +353,7 @@ fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
     bed.host.directory().remove(&dn("svc1"));
-    bed.revoke(&lease, Reason::Expired).unwrap();
+    bed.revoke(&lease, RevocationReason::Expired).unwrap();
     let status = bed.read("library/team/status").unwrap().data;
     assert_eq!(status["svc1"], json!({"available": false}), "it is lent no more");
     assert_eq!(status["svc2"], json!({"available": true}));
@@ -360,8 +371,8 @@ fn without_a_configuration_a_lease_waits_and_says_what_to_write() {
     assert!(bed.read("config").is_ok(), "a refusal changes nothing");
     Config::remove(&bed.host).unwrap();
     (&bed.host as &dyn Host).storage().checkpoint().unwrap();
-    let waiting = bed.revoke(&lease, Reason::Expired).unwrap_err();
-    assert_eq!(waiting.kind, Kind::Unreachable);
+    let waiting = bed.revoke(&lease, RevocationReason::Expired).unwrap_err();
+    assert_eq!(waiting.kind, FailureKind::Unreachable);
     assert!(waiting.message.contains("write directory/config first"), "{waiting}");
 }
 

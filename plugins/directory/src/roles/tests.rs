@@ -2,7 +2,7 @@
 
 use crate::fixture::{configured, dn, empty, with_role};
 use bulkhead_sdk::testbed::Flavour;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
@@ -45,7 +45,7 @@ fn a_bad_role_is_refused_and_not_stored() {
     ] {
         let bed = configured(Flavour::ActiveDirectory);
         let refused = bed.write("roles/bad", &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{refused}");
         assert!(refused.message.contains(why), "{body}: {refused}");
         assert_eq!(bed.host.stored("role/bad"), None);
     }

@@ -3,7 +3,7 @@
 use crate::Directory;
 use crate::fixture::{ENGINE, configured, empty};
 use bulkhead_sdk::testbed::{Flavour, TestBed};
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
 
 const BOTH: [Flavour; 2] = [Flavour::ActiveDirectory, Flavour::OpenLdap];
@@ -57,7 +57,10 @@ fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
 fn a_refused_change_leaves_everything_as_it_was() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.host.directory().ask_for_length(100);
-    assert_eq!(bed.write("rotate-root", &json!({})).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(
+        bed.write("rotate-root", &json!({})).err().unwrap().kind,
+        FailureKind::InvalidRequest
+    );
     assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
 }
 
@@ -71,14 +74,14 @@ fn the_login_is_found_by_its_domain_and_must_be_one_entry() {
     assert!(holds(&bed));
     directory.set(ENGINE, "userPrincipalName", "other@corp.example");
     let refused = bed.write("rotate-root", &json!({})).err().unwrap();
-    assert!(refused.kind == Kind::InvalidRequest, "{refused}");
+    assert!(refused.kind == FailureKind::InvalidRequest, "{refused}");
     assert!(holds(&bed));
 }
 
 #[test]
 fn a_candidate_never_replaces_the_password_of_another_login() {
     let bed = configured(Flavour::ActiveDirectory);
-    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.write("rotate-root", &json!({})).err().unwrap();
     bed.host.directory().add_administrator("CN=next,OU=people,DC=corp,DC=example", "of-next");
     let next = json!({"binddn": "CN=next,OU=people,DC=corp,DC=example", "bindpass": "of-next"});
@@ -97,7 +100,7 @@ fn the_password_before_is_tried_for_ten_minutes_only() {
     let role = json!({"service_account_name": "svc1"});
     bed.write("roles/build", &role).unwrap();
     bed.host.advance(601);
-    assert_eq!(bed.write("roles/build", &role).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.write("roles/build", &role).err().unwrap().kind, FailureKind::InvalidRequest);
 }
 
 /// Wrong logins lock an account, so the accepted password is cached.

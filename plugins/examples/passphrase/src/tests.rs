@@ -2,7 +2,7 @@
 
 use super::Passphrase;
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{Host, Kind};
+use bulkhead_sdk::{FailureKind, Host};
 use serde_json::json;
 
 fn bed() -> AuthBed<Passphrase> {
@@ -28,7 +28,7 @@ fn a_wrong_passphrase_and_an_unknown_user_are_refused_in_the_same_words() {
     };
     let wrong = refused("login/amy", "open barley");
     assert_eq!(wrong, refused("login/bob", "open sesame"));
-    assert_eq!(wrong.0, Kind::InvalidRequest);
+    assert_eq!(wrong.0, FailureKind::InvalidRequest);
 }
 
 #[test]

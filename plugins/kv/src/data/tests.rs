@@ -1,7 +1,7 @@
 //! Tests of the versions of a secret's data.
 use crate::fixture::{message, v2};
 use bulkhead_sdk::Host;
-use bulkhead_sdk::wire::failure::Kind;
+use bulkhead_sdk::wire::failure::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
@@ -21,7 +21,7 @@ fn each_write_is_a_version_that_can_be_read() {
     assert!(!latest.is_absent);
     assert_eq!(latest.data["data"], json!({"n": 3}));
     assert_eq!(latest.data["metadata"]["version"], json!(3));
-    assert_eq!(bed.read("data/a").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("data/a").err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn cas_may_be_required_by_the_mount_and_by_the_secret() {
 fn a_patch_changes_the_latest_version() {
     let bed = v2();
     let patch = |data: Value| bed.patch("data/x", &json!({"data": data}));
-    assert_eq!(patch(json!({"a": 1})).err().unwrap().kind, Kind::NotFound);
+    assert_eq!(patch(json!({"a": 1})).err().unwrap().kind, FailureKind::NotFound);
     bed.write("data/x", &json!({"data": {"a": 1, "b": {"c": 2}, "d": 3}})).unwrap();
     let written = patch(json!({"a": null, "b": {"e": 4}, "f": 5})).unwrap().data;
     assert_eq!(written["version"], json!(2));

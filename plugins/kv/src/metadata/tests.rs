@@ -1,13 +1,13 @@
 //! Tests of metadata.
 use crate::fixture::{message, v2};
 use bulkhead_sdk::Host;
-use bulkhead_sdk::wire::failure::Kind;
+use bulkhead_sdk::wire::failure::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
 fn metadata_show_versions_and_rules() {
     let bed = v2();
-    assert_eq!(bed.read("metadata/x").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("metadata/x").err().unwrap().kind, FailureKind::NotFound);
     bed.write("data/x", &json!({"data": {}})).unwrap();
     let rules = json!({
         "max_versions": 5, "cas_required": true, "delete_version_after": "30m",
@@ -31,7 +31,7 @@ fn a_secret_may_have_metadata_before_its_first_version() {
     bed.write("metadata/x", &json!({})).unwrap();
     let shown = bed.read("metadata/x").unwrap().data;
     assert_eq!((&shown["current_version"], &shown["versions"]), (&json!(0), &json!({})));
-    assert_eq!(bed.read("data/x").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("data/x").err().unwrap().kind, FailureKind::NotFound);
     let first = json!({"data": {}, "options": {"cas": 0}});
     assert_eq!(bed.write("data/x", &first).unwrap().data["version"], json!(1));
 }
@@ -39,7 +39,7 @@ fn a_secret_may_have_metadata_before_its_first_version() {
 #[test]
 fn a_patch_changes_single_pairs_and_null_unsets() {
     let bed = v2();
-    assert_eq!(bed.patch("metadata/x", &json!({})).err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.patch("metadata/x", &json!({})).err().unwrap().kind, FailureKind::NotFound);
     let before = json!({"max_versions": 3, "cas_required": true, "delete_version_after": "1h",
         "custom_metadata": {"a": "1", "b": "2"}});
     bed.write("metadata/x", &before).unwrap();

@@ -29,7 +29,7 @@ pub(super) fn batches<T>(changes: Vec<T>, bytes: impl Fn(&T) -> usize) -> Vec<Ve
 }
 
 /// A change of the record `id`: a new state or a removal.
-pub(super) struct Change<T> {
+pub(super) struct RecordChange<T> {
     pub(super) id: String,
     /// `None` deletes the record.
     pub(super) record: Option<T>,
@@ -47,9 +47,9 @@ pub(super) fn missing<L, R>(
 }
 
 /// Combines removals and new states; the removals come first.
-pub(super) fn changes<T>(gone: Vec<String>, put: Vec<(String, T)>) -> Vec<Change<T>> {
-    let removals = gone.into_iter().map(|id| Change { id, record: None });
-    let puts = put.into_iter().map(|(id, record)| Change { id, record: Some(record) });
+pub(super) fn changes<T>(gone: Vec<String>, put: Vec<(String, T)>) -> Vec<RecordChange<T>> {
+    let removals = gone.into_iter().map(|id| RecordChange { id, record: None });
+    let puts = put.into_iter().map(|(id, record)| RecordChange { id, record: Some(record) });
     removals.chain(puts).collect()
 }
 

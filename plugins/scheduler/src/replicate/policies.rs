@@ -1,7 +1,7 @@
 //! Policies: the list contains everything except the rules, which are fetched if the hash differs.
 
-use super::diff::{Change, by_id, changes, missing};
-use super::{Fetched, Listing, Round};
+use super::diff::{RecordChange, by_id, changes, missing};
+use super::{FetchTotals, RegionListing, ReplicationRound};
 use crate::authority::unfit;
 use crate::names::is_name;
 use crate::policy::{JobAcl, Policy};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ListedPolicy {
     name: String,
     #[serde(default)]
     description: String,
@@ -22,7 +22,7 @@ struct Listed {
     job_acl: Option<JobAcl>,
 }
 
-impl Listed {
+impl ListedPolicy {
     /// Returns true if the local policy equals the listed policy. Name, description and workloads
     /// are compared separately, so that the hash has to cover only the rules.
     fn is(&self, local: &Policy) -> bool {
@@ -33,7 +33,10 @@ impl Listed {
 }
 
 /// Makes the local policies equal to the list. Returns the number of changes.
-pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
+pub(super) fn converge(
+    round: &ReplicationRound<'_>,
+    listing: &RegionListing,
+) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();
     let mut local = BTreeMap::new();
@@ -44,7 +47,7 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
     let ahead = round.ahead(listing)?;
     let gone = missing(&local, &remote, &ahead);
     round.permit_deletions(gone.len(), local.len(), listing)?;
-    let differs = |name: &String, listed: &Listed| {
+    let differs = |name: &String, listed: &ListedPolicy| {
         !ahead.contains(name) && !local.get(name).is_some_and(|local| listed.is(local))
     };
     let wanted: Vec<&String> = remote
@@ -52,7 +55,7 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
         .filter(|(name, listed)| differs(name, listed))
         .map(|(name, _)| name)
         .collect();
-    let (mut changed, mut fetched) = (Vec::new(), Fetched::default());
+    let (mut changed, mut fetched) = (Vec::new(), FetchTotals::default());
     for name in &wanted {
         if !round.may_fetch(&fetched) {
             break;
@@ -72,7 +75,7 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
     let changes = changes(gone, changed);
     let count = changes.len();
     round.apply(changes, size, |batch| {
-        batch.iter().try_for_each(|Change { id, record }| match record {
+        batch.iter().try_for_each(|RecordChange { id, record }| match record {
             Some(policy) => storage.put(&Policy::key(id), policy),
             None => storage.delete(&Policy::key(id)),
         })
@@ -81,12 +84,12 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
     Ok(count)
 }
 
-fn size(change: &Change<Policy>) -> usize {
+fn size(change: &RecordChange<Policy>) -> usize {
     1_024 + change.record.as_ref().map_or(0, |policy| policy.rules.len())
 }
 
-fn read(body: &[u8]) -> Result<BTreeMap<String, Listed>, Failure> {
-    let listed: Vec<Listed> = serde_json::from_slice(body)
+fn read(body: &[u8]) -> Result<BTreeMap<String, ListedPolicy>, Failure> {
+    let listed: Vec<ListedPolicy> = serde_json::from_slice(body)
         .map_err(|_| unfit("the authoritative region's list is none of policies".to_owned()))?;
     by_id(listed.into_iter().map(|listed| match is_name(&listed.name) {
         true => Ok((listed.name.clone(), listed)),

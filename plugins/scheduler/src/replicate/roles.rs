@@ -3,8 +3,8 @@
 //! Prevents two roles that exchange their names from blocking each other: roles are matched by
 //! identifier, and each batch frees all old names before it takes a new name.
 
-use super::diff::{Change, by_id, changes, missing};
-use super::{Listing, Round};
+use super::diff::{RecordChange, by_id, changes, missing};
+use super::{RegionListing, ReplicationRound};
 use crate::authority::unfit;
 use crate::names::is_uuid;
 use crate::replica::or_default;
@@ -16,29 +16,32 @@ use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ListedRole {
     #[serde(rename = "ID")]
     id: String,
     name: String,
     #[serde(default)]
     description: String,
     #[serde(default, deserialize_with = "or_default")]
-    policies: Vec<Link>,
+    policies: Vec<PolicyLink>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Link {
+struct PolicyLink {
     name: String,
 }
 
-type Roles = BTreeMap<String, Role>;
+type RolesById = BTreeMap<String, Role>;
 
 /// Makes the local roles equal to the list. Returns the number of changes.
-pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
+pub(super) fn converge(
+    round: &ReplicationRound<'_>,
+    listing: &RegionListing,
+) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();
-    let mut local = Roles::new();
+    let mut local = RolesById::new();
     storage.scan::<Role>("role/", |id, entry| {
         local.insert(id.to_owned(), entry.value);
         Ok(())
@@ -55,19 +58,23 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
     Ok(count)
 }
 
-fn size(change: &Change<Role>) -> usize {
+fn size(change: &RecordChange<Role>) -> usize {
     let policies = change.record.iter().flat_map(|role| &role.policies);
     1_024 + policies.map(|name| name.len() + 3).sum::<usize>()
 }
 
-fn apply(storage: &dyn Storage, batch: &[Change<Role>], local: &Roles) -> Result<(), Failure> {
-    for Change { id, record } in batch {
+fn apply(
+    storage: &dyn Storage,
+    batch: &[RecordChange<Role>],
+    local: &RolesById,
+) -> Result<(), Failure> {
+    for RecordChange { id, record } in batch {
         let keeps = |before: &Role| record.as_ref().is_some_and(|role| role.name == before.name);
         if local.get(id).is_some_and(|before| !keeps(before)) {
             free_name(storage, id, local)?;
         }
     }
-    for Change { id, record } in batch {
+    for RecordChange { id, record } in batch {
         match record {
             Some(role) => {
                 storage.put(&Role::key(id), role)?;
@@ -80,15 +87,15 @@ fn apply(storage: &dyn Storage, batch: &[Change<Role>], local: &Roles) -> Result
 }
 
 /// Frees the local name of the role `id`, unless another role has taken the name meanwhile.
-fn free_name(storage: &dyn Storage, id: &str, local: &Roles) -> Result<(), Failure> {
+fn free_name(storage: &dyn Storage, id: &str, local: &RolesById) -> Result<(), Failure> {
     let Some(role) = local.get(id) else { return Ok(()) };
     let key = Role::name_key(&role.name);
     let holder: Option<String> = storage.get_plain(&key)?;
     if holder.is_some_and(|holder| holder == id) { storage.delete(&key) } else { Ok(()) }
 }
 
-fn read(body: &[u8]) -> Result<Roles, Failure> {
-    let listed: Vec<Listed> = serde_json::from_slice(body)
+fn read(body: &[u8]) -> Result<RolesById, Failure> {
+    let listed: Vec<ListedRole> = serde_json::from_slice(body)
         .map_err(|_| unfit("the authoritative region's list is none of roles".to_owned()))?;
     by_id(listed.into_iter().map(|listed| {
         let policies = listed.policies.into_iter().map(|link| link.name).collect();

@@ -3,8 +3,8 @@
 //! Prevents local tokens from being mistaken for global tokens: a token of this region alone is
 //! neither compared nor deleted.
 
-use super::diff::{Change, by_id, changes, missing};
-use super::{Fetched, Listing, Round};
+use super::diff::{RecordChange, by_id, changes, missing};
+use super::{FetchTotals, RegionListing, ReplicationRound};
 use crate::authority::unfit;
 use crate::names::is_uuid;
 use crate::replica::{RemoteToken, put_token};
@@ -27,7 +27,7 @@ bulkhead_sdk::stored!(ReplicaToken, "replica-token", reads_stored_replica_tokens
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ListedToken {
     #[serde(rename = "AccessorID")]
     accessor_id: String,
     #[serde(default)]
@@ -44,7 +44,10 @@ impl ReplicaToken {
 }
 
 /// Makes the local global tokens equal to the list. Returns the number of changes.
-pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Failure> {
+pub(super) fn converge(
+    round: &ReplicationRound<'_>,
+    listing: &RegionListing,
+) -> Result<usize, Failure> {
     let remote = read(&listing.body)?;
     let storage = round.host.storage();
     let local = local_tokens(storage)?;
@@ -60,7 +63,7 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
         })
         .map(|(accessor, _)| accessor)
         .collect();
-    let (mut changed, mut fetched) = (Vec::new(), Fetched::default());
+    let (mut changed, mut fetched) = (Vec::new(), FetchTotals::default());
     for accessor in &wanted {
         if !round.may_fetch(&fetched) {
             break;
@@ -88,13 +91,13 @@ pub(super) fn converge(round: &Round<'_>, listing: &Listing) -> Result<usize, Fa
     Ok(count)
 }
 
-type Told = BTreeMap<String, ReplicaToken>;
+type ReplicaTokens = BTreeMap<String, ReplicaToken>;
 
 fn apply(
-    round: &Round<'_>,
-    Change { id, record }: &Change<RemoteToken>,
+    round: &ReplicationRound<'_>,
+    RecordChange { id, record }: &RecordChange<RemoteToken>,
     local: &BTreeMap<String, Token>,
-    remote: &Told,
+    remote: &ReplicaTokens,
 ) -> Result<(), Failure> {
     let (storage, before) = (round.host.storage(), local.get(id));
     match (record, before) {
@@ -121,7 +124,7 @@ fn local_tokens(storage: &dyn Storage) -> Result<BTreeMap<String, Token>, Failur
     Ok(local)
 }
 
-fn told_of(storage: &dyn Storage) -> Result<Told, Failure> {
+fn told_of(storage: &dyn Storage) -> Result<ReplicaTokens, Failure> {
     let mut told = BTreeMap::new();
     storage.scan::<ReplicaToken>("replica-token/", |accessor, entry| {
         told.insert(accessor.to_owned(), entry.value);
@@ -130,8 +133,8 @@ fn told_of(storage: &dyn Storage) -> Result<Told, Failure> {
     Ok(told)
 }
 
-fn read(body: &[u8]) -> Result<Told, Failure> {
-    let listed: Vec<Listed> = serde_json::from_slice(body)
+fn read(body: &[u8]) -> Result<ReplicaTokens, Failure> {
+    let listed: Vec<ListedToken> = serde_json::from_slice(body)
         .map_err(|_| unfit("the authoritative region's list is none of tokens".to_owned()))?;
     // A region that does not know the parameter `global` lists its local tokens, too.
     by_id(listed.into_iter().filter(|listed| listed.global).map(|listed| {

@@ -1,7 +1,7 @@
 //! Expiry of tokens, on the test bed.
 
 use crate::fixture::{LOCAL, bed, call, call_with};
-use bulkhead_sdk::raw::{Reply, Run};
+use bulkhead_sdk::raw::{RawReply, RunReason};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ fn with_token() -> (bulkhead_sdk::testbed::TestBed<crate::Scheduler>, Value) {
     (bed, json_of(&made))
 }
 
-fn json_of(reply: &Reply) -> Value {
+fn json_of(reply: &RawReply) -> Value {
     serde_json::from_slice(&reply.body).unwrap()
 }
 
-fn text_of(reply: &Reply) -> String {
+fn text_of(reply: &RawReply) -> String {
     String::from_utf8(reply.body.clone()).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn a_read_that_waits_says_for_what_and_is_answered_when_its_time_is_over() {
     assert_eq!((park.keys, park.after), (vec!["index/roles".to_owned()], 99));
     let (least, most) = (Duration::from_secs(60), Duration::from_millis(63_750));
     assert!((least..=most).contains(&park.wait), "{:?}", park.wait);
-    request.run = Run::Elapsed;
+    request.run = RunReason::Elapsed;
     assert_eq!(bed.serve(&request).unwrap().status, 200);
     request.query = "index=0&wait=1m".to_owned();
     assert!(bed.serve(&request).unwrap().park.is_none());

@@ -44,7 +44,7 @@ const SECRETS: [&str; 8] = [
 ];
 
 /// Facts of a single plugin, for its description.
-pub struct About<'a> {
+pub struct PluginFacts<'a> {
     /// The name that clients send.
     pub name: &'a str,
     /// Other names of the plugin.
@@ -65,7 +65,7 @@ pub struct About<'a> {
     pub warnings: &'a [(&'a str, &'a str)],
 }
 
-impl About<'_> {
+impl PluginFacts<'_> {
     /// Builds the complete description.
     #[must_use]
     pub fn describe(self) -> DatabaseDescription {
@@ -119,7 +119,7 @@ mod tests {
 
     fn description() -> DatabaseDescription {
         let key = Field::new("private_key", FieldKind::String, "A key.").secret();
-        About {
+        PluginFacts {
             name: "some-database-plugin",
             aliases: &["some"],
             version: "1.0.0",

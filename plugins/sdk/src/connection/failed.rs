@@ -5,11 +5,11 @@
 //! kept.
 
 use super::hosts::addresses;
-use crate::database_plugin::{Refusal, SqlFailure, Target};
+use crate::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
 /// Adds the failure's codes, and the names of the target, to `refusal`.
 #[must_use]
-pub fn failed(refusal: Refusal, failure: SqlFailure, at: &Target) -> Refusal {
+pub fn describe_failure(refusal: Refusal, failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
     let what = failure
         .statement
         .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));

@@ -68,6 +68,6 @@ mod tests {
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
         let carried = ["bytes", "most", "parameter", "accepted"];
-        assert_eq!(refusal_codes::offences(FAULTS, &carried), Vec::<String>::new());
+        assert_eq!(refusal_codes::find_mistakes(FAULTS, &carried), Vec::<String>::new());
     }
 }

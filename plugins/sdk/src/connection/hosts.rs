@@ -4,8 +4,8 @@
 //! (Unix sockets). The server decides from the mount's grants which networks a plugin can reach.
 
 use super::faults::Fault;
-use super::parameters::{CONNECTION_URL, Text};
-use crate::database_plugin::{Endpoint, Refusal, Target};
+use super::parameters::{CONNECTION_URL, WrittenValue};
+use crate::database_plugin::{DatabaseTarget, Endpoint, Refusal};
 use std::net::Ipv6Addr;
 
 const MOST_HOSTS: usize = 16;
@@ -15,7 +15,7 @@ const MOST_HOSTS: usize = 16;
 /// # Errors
 /// For no host, more than sixteen hosts, an invalid host or an invalid port.
 pub fn endpoints(
-    hosts: &[(Text, Option<Text>)],
+    hosts: &[(WrittenValue, Option<WrittenValue>)],
     default_port: u16,
 ) -> Result<Vec<Endpoint>, Refusal> {
     match hosts.len() {
@@ -30,7 +30,7 @@ pub fn endpoints(
     }
 }
 
-fn host(written: &Text) -> Result<String, Refusal> {
+fn host(written: &WrittenValue) -> Result<String, Refusal> {
     let host = written.plain()?;
     if host.starts_with(['/', '@', '\\']) {
         return Err(Fault::UnixSocket.about(CONNECTION_URL));
@@ -46,7 +46,7 @@ fn host(written: &Text) -> Result<String, Refusal> {
     }
 }
 
-fn port(written: &Option<Text>, default_port: u16) -> Result<u16, Refusal> {
+fn port(written: &Option<WrittenValue>, default_port: u16) -> Result<u16, Refusal> {
     let Some(written) = written else { return Ok(default_port) };
     let port = written.plain()?;
     if port.is_empty() {
@@ -59,7 +59,7 @@ fn port(written: &Option<Text>, default_port: u16) -> Result<u16, Refusal> {
 
 /// Returns the addresses of a target in the form of a grant: `postgres://db.example:5432`.
 #[must_use]
-pub fn addresses(target: &Target) -> Vec<String> {
+pub fn addresses(target: &DatabaseTarget) -> Vec<String> {
     let mut addresses = Vec::new();
     for Endpoint { host, port } in &target.endpoints {
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };

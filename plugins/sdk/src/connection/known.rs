@@ -3,7 +3,7 @@
 //! The attack this file stops: parameters that look honoured but are ignored.
 
 use super::faults::Fault;
-use super::parameters::{CONNECTION_URL, Parameters};
+use super::parameters::{CONNECTION_URL, ConnectionParameters};
 use crate::database_plugin::Refusal;
 
 /// Names of parameters, by treatment.
@@ -21,7 +21,7 @@ impl KnownParameters {
     ///
     /// # Errors
     /// For the first parameter that is unsupported or unknown.
-    pub fn check(&self, parameters: &Parameters) -> Result<(), Refusal> {
+    pub fn check(&self, parameters: &ConnectionParameters) -> Result<(), Refusal> {
         for (place, (keyword, _)) in parameters.named.iter().enumerate() {
             if let Some(known) = self.unsupported.iter().find(|known| *known == keyword) {
                 let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);

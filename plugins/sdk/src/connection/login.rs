@@ -1,9 +1,9 @@
 //! Login and session limits of a connection: settings that the plugins of SQL databases share.
 
 use super::faults::Fault;
-use super::parameters::Credentials;
+use super::parameters::UrlCredentials;
 use super::values::{flag, milliseconds, text, whole_number};
-use crate::database_plugin::{Pool, Refusal, Settings};
+use crate::database_plugin::{ConnectionSettings, PoolLimits, Refusal};
 use serde_json::Value;
 
 /// Default number of concurrent sessions: the number that clients of this field expect.
@@ -19,7 +19,7 @@ const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
 
 /// The connection's login. The values are owned, because a number is converted to text. No `Debug`:
 /// the type holds the password.
-pub struct Login {
+pub struct ConnectionLogin {
     /// The setting `username`.
     pub username: Option<String>,
     /// The setting `password`.
@@ -28,11 +28,11 @@ pub struct Login {
     pub disable_escaping: bool,
 }
 
-impl Login {
+impl ConnectionLogin {
     /// Returns the values for the placeholders of `connection_url`.
     #[must_use]
-    pub fn as_credentials(&self) -> Credentials<'_> {
-        Credentials {
+    pub fn as_credentials(&self) -> UrlCredentials<'_> {
+        UrlCredentials {
             username: self.username.as_deref(),
             password: self.password.as_deref(),
             disable_escaping: self.disable_escaping,
@@ -44,7 +44,7 @@ impl Login {
 ///
 /// # Errors
 /// For a value that contains a placeholder or a NUL, or has the wrong type.
-pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
+pub fn credentials(settings: &ConnectionSettings) -> Result<ConnectionLogin, Refusal> {
     let read = |setting: &str| -> Result<Option<String>, Refusal> {
         let value = match settings.get(setting) {
             Some(Value::Number(number)) => Some(number.to_string()),
@@ -59,7 +59,7 @@ pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
         }
         Ok(value)
     };
-    Ok(Login {
+    Ok(ConnectionLogin {
         username: read("username")?,
         password: read("password")?,
         disable_escaping: flag(settings, "disable_escaping")?,
@@ -70,7 +70,7 @@ pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
 ///
 /// # Errors
 /// For a setting that is not a number, or not a duration.
-pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
+pub fn pool(settings: &ConnectionSettings) -> Result<PoolLimits, Refusal> {
     // Accepted and checked only: the host decides how long idle sessions are kept.
     whole_number(settings, "max_idle_connections")?;
     let max_connections = match whole_number(settings, MAX_OPEN_CONNECTIONS)? {
@@ -83,7 +83,7 @@ pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
         0 => DEFAULT_CONNECT_TIMEOUT,
         given => u32::try_from(given).unwrap_or(u32::MAX),
     };
-    Ok(Pool {
+    Ok(PoolLimits {
         max_connections,
         connect_timeout,
         max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
@@ -91,7 +91,7 @@ pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
 }
 
 /// Returns true if the settings ask for more sessions than a connection gets, or for no limit.
-pub(super) fn asks_for_too_many(settings: &Settings) -> bool {
+pub(super) fn asks_for_too_many(settings: &ConnectionSettings) -> bool {
     let asked = whole_number(settings, MAX_OPEN_CONNECTIONS).ok().flatten().unwrap_or_default();
     asked < 0 || asked > i64::from(MOST_CONNECTIONS)
 }

@@ -17,11 +17,11 @@ const LONGEST_KEYWORD: usize = 64;
 /// Hosts in order, and all other parts by libpq's keywords. No `Debug`: the value may hold a
 /// password.
 #[derive(Default)]
-pub struct Parameters {
+pub struct ConnectionParameters {
     /// Hosts and ports as written; an absent port means the default port.
-    pub hosts: Vec<(Text, Option<Text>)>,
+    pub hosts: Vec<(WrittenValue, Option<WrittenValue>)>,
     /// Pairs of keyword and value.
-    pub named: Vec<(String, Text)>,
+    pub named: Vec<(String, WrittenValue)>,
     /// Number of leading pairs that are parts of a URL and were not written as `keyword=value`.
     pub written_from: usize,
     /// True if the pairs may be the tail of a password with a bare `?` or `/`.
@@ -30,7 +30,7 @@ pub struct Parameters {
 
 /// A value as written. No `Debug`: it may be a password.
 #[derive(Clone)]
-pub struct Text {
+pub struct WrittenValue {
     /// The text as it stands in the setting.
     pub written: String,
     /// True if the text is percent-encoded, as in a URL.
@@ -38,7 +38,7 @@ pub struct Text {
 }
 
 /// Values for the placeholders of a `connection_url`. No `Debug`: the type holds the password.
-pub struct Credentials<'a> {
+pub struct UrlCredentials<'a> {
     /// The setting `username`.
     pub username: Option<&'a str>,
     /// The setting `password`.
@@ -48,10 +48,10 @@ pub struct Credentials<'a> {
     pub disable_escaping: bool,
 }
 
-impl Parameters {
+impl ConnectionParameters {
     /// Returns the value of `keyword`; the last occurrence counts.
     #[must_use]
-    pub fn last(&self, keyword: &str) -> Option<&Text> {
+    pub fn last(&self, keyword: &str) -> Option<&WrittenValue> {
         self.named.iter().rev().find(|(name, _)| name == keyword).map(|(_, value)| value)
     }
 
@@ -61,7 +61,7 @@ impl Parameters {
     /// # Errors
     /// If the value cannot be read.
     pub fn plain(&self, keyword: &str) -> Result<Option<String>, Refusal> {
-        let value = self.last(keyword).map(Text::plain).transpose()?;
+        let value = self.last(keyword).map(WrittenValue::plain).transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
     }
 
@@ -72,7 +72,7 @@ impl Parameters {
     pub fn unknown(&self, place: usize) -> Refusal {
         let (before, rest) = self.named.split_at_checked(place).unwrap_or_default();
         let keyword = rest.first().map_or("", |(keyword, _)| keyword);
-        let is_secret = |(name, value): &(String, Text)| {
+        let is_secret = |(name, value): &(String, WrittenValue)| {
             SECRET_KEYWORDS.contains(&name.as_str()) && !is_placeholder(&value.written)
         };
         let is_behind_secret = before.iter().skip(self.written_from).any(is_secret);
@@ -90,13 +90,15 @@ impl Parameters {
     pub fn take_named_hosts(&mut self) -> Result<(), Refusal> {
         let ports = self.plain("port")?;
         if let Some(hosts) = self.plain("host")? {
-            self.hosts = hosts.split(',').map(|host| (Text::bare(host), None)).collect();
+            self.hosts = hosts.split(',').map(|host| (WrittenValue::bare(host), None)).collect();
         }
         let Some(ports) = ports else { return Ok(()) };
         let ports: Vec<&str> = ports.split(',').collect();
         for (place, (_, port)) in self.hosts.iter_mut().enumerate() {
             let given = if ports.len() == 1 { ports.first() } else { ports.get(place) };
-            *port = Some(Text::bare(given.ok_or_else(|| Fault::UrlPort.about(CONNECTION_URL))?));
+            *port = Some(WrittenValue::bare(
+                given.ok_or_else(|| Fault::UrlPort.about(CONNECTION_URL))?,
+            ));
         }
         if ports.len() > 1 && ports.len() != self.hosts.len() {
             return Err(Fault::UrlPort.about(CONNECTION_URL));
@@ -105,7 +107,7 @@ impl Parameters {
     }
 }
 
-impl Text {
+impl WrittenValue {
     /// Wraps a percent-encoded part of a URL.
     #[must_use]
     pub fn encoded(written: &str) -> Self {
@@ -140,7 +142,7 @@ impl Text {
     ///
     /// # Errors
     /// If a placeholder is unknown or has no value, or the value cannot be decoded.
-    pub fn fill(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
+    pub fn fill(&self, credentials: &UrlCredentials<'_>) -> Result<String, Refusal> {
         let mut filled = String::new();
         let mut rest = self.written.as_str();
         while let Some((fixed, braces)) = rest.split_once("{{") {
@@ -207,12 +209,16 @@ fn is_placeholder(written: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Parameters, Text};
+    use super::{ConnectionParameters, WrittenValue};
 
     fn told(named: &[(&str, &str)], is_doubtful: bool) -> Vec<(String, String)> {
-        let named = named.iter().map(|(name, value)| ((*name).to_owned(), Text::bare(value)));
-        let parameters =
-            Parameters { named: named.collect(), is_doubtful, ..Parameters::default() };
+        let named =
+            named.iter().map(|(name, value)| ((*name).to_owned(), WrittenValue::bare(value)));
+        let parameters = ConnectionParameters {
+            named: named.collect(),
+            is_doubtful,
+            ..ConnectionParameters::default()
+        };
         parameters.unknown(parameters.named.len() - 1).ext
     }
 
@@ -237,13 +243,16 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_url_before_its_query_are_not_counted() {
-        let text = |written: &str| Text::encoded(written);
+        let text = |written: &str| WrittenValue::encoded(written);
         let named = [("user", "a"), ("password", "hunter"), ("sslmod", "x")];
         let named = named.map(|(name, value)| (name.to_owned(), text(value)));
-        let parameters =
-            Parameters { named: named.into(), written_from: 2, ..Parameters::default() };
+        let parameters = ConnectionParameters {
+            named: named.into(),
+            written_from: 2,
+            ..ConnectionParameters::default()
+        };
         assert_eq!(parameters.unknown(2).ext, pair("parameter", "sslmod"));
-        let parameters = Parameters { is_doubtful: true, ..parameters };
+        let parameters = ConnectionParameters { is_doubtful: true, ..parameters };
         assert_eq!(parameters.unknown(2).ext, pair("position", "1"));
     }
 }

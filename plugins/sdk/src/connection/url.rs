@@ -1,14 +1,14 @@
 //! The URL form: `scheme://user:password@host:port,host:port/database?parameter=value`.
 
 use super::faults::Fault;
-use super::parameters::{CONNECTION_URL, Parameters, Text, in_place};
+use super::parameters::{CONNECTION_URL, ConnectionParameters, WrittenValue, in_place};
 use crate::database_plugin::Refusal;
 
 /// Reads the URL after the scheme.
 ///
 /// # Errors
 /// If a part cannot be told from its neighbours, or has characters that must be encoded.
-pub fn read(text: &str) -> Result<Parameters, Refusal> {
+pub fn read(text: &str) -> Result<ConnectionParameters, Refusal> {
     if text.contains('#') || text.contains(char::is_whitespace) || text.contains('\0') {
         return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
@@ -18,7 +18,7 @@ pub fn read(text: &str) -> Result<Parameters, Refusal> {
     if database.contains('@') {
         return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
-    let mut parameters = Parameters::default();
+    let mut parameters = ConnectionParameters::default();
     let hosts = match authority.rsplit_once('@') {
         Some((userinfo, hosts)) => {
             add_login(&mut parameters, userinfo);
@@ -35,26 +35,28 @@ pub fn read(text: &str) -> Result<Parameters, Refusal> {
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
         let (keyword, value) =
             pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnreadable, place))?;
-        parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
+        parameters
+            .named
+            .push((WrittenValue::encoded(keyword).plain()?, WrittenValue::encoded(value)));
     }
     parameters.take_named_hosts()?;
     Ok(parameters)
 }
 
-fn add_login(parameters: &mut Parameters, userinfo: &str) {
+fn add_login(parameters: &mut ConnectionParameters, userinfo: &str) {
     let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
     add_part(parameters, "user", user);
     add_part(parameters, "password", password);
 }
 
-fn add_part(parameters: &mut Parameters, keyword: &str, value: &str) {
+fn add_part(parameters: &mut ConnectionParameters, keyword: &str, value: &str) {
     if !value.is_empty() {
-        parameters.named.push((keyword.to_owned(), Text::encoded(value)));
+        parameters.named.push((keyword.to_owned(), WrittenValue::encoded(value)));
     }
 }
 
 /// Splits `host`, `host:port`, `[::1]` or `[::1]:port`.
-fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
+fn host_and_port(text: &str) -> Result<(WrittenValue, Option<WrittenValue>), Refusal> {
     if let Some(bracketed) = text.strip_prefix('[') {
         let refused = || Fault::UrlHost.about(CONNECTION_URL);
         let (address, after) = bracketed.split_once(']').ok_or_else(refused)?;
@@ -63,8 +65,8 @@ fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
             None if after.is_empty() => "",
             None => return Err(refused()),
         };
-        return Ok((Text::encoded(address), Some(Text::encoded(port))));
+        return Ok((WrittenValue::encoded(address), Some(WrittenValue::encoded(port))));
     }
     let (host, port) = text.split_once(':').unwrap_or((text, ""));
-    Ok((Text::encoded(host), Some(Text::encoded(port))))
+    Ok((WrittenValue::encoded(host), Some(WrittenValue::encoded(port))))
 }

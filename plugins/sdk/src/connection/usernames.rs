@@ -10,7 +10,7 @@
 
 use super::faults::Fault;
 use crate::database_plugin::{Refusal, SqlHost};
-use crate::template::{Names, Surroundings, Template, TemplateFault, sanitised};
+use crate::template::{RenderContext, Template, TemplateFault, TemplateNames, sanitised};
 
 /// The setting that holds a template.
 const SETTING: &str = "username_template";
@@ -34,7 +34,7 @@ impl UsernameRules {
     /// # Errors
     /// If the template cannot be read.
     pub fn may_repeat(&self, template: &str) -> Result<bool, Refusal> {
-        Ok(random_characters(&self.parse(template)?, &Names::default())? < FEWEST_RANDOM)
+        Ok(random_characters(&self.parse(template)?, &TemplateNames::default())? < FEWEST_RANDOM)
     }
 
     /// Makes a new name by `template` (empty means the default) for the caller with `display_name`.
@@ -49,8 +49,8 @@ impl UsernameRules {
         role_name: &str,
     ) -> Result<String, Refusal> {
         let template = self.parse(template)?;
-        let names = Names { display_name, role_name };
-        let surroundings = Surroundings { random: &|length| host.random(length), now: host.now() };
+        let names = TemplateNames { display_name, role_name };
+        let surroundings = RenderContext { random: &|length| host.random(length), now: host.now() };
         let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
         if name.is_empty() {
             return Err(Fault::UsernameEmpty.about(SETTING));
@@ -75,9 +75,9 @@ fn fault(fault: TemplateFault) -> Refusal {
 /// Counts the random characters that remain in a name, because `truncate` may cut some of the
 /// characters off. Renders the name twice with generators that differ in every character, and
 /// compares.
-fn random_characters(template: &Template, names: &Names<'_>) -> Result<usize, Refusal> {
+fn random_characters(template: &Template, names: &TemplateNames<'_>) -> Result<usize, Refusal> {
     let rendered = |byte: u8| {
-        let probe = Surroundings { random: &|length| vec![byte; length as usize], now: 0 };
+        let probe = RenderContext { random: &|length| vec![byte; length as usize], now: 0 };
         template.render(names, &probe).map(|name| sanitised(&name)).map_err(fault)
     };
     let (one, other) = (rendered(0)?, rendered(0x11)?);

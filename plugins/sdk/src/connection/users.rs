@@ -1,7 +1,7 @@
 //! The login behind an operation, either the user that manages the others or a user changing
 //! itself, and refusals that every kind of server shares.
 
-use crate::database_plugin::{Credential, Pool, Refusal, Target};
+use crate::database_plugin::{Credential, DatabaseTarget, PoolLimits, Refusal};
 use crate::refusal_codes;
 
 /// Maximum lifetime of a session that tries a credential, in milliseconds.
@@ -29,15 +29,15 @@ refusal_codes! {
 /// credential is given, else the connection's own user.
 ///
 /// # Errors
-/// As [`login`] and [`refuse_self_managed`].
-pub fn acting(
-    target: &Target,
+/// As [`log_in_as`] and [`refuse_self_managed`].
+pub fn choose_login(
+    target: &DatabaseTarget,
     self_managed: bool,
     username: &str,
     current: Option<&Credential>,
-) -> Result<Target, Refusal> {
+) -> Result<DatabaseTarget, Refusal> {
     if let Some(current) = current {
-        return login(target, username, current);
+        return log_in_as(target, username, current);
     }
     refuse_self_managed(self_managed)?;
     Ok(target.clone())
@@ -47,14 +47,22 @@ pub fn acting(
 ///
 /// # Errors
 /// For a credential that is not a password: a certificate's key is not known here.
-pub fn login(target: &Target, username: &str, credential: &Credential) -> Result<Target, Refusal> {
+pub fn log_in_as(
+    target: &DatabaseTarget,
+    username: &str,
+    credential: &Credential,
+) -> Result<DatabaseTarget, Refusal> {
     let Credential::Password(password) = credential else {
         return Err(Denial::Unsupported.refusal());
     };
-    Ok(Target {
+    Ok(DatabaseTarget {
         username: username.to_owned(),
         password: password.clone(),
-        pool: Pool { max_connections: 1, max_lifetime: TRIAL_LIFETIME, ..target.pool.clone() },
+        pool: PoolLimits {
+            max_connections: 1,
+            max_lifetime: TRIAL_LIFETIME,
+            ..target.pool.clone()
+        },
         ..target.clone()
     })
 }
@@ -73,6 +81,6 @@ mod tests {
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
-        assert_eq!(refusal_codes::offences(DENIALS, &[]), Vec::<String>::new());
+        assert_eq!(refusal_codes::find_mistakes(DENIALS, &[]), Vec::<String>::new());
     }
 }

@@ -4,7 +4,7 @@
 //! names the setting, never its value.
 
 use super::faults::Fault;
-use crate::database_plugin::{Refusal, Settings};
+use crate::database_plugin::{ConnectionSettings, Refusal};
 use bulkhead_wire::duration;
 use serde_json::Value;
 
@@ -12,7 +12,10 @@ use serde_json::Value;
 ///
 /// # Errors
 /// For a value that is not text.
-pub fn text<'a>(settings: &'a Settings, setting: &str) -> Result<Option<&'a str>, Refusal> {
+pub fn text<'a>(
+    settings: &'a ConnectionSettings,
+    setting: &str,
+) -> Result<Option<&'a str>, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -24,7 +27,7 @@ pub fn text<'a>(settings: &'a Settings, setting: &str) -> Result<Option<&'a str>
 ///
 /// # Errors
 /// For a value that is neither true nor false.
-pub fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> {
+pub fn flag(settings: &ConnectionSettings, setting: &str) -> Result<bool, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
@@ -41,7 +44,7 @@ pub fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> {
 ///
 /// # Errors
 /// For a value that is not a whole number.
-pub fn whole_number(settings: &Settings, setting: &str) -> Result<Option<i64>, Refusal> {
+pub fn whole_number(settings: &ConnectionSettings, setting: &str) -> Result<Option<i64>, Refusal> {
     let number = match settings.get(setting) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Number(number)) => number.as_i64(),
@@ -56,7 +59,7 @@ pub fn whole_number(settings: &Settings, setting: &str) -> Result<Option<i64>, R
 ///
 /// # Errors
 /// For a value that is not a duration.
-pub fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> {
+pub fn milliseconds(settings: &ConnectionSettings, setting: &str) -> Result<u64, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(0),
         Some(value) => {
@@ -71,7 +74,7 @@ pub fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> 
 ///
 /// # Errors
 /// For a text that does not begin as PEM: a path is not accepted, no file is ever read.
-pub fn pem(settings: &Settings, setting: &str) -> Result<Option<String>, Refusal> {
+pub fn pem(settings: &ConnectionSettings, setting: &str) -> Result<Option<String>, Refusal> {
     match text(settings, setting)?.filter(|text| !text.is_empty()) {
         Some(text) if text.trim_start().starts_with("-----BEGIN ") => Ok(Some(text.to_owned())),
         Some(_) => Err(Fault::PemExpected.about(setting)),
@@ -81,7 +84,7 @@ pub fn pem(settings: &Settings, setting: &str) -> Result<Option<String>, Refusal
 
 /// Returns the settings without the settings that are `null`.
 #[must_use]
-pub fn without_nulls(settings: &Settings) -> Settings {
+pub fn without_nulls(settings: &ConnectionSettings) -> ConnectionSettings {
     let mut kept = settings.clone();
     kept.retain(|_, value| !value.is_null());
     kept

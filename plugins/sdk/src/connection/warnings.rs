@@ -1,17 +1,17 @@
 //! Warnings about a connection that works.
 
 use super::login::asks_for_too_many;
-use super::parameters::Parameters;
-use crate::database_plugin::{Settings, Target};
+use super::parameters::ConnectionParameters;
+use crate::database_plugin::{ConnectionSettings, DatabaseTarget};
 
 /// Returns the codes of the warnings that apply: a password in `connection_url`, a password that is
 /// given but not used, TLS that is off, more sessions than the maximum, and the applicable warnings
 /// of `more`.
 #[must_use]
 pub fn warnings(
-    settings: &Settings,
-    parameters: &Parameters,
-    target: &Target,
+    settings: &ConnectionSettings,
+    parameters: &ConnectionParameters,
+    target: &DatabaseTarget,
     more: &[(bool, &str)],
 ) -> Vec<String> {
     let inline = parameters.last("password").filter(|written| !written.written.is_empty());

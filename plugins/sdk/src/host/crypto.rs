@@ -1,6 +1,6 @@
 //! Cryptography that belongs outside of the sandbox.
 
-use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
+use crate::crypto::{Certificate, CertificateChain, CertificateRequest, GeneratedKey, PublicKey};
 use bulkhead_wire::failure::Failure;
 
 /// Signatures, keys, certificates and password hashes. Signature algorithms have their JOSE names:
@@ -72,7 +72,7 @@ pub trait Crypto {
     ///
     /// # Errors
     /// Permission denied if the certificate cannot be trusted; invalid request.
-    fn verify_chain(&self, chain: &Chain<'_>) -> Result<(), Failure>;
+    fn verify_chain(&self, chain: &CertificateChain<'_>) -> Result<(), Failure>;
 
     /// Issues a certificate, in PEM.
     ///

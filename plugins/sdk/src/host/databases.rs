@@ -1,13 +1,15 @@
 //! Database plugins as an engine reaches them, and the conversion of their refusals.
 
-use crate::database_plugin::{Configured, Credential, NewUser, Purpose, Settings, StoreTime};
+use crate::database_plugin::{
+    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementPurpose, StoreTime,
+};
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// A named connection to a database, with the plugin that serves the database. No `Debug`: the
 /// settings hold a password.
 #[derive(Clone, PartialEq)]
-pub struct Connection {
+pub struct DatabaseConnection {
     /// The database plugin's name or alias.
     pub plugin: String,
     /// Semantic version, or empty. Counts only for a connection without a choice
@@ -19,12 +21,12 @@ pub struct Connection {
     /// of older settings.
     pub generation: u64,
     /// Settings as `configure` returned them.
-    pub settings: Settings,
+    pub settings: ConnectionSettings,
 }
 
 /// A database plugin as the catalog resolves it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedPlugin {
     /// The version that runs.
     pub version: String,
     /// The plugin's description of itself.
@@ -48,7 +50,7 @@ pub struct VersionChoice<'a> {
 
 /// A failed creation, with the certainty that nothing was made.
 #[derive(Debug)]
-pub enum Unmade {
+pub enum CreationFailure {
     /// The target itself said that nothing was made, so there is nothing to undo. A wrong `Surely`
     /// leaves a user behind; an unnecessary `Perhaps` only asks the target to remove a user that
     /// does not exist.
@@ -57,7 +59,7 @@ pub enum Unmade {
     Perhaps(Failure),
 }
 
-impl Unmade {
+impl CreationFailure {
     /// Replaces the failure and keeps the certainty.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Failure) -> Failure) -> Self {
@@ -68,16 +70,16 @@ impl Unmade {
     }
 }
 
-impl From<Unmade> for Failure {
-    fn from(unmade: Unmade) -> Self {
+impl From<CreationFailure> for Failure {
+    fn from(unmade: CreationFailure) -> Self {
         match unmade {
-            Unmade::Surely(why) | Unmade::Perhaps(why) => why,
+            CreationFailure::Surely(why) | CreationFailure::Perhaps(why) => why,
         }
     }
 }
 
 /// A failure without a statement of the target leaves the outcome unknown.
-impl From<Failure> for Unmade {
+impl From<Failure> for CreationFailure {
     fn from(failure: Failure) -> Self {
         Self::Perhaps(failure)
     }
@@ -94,20 +96,20 @@ pub trait Databases {
     ///
     /// # Errors
     /// Not found, with a message that lists the available plugins.
-    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure>;
+    fn resolve(&self, plugin: &str, version: &str) -> Result<ResolvedPlugin, Failure>;
     /// Chooses the version that serves the connection `name`. Buffered like a write; later calls
     /// for the connection, also in this call, have this version until the next choice.
     ///
     /// # Errors
     /// Not found, with a message that lists the available plugins or versions; invalid request if
     /// another version is pinned.
-    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure>;
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure>;
     /// Finds the plugin that serves the connection: the version of the last choice, or else the
     /// connection's own plugin and version.
     ///
     /// # Errors
     /// As [`resolve`](Self::resolve).
-    fn running(&self, connection: &Connection) -> Result<Resolved, Failure>;
+    fn running(&self, connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure>;
     /// Ends the choice of a connection that is removed. Buffered like a write.
     ///
     /// # Errors
@@ -117,7 +119,7 @@ pub trait Databases {
     ///
     /// # Errors
     /// Invalid request for settings that the plugin cannot use.
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure>;
+    fn configure(&self, connection: &DatabaseConnection) -> Result<ConfiguredConnection, Failure>;
     /// Checks that the plugin can read the statements and that each placeholder has a value for
     /// this purpose. Returns the index of the first of the purpose's passwords that can be put into
     /// all the statements. No I/O.
@@ -126,23 +128,23 @@ pub trait Databases {
     /// Invalid request naming the statement.
     fn check_statements(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Failure>;
     /// Logs in and runs harmless queries. Returns codes of the description's `warnings`:
     /// permissions that the connection's user lacks and will need.
     ///
     /// # Errors
     /// Unreachable or timed out; invalid request if the login is refused.
-    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure>;
+    fn verify(&self, connection: &DatabaseConnection) -> Result<Vec<String>, Failure>;
     /// Chooses a name for a new user. No I/O.
     ///
     /// # Errors
     /// Invalid request for a template that cannot be rendered.
     fn plan_username(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure>;
@@ -150,21 +152,22 @@ pub trait Databases {
     ///
     /// # Errors
     /// As [`verify`](Self::verify); invalid request if a statement fails. Only the plugin can say
-    /// that the user was certainly not made ([`Unmade`]); the kind of the failure never tells.
+    /// that the user was certainly not made ([`CreationFailure`]); the kind of the failure never
+    /// tells.
     fn create_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Unmade>;
+    ) -> Result<(), CreationFailure>;
     /// Changes the credential of `username`. An effect.
     ///
     /// # Errors
     /// As [`create_user`](Self::create_user).
     fn change_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         credential: &Credential,
         current: Option<&Credential>,
@@ -176,7 +179,7 @@ pub trait Databases {
     /// As [`create_user`](Self::create_user).
     fn set_expiration(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         expires: StoreTime,
         statements: &[String],
@@ -188,7 +191,7 @@ pub trait Databases {
     /// As [`create_user`](Self::create_user).
     fn delete_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         statements: &[String],
     ) -> Result<(), Failure>;
@@ -198,7 +201,7 @@ pub trait Databases {
     /// Unreachable or timed out.
     fn check_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Failure>;
@@ -213,9 +216,11 @@ pub trait Databases {
     not(all(target_family = "wasm", feature = "secrets-engine")),
     allow(dead_code, reason = "only the imports of a secrets engine speak in codes")
 )]
-pub(crate) fn database_kind(code: &str) -> Kind {
-    match Kind::of_code(code) {
-        Kind::Internal if code != Kind::Internal.code() => Kind::InvalidRequest,
+pub(crate) fn database_kind(code: &str) -> FailureKind {
+    match FailureKind::of_code(code) {
+        FailureKind::Internal if code != FailureKind::Internal.code() => {
+            FailureKind::InvalidRequest
+        }
         kind => kind,
     }
 }
@@ -223,7 +228,7 @@ pub(crate) fn database_kind(code: &str) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::database_kind;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
 
     #[test]
     fn a_refusal_of_the_database_is_the_callers_to_solve_and_a_fault_stays_a_fault() {
@@ -235,11 +240,11 @@ mod tests {
             "unsupported",
             "its-own-code",
         ] {
-            assert_eq!(database_kind(code), Kind::InvalidRequest, "{code}");
+            assert_eq!(database_kind(code), FailureKind::InvalidRequest, "{code}");
         }
-        assert_eq!(database_kind("unreachable"), Kind::Unreachable);
-        assert_eq!(database_kind("timed-out"), Kind::TimedOut);
-        assert_eq!(database_kind("conflict"), Kind::Conflict);
-        assert_eq!(database_kind("internal"), Kind::Internal);
+        assert_eq!(database_kind("unreachable"), FailureKind::Unreachable);
+        assert_eq!(database_kind("timed-out"), FailureKind::TimedOut);
+        assert_eq!(database_kind("conflict"), FailureKind::Conflict);
+        assert_eq!(database_kind("internal"), FailureKind::Internal);
     }
 }

@@ -2,8 +2,8 @@
 
 use bulkhead_wire::failure::Failure;
 
-/// The cursor between the steps of a migration. Most code uses [`Steps`](crate::migration::Steps),
-/// which keeps the cursor.
+/// The cursor between the steps of a migration. Most code uses
+/// [`MigrationSteps`](crate::migration::MigrationSteps), which keeps the cursor.
 pub trait Migration {
     /// Returns the cursor at which this step begins; `None` in the first step.
     ///

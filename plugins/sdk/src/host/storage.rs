@@ -1,7 +1,7 @@
 //! The mount's own records, inside the call's unit of work.
 
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::stored::{Stored, Unreadable};
+use bulkhead_wire::stored::{Stored, UnreadableRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -56,7 +56,7 @@ pub trait Storage {
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes).
-    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure>;
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<RecordPage, Failure>;
 
     /// Returns the revision of all records below `prefix`, which is empty or ends in a slash. The
     /// revision changes with each commit that puts or deletes a record there, and at each start of
@@ -81,7 +81,7 @@ pub trait Storage {
 }
 
 /// A page of records with their names.
-pub type Page = Vec<(String, Entry<Vec<u8>>)>;
+pub type RecordPage = Vec<(String, Entry<Vec<u8>>)>;
 
 /// A record with its indexes in the mount's history. Both indexes are 0 for a record that the call
 /// wrote itself and has not committed, and for every record of an engine that is not
@@ -144,10 +144,10 @@ impl dyn Storage + '_ {
         }
     }
 
-    /// Buffers `record` under `key`.
+    /// Buffers `hold` under `key`.
     ///
     /// # Errors
-    /// As [`Storage::put_bytes`]; internal when `record` cannot be written as JSON.
+    /// As [`Storage::put_bytes`]; internal when `hold` cannot be written as JSON.
     pub fn put<T: Stored>(&self, key: &str, record: &T) -> Result<(), Failure> {
         self.put_bytes(key, record.to_bytes().map_err(|_| unwritable(key))?)
     }
@@ -156,7 +156,10 @@ impl dyn Storage + '_ {
     ///
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
-    pub fn get_plain<T: Plain + DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+    pub fn get_plain<T: PlainValue + DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<T>, Failure> {
         let bytes = self.get_bytes(key)?;
         let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|_| garbled(key));
         bytes.map(read).transpose()
@@ -167,16 +170,16 @@ impl dyn Storage + '_ {
     ///
     /// # Errors
     /// As [`Storage::put_bytes`].
-    pub fn put_plain<T: Plain + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
+    pub fn put_plain<T: PlainValue + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
         self.put_bytes(key, serde_json::to_vec(value).map_err(|_| unwritable(key))?)
     }
 }
 
 /// A value that is stored alone and never gets a field: a text, a number, a flag, or a list of
 /// texts.
-pub trait Plain: Serialize + sealed::Sealed {}
+pub trait PlainValue: Serialize + sealed::Sealed {}
 
-impl<T: Serialize + sealed::Sealed + ?Sized> Plain for T {}
+impl<T: Serialize + sealed::Sealed + ?Sized> PlainValue for T {}
 
 mod sealed {
     pub trait Sealed {}
@@ -195,9 +198,9 @@ fn parse<T: Stored>(key: &str, found: Entry<Vec<u8>>) -> Result<Entry<T>, Failur
     Ok(Entry { value, created, modified })
 }
 
-fn unread(key: &str, why: Unreadable) -> Failure {
+fn unread(key: &str, why: UnreadableRecord) -> Failure {
     match why {
-        Unreadable::Garbled => garbled(key),
+        UnreadableRecord::Garbled => garbled(key),
         newer => newer.of(format_args!("the record {key:?}")),
     }
 }

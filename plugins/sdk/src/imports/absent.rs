@@ -1,9 +1,13 @@
 //! Interfaces without an import in this world: each call is refused with a message.
 
 use super::Imports;
-use crate::database_plugin::{Configured, Credential, NewUser, Purpose, StoreTime};
-use crate::host::{Connection, Databases, Leases, Resolved, Unmade, VersionChoice};
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::database_plugin::{
+    ConfiguredConnection, Credential, NewUser, StatementPurpose, StoreTime,
+};
+use crate::host::{
+    CreationFailure, DatabaseConnection, Databases, Leases, ResolvedPlugin, VersionChoice,
+};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 fn absent<T>(what: &str) -> Result<T, Failure> {
     Err(Failure::new(Kind::UnsupportedOperation, format!("an auth method has no {what}")))
@@ -32,15 +36,15 @@ impl Leases for Imports {
 }
 
 impl Databases for Imports {
-    fn resolve(&self, _plugin: &str, _version: &str) -> Result<Resolved, Failure> {
+    fn resolve(&self, _plugin: &str, _version: &str) -> Result<ResolvedPlugin, Failure> {
         absent("database plugins")
     }
 
-    fn choose(&self, _name: &str, _choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+    fn choose(&self, _name: &str, _choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure> {
         absent("database plugins")
     }
 
-    fn running(&self, _connection: &Connection) -> Result<Resolved, Failure> {
+    fn running(&self, _connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure> {
         absent("database plugins")
     }
 
@@ -48,26 +52,26 @@ impl Databases for Imports {
         absent("database plugins")
     }
 
-    fn configure(&self, _connection: &Connection) -> Result<Configured, Failure> {
+    fn configure(&self, _connection: &DatabaseConnection) -> Result<ConfiguredConnection, Failure> {
         absent("database plugins")
     }
 
     fn check_statements(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _statements: &[String],
-        _purpose: &Purpose,
+        _purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Failure> {
         absent("database plugins")
     }
 
-    fn verify(&self, _connection: &Connection) -> Result<Vec<String>, Failure> {
+    fn verify(&self, _connection: &DatabaseConnection) -> Result<Vec<String>, Failure> {
         absent("database plugins")
     }
 
     fn plan_username(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _display_name: &str,
         _role_name: &str,
     ) -> Result<String, Failure> {
@@ -76,17 +80,17 @@ impl Databases for Imports {
 
     fn create_user(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _user: &NewUser,
         _statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), Unmade> {
-        absent("database plugins").map_err(Unmade::Surely)
+    ) -> Result<(), CreationFailure> {
+        absent("database plugins").map_err(CreationFailure::Surely)
     }
 
     fn change_credential(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _username: &str,
         _new: &Credential,
         _current: Option<&Credential>,
@@ -97,7 +101,7 @@ impl Databases for Imports {
 
     fn set_expiration(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _username: &str,
         _expires: StoreTime,
         _statements: &[String],
@@ -107,7 +111,7 @@ impl Databases for Imports {
 
     fn delete_user(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _username: &str,
         _statements: &[String],
     ) -> Result<(), Failure> {
@@ -116,7 +120,7 @@ impl Databases for Imports {
 
     fn check_credential(
         &self,
-        _connection: &Connection,
+        _connection: &DatabaseConnection,
         _username: &str,
         _held: &Credential,
     ) -> Result<Option<bool>, Failure> {

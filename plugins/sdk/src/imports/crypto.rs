@@ -1,7 +1,7 @@
 //! The interface of cryptography, implemented with its import.
 
 use super::{Imports, failure, import};
-use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
+use crate::crypto::{Certificate, CertificateChain, CertificateRequest, GeneratedKey, PublicKey};
 use crate::host::Crypto;
 use bulkhead_wire::failure::Failure;
 
@@ -45,7 +45,7 @@ impl Crypto for Imports {
         import::crypto::read_certificate(pem).map(certificate).map_err(failure)
     }
 
-    fn verify_chain(&self, chain: &Chain<'_>) -> Result<(), Failure> {
+    fn verify_chain(&self, chain: &CertificateChain<'_>) -> Result<(), Failure> {
         let asked = import::crypto::Chain {
             certificates: chain.certificates.to_owned(),
             roots: chain.roots.to_owned(),

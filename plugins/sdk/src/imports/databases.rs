@@ -5,9 +5,12 @@ use super::{Imports, failure};
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{
-    Configured, Credential, NewUser, Purpose, Settings, StoreTime, is_nothing_made,
+    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementPurpose, StoreTime,
+    is_nothing_made,
 };
-use crate::host::{Connection, Databases, Resolved, Unmade, VersionChoice, database_kind};
+use crate::host::{
+    CreationFailure, DatabaseConnection, Databases, ResolvedPlugin, VersionChoice, database_kind,
+};
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 
@@ -15,11 +18,11 @@ use serde_json::Value;
 const PLUGIN_NAME: &str = "plugin_name";
 
 impl Databases for Imports {
-    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
+    fn resolve(&self, plugin: &str, version: &str) -> Result<ResolvedPlugin, Failure> {
         resolved(plugin, import::database::resolve(plugin, version))
     }
 
-    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure> {
         let asked = import::database::VersionChoice {
             plugin: choice.plugin.to_owned(),
             version: choice.version.to_owned(),
@@ -30,8 +33,8 @@ impl Databases for Imports {
         resolved(choice.plugin, import::database::choose(name, &asked))
     }
 
-    fn running(&self, connection: &Connection) -> Result<Resolved, Failure> {
-        let Connection { plugin, version, name, .. } = connection;
+    fn running(&self, connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure> {
+        let DatabaseConnection { plugin, version, name, .. } = connection;
         resolved(plugin, import::database::running(name, plugin, version))
     }
 
@@ -39,20 +42,21 @@ impl Databases for Imports {
         import::database::release(name).map_err(failure)
     }
 
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
+    fn configure(&self, connection: &DatabaseConnection) -> Result<ConfiguredConnection, Failure> {
         let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
-        let mut settings: Settings = serde_json::from_str(&made.settings).map_err(|_| {
-            Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
-        })?;
+        let mut settings: ConnectionSettings =
+            serde_json::from_str(&made.settings).map_err(|_| {
+                Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
+            })?;
         settings.remove(PLUGIN_NAME);
-        Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
+        Ok(ConfiguredConnection { settings, targets: made.targets, warnings: made.warnings })
     }
 
     fn check_statements(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Failure> {
         let purpose = words::Purpose {
             act: purpose.act.word().to_owned(),
@@ -64,13 +68,13 @@ impl Databases for Imports {
             .map_err(refusal)
     }
 
-    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure> {
+    fn verify(&self, connection: &DatabaseConnection) -> Result<Vec<String>, Failure> {
         import::database::verify(&host_connection(connection)).map_err(refusal)
     }
 
     fn plan_username(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure> {
@@ -80,11 +84,11 @@ impl Databases for Imports {
 
     fn create_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), CreationFailure> {
         let user = words::NewUser {
             username: user.username.clone(),
             credential: credential(&user.credential),
@@ -97,7 +101,7 @@ impl Databases for Imports {
 
     fn change_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         new: &Credential,
         current: Option<&Credential>,
@@ -116,7 +120,7 @@ impl Databases for Imports {
 
     fn set_expiration(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         expires: StoreTime,
         statements: &[String],
@@ -132,7 +136,7 @@ impl Databases for Imports {
 
     fn delete_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         statements: &[String],
     ) -> Result<(), Failure> {
@@ -142,7 +146,7 @@ impl Databases for Imports {
 
     fn check_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         held: &Credential,
     ) -> Result<Option<bool>, Failure> {
@@ -163,18 +167,18 @@ impl Databases for Imports {
 fn resolved(
     plugin: &str,
     found: Result<import::database::Resolved, import::types::Failure>,
-) -> Result<Resolved, Failure> {
+) -> Result<ResolvedPlugin, Failure> {
     let found = found.map_err(failure)?;
     let description = serde_json::from_str(&found.description).map_err(|_| {
         Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
     })?;
     let is_built_in = found.ext.iter().any(|(name, value)| name == "built-in" && value == "true");
-    Ok(Resolved { version: found.version, description, is_built_in })
+    Ok(ResolvedPlugin { version: found.version, description, is_built_in })
 }
 
 /// Builds the connection for the host. The settings contain the plugin name that the connection
 /// asked for, because a component can have several names, with user names that differ by name.
-fn host_connection(connection: &Connection) -> import::database::Connection {
+fn host_connection(connection: &DatabaseConnection) -> import::database::Connection {
     let mut settings = connection.settings.clone();
     settings.insert(PLUGIN_NAME.to_owned(), Value::String(connection.plugin.clone()));
     import::database::Connection {
@@ -200,9 +204,9 @@ fn refusal(why: import::types::Failure) -> Failure {
     Failure { retry_after: why.retry_after, ..failure }
 }
 
-fn unmade(why: import::types::Failure) -> Unmade {
+fn unmade(why: import::types::Failure) -> CreationFailure {
     match is_nothing_made(&why.ext) {
-        true => Unmade::Surely(refusal(why)),
-        false => Unmade::Perhaps(refusal(why)),
+        true => CreationFailure::Surely(refusal(why)),
+        false => CreationFailure::Perhaps(refusal(why)),
     }
 }

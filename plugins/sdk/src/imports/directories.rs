@@ -2,39 +2,47 @@
 
 use super::{Imports, import};
 use crate::host::Ldap;
-use crate::ldap::{Change, Code, Condition, Entry, Fault, Scope, Search, Target};
+use crate::ldap::{
+    AttributeChange, Condition, LdapEntry, LdapFault, LdapFaultCode, LdapTarget, Search,
+    SearchScope,
+};
 
 impl Ldap for Imports {
-    fn bind(&self, target: &Target) -> Result<(), Fault> {
+    fn bind(&self, target: &LdapTarget) -> Result<(), LdapFault> {
         import::ldap::bind(&target_words(target)).map_err(fault)
     }
 
-    fn search(&self, target: &Target, search: &Search) -> Result<Vec<Entry>, Fault> {
+    fn search(&self, target: &LdapTarget, search: &Search) -> Result<Vec<LdapEntry>, LdapFault> {
         let found = import::ldap::search(&target_words(target), &query_words(search));
         Ok(found.map_err(fault)?.into_iter().map(entry).collect())
     }
 
-    fn modify(&self, target: &Target, dn: &str, changes: &[Change]) -> Result<(), Fault> {
+    fn modify(
+        &self,
+        target: &LdapTarget,
+        dn: &str,
+        changes: &[AttributeChange],
+    ) -> Result<(), LdapFault> {
         let changes: Vec<_> = changes.iter().map(change_words).collect();
         import::ldap::modify(&target_words(target), dn, &changes).map_err(fault)
     }
 
     fn change_password(
         &self,
-        target: &Target,
+        target: &LdapTarget,
         dn: &str,
         current: Option<&str>,
         new: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LdapFault> {
         import::ldap::change_password(&target_words(target), dn, current, new).map_err(fault)
     }
 
-    fn close(&self, target: &Target) {
+    fn close(&self, target: &LdapTarget) {
         import::ldap::close(&target_words(target));
     }
 }
 
-fn target_words(target: &Target) -> import::ldap::Target {
+fn target_words(target: &LdapTarget) -> import::ldap::Target {
     let tls = &target.tls;
     import::ldap::Target {
         urls: target.urls.clone(),
@@ -67,9 +75,9 @@ fn query_words(search: &Search) -> import::ldap::Query {
     import::ldap::Query {
         base: search.base.clone(),
         scope: match search.scope {
-            Scope::Base => import::ldap::Scope::Base,
-            Scope::OneLevel => import::ldap::Scope::OneLevel,
-            Scope::Subtree => import::ldap::Scope::Subtree,
+            SearchScope::Base => import::ldap::Scope::Base,
+            SearchScope::OneLevel => import::ldap::Scope::OneLevel,
+            SearchScope::Subtree => import::ldap::Scope::Subtree,
         },
         filter: all_of.map(|any_of| any_of.iter().map(condition).collect()).collect(),
         attributes: search.attributes.clone(),
@@ -78,29 +86,29 @@ fn query_words(search: &Search) -> import::ldap::Query {
     }
 }
 
-fn change_words(change: &Change) -> import::ldap::Change {
+fn change_words(change: &AttributeChange) -> import::ldap::Change {
     let (name, values) = change.attribute();
     let attribute = import::ldap::Attribute { name: name.to_owned(), values: values.to_vec() };
     match change {
-        Change::Add(..) => import::ldap::Change::Add(attribute),
-        Change::Delete(..) => import::ldap::Change::Delete(attribute),
-        Change::Replace(..) => import::ldap::Change::Replace(attribute),
+        AttributeChange::Add(..) => import::ldap::Change::Add(attribute),
+        AttributeChange::Delete(..) => import::ldap::Change::Delete(attribute),
+        AttributeChange::Replace(..) => import::ldap::Change::Replace(attribute),
     }
 }
 
-fn entry(found: import::ldap::Entry) -> Entry {
+fn entry(found: import::ldap::Entry) -> LdapEntry {
     let attributes = found.attributes.into_iter();
-    Entry {
+    LdapEntry {
         dn: found.dn,
         attributes: attributes.map(|attribute| (attribute.name, attribute.values)).collect(),
     }
 }
 
-fn fault(why: import::ldap::Failure) -> Fault {
+fn fault(why: import::ldap::Failure) -> LdapFault {
     let data = why.ext.iter().find(|(name, _)| name == "data");
-    Fault {
+    LdapFault {
         data: data.and_then(|(_, code)| u32::from_str_radix(code, 16).ok()),
-        code: Code::of_word(&why.code),
+        code: LdapFaultCode::of_word(&why.code),
         message: why.message,
         result_code: why.result_code,
         may_have_happened: why.may_have_happened,

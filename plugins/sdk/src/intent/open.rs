@@ -4,7 +4,7 @@
 //! The fault this file stops: two concurrent calls for the same change, so that the later call
 //! forgets the candidate that the earlier call is about to put in force.
 
-use super::{Record, name};
+use super::{IntentRecord, name};
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
 /// Failures of storage, clock or checkpoint.
 pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     let name = name(key);
-    let Some(record) = host.storage().get::<Record<Value>>(&name)? else { return Ok(false) };
+    let Some(record) = host.storage().get::<IntentRecord<Value>>(&name)? else { return Ok(false) };
     host.clock().guard(&name, &record.lane)?;
     host.storage().checkpoint()?;
     Ok(true)

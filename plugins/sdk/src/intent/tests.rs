@@ -1,12 +1,15 @@
 //! The intent on the test bed: an engine that changes a password, and an engine with keys made by a
 //! provider, each killed at every step.
 
-use super::{Candidates, Ended, Found, Intent, Proven, Record, key_of};
+use super::{
+    CandidateSearch, EarlierCandidates, Intent, IntentEndReason, IntentRecord, ProvenCandidate,
+    key_of,
+};
 use crate::database_plugin::{Credential, NewUser};
-use crate::host::Connection;
+use crate::host::DatabaseConnection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
-use crate::{Answer, Call, Context, Failure, Host, Kind, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, FailureKind, Host, SecretsEngine};
 use bulkhead_wire::stored::{check_foreign, check_read};
 use serde_json::{Map, Value, json};
 
@@ -52,33 +55,33 @@ fn overtaken(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 fn hastened(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     assert_eq!(super::is_open(host, "app")?, super::hasten(host, "app")?);
     match super::is_open(host, "app")? {
-        true => Err(Failure::new(Kind::Unavailable, "it goes on now")),
+        true => Err(Failure::new(FailureKind::Unavailable, "it goes on now")),
         false => Err(Failure::absent()),
     }
 }
 
 fn removed(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let intent = Intent::<String>::recover(host, "app")?.ok_or_else(Failure::absent)?;
-    intent.give_up(host, Ended::Unwanted)?;
+    intent.give_up(host, IntentEndReason::Unwanted)?;
     Ok(Answer::nothing())
 }
 
 fn recover(host: &dyn Host) -> Result<(), Failure> {
     let Some(intent) = Intent::recover(host, "app")? else { return Ok(()) };
-    let intent = match intent.look(|candidate: &String| works(host, candidate))? {
-        Found::InForce(proven) => return store(host, proven),
-        Found::Nowhere(intent) => intent,
+    let intent = match intent.find_in_force(|candidate: &String| works(host, candidate))? {
+        CandidateSearch::InForce(proven) => return store(host, proven),
+        CandidateSearch::Nowhere(intent) => intent,
     };
     let intent = match host.storage().get_plain::<String>("password")? {
         Some(old) if works(host, &old)? => {
-            intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
+            intent.restart(host, host.passwords().generate("")?, EarlierCandidates::Disproven)?
         }
         _ => intent,
     };
     store(host, change(host, intent)?)
 }
 
-fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
+fn change(host: &dyn Host, intent: Intent<String>) -> Result<ProvenCandidate<String>, Failure> {
     intent.make(
         |new| {
             host.databases().change_credential(
@@ -99,7 +102,7 @@ fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Fai
     )
 }
 
-fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
+fn store(host: &dyn Host, proven: ProvenCandidate<String>) -> Result<(), Failure> {
     proven.confirm(host, |password, ()| host.storage().put_plain("password", password))
 }
 
@@ -108,8 +111,8 @@ fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
     Ok(host.databases().check_credential(&orders(), "app", &held)?.unwrap_or(false))
 }
 
-fn orders() -> Connection {
-    Connection {
+fn orders() -> DatabaseConnection {
+    DatabaseConnection {
         plugin: "test".to_owned(),
         version: String::new(),
         name: "orders".to_owned(),
@@ -181,8 +184,8 @@ fn a_confirmed_intent_leaves_the_new_state_and_neither_record_nor_guard() {
 fn the_effect_does_not_happen_when_the_intent_cannot_be_written_down() {
     for step in ["put", "guard", "checkpoint"] {
         let bed = bed();
-        bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
-        assert_eq!(rotated(&bed).unwrap_err().kind, Kind::Conflict, "{step}");
+        bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
+        assert_eq!(rotated(&bed).unwrap_err().kind, FailureKind::Conflict, "{step}");
         assert_eq!(stored(&bed), ("first".to_owned(), true));
         assert!(!is_open(&bed), "{step}");
         assert_eq!(bed.host.stored("before"), None);
@@ -227,8 +230,8 @@ fn wherever_recovery_dies_too_the_next_one_goes_on() {
 #[test]
 fn a_change_whose_reply_was_lost_is_rolled_forward_and_not_made_again() {
     let bed = bed();
-    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
-    assert_eq!(rotated(&bed).unwrap_err().kind, Kind::TimedOut);
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
+    assert_eq!(rotated(&bed).unwrap_err().kind, FailureKind::TimedOut);
     assert_eq!(stored(&bed), ("first".to_owned(), false));
     bed.host.steps();
     bed.run_guards().unwrap();
@@ -254,10 +257,10 @@ fn a_candidate_that_the_target_refuses_gives_way_to_another_while_the_old_state_
 #[test]
 fn a_second_change_is_refused_until_the_first_is_finished() {
     let bed = bed();
-    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     rotated(&bed).unwrap_err();
     let refused = rotated(&bed).unwrap_err();
-    assert_eq!(refused.kind, Kind::Unavailable);
+    assert_eq!(refused.kind, FailureKind::Unavailable);
     assert!(refused.message.contains("\"app\""), "{refused}");
     bed.run_guards().unwrap();
     rotated(&bed).unwrap();
@@ -268,7 +271,7 @@ fn a_second_change_is_refused_until_the_first_is_finished() {
 fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
     let bed = bed();
     let refused = bed.write("overtaken", &json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unavailable);
+    assert_eq!(refused.kind, FailureKind::Unavailable);
     assert!(!refused.message.contains("Password"), "{refused}");
     assert_eq!(
         stored(&bed),
@@ -285,20 +288,20 @@ fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
     let proven =
         change(host, Intent::begin(host, "app", "orders", "second".to_owned()).unwrap()).unwrap();
     let other = Intent::<String>::recover(host, "app").unwrap().unwrap();
-    assert_eq!(store(host, proven).unwrap_err().kind, Kind::Unavailable);
-    assert!(matches!(other.look(|_| Ok(true)), Ok(Found::InForce(_))));
+    assert_eq!(store(host, proven).unwrap_err().kind, FailureKind::Unavailable);
+    assert!(matches!(other.find_in_force(|_| Ok(true)), Ok(CandidateSearch::InForce(_))));
 }
 
 #[test]
 fn a_change_that_is_not_finished_is_taken_up_again_when_it_is_hastened() {
     let bed = bed();
-    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, Kind::NotFound);
-    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, FailureKind::NotFound);
+    bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     rotated(&bed).unwrap_err();
-    bed.host.refuse("check-credential", Failure::new(Kind::Unreachable, "still away"));
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "still away"));
     bed.run_guards().unwrap_err();
     bed.host.steps();
-    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, Kind::Unavailable);
+    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, FailureKind::Unavailable);
     assert_eq!(bed.host.steps(), ["guard intent/app in orders", "checkpoint"]);
     bed.run_guards().unwrap();
     assert!(stored(&bed).1 && !is_open(&bed));
@@ -313,7 +316,7 @@ fn an_intent_that_is_not_wanted_any_more_is_given_up_and_said_so() {
     bed.write("removed", &json!({})).unwrap();
     assert!(!is_open(&bed));
     assert_eq!(bed.host.steps().last().unwrap(), "log intent-given-up intent=app cause=unwanted");
-    assert_eq!(bed.write("removed", &json!({})).err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.write("removed", &json!({})).err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -322,21 +325,27 @@ fn no_candidate_is_forgotten_before_another_is_proven() {
     let host: &dyn Host = &bed.host;
     let mut intent = Intent::begin(host, "app", "orders", 0_u32).unwrap();
     for candidate in 1..32 {
-        intent = intent.restart(host, candidate, Candidates::Kept).unwrap();
+        intent = intent.restart(host, candidate, EarlierCandidates::Kept).unwrap();
     }
     let kept: Vec<u32> = intent.candidates().copied().collect();
     assert_eq!(kept, (0..32).rev().collect::<Vec<_>>());
-    let refused = intent.restart(host, 32, Candidates::Kept).err().unwrap();
+    let refused = intent.restart(host, 32, EarlierCandidates::Kept).err().unwrap();
     assert!(refused.message.contains("32 candidates"), "{refused}");
 
     let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
     assert_eq!(intent.candidates().count(), 32, "the refused one changed nothing");
-    let Found::Nowhere(intent) = intent.look(|_| Ok(false)).unwrap() else {
+    let CandidateSearch::Nowhere(intent) = intent.find_in_force(|_| Ok(false)).unwrap() else {
         panic!("nothing was in force")
     };
-    assert!(intent.look(|_| Err(Failure::new(Kind::Unreachable, "cannot tell"))).is_err());
+    assert!(
+        intent
+            .find_in_force(|_| Err(Failure::new(FailureKind::Unreachable, "cannot tell")))
+            .is_err()
+    );
     let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
-    let Found::InForce(proven) = intent.look(|candidate| Ok(*candidate == 7)).unwrap() else {
+    let CandidateSearch::InForce(proven) =
+        intent.find_in_force(|candidate| Ok(*candidate == 7)).unwrap()
+    else {
         panic!("7 is in force")
     };
     proven.confirm(host, |candidate, ()| host.storage().put_plain("number", candidate)).unwrap();
@@ -351,9 +360,9 @@ fn the_old_state_proven_leaves_only_the_new_candidate() {
     let host: &dyn Host = &bed.host;
     let intent = Intent::begin(host, "app", "orders", 1_u32).unwrap();
     let intent = intent
-        .restart(host, 2, Candidates::Kept)
+        .restart(host, 2, EarlierCandidates::Kept)
         .unwrap()
-        .restart(host, 3, Candidates::Disproven)
+        .restart(host, 3, EarlierCandidates::Disproven)
         .unwrap();
     assert_eq!(intent.candidates().copied().collect::<Vec<_>>(), [3]);
 }
@@ -364,7 +373,7 @@ fn an_intent_of_another_shape_is_kept_and_not_shown() {
     bed.host.die_after("checkpoint");
     rotated(&bed).unwrap_err();
     let fault = Intent::<Vec<u64>>::recover(&bed.host, "app").err().unwrap();
-    assert_eq!(fault.kind, Kind::Internal);
+    assert_eq!(fault.kind, FailureKind::Internal);
     assert!(!fault.message.contains("Generated"), "{fault}");
     assert!(is_open(&bed));
 }
@@ -454,6 +463,6 @@ fn recovery_deletes_the_key_whose_secret_nobody_saw_and_makes_another() {
 #[test]
 fn intents_that_earlier_releases_wrote_are_read() -> Result<(), String> {
     let written = include_str!("../../fixtures/records/intent.jsonl");
-    check_read::<Record<Value>>(written)?;
-    check_foreign::<Record<Value>>(written)
+    check_read::<IntentRecord<Value>>(written)?;
+    check_foreign::<IntentRecord<Value>>(written)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testbed::TestHost;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use std::cell::{Cell, RefCell};
 
 const ENDPOINT: &str = "https://issuer.example/keys";
@@ -28,12 +28,12 @@ impl Issuer {
         *self.keys.borrow_mut() = ids.iter().map(key).collect();
     }
 
-    fn fetch(&self) -> Result<Fetched, Failure> {
+    fn fetch(&self) -> Result<FetchedKeys, Failure> {
         self.asked.set(self.asked.get() + 1);
         match self.is_down.get() {
-            true => Err(Failure::new(Kind::Unreachable, "down")),
+            true => Err(Failure::new(FailureKind::Unreachable, "down")),
             false => {
-                Ok(Fetched { keys: self.keys.borrow().clone(), lifetime: self.lifetime.get() })
+                Ok(FetchedKeys { keys: self.keys.borrow().clone(), lifetime: self.lifetime.get() })
             }
         }
     }
@@ -106,7 +106,7 @@ fn an_issuer_that_is_down_keeps_none_out_until_its_set_is_over_and_is_asked_once
     assert!(issuer.find(&host, "k1").is_some());
     host.advance(1);
     let over = find(&host, ENDPOINT, "k1", || issuer.fetch());
-    assert_eq!(over.unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(over.unwrap_err().kind, FailureKind::Unreachable);
     issuer.is_down.set(false);
     assert!(issuer.find(&host, "k1").is_some());
 }
@@ -117,7 +117,7 @@ fn an_issuer_that_is_down_is_asked_for_unknown_ids_no_oftener() {
     assert!(issuer.find(&host, "k1").is_some());
     issuer.is_down.set(true);
     let ask = |id: &str| find(&host, ENDPOINT, id, || issuer.fetch());
-    assert_eq!(ask("k2").unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(ask("k2").unwrap_err().kind, FailureKind::Unreachable);
     for _ in 0..9 {
         assert_eq!(ask("k2"), Ok(None));
     }
@@ -128,14 +128,16 @@ fn an_issuer_that_is_down_is_asked_for_unknown_ids_no_oftener() {
 #[test]
 fn sets_that_are_too_large_are_refused_and_not_kept() {
     let host = TestHost::default();
-    let large = Fetched {
+    let large = FetchedKeys {
         keys: (0..101).map(|number| (number.to_string(), "x".to_owned())).collect(),
         lifetime: None,
     };
     let refused = find(&host, ENDPOINT, "0", || Ok(large.clone()));
-    assert_eq!(refused.unwrap_err().kind, Kind::Unreachable);
-    let long =
-        Fetched { keys: BTreeMap::from([("0".to_owned(), "x".repeat(BYTES))]), lifetime: None };
+    assert_eq!(refused.unwrap_err().kind, FailureKind::Unreachable);
+    let long = FetchedKeys {
+        keys: BTreeMap::from([("0".to_owned(), "x".repeat(MAX_SET_BYTES))]),
+        lifetime: None,
+    };
     assert!(find(&host, ENDPOINT, "0", || Ok(long.clone())).is_err());
     assert!(Issuer::with(&["0"]).find(&host, "0").is_some());
 }

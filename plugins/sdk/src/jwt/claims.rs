@@ -1,6 +1,6 @@
 //! Claims of a token: the registered claims with their types, and all claims as received.
 
-use super::{Fault, malformed, text_of};
+use super::{JwtFault, malformed, text_of};
 use crate::database_plugin::StoreTime;
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub struct Claims {
 
 /// Expected claims of a token. An empty text accepts every value, for callers with other rules.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Expected<'a> {
+pub struct ExpectedClaims<'a> {
     /// Expected issuer: `iss`, compared exactly.
     pub issuer: &'a str,
     /// Expected audience: one of `aud`, compared exactly.
@@ -33,7 +33,7 @@ pub struct Expected<'a> {
 }
 
 impl Claims {
-    pub(super) fn read(all: Map<String, Value>) -> Result<Self, Fault> {
+    pub(super) fn read(all: Map<String, Value>) -> Result<Self, JwtFault> {
         Ok(Self {
             issuer: text_of(&all, "iss")?,
             subject: text_of(&all, "sub")?,
@@ -84,32 +84,32 @@ impl Claims {
     /// Compares the claims with `expected` and the store time.
     ///
     /// # Errors
-    /// [`Fault::Issuer`] and [`Fault::Audience`], also if the claim is absent; [`Fault::Expired`]
-    /// from 60 seconds after the end on; [`Fault::Immature`].
-    pub fn check(&self, now: StoreTime, expected: &Expected<'_>) -> Result<(), Fault> {
+    /// [`JwtFault::Issuer`] and [`JwtFault::Audience`], also if the claim is absent;
+    /// [`JwtFault::Expired`] from 60 seconds after the end on; [`JwtFault::Immature`].
+    pub fn check(&self, now: StoreTime, expected: &ExpectedClaims<'_>) -> Result<(), JwtFault> {
         let issuer = self.issuer.as_deref().unwrap_or_default();
         if !expected.issuer.is_empty() && issuer != expected.issuer {
             let (expected, found) = (expected.issuer.to_owned(), issuer.to_owned());
-            return Err(Fault::Issuer { expected, found });
+            return Err(JwtFault::Issuer { expected, found });
         }
         let is_for = |name: &String| name == expected.audience;
         if !expected.audience.is_empty() && !self.audiences.iter().any(is_for) {
             let (expected, found) = (expected.audience.to_owned(), self.audiences.clone());
-            return Err(Fault::Audience { expected, found });
+            return Err(JwtFault::Audience { expected, found });
         }
         let milliseconds = |seconds: u64| seconds.saturating_mul(1_000);
         if now >= milliseconds(self.expires.saturating_add(LEEWAY)) {
-            return Err(Fault::Expired(self.expires));
+            return Err(JwtFault::Expired(self.expires));
         }
         match self.begins {
-            Some(begins) if now < milliseconds(begins) => Err(Fault::Immature(begins)),
+            Some(begins) if now < milliseconds(begins) => Err(JwtFault::Immature(begins)),
             _ => Ok(()),
         }
     }
 }
 
 /// Reads a text or a list of texts. An empty list names no audience and is refused.
-fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Fault> {
+fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, JwtFault> {
     let wrong = || malformed("its aud is neither a text nor a list of texts");
     match all.get("aud") {
         None => Ok(Vec::new()),
@@ -122,7 +122,7 @@ fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Fault> {
 }
 
 /// Reads an optional time, cut to whole seconds.
-fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fault> {
+fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, JwtFault> {
     let Some(value) = all.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| (0.0..=LATEST).contains(seconds));
     match seconds {

@@ -3,7 +3,7 @@
 //! The attacks this file stops: a set with so many or so large keys that finding a key takes a long
 //! time, and keys that are weak or have another purpose.
 
-use super::{Fault, Token, malformed};
+use super::{JwtFault, ParsedToken, malformed};
 use bulkhead_wire::json;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ const MEMBERS: [&str; 8] = ["kty", "crv", "n", "e", "x", "y", "alg", "use"];
 
 /// Keys of an issuer for the verification of signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet(Vec<IssuerKey>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Key {
+struct IssuerKey {
     id: Option<String>,
     /// Prefixes of the supported algorithms: `ES256` is a single algorithm, `RS` stands for all RSA
     /// algorithms with this prefix.
@@ -35,9 +35,9 @@ impl KeySet {
     /// the host does not support, are dropped.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] if `set` is not such an object, or has more than 256 KiB or more than
-    /// 100 keys.
-    pub fn read(set: &[u8]) -> Result<Self, Fault> {
+    /// [`JwtFault::Malformed`] if `set` is not such an object, or has more than 256 KiB or more
+    /// than 100 keys.
+    pub fn read(set: &[u8]) -> Result<Self, JwtFault> {
         if set.len() > SET_BYTES {
             return Err(malformed("its issuer's set of keys has more than 256 KiB"));
         }
@@ -52,14 +52,14 @@ impl KeySet {
                 "its issuer's set has {count} keys; the most is {KEYS}"
             )));
         }
-        Ok(Self(keys.iter().filter_map(Value::as_object).filter_map(Key::read).collect()))
+        Ok(Self(keys.iter().filter_map(Value::as_object).filter_map(IssuerKey::read).collect()))
     }
 
     /// Returns the keys for an algorithm by id, for [`issuer_keys`](crate::issuer_keys). Keys
     /// without an id and keys with a repeated id are left out.
     #[must_use]
     pub fn by_id(&self, algorithm: &str) -> BTreeMap<String, String> {
-        let mut found: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Vec<&IssuerKey>> = BTreeMap::new();
         for key in &self.0 {
             found.entry(key.id.as_deref().unwrap_or_default()).or_default().push(key);
         }
@@ -76,21 +76,21 @@ impl KeySet {
     /// the token's algorithm.
     ///
     /// # Errors
-    /// [`Fault::UnknownKey`] if no key or more than one key matches.
-    pub fn key_of(&self, token: &Token<'_>) -> Result<&str, Fault> {
+    /// [`JwtFault::UnknownKey`] if no key or more than one key matches.
+    pub fn key_of(&self, token: &ParsedToken<'_>) -> Result<&str, JwtFault> {
         let wanted = token.key_id();
-        let is_meant = |key: &&Key| {
+        let is_meant = |key: &&IssuerKey| {
             key.is_for(token.algorithm()) && (wanted.is_none() || key.id.as_deref() == wanted)
         };
         let mut meant = self.0.iter().filter(is_meant);
         match (meant.next(), meant.next()) {
             (Some(key), None) => Ok(&key.text),
-            _ => Err(Fault::UnknownKey),
+            _ => Err(JwtFault::UnknownKey),
         }
     }
 }
 
-impl Key {
+impl IssuerKey {
     /// Reads a signature key of a supported kind.
     fn read(jwk: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);

@@ -4,7 +4,7 @@
 //! The signatures are checked by the test bed's code, so the comparison covers everything else:
 //! parts, header, key set, claims.
 
-use super::{Claims, Expected};
+use super::{Claims, ExpectedClaims};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bulkhead_crypto::VerifyingKey;
@@ -21,9 +21,9 @@ const PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-struct OfTestBed(Algorithm, VerifyingKey);
+struct ReferenceVerifier(Algorithm, VerifyingKey);
 
-impl Verifier<Vec<u8>> for OfTestBed {
+impl Verifier<Vec<u8>> for ReferenceVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         match self.1.verify(message, signature) {
             Ok(true) => Ok(()),
@@ -32,7 +32,7 @@ impl Verifier<Vec<u8>> for OfTestBed {
     }
 }
 
-impl JwtVerifier for OfTestBed {
+impl JwtVerifier for ReferenceVerifier {
     fn algorithm(&self) -> Algorithm {
         self.0
     }
@@ -60,13 +60,13 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     let refused =
         |why: bulkhead_wire::failure::Failure| new_error(ErrorKind::Provider(why.message));
     let key = VerifyingKey::read(&format!("{algorithm:?}"), &jwk.to_string()).map_err(refused)?;
-    Ok(Box::new(OfTestBed(*algorithm, key)))
+    Ok(Box::new(ReferenceVerifier(*algorithm, key)))
 }
 
 /// Checks a token that our parser accepted with `key`, a JWK. Skips ES512, which the library does
 /// not support.
 #[track_caller]
-pub(super) fn agrees(token: &str, key: &str, expected: &Expected<'_>, proven: &Claims) {
+pub(super) fn agrees(token: &str, key: &str, expected: &ExpectedClaims<'_>, proven: &Claims) {
     // Another test of this process may have installed the provider before.
     PROVIDER.install_default().ok();
     if serde_json::from_str::<Value>(key).expect("a JWK")["crv"] == "P-521" {

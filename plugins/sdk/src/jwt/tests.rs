@@ -7,7 +7,8 @@ use serde_json::json;
 
 /// The test's time, in seconds since 1970.
 const NOW: u64 = 1_893_456_000;
-const EXPECTED: Expected<'_> = Expected { issuer: "https://issuer.example", audience: "bulkhead" };
+const EXPECTED: ExpectedClaims<'_> =
+    ExpectedClaims { issuer: "https://issuer.example", audience: "bulkhead" };
 
 fn claims(with: Value) -> Map<String, Value> {
     let mut all = json!({
@@ -41,8 +42,8 @@ fn set(named: &[(&str, &GeneratedKey)]) -> Vec<u8> {
     json!({ "keys": keys }).to_string().into_bytes()
 }
 
-fn prove(host: &TestHost, jwt: &str, algorithms: &[&str], set: &[u8]) -> Result<Claims, Fault> {
-    let token = Token::read(jwt, algorithms)?;
+fn prove(host: &TestHost, jwt: &str, algorithms: &[&str], set: &[u8]) -> Result<Claims, JwtFault> {
+    let token = ParsedToken::read(jwt, algorithms)?;
     let keys = KeySet::read(set)?;
     let key = keys.key_of(&token)?;
     let claims = token.prove(host, key)?;
@@ -74,8 +75,8 @@ fn what_a_key_signed_is_proven_by_its_public_half_in_every_form() {
         let proven = prove(&host, &jwt, &["RS256", algorithm], &set(&[("k1", &key)])).unwrap();
         assert_eq!((proven.subject(), proven.expires()), (Some("me"), NOW + 300));
         assert_eq!(proven.all()["roles"], json!(["a"]));
-        let token = Token::read(&jwt, &[algorithm]).unwrap();
-        assert_eq!(token.unproven().issuer(), Some("https://issuer.example"));
+        let token = ParsedToken::read(&jwt, &[algorithm]).unwrap();
+        assert_eq!(token.unverified_claims().issuer(), Some("https://issuer.example"));
         assert!(token.prove(&host, &key.public_key.pem).is_ok(), "in PEM, too");
     }
 }
@@ -86,16 +87,16 @@ fn a_token_of_another_key_or_another_text_proves_nothing() {
     let (mine, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
     let jwt = sign(&host, "ES256", Some("k1"), &claims(json!({})), &mine.private_key).unwrap();
     let wrong = set(&[("k1", &other), ("k2", &mine)]);
-    assert_eq!(prove(&host, &jwt, &["ES256"], &wrong), Err(Fault::Signature));
+    assert_eq!(prove(&host, &jwt, &["ES256"], &wrong), Err(JwtFault::Signature));
     let set = set(&[("k1", &mine)]);
     let (signed, signature) = jwt.rsplit_once('.').unwrap();
     let (header, _) = signed.split_once('.').unwrap();
     let forged = serde_json::to_vec(&claims(json!({"sub": "root"}))).unwrap();
     let forged = format!("{header}.{}.{signature}", URL_SAFE_NO_PAD.encode(forged));
-    assert_eq!(prove(&host, &forged, &["ES256"], &set), Err(Fault::Signature));
+    assert_eq!(prove(&host, &forged, &["ES256"], &set), Err(JwtFault::Signature));
     for cut in ["", "AAAA", &signature[..80]] {
         let cut = format!("{signed}.{cut}");
-        assert_eq!(prove(&host, &cut, &["ES256"], &set), Err(Fault::Signature));
+        assert_eq!(prove(&host, &cut, &["ES256"], &set), Err(JwtFault::Signature));
     }
 }
 
@@ -106,11 +107,11 @@ fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
     let claims = Value::Object(claims(json!({}))).to_string();
     let refused = |header: &str| {
         let jwt = by_hand(&host, &key, header, &claims);
-        Token::read(&jwt, &["EdDSA"]).err()
+        ParsedToken::read(&jwt, &["EdDSA"]).err()
     };
     for algorithm in ["none", "HS256", "RS256", "eddsa", ""] {
         let header = json!({"alg": algorithm}).to_string();
-        assert_eq!(refused(&header), Some(Fault::Algorithm(algorithm.to_owned())));
+        assert_eq!(refused(&header), Some(JwtFault::Algorithm(algorithm.to_owned())));
     }
     let own = json!({"alg": "EdDSA", "kid": "k1", "jwk": {"kty": "OKP"}, "jku": "https://evil"});
     assert_eq!(refused(&own.to_string()), None, "what it brings along is not looked at");
@@ -127,7 +128,7 @@ fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
         "",
     ] {
         let fault = refused(header);
-        assert!(matches!(fault, Some(Fault::Malformed(_))), "{header}: {fault:?}");
+        assert!(matches!(fault, Some(JwtFault::Malformed(_))), "{header}: {fault:?}");
     }
 }
 
@@ -151,12 +152,12 @@ fn a_claim_of_a_wrong_type_is_refused_and_not_taken_for_absent() {
     ] {
         let all = claims(with.clone());
         let jwt = sign(&host, "EdDSA", None, &all, &key.private_key).unwrap();
-        let fault = Token::read(&jwt, &["EdDSA"]).err();
-        assert!(matches!(fault, Some(Fault::Malformed(_))), "{with}: {fault:?}");
+        let fault = ParsedToken::read(&jwt, &["EdDSA"]).err();
+        assert!(matches!(fault, Some(JwtFault::Malformed(_))), "{with}: {fault:?}");
     }
     let twice = r#"{"exp":1893456300,"sub":"me","sub":"root"}"#;
     let jwt = by_hand(&host, &key, r#"{"alg":"EdDSA"}"#, twice);
-    assert!(matches!(Token::read(&jwt, &["EdDSA"]).err(), Some(Fault::Malformed(_))));
+    assert!(matches!(ParsedToken::read(&jwt, &["EdDSA"]).err(), Some(JwtFault::Malformed(_))));
 }
 
 #[test]
@@ -196,11 +197,11 @@ fn the_profile_holds_issuer_audience_and_times_against_store_time() {
 #[test]
 fn texts_that_are_no_tokens_are_refused() {
     for text in ["", ".", "..", "...", "a.b", "e30.e30.", "e30=.e30.AAAA", "e30.e30.AAAA.AAAA"] {
-        assert!(Token::read(text, &["RS256"]).is_err(), "{text}");
+        assert!(ParsedToken::read(text, &["RS256"]).is_err(), "{text}");
     }
     let long = format!("{}.e30.AAAA", "A".repeat(16 << 10));
-    let fault = Token::read(&long, &["RS256"]).err();
-    assert_eq!(fault, Some(Fault::Malformed("it has more than 16 KiB".to_owned())));
+    let fault = ParsedToken::read(&long, &["RS256"]).err();
+    assert_eq!(fault, Some(JwtFault::Malformed("it has more than 16 KiB".to_owned())));
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn of_a_set_only_the_key_that_is_meant_is_used() {
         (Some("k1"), set(&[])),
         (Some("k1"), set(&[("k1", &key(&host, "ec", 384))])),
     ] {
-        assert_eq!(prove(&host, &jwt(id), &["ES256"], &keys), Err(Fault::UnknownKey));
+        assert_eq!(prove(&host, &jwt(id), &["ES256"], &keys), Err(JwtFault::UnknownKey));
     }
     for change in [json!({"use": "enc"}), json!({"alg": "ES384"}), json!({"kty": "oct"})] {
         let mut keys: Value = serde_json::from_slice(&set(&[("k1", &one)])).unwrap();
@@ -227,7 +228,7 @@ fn of_a_set_only_the_key_that_is_meant_is_used() {
         }
         let keys = keys.to_string().into_bytes();
         let refused = prove(&host, &jwt(Some("k1")), &["ES256"], &keys);
-        assert_eq!(refused, Err(Fault::UnknownKey), "{change}");
+        assert_eq!(refused, Err(JwtFault::UnknownKey), "{change}");
     }
 }
 
@@ -278,9 +279,9 @@ fn what_the_host_refuses_is_passed_on_as_it_stands() {
     let key = key(&host, "ed25519", 0);
     host.refuse("sign", Failure::denied("mount x was not granted crypto:sign"));
     let refused = sign(&host, "EdDSA", None, &claims(json!({})), &key.private_key).unwrap_err();
-    assert_eq!(refused.kind, crate::Kind::PermissionDenied);
+    assert_eq!(refused.kind, crate::FailureKind::PermissionDenied);
     let jwt = sign(&host, "EdDSA", None, &claims(json!({})), &key.private_key).unwrap();
-    host.refuse("verify-signature", Failure::new(crate::Kind::Unavailable, "sealed"));
-    let fault = Token::read(&jwt, &["EdDSA"]).unwrap().prove(&host, &key.public_key.pem);
-    assert_eq!(Failure::from(fault.unwrap_err()).kind, crate::Kind::Unavailable);
+    host.refuse("verify-signature", Failure::new(crate::FailureKind::Unavailable, "sealed"));
+    let fault = ParsedToken::read(&jwt, &["EdDSA"]).unwrap().prove(&host, &key.public_key.pem);
+    assert_eq!(Failure::from(fault.unwrap_err()).kind, crate::FailureKind::Unavailable);
 }

@@ -1,12 +1,12 @@
 //! Failures of directory operations, and the failure that the caller receives.
 
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// Failure of a directory operation. The words are the host's; nothing of an entry is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct LdapFault {
     /// Kind of the failure.
-    pub code: Code,
+    pub code: LdapFaultCode,
     /// Message: the cause, the server, and the remedy.
     pub message: String,
     /// Result code of the server, if it answered (RFC 4511, appendix A).
@@ -20,7 +20,7 @@ pub struct Fault {
 
 /// Kind of a directory failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum LdapFaultCode {
     /// No server answered, TLS failed, or the session broke.
     Unreachable,
     /// The server rejected the login.
@@ -41,19 +41,19 @@ pub enum Code {
     PermissionDenied,
 }
 
-const CODES: [(Code, &str); 9] = [
-    (Code::Unreachable, "unreachable"),
-    (Code::Refused, "refused"),
-    (Code::TimedOut, "timed-out"),
-    (Code::NotFound, "not-found"),
-    (Code::RefusedChange, "refused-change"),
-    (Code::RefusedSearch, "refused-search"),
-    (Code::InvalidRequest, "invalid-request"),
-    (Code::ForbiddenAddress, "forbidden-address"),
-    (Code::PermissionDenied, "permission-denied"),
+const CODES: [(LdapFaultCode, &str); 9] = [
+    (LdapFaultCode::Unreachable, "unreachable"),
+    (LdapFaultCode::Refused, "refused"),
+    (LdapFaultCode::TimedOut, "timed-out"),
+    (LdapFaultCode::NotFound, "not-found"),
+    (LdapFaultCode::RefusedChange, "refused-change"),
+    (LdapFaultCode::RefusedSearch, "refused-search"),
+    (LdapFaultCode::InvalidRequest, "invalid-request"),
+    (LdapFaultCode::ForbiddenAddress, "forbidden-address"),
+    (LdapFaultCode::PermissionDenied, "permission-denied"),
 ];
 
-impl Code {
+impl LdapFaultCode {
     /// Returns the code of a word of the contract. An unknown word counts as unreachable.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
@@ -62,10 +62,10 @@ impl Code {
     }
 }
 
-impl Fault {
+impl LdapFault {
     /// Returns a fault of an operation that changed nothing.
     #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: LdapFaultCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -78,18 +78,18 @@ impl Fault {
 
 /// Maps a directory's refusal to the caller's error (decision P4): a retry helps only if no server
 /// answered.
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+impl From<LdapFault> for Failure {
+    fn from(fault: LdapFault) -> Self {
         let kind = match fault.code {
-            Code::Unreachable => Kind::Unreachable,
-            Code::TimedOut => Kind::TimedOut,
-            Code::PermissionDenied => Kind::PermissionDenied,
-            Code::Refused
-            | Code::NotFound
-            | Code::RefusedChange
-            | Code::RefusedSearch
-            | Code::InvalidRequest
-            | Code::ForbiddenAddress => Kind::InvalidRequest,
+            LdapFaultCode::Unreachable => FailureKind::Unreachable,
+            LdapFaultCode::TimedOut => FailureKind::TimedOut,
+            LdapFaultCode::PermissionDenied => FailureKind::PermissionDenied,
+            LdapFaultCode::Refused
+            | LdapFaultCode::NotFound
+            | LdapFaultCode::RefusedChange
+            | LdapFaultCode::RefusedSearch
+            | LdapFaultCode::InvalidRequest
+            | LdapFaultCode::ForbiddenAddress => FailureKind::InvalidRequest,
         };
         Self::new(kind, fault.message)
     }

@@ -1,7 +1,7 @@
 //! Filters, entries and the mapping of refusals.
 
 use super::*;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 
 #[test]
 fn a_filter_is_what_its_parts_say() {
@@ -26,7 +26,7 @@ fn a_filter_is_what_its_parts_say() {
 
 #[test]
 fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
-    let entry = Entry {
+    let entry = LdapEntry {
         dn: "cn=a".to_owned(),
         attributes: vec![
             ("pwdLastSet".to_owned(), vec![b"1".to_vec()]),
@@ -44,15 +44,15 @@ fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
 #[test]
 fn what_a_directory_refuses_is_the_callers_to_solve() {
     for (code, kind) in [
-        ("unreachable", Kind::Unreachable),
-        ("timed-out", Kind::TimedOut),
-        ("permission-denied", Kind::PermissionDenied),
-        ("refused", Kind::InvalidRequest),
-        ("refused-change", Kind::InvalidRequest),
-        ("not-found", Kind::InvalidRequest),
-        ("a word of a later host", Kind::Unreachable),
+        ("unreachable", FailureKind::Unreachable),
+        ("timed-out", FailureKind::TimedOut),
+        ("permission-denied", FailureKind::PermissionDenied),
+        ("refused", FailureKind::InvalidRequest),
+        ("refused-change", FailureKind::InvalidRequest),
+        ("not-found", FailureKind::InvalidRequest),
+        ("a word of a later host", FailureKind::Unreachable),
     ] {
-        let failure = Failure::from(Fault::new(Code::of_word(code), "why"));
+        let failure = Failure::from(LdapFault::new(LdapFaultCode::of_word(code), "why"));
         assert_eq!((failure.kind, failure.message.as_str()), (kind, "why"), "{code}");
     }
 }

@@ -5,7 +5,7 @@ use crate::call::Context;
 use crate::engine::SecretsEngine;
 use crate::table::Row;
 use crate::testbed::TestBed;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl SecretsEngine for Words {
 
     fn migrate(host: &dyn Host, _context: &Context, from: u32) -> Result<(), Failure> {
         assert_eq!(from, 1);
-        let mut steps = Steps::begin(host)?;
+        let mut steps = MigrationSteps::begin(host)?;
         let count =
             |_: &str, old: Old| Ok(Some(New { words: old.text.split_whitespace().count() }));
         steps.table("note/", count)?;
@@ -101,7 +101,7 @@ fn large_records_end_a_step_early() {
 #[test]
 fn a_step_that_fails_leaves_the_steps_before_and_the_next_migration_goes_on() {
     let bed = bed(1_200, 0, "two words");
-    bed.host.refuse("continue-at", Failure::new(Kind::Unavailable, "full"));
+    bed.host.refuse("continue-at", Failure::new(FailureKind::Unavailable, "full"));
     assert!(bed.migrate(1).is_err());
     let first: Option<Old> = bed.host.storage().get("note/00000").unwrap();
     assert!(first.is_some(), "the failed step is rolled back");
@@ -114,7 +114,10 @@ fn a_step_that_fails_leaves_the_steps_before_and_the_next_migration_goes_on() {
 #[test]
 fn only_a_migration_has_steps() {
     let bed = bed(0, 0, "");
-    assert_eq!(Steps::begin(&bed.host).err().unwrap().kind, Kind::UnsupportedOperation);
+    assert_eq!(
+        MigrationSteps::begin(&bed.host).err().unwrap().kind,
+        FailureKind::UnsupportedOperation
+    );
     let outside = bed.host.migration().continue_at("0/").unwrap_err();
-    assert_eq!(outside.kind, Kind::UnsupportedOperation);
+    assert_eq!(outside.kind, FailureKind::UnsupportedOperation);
 }

@@ -1,7 +1,7 @@
 //! Failures of requests to a provider, and the failure that the caller receives (decision P4).
 
 use crate::http::{Request, Response};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use serde_json::Value;
 
 /// Maximum length of a provider's code that an error repeats, in characters.
@@ -9,7 +9,7 @@ const CODE: usize = 64;
 
 /// Failure of a request to a provider. No text repeats more than a code of the provider's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ProviderRefusal {
     /// The provider refused; nothing changed.
     Said {
         /// HTTP status, 4xx.
@@ -30,16 +30,16 @@ pub enum Refusal {
     Nonsense(Failure),
 }
 
-impl Refusal {
+impl ProviderRefusal {
     /// Returns the failure. The message begins with the attempted action, such as
     /// `look up the virtual machine`.
     #[must_use]
     pub fn about(self, tried: &str) -> Failure {
         let (kind, message, retry_after) = match self {
             Self::Said { status: 429, message, retry_after, .. } => {
-                (Kind::RateLimited, message, retry_after)
+                (FailureKind::RateLimited, message, retry_after)
             }
-            Self::Said { message, .. } => (Kind::InvalidRequest, message, None),
+            Self::Said { message, .. } => (FailureKind::InvalidRequest, message, None),
             Self::Unasked(why) | Self::Down(why) | Self::Nonsense(why) => {
                 (why.kind, why.message, why.retry_after)
             }
@@ -72,12 +72,12 @@ impl Refusal {
     /// Returns the refusal for a request without an answer.
     pub(super) fn unsent(why: Failure, request: &Request) -> Self {
         match why.kind {
-            Kind::Unreachable | Kind::TimedOut => Self::Down(Failure {
+            FailureKind::Unreachable | FailureKind::TimedOut => Self::Down(Failure {
                 message: format!("{} could not be asked: {}", server(request), why.message),
                 ..why
             }),
-            Kind::Unavailable => Self::Down(why),
-            Kind::TooLarge => Self::too_large(request),
+            FailureKind::Unavailable => Self::Down(why),
+            FailureKind::TooLarge => Self::too_large(request),
             _ => Self::Unasked(why),
         }
     }
@@ -90,7 +90,7 @@ impl Refusal {
         let said = if code.is_empty() { String::new() } else { format!(" ({code})") };
         let message = format!("{} answered {status}{said}", server(request));
         let unreachable =
-            |message| Failure { retry_after, ..Failure::new(Kind::Unreachable, message) };
+            |message| Failure { retry_after, ..Failure::new(FailureKind::Unreachable, message) };
         match status {
             400..=499 => Self::Said { status, code, message, retry_after },
             500..=599 => Self::Down(unreachable(message)),
@@ -101,14 +101,14 @@ impl Refusal {
 
     pub(super) fn too_large(request: &Request) -> Self {
         Self::Nonsense(Failure::new(
-            Kind::Unreachable,
+            FailureKind::Unreachable,
             format!("{} answered more than 1 MiB", server(request)),
         ))
     }
 
     pub(super) fn shapeless(request: &Request) -> Self {
         Self::Nonsense(Failure::new(
-            Kind::Unreachable,
+            FailureKind::Unreachable,
             format!("{} answered what it should not", server(request)),
         ))
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testbed::TestHost;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use serde_json::{Value, json};
 
 const ASKED: &str = "GET https://api.example/things/a";
@@ -18,7 +18,7 @@ fn after(seconds: &str, status: u16) -> Response {
     Response { headers, ..answer(status, &json!({})) }
 }
 
-fn ask(host: &TestHost, retries: Retries) -> Result<Value, Failure> {
+fn ask(host: &TestHost, retries: RetryPolicy) -> Result<Value, Failure> {
     let provider = Provider::new(host, retries, (host as &dyn Host).clock().now() + TIME);
     let request = Request::get(ASKED.trim_start_matches("GET "));
     provider.json(&request).map_err(|why| why.about("find the thing"))
@@ -35,9 +35,9 @@ fn what_passes_is_tried_again_after_pauses_that_grow() {
     for status in [503, 429, 500] {
         host.answer(ASKED, answer(status, &json!({})));
     }
-    host.refuse("send", Failure::new(Kind::TimedOut, "slow"));
+    host.refuse("send", Failure::new(FailureKind::TimedOut, "slow"));
     host.answer(ASKED, answer(200, &json!({"id": "a"})));
-    let retries = Retries { most: 4, delay: 1_000, longest: 60_000 };
+    let retries = RetryPolicy { most: 4, delay: 1_000, longest: 60_000 };
     assert_eq!(ask(&host, retries).unwrap(), json!({"id": "a"}));
     let pauses: Vec<u64> =
         steps(&host).iter().filter_map(|step| step.strip_prefix("pause ")?.parse().ok()).collect();
@@ -50,9 +50,12 @@ fn what_passes_is_tried_again_after_pauses_that_grow() {
 #[test]
 fn an_answer_that_is_too_large_is_not_asked_for_again() {
     let host = TestHost::default();
-    host.refuse("send", Failure::new(Kind::TooLarge, "the answer has more bytes than it may have"));
-    let why = ask(&host, Retries::default()).unwrap_err();
-    assert_eq!(why.kind, Kind::Unreachable, "{why}");
+    host.refuse(
+        "send",
+        Failure::new(FailureKind::TooLarge, "the answer has more bytes than it may have"),
+    );
+    let why = ask(&host, RetryPolicy::default()).unwrap_err();
+    assert_eq!(why.kind, FailureKind::Unreachable, "{why}");
     assert!(why.message.contains("answered more than 1 MiB"), "{why}");
     assert!(!steps(&host).iter().any(|step| step.starts_with("pause")));
 }
@@ -67,23 +70,23 @@ fn tries_end_with_their_number_the_calls_time_and_what_the_provider_asks_for() {
     let sent = |host: &TestHost| steps(host).iter().filter(|step| step.starts_with("send")).count();
     for (most, expected) in [(0, 1), (2, 3)] {
         let host = down();
-        let retries = Retries { most, delay: 10, longest: 60_000 };
-        assert_eq!(ask(&host, retries).unwrap_err().kind, Kind::Unreachable);
+        let retries = RetryPolicy { most, delay: 10, longest: 60_000 };
+        assert_eq!(ask(&host, retries).unwrap_err().kind, FailureKind::Unreachable);
         assert_eq!(sent(&host), expected);
     }
     let host = down();
-    let endless = Retries { most: u32::MAX, delay: 4_000, longest: u64::MAX };
+    let endless = RetryPolicy { most: u32::MAX, delay: 4_000, longest: u64::MAX };
     let begun = (&host as &dyn Host).clock().now();
     assert!(ask(&host, endless).is_err());
     assert!((&host as &dyn Host).clock().now() <= begun + TIME, "the call's time is enough");
     for (seconds, expected) in [("2", 2), ("61", 1)] {
         let host = TestHost::default();
         host.answer(ASKED, after(seconds, 429));
-        let why = ask(&host, Retries { most: 1, delay: 0, longest: 60_000 }).unwrap_err();
+        let why = ask(&host, RetryPolicy { most: 1, delay: 0, longest: 60_000 }).unwrap_err();
         assert_eq!(sent(&host), expected, "{seconds}");
         assert_eq!(
             (why.kind, why.retry_after),
-            (Kind::RateLimited, Some(seconds.parse::<u64>().unwrap() * 1_000),)
+            (FailureKind::RateLimited, Some(seconds.parse::<u64>().unwrap() * 1_000),)
         );
     }
 }
@@ -92,11 +95,11 @@ fn tries_end_with_their_number_the_calls_time_and_what_the_provider_asks_for() {
 fn a_change_is_never_sent_twice() {
     let host = TestHost::default();
     host.answer("POST https://api.example/x", answer(503, &json!({})));
-    let provider = Provider::new(&host, Retries::default(), u64::MAX);
+    let provider = Provider::new(&host, RetryPolicy::default(), u64::MAX);
     let url = "https://api.example/x";
-    assert!(matches!(provider.ask(&Request::post(url)), Err(Refusal::Down(_))));
+    assert!(matches!(provider.ask(&Request::post(url)), Err(ProviderRefusal::Down(_))));
     assert_eq!(host.requests().len(), 1);
-    assert!(provider.ask(&Request::asking(url)).is_err());
+    assert!(provider.ask(&Request::safe_post(url)).is_err());
     assert_eq!(host.requests().len(), 4, "one that changes nothing is");
 }
 
@@ -111,19 +114,20 @@ fn refusals_are_the_callers_and_faults_are_the_providers() {
     let forged = json!({"error": {"code": "a\nlevel=error forged"}});
     let api = "failed to find the thing: api.example answered";
     for (status, body, kind, message) in [
-        (401, oauth, Kind::InvalidRequest, "401 (invalid_client, AADSTS7000215)"),
-        (404, google, Kind::InvalidRequest, "404 (NOT_FOUND)"),
-        (404, azure, Kind::InvalidRequest, "404 (ResourceNotFound)"),
-        (403, forged, Kind::InvalidRequest, "403"),
-        (302, json!({}), Kind::Unreachable, "302, which is not followed"),
-        (500, json!({}), Kind::Unreachable, "500"),
-        (200, json!([1]), Kind::Unreachable, "what it should not"),
+        (401, oauth, FailureKind::InvalidRequest, "401 (invalid_client, AADSTS7000215)"),
+        (404, google, FailureKind::InvalidRequest, "404 (NOT_FOUND)"),
+        (404, azure, FailureKind::InvalidRequest, "404 (ResourceNotFound)"),
+        (403, forged, FailureKind::InvalidRequest, "403"),
+        (302, json!({}), FailureKind::Unreachable, "302, which is not followed"),
+        (500, json!({}), FailureKind::Unreachable, "500"),
+        (200, json!([1]), FailureKind::Unreachable, "what it should not"),
     ] {
         let host = TestHost::default();
         host.answer(ASKED, answer(status, &body));
-        let provider = Provider::new(&host, Retries::NONE, u64::MAX);
+        let provider = Provider::new(&host, RetryPolicy::NONE, u64::MAX);
         let request = Request::get("https://api.example/things/a");
-        let asked: Result<serde_json::Map<String, Value>, Refusal> = provider.json(&request);
+        let asked: Result<serde_json::Map<String, Value>, ProviderRefusal> =
+            provider.json(&request);
         let why = asked.unwrap_err().about("find the thing");
         assert_eq!((why.kind, why.message), (kind, format!("{api} {message}")));
     }
@@ -134,7 +138,7 @@ fn answers_of_more_than_a_megabyte_are_none() {
     let host = TestHost::default();
     let body = format!("\"{}\"", "x".repeat(1 << 20)).into_bytes();
     host.answer(ASKED, Response { status: 200, body, ..Response::default() });
-    let why = ask(&host, Retries::NONE).unwrap_err();
+    let why = ask(&host, RetryPolicy::NONE).unwrap_err();
     assert!(why.message.ends_with("answered more than 1 MiB"), "{}", why.message);
 }
 
@@ -142,14 +146,15 @@ fn answers_of_more_than_a_megabyte_are_none() {
 fn what_the_host_refuses_is_passed_on_and_not_tried_again() {
     let host = TestHost::default();
     host.refuse("send", Failure::denied("mount x was not granted http:https://api.example:443"));
-    let why = ask(&host, Retries::default()).unwrap_err();
-    assert_eq!(why.kind, Kind::PermissionDenied);
+    let why = ask(&host, RetryPolicy::default()).unwrap_err();
+    assert_eq!(why.kind, FailureKind::PermissionDenied);
     assert!(why.message.contains("http:https://api.example:443"), "{}", why.message);
 }
 
 #[test]
 fn no_part_of_a_url_leaves_its_place() {
-    let url = Url::of("https://api.example/").path(&["v1", "a/../b?c#d%2e\\é", "-"]).unwrap();
+    let url =
+        ProviderUrl::of("https://api.example/").path(&["v1", "a/../b?c#d%2e\\é", "-"]).unwrap();
     let url = url.verb("sign").query("$filter", "id eq 'a&b'").query("v", "1");
     assert_eq!(
         url.text(),
@@ -157,6 +162,9 @@ fn no_part_of_a_url_leaves_its_place() {
          ?%24filter=id%20eq%20%27a%26b%27&v=1"
     );
     for segment in ["", ".", ".."] {
-        assert!(Url::of("https://api.example").path(&["v1", segment]).is_err(), "{segment:?}");
+        assert!(
+            ProviderUrl::of("https://api.example").path(&["v1", segment]).is_err(),
+            "{segment:?}"
+        );
     }
 }

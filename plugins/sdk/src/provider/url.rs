@@ -5,12 +5,12 @@ use bulkhead_wire::failure::{Failure, quoted};
 
 /// A URL of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Url {
+pub struct ProviderUrl {
     text: String,
     has_query: bool,
 }
 
-impl Url {
+impl ProviderUrl {
     /// Returns the root of an origin such as `https://compute.example.com`, which comes from the
     /// program or an operator.
     #[must_use]

@@ -24,12 +24,12 @@ impl SecretsEngine for Keeper {
     ];
 }
 
-fn kept(host: &dyn Host) -> Result<Settings, Failure> {
+fn kept(host: &dyn Host) -> Result<RotationSettings, Failure> {
     let bytes = host.storage().get_bytes("settings")?.unwrap_or_else(|| b"{}".to_vec());
     serde_json::from_slice(&bytes).map_err(|why| Failure::internal(why.to_string()))
 }
 
-fn keep(host: &dyn Host, call: &Call, bounds: Bounds) -> Result<Answer, Failure> {
+fn keep(host: &dyn Host, call: &Call, bounds: RotationBounds) -> Result<Answer, Failure> {
     let mut settings = kept(host)?;
     let is_changed = settings.merge(call, bounds)?;
     let bytes = serde_json::to_vec(&settings).map_err(|why| Failure::internal(why.to_string()))?;
@@ -38,11 +38,11 @@ fn keep(host: &dyn Host, call: &Call, bounds: Bounds) -> Result<Answer, Failure>
 }
 
 fn configure(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    keep(host, call, Bounds::CONFIG)
+    keep(host, call, RotationBounds::CONFIG)
 }
 
 fn configure_role(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    keep(host, call, Bounds::STATIC_ROLE)
+    keep(host, call, RotationBounds::STATIC_ROLE)
 }
 
 fn show(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
@@ -63,7 +63,7 @@ fn refused_with(path: &str, bodies: &[Value], says: &str) {
     }
     let before = shown(&bed);
     let refused = bed.write(path, last).err().unwrap_or_else(|| panic!("{last} was taken"));
-    assert_eq!(refused.kind, crate::Kind::InvalidRequest);
+    assert_eq!(refused.kind, crate::FailureKind::InvalidRequest);
     assert!(refused.message.contains(says), "{last}: {}", refused.message);
     assert_eq!(shown(&bed), before, "{last}");
 }
@@ -145,65 +145,65 @@ const HOUR: u64 = 3_600_000;
 /// 2026-01-01T00:00:00Z.
 const NEW_YEAR: StoreTime = 1_767_225_600_000;
 
-fn nightly(window: u64) -> Settings {
-    Settings { schedule: "0 3 * * *".to_owned(), window, ..Settings::default() }
+fn nightly(window: u64) -> RotationSettings {
+    RotationSettings { schedule: "0 3 * * *".to_owned(), window, ..RotationSettings::default() }
 }
 
 #[test]
 fn a_change_rotates_nothing_and_counts_from_the_last_rotation() {
-    let hourly = Settings { period: 3_600, ..Settings::default() };
+    let hourly = RotationSettings { period: 3_600, ..RotationSettings::default() };
     let times = hourly.rotated_at(NEW_YEAR).unwrap();
     let later = NEW_YEAR + 10 * HOUR;
-    let changed = |settings: &Settings| settings.changed_at(&times, later).unwrap();
+    let changed = |settings: &RotationSettings| settings.changed_at(&times, later).unwrap();
     assert_eq!(changed(&hourly).due, Some(NEW_YEAR + HOUR), "due already");
     assert_eq!(changed(&nightly(0)).due, Some(NEW_YEAR + 3 * HOUR));
     assert_eq!(changed(&nightly(0)).last, Some(NEW_YEAR));
-    let disabled = Settings { is_disabled: true, ..hourly.clone() };
+    let disabled = RotationSettings { is_disabled: true, ..hourly.clone() };
     assert_eq!(changed(&disabled).due, None);
-    let never = Times::default();
+    let never = RotationTimes::default();
     assert_eq!(hourly.changed_at(&never, later).unwrap().due, Some(later + HOUR));
 }
 
 #[test]
 fn a_missed_window_waits_for_the_next_time_and_without_a_window_nothing_is_missed() {
     let due = NEW_YEAR + 3 * HOUR;
-    let times = Times { last: None, due: Some(due) };
+    let times = RotationTimes { last: None, due: Some(due) };
     let windowed = nightly(3_600);
-    let decide = |settings: &Settings, now| settings.decide(&times, now).unwrap();
-    assert_eq!(decide(&windowed, due - 1), Decision::Wait(due));
-    assert_eq!(decide(&windowed, due), Decision::Rotate);
-    assert_eq!(decide(&windowed, due + HOUR - 1), Decision::Rotate);
-    assert_eq!(decide(&windowed, due + HOUR), Decision::Missed(Some(due + 24 * HOUR)));
-    assert_eq!(decide(&windowed, due + 25 * HOUR), Decision::Missed(Some(due + 48 * HOUR)));
-    assert_eq!(decide(&nightly(0), due + 1_000 * HOUR), Decision::Rotate);
-    let weekly = Settings { period: 604_800, ..Settings::default() };
-    assert_eq!(decide(&weekly, due + 10_000 * HOUR), Decision::Rotate);
+    let decide = |settings: &RotationSettings, now| settings.decide(&times, now).unwrap();
+    assert_eq!(decide(&windowed, due - 1), RotationDecision::Wait(due));
+    assert_eq!(decide(&windowed, due), RotationDecision::Rotate);
+    assert_eq!(decide(&windowed, due + HOUR - 1), RotationDecision::Rotate);
+    assert_eq!(decide(&windowed, due + HOUR), RotationDecision::Missed(Some(due + 24 * HOUR)));
+    assert_eq!(decide(&windowed, due + 25 * HOUR), RotationDecision::Missed(Some(due + 48 * HOUR)));
+    assert_eq!(decide(&nightly(0), due + 1_000 * HOUR), RotationDecision::Rotate);
+    let weekly = RotationSettings { period: 604_800, ..RotationSettings::default() };
+    assert_eq!(decide(&weekly, due + 10_000 * HOUR), RotationDecision::Rotate);
 }
 
 #[test]
 fn nothing_is_decided_where_nothing_is_rotated_by_itself() {
-    let times = Times { last: Some(NEW_YEAR), due: Some(NEW_YEAR) };
-    let off = |settings: Settings| settings.decide(&times, NEW_YEAR + HOUR).unwrap();
-    assert_eq!(off(Settings::default()), Decision::Off);
-    assert_eq!(off(Settings { is_disabled: true, ..nightly(0) }), Decision::Off);
-    let none = Times { last: Some(NEW_YEAR), due: None };
-    assert_eq!(nightly(0).decide(&none, NEW_YEAR).unwrap(), Decision::Off);
+    let times = RotationTimes { last: Some(NEW_YEAR), due: Some(NEW_YEAR) };
+    let off = |settings: RotationSettings| settings.decide(&times, NEW_YEAR + HOUR).unwrap();
+    assert_eq!(off(RotationSettings::default()), RotationDecision::Off);
+    assert_eq!(off(RotationSettings { is_disabled: true, ..nightly(0) }), RotationDecision::Off);
+    let none = RotationTimes { last: Some(NEW_YEAR), due: None };
+    assert_eq!(nightly(0).decide(&none, NEW_YEAR).unwrap(), RotationDecision::Off);
 }
 
 #[test]
 fn a_late_rotation_does_not_move_the_schedule() {
     let late = NEW_YEAR + 5 * HOUR;
     assert_eq!(nightly(0).rotated_at(late).unwrap().due, Some(NEW_YEAR + 27 * HOUR));
-    let period = Settings { period: 60, ..Settings::default() };
+    let period = RotationSettings { period: 60, ..RotationSettings::default() };
     assert_eq!(period.rotated_at(late).unwrap().due, Some(late + 60_000));
-    let huge = Settings { period: u64::MAX, ..Settings::default() };
+    let huge = RotationSettings { period: u64::MAX, ..RotationSettings::default() };
     assert_eq!(huge.rotated_at(late).unwrap().due, Some(StoreTime::MAX));
 }
 
 #[test]
 fn what_a_static_role_shows_is_what_was_chosen() {
-    let shown = |settings: Settings| Value::Object(settings.show_chosen());
-    let period = Settings { period: 60, ..Settings::default() };
+    let shown = |settings: RotationSettings| Value::Object(settings.show_chosen());
+    let period = RotationSettings { period: 60, ..RotationSettings::default() };
     assert_eq!(shown(period), json!({"rotation_period": 60}));
     assert_eq!(shown(nightly(0)), json!({"rotation_schedule": "0 3 * * *"}));
     assert_eq!(
@@ -214,10 +214,10 @@ fn what_a_static_role_shows_is_what_was_chosen() {
 
 #[test]
 fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
-    let period = Settings { period: 60, ..Settings::default() };
+    let period = RotationSettings { period: 60, ..RotationSettings::default() };
     let told = period.lost_window(&nightly(7_200)).unwrap();
     assert!(told.contains("rotation_window of 2h"), "{told}");
-    assert!(Settings::default().lost_window(&nightly(3_600)).is_some());
+    assert!(RotationSettings::default().lost_window(&nightly(3_600)).is_some());
     for (now, before) in [
         (period.clone(), nightly(0)),
         (period.clone(), period),
@@ -230,15 +230,15 @@ fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
 
 #[test]
 fn times_are_told_in_seconds_and_under_both_names() {
-    let times = Times { last: Some(NEW_YEAR + 1_500), due: Some(NEW_YEAR + 10_499) };
+    let times = RotationTimes { last: Some(NEW_YEAR + 1_500), due: Some(NEW_YEAR + 10_499) };
     assert_eq!([0, 1, 10_000, 20_000].map(|later| times.ttl(NEW_YEAR + later)), [10, 10, 0, 0]);
     let at = "2026-01-01T00:00:01.5Z";
     assert_eq!(
         Value::Object(times.show_last()),
         json!({"last_service_rotation": at, "last_vault_rotation": at})
     );
-    assert!(Times::default().show_last().is_empty());
-    assert_eq!(Times::default().ttl(NEW_YEAR), 0);
+    assert!(RotationTimes::default().show_last().is_empty());
+    assert_eq!(RotationTimes::default().ttl(NEW_YEAR), 0);
 }
 
 /// Engines store the settings in one record with other fields, of this release or an older one.
@@ -248,12 +248,15 @@ fn settings_and_times_are_read_where_parts_of_them_are_missing() {
     struct Role {
         username: String,
         #[serde(flatten)]
-        rotation: Settings,
+        rotation: RotationSettings,
         #[serde(flatten)]
-        times: Times,
+        times: RotationTimes,
     }
     let old: Role = serde_json::from_value(json!({"username": "app"})).unwrap();
-    assert_eq!((&old.rotation, &old.times), (&Settings::default(), &Times::default()));
+    assert_eq!(
+        (&old.rotation, &old.times),
+        (&RotationSettings::default(), &RotationTimes::default())
+    );
     let times = nightly(7_200).rotated_at(NEW_YEAR).unwrap();
     let role = Role { username: "app".to_owned(), rotation: nightly(7_200), times };
     let stored = serde_json::to_string(&role).unwrap();

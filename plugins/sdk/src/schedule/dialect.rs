@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 /// One of the five fields.
-struct Field {
+struct CronField {
     name: &'static str,
     least: u32,
     most: u32,
@@ -15,11 +15,11 @@ struct Field {
     words: &'static [&'static str],
 }
 
-const FIELDS: [Field; 5] = [
-    Field { name: "minute", least: 0, most: 59, words: &[] },
-    Field { name: "hour", least: 0, most: 23, words: &[] },
-    Field { name: "day of month", least: 1, most: 31, words: &[] },
-    Field {
+const FIELDS: [CronField; 5] = [
+    CronField { name: "minute", least: 0, most: 59, words: &[] },
+    CronField { name: "hour", least: 0, most: 23, words: &[] },
+    CronField { name: "day of month", least: 1, most: 31, words: &[] },
+    CronField {
         name: "month",
         least: 1,
         most: 12,
@@ -27,7 +27,7 @@ const FIELDS: [Field; 5] = [
             "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
         ],
     },
-    Field {
+    CronField {
         name: "day of week",
         least: 0,
         most: 6,
@@ -37,7 +37,7 @@ const FIELDS: [Field; 5] = [
 
 /// Values of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Values {
+struct CronValues {
     numbers: BTreeSet<u32>,
     /// The field has `*` or `?` with no step other than 1, and so does not restrict the day.
     is_open: bool,
@@ -45,9 +45,9 @@ struct Values {
 
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fields([Values; 5]);
+pub(super) struct CronFields([CronValues; 5]);
 
-impl Fields {
+impl CronFields {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.starts_with('@') {
@@ -87,7 +87,7 @@ impl Fields {
     }
 }
 
-impl Values {
+impl CronValues {
     /// Returns the numbers, each increased by `more`.
     fn list(&self, more: u32) -> String {
         let numbers: Vec<String> =
@@ -96,9 +96,9 @@ impl Values {
     }
 }
 
-impl Field {
-    fn parse(&self, text: &str) -> Result<Values, String> {
-        let mut values = Values { numbers: BTreeSet::new(), is_open: false };
+impl CronField {
+    fn parse(&self, text: &str) -> Result<CronValues, String> {
+        let mut values = CronValues { numbers: BTreeSet::new(), is_open: false };
         for part in text.split(',') {
             let (range, step) = match part.split_once('/') {
                 Some((range, step)) => (range, Some(self.step(part, step)?)),

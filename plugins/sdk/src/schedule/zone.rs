@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// Compiled rules of a zone.
-enum Rules {
+enum ZoneRules {
     /// The same rules every year, as a POSIX TZ string.
     Regular(&'static str),
     /// Individual clock changes, as a TZif file of the zone database.
@@ -14,14 +14,14 @@ enum Rules {
 }
 
 /// Rules by zone name in lower case, sorted.
-const ZONES: &[(&str, Rules)] = &include!(concat!(env!("OUT_DIR"), "/zones.rs"));
+const ZONES: &[(&str, ZoneRules)] = &include!(concat!(env!("OUT_DIR"), "/zones.rs"));
 
 /// A time zone.
 #[derive(Clone, Debug)]
 pub(super) struct Zone(TimeZone);
 
 /// A time between two clock changes, in seconds.
-pub(super) struct Span {
+pub(super) struct OffsetSpan {
     /// Offset from UTC, positive to the east.
     pub(super) offset: i64,
     /// Time of the next clock change; `None` if there is none.
@@ -48,17 +48,17 @@ impl Zone {
         let place = ZONES.binary_search_by(|(known, _)| known.cmp(&lower.as_str()));
         let (_, rules) = place.ok().and_then(|place| ZONES.get(place)).ok_or_else(unknown)?;
         let zone = match rules {
-            Rules::Regular(rule) => TimeZone::posix(rule),
-            Rules::Listed(file) => TimeZone::tzif(name, file),
+            ZoneRules::Regular(rule) => TimeZone::posix(rule),
+            ZoneRules::Listed(file) => TimeZone::tzif(name, file),
         };
         zone.map(Self).map_err(|error| format!("the rules of time zone {name:?}: {error}"))
     }
 
     /// Returns the span that contains `seconds` since 1970; `None` outside the supported years.
-    pub(super) fn span(&self, seconds: i64) -> Option<Span> {
+    pub(super) fn span(&self, seconds: i64) -> Option<OffsetSpan> {
         let time = Timestamp::from_second(seconds).ok()?;
         let end = self.0.following(time).next().map(|change| change.timestamp().as_second());
-        Some(Span { offset: self.0.to_offset(time).seconds().into(), end })
+        Some(OffsetSpan { offset: self.0.to_offset(time).seconds().into(), end })
     }
 }
 

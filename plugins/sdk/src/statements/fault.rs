@@ -134,12 +134,12 @@ impl From<LexError> for Refusal {
 
 /// A fault at a byte offset of one text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Located {
+pub(super) struct LocatedFault {
     pub(super) at: usize,
     pub(super) fault: LexFault,
 }
 
-impl Located {
+impl LocatedFault {
     pub(super) fn within(self, text: &str, statement: u32) -> LexError {
         let before = text.char_indices().take_while(|(at, _)| *at < self.at).count();
         let position = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);

@@ -5,11 +5,11 @@
 //! read as code again (a `DO` body, a string that contains quotes) takes only values that cannot
 //! end a quote in that code.
 
-use super::fault::{LexFault, Located};
-use super::lexer::{self, Context, Segment};
-use super::placeholder::{Available, Kind, PLACEHOLDERS, Placeholder};
-use super::split::{self, Lexed};
-use super::{Dialect, Values};
+use super::fault::{LexFault, LocatedFault};
+use super::lexer::{self, QuoteContext, Segment};
+use super::placeholder::{AvailableKinds, PLACEHOLDERS, Placeholder, PlaceholderKind};
+use super::split::{self, LexedStatement};
+use super::{PlaceholderValues, SqlDialect};
 use crate::database_plugin::{Statement, StoreTime};
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 64;
 
 /// Escaping rule for a value.
 #[derive(Clone, Copy)]
-enum Rule {
+enum EscapingRule {
     /// Unchanged, and only if the value is a plain word.
     Word,
     /// Unchanged, and only if the value cannot end a quote of any kind. A `$` outside a dollar
@@ -40,16 +40,19 @@ enum Rule {
 
 /// A run of finished text; adjacent runs outside quotes are merged.
 #[derive(PartialEq, Eq)]
-struct Piece {
-    context: Context,
+struct FilledPiece {
+    context: QuoteContext,
     text: String,
 }
 
 /// Refuses placeholders that do not exist or have no value.
-pub(super) fn check(statement: &Lexed<'_>, available: Available) -> Result<(), Located> {
+pub(super) fn check(
+    statement: &LexedStatement<'_>,
+    available: AvailableKinds,
+) -> Result<(), LocatedFault> {
     for segment in &statement.segments {
         for part in parts(segment.text, segment.at, available)? {
-            if let Part::Placeholder(at, placeholder) = part
+            if let SegmentPart::Placeholder(at, placeholder) = part
                 && !available.has(placeholder.kind)
             {
                 return Err(absent(at, placeholder, available));
@@ -59,19 +62,19 @@ pub(super) fn check(statement: &Lexed<'_>, available: Available) -> Result<(), L
     Ok(())
 }
 
-fn absent(at: usize, placeholder: Placeholder, available: Available) -> Located {
+fn absent(at: usize, placeholder: Placeholder, available: AvailableKinds) -> LocatedFault {
     let (written, available) = (placeholder.written, available.list());
-    Located { at, fault: LexFault::AbsentPlaceholder { written, available } }
+    LocatedFault { at, fault: LexFault::AbsentPlaceholder { written, available } }
 }
 
 /// Returns the statement with its values inserted.
 pub(super) fn fill(
-    dialect: Dialect,
-    statement: &Lexed<'_>,
-    values: &Values<'_>,
-) -> Result<Statement, Located> {
-    let available = Available::of_values(values);
-    let mut filling = Filling { values, available, pieces: Vec::new(), last: None };
+    dialect: SqlDialect,
+    statement: &LexedStatement<'_>,
+    values: &PlaceholderValues<'_>,
+) -> Result<Statement, LocatedFault> {
+    let available = AvailableKinds::of_values(values);
+    let mut filling = StatementFiller { values, available, pieces: Vec::new(), last: None };
     for segment in &statement.segments {
         filling.segment(segment)?;
     }
@@ -87,7 +90,7 @@ pub(super) fn fill(
 
 /// Returns true if the finished text is still one statement with the same pieces. A value such as
 /// `x--y` passes the rule for words, but could turn the following text into a comment.
-fn keeps_its_shape(dialect: Dialect, text: &str, pieces: &[Piece]) -> bool {
+fn keeps_its_shape(dialect: SqlDialect, text: &str, pieces: &[FilledPiece]) -> bool {
     let Ok(statements) = split::statements(dialect, text, 0) else { return false };
     let mut again = Vec::new();
     for segment in statements.iter().flat_map(|statement| &statement.segments) {
@@ -96,62 +99,80 @@ fn keeps_its_shape(dialect: Dialect, text: &str, pieces: &[Piece]) -> bool {
     statements.len() == 1 && again == pieces
 }
 
-fn append(pieces: &mut Vec<Piece>, context: Context, text: &str) {
+fn append(pieces: &mut Vec<FilledPiece>, context: QuoteContext, text: &str) {
     match pieces.last_mut() {
-        Some(last) if context == Context::Plain && last.context == Context::Plain => {
+        Some(last) if context == QuoteContext::Plain && last.context == QuoteContext::Plain => {
             last.text.push_str(text)
         }
-        _ => pieces.push(Piece { context, text: text.to_owned() }),
+        _ => pieces.push(FilledPiece { context, text: text.to_owned() }),
     }
 }
 
-struct Filling<'a> {
-    values: &'a Values<'a>,
-    available: Available,
-    pieces: Vec<Piece>,
+struct StatementFiller<'a> {
+    values: &'a PlaceholderValues<'a>,
+    available: AvailableKinds,
+    pieces: Vec<FilledPiece>,
     /// Offset and placeholder of the last inserted value.
     last: Option<(usize, Placeholder)>,
 }
 
-impl Filling<'_> {
-    fn segment(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
+impl StatementFiller<'_> {
+    fn segment(&mut self, segment: &Segment<'_>) -> Result<(), LocatedFault> {
         let parts = parts(segment.text, segment.at, self.available)?;
         let code = inner(segment.text).contains(['\'', '"', '`']);
         match segment.context {
-            Context::Text if !code && self.brings_backslash(&parts) => {
+            QuoteContext::Text if !code && self.brings_backslash(&parts) => {
                 self.as_escape_string(&parts)
             }
-            Context::Text if !code => self.with(segment.context, &parts, Rule::Text),
-            Context::Escaped if !code => self.with(segment.context, &parts, Rule::Escaped),
-            Context::DoubleQuoted if !code => {
-                self.with(segment.context, &parts, Rule::DoubleQuoted)
+            QuoteContext::Text if !code => self.with(segment.context, &parts, EscapingRule::Text),
+            QuoteContext::Escaped if !code => {
+                self.with(segment.context, &parts, EscapingRule::Escaped)
             }
-            Context::Identifier => self.with(segment.context, &parts, Rule::Identifier),
-            Context::Backquoted => self.with(segment.context, &parts, Rule::Backquoted),
-            Context::Body => self.body(segment),
-            Context::Plain
-            | Context::Comment
-            | Context::Prefixed
-            | Context::Text
-            | Context::DoubleQuoted
-            | Context::Escaped => self.with(segment.context, &parts, Rule::Word),
+            QuoteContext::DoubleQuoted if !code => {
+                self.with(segment.context, &parts, EscapingRule::DoubleQuoted)
+            }
+            QuoteContext::Identifier => {
+                self.with(segment.context, &parts, EscapingRule::Identifier)
+            }
+            QuoteContext::Backquoted => {
+                self.with(segment.context, &parts, EscapingRule::Backquoted)
+            }
+            QuoteContext::Body => self.body(segment),
+            QuoteContext::Plain
+            | QuoteContext::Comment
+            | QuoteContext::Prefixed
+            | QuoteContext::Text
+            | QuoteContext::DoubleQuoted
+            | QuoteContext::Escaped => self.with(segment.context, &parts, EscapingRule::Word),
         }
     }
 
-    fn with(&mut self, context: Context, parts: &[Part<'_>], rule: Rule) -> Result<(), Located> {
+    fn with(
+        &mut self,
+        context: QuoteContext,
+        parts: &[SegmentPart<'_>],
+        rule: EscapingRule,
+    ) -> Result<(), LocatedFault> {
         let text = self.text(parts, rule)?;
         append(&mut self.pieces, context, &text);
         Ok(())
     }
 
-    fn text(&mut self, parts: &[Part<'_>], rule: Rule) -> Result<String, Located> {
+    fn text(
+        &mut self,
+        parts: &[SegmentPart<'_>],
+        rule: EscapingRule,
+    ) -> Result<String, LocatedFault> {
         let mut text = String::new();
         for (place, part) in parts.iter().enumerate() {
             match part {
-                Part::Fixed(fixed) => text.push_str(fixed),
-                Part::Placeholder(at, placeholder) => {
+                SegmentPart::Fixed(fixed) => text.push_str(fixed),
+                SegmentPart::Placeholder(at, placeholder) => {
                     let value = self.value(*at, *placeholder, rule)?;
-                    if matches!(rule, Rule::Quiet) && value.contains('$') && touches(parts, place) {
+                    if matches!(rule, EscapingRule::Quiet)
+                        && value.contains('$')
+                        && touches(parts, place)
+                    {
                         return Err(unsafe_at(*at, *placeholder));
                     }
                     text.push_str(&value);
@@ -165,64 +186,68 @@ impl Filling<'_> {
         &mut self,
         at: usize,
         placeholder: Placeholder,
-        rule: Rule,
-    ) -> Result<String, Located> {
+        rule: EscapingRule,
+    ) -> Result<String, LocatedFault> {
         let available = self.available;
         let absent = || absent(at, placeholder, available);
         self.last = Some((at, placeholder));
         let value = match placeholder.kind {
-            Kind::Username => self.values.username,
-            Kind::Password => self.values.password.ok_or_else(absent)?,
-            Kind::Subject => self.values.subject.ok_or_else(absent)?,
+            PlaceholderKind::Username => self.values.username,
+            PlaceholderKind::Password => self.values.password.ok_or_else(absent)?,
+            PlaceholderKind::Subject => self.values.subject.ok_or_else(absent)?,
             // The format below is fixed and safe in every context.
-            Kind::Expiration => {
+            PlaceholderKind::Expiration => {
                 let expiration = self.values.expiration.ok_or_else(absent)?;
                 return format_time(expiration)
-                    .ok_or(Located { at, fault: LexFault::ExpirationOutOfRange });
+                    .ok_or(LocatedFault { at, fault: LexFault::ExpirationOutOfRange });
             }
         };
         escape(value, rule).ok_or_else(|| unsafe_at(at, placeholder))
     }
 
-    fn brings_backslash(&self, parts: &[Part<'_>]) -> bool {
+    fn brings_backslash(&self, parts: &[SegmentPart<'_>]) -> bool {
         parts.iter().any(|part| match part {
-            Part::Fixed(_) => false,
-            Part::Placeholder(_, placeholder) => match placeholder.kind {
-                Kind::Username => self.values.username.contains('\\'),
-                Kind::Password => {
+            SegmentPart::Fixed(_) => false,
+            SegmentPart::Placeholder(_, placeholder) => match placeholder.kind {
+                PlaceholderKind::Username => self.values.username.contains('\\'),
+                PlaceholderKind::Password => {
                     self.values.password.is_some_and(|password| password.contains('\\'))
                 }
-                Kind::Subject => self.values.subject.is_some_and(|subject| subject.contains('\\')),
-                Kind::Expiration => false,
+                PlaceholderKind::Subject => {
+                    self.values.subject.is_some_and(|subject| subject.contains('\\'))
+                }
+                PlaceholderKind::Expiration => false,
             },
         })
     }
 
     /// Rewrites `'…'` as `E'…'` for a value with a backslash. The meaning of a backslash in `'…'`
     /// depends on a server setting (`standard_conforming_strings`); in `E'…'` the meaning is fixed.
-    fn as_escape_string(&mut self, parts: &[Part<'_>]) -> Result<(), Located> {
+    fn as_escape_string(&mut self, parts: &[SegmentPart<'_>]) -> Result<(), LocatedFault> {
         let fixed: Vec<String> = parts
             .iter()
             .map(|part| match part {
-                Part::Fixed(fixed) => fixed.replace('\\', r"\\"),
-                Part::Placeholder(..) => String::new(),
+                SegmentPart::Fixed(fixed) => fixed.replace('\\', r"\\"),
+                SegmentPart::Placeholder(..) => String::new(),
             })
             .collect();
-        let parts: Vec<Part<'_>> = parts
+        let parts: Vec<SegmentPart<'_>> = parts
             .iter()
             .zip(&fixed)
             .map(|(part, fixed)| match part {
-                Part::Fixed(_) => Part::Fixed(fixed),
-                Part::Placeholder(at, placeholder) => Part::Placeholder(*at, *placeholder),
+                SegmentPart::Fixed(_) => SegmentPart::Fixed(fixed),
+                SegmentPart::Placeholder(at, placeholder) => {
+                    SegmentPart::Placeholder(*at, *placeholder)
+                }
             })
             .collect();
-        append(&mut self.pieces, Context::Plain, " E");
-        self.with(Context::Escaped, &parts, Rule::Escaped)
+        append(&mut self.pieces, QuoteContext::Plain, " E");
+        self.with(QuoteContext::Escaped, &parts, EscapingRule::Escaped)
     }
 
     /// Fills a dollar-quoted body: inside quotes of the body a value must be quiet, elsewhere a
     /// word. A body that does not lex is in an unknown language, and takes only words.
-    fn body(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
+    fn body(&mut self, segment: &Segment<'_>) -> Result<(), LocatedFault> {
         let delimiter = lexer::dollar_delimiter(segment.text).unwrap_or("$$");
         let code = segment
             .text
@@ -230,23 +255,25 @@ impl Filling<'_> {
             .and_then(|text| text.strip_suffix(delimiter))
             .unwrap_or_default();
         let start = segment.at + delimiter.len();
-        let whole = || vec![Segment { context: Context::Plain, text: code, at: 0 }];
+        let whole = || vec![Segment { context: QuoteContext::Plain, text: code, at: 0 }];
         let mut text = delimiter.to_owned();
         for inside in lexer::postgres(code).unwrap_or_else(|_| whole()) {
             let rule = match inside.context {
-                Context::Identifier | Context::Text | Context::Escaped => Rule::Quiet,
-                Context::DoubleQuoted
-                | Context::Backquoted
-                | Context::Plain
-                | Context::Prefixed
-                | Context::Body
-                | Context::Comment => Rule::Word,
+                QuoteContext::Identifier | QuoteContext::Text | QuoteContext::Escaped => {
+                    EscapingRule::Quiet
+                }
+                QuoteContext::DoubleQuoted
+                | QuoteContext::Backquoted
+                | QuoteContext::Plain
+                | QuoteContext::Prefixed
+                | QuoteContext::Body
+                | QuoteContext::Comment => EscapingRule::Word,
             };
             let parts = parts(inside.text, start + inside.at, self.available)?;
             text.push_str(&self.text(&parts, rule)?);
         }
         text.push_str(delimiter);
-        append(&mut self.pieces, Context::Body, &text);
+        append(&mut self.pieces, QuoteContext::Body, &text);
         Ok(())
     }
 }
@@ -260,16 +287,16 @@ fn inner(text: &str) -> &str {
     characters.as_str()
 }
 
-fn unsafe_at(at: usize, placeholder: Placeholder) -> Located {
-    Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) }
+fn unsafe_at(at: usize, placeholder: Placeholder) -> LocatedFault {
+    LocatedFault { at, fault: LexFault::UnsafePlaceholder(placeholder.written) }
 }
 
 /// Returns true if a `$` in the value of the placeholder at `place` could form a dollar quote
 /// together with the text next to the value.
-fn touches(parts: &[Part<'_>], place: usize) -> bool {
+fn touches(parts: &[SegmentPart<'_>], place: usize) -> bool {
     let fixed = |at: Option<usize>| match at.and_then(|at| parts.get(at)) {
-        Some(Part::Fixed(fixed)) => *fixed,
-        Some(Part::Placeholder(..)) | None => "",
+        Some(SegmentPart::Fixed(fixed)) => *fixed,
+        Some(SegmentPart::Placeholder(..)) | None => "",
     };
     let before = fixed(place.checked_sub(1)).chars().next_back();
     let after = fixed(place.checked_add(1)).chars().next();
@@ -283,21 +310,21 @@ fn holds_dollar_quote(value: &str) -> bool {
         .any(|(at, _)| value.get(at..).is_some_and(|rest| lexer::dollar_delimiter(rest).is_some()))
 }
 
-fn escape(value: &str, rule: Rule) -> Option<String> {
+fn escape(value: &str, rule: EscapingRule) -> Option<String> {
     if value.contains('\0') {
         return None;
     }
     let loud = |character: char| matches!(character, '\'' | '"' | '\\') || character.is_control();
     match rule {
-        Rule::Word => is_word(value).then(|| value.to_owned()),
-        Rule::Quiet => {
+        EscapingRule::Word => is_word(value).then(|| value.to_owned()),
+        EscapingRule::Quiet => {
             (!value.contains(loud) && !holds_dollar_quote(value)).then(|| value.to_owned())
         }
-        Rule::Identifier => Some(value.replace('"', "\"\"")),
-        Rule::Text => Some(value.replace('\'', "''")),
-        Rule::Escaped => Some(value.replace('\\', r"\\").replace('\'', "''")),
-        Rule::DoubleQuoted => Some(value.replace('\\', r"\\").replace('"', "\"\"")),
-        Rule::Backquoted => Some(value.replace('`', "``")),
+        EscapingRule::Identifier => Some(value.replace('"', "\"\"")),
+        EscapingRule::Text => Some(value.replace('\'', "''")),
+        EscapingRule::Escaped => Some(value.replace('\\', r"\\").replace('\'', "''")),
+        EscapingRule::DoubleQuoted => Some(value.replace('\\', r"\\").replace('"', "\"\"")),
+        EscapingRule::Backquoted => Some(value.replace('`', "``")),
     }
 }
 
@@ -315,14 +342,18 @@ fn format_time(expiration: StoreTime) -> Option<String> {
     moment.format(format_description!("[year]-[month]-[day] [hour]:[minute]:[second]+0000")).ok()
 }
 
-enum Part<'a> {
+enum SegmentPart<'a> {
     Fixed(&'a str),
     /// Byte offset in the whole text, and the placeholder.
     Placeholder(usize, Placeholder),
 }
 
 /// Splits `text` into fixed parts and placeholders. `at` is the offset of `text` in the whole text.
-fn parts(text: &str, at: usize, available: Available) -> Result<Vec<Part<'_>>, Located> {
+fn parts(
+    text: &str,
+    at: usize,
+    available: AvailableKinds,
+) -> Result<Vec<SegmentPart<'_>>, LocatedFault> {
     let mut parts = Vec::new();
     let mut rest = text;
     let mut searched = 0;
@@ -337,14 +368,14 @@ fn parts(text: &str, at: usize, available: Available) -> Result<Vec<Part<'_>>, L
         else {
             let written = format!("{{{{{name}}}}}");
             let fault = LexFault::UnknownPlaceholder { written, available: available.list() };
-            return Err(Located { at: place, fault });
+            return Err(LocatedFault { at: place, fault });
         };
-        parts.push(Part::Fixed(fixed));
-        parts.push(Part::Placeholder(place, *placeholder));
+        parts.push(SegmentPart::Fixed(fixed));
+        parts.push(SegmentPart::Placeholder(place, *placeholder));
         rest = braces.get(name.len() + 4..).unwrap_or_default();
         searched = 0;
     }
-    parts.push(Part::Fixed(rest));
+    parts.push(SegmentPart::Fixed(rest));
     Ok(parts)
 }
 

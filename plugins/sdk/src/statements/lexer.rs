@@ -2,11 +2,11 @@
 //!
 //! One pass without recursion. Every character is kept: the segments joined give the text.
 
-use super::fault::{LexFault, Located};
+use super::fault::{LexFault, LocatedFault};
 
 /// Context of a segment, which decides how a value in the segment is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Context {
+pub(super) enum QuoteContext {
     /// Outside quotes.
     Plain,
     /// `"…"`, an identifier.
@@ -31,18 +31,18 @@ pub(super) enum Context {
 /// A run of text in one context, including its delimiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment<'a> {
-    pub(super) context: Context,
+    pub(super) context: QuoteContext,
     pub(super) text: &'a str,
     /// Byte offset in the lexed text.
     pub(super) at: usize,
 }
 
 /// Returns the segments of `text`, in order.
-pub(super) fn postgres(text: &str) -> Result<Vec<Segment<'_>>, Located> {
+pub(super) fn postgres(text: &str) -> Result<Vec<Segment<'_>>, LocatedFault> {
     if let Some(at) = text.find('\0') {
-        return Err(Located { at, fault: LexFault::Nul });
+        return Err(LocatedFault { at, fault: LexFault::Nul });
     }
-    Lexer { text, at: 0, plain_from: 0, next_quote: None, segments: Vec::new() }.run()
+    PostgresLexer { text, at: 0, plain_from: 0, next_quote: None, segments: Vec::new() }.run()
 }
 
 /// Returns true if `character` can begin a word. PostgreSQL counts every byte above ASCII as a
@@ -64,30 +64,30 @@ pub(super) fn word_length(text: &str) -> usize {
     text.find(|character| !continues_word(character)).unwrap_or(text.len())
 }
 
-struct Lexer<'a> {
+struct PostgresLexer<'a> {
     text: &'a str,
     at: usize,
     /// Start of the plain run that is not yet a segment.
     plain_from: usize,
     /// Context of the next quote, if a prefix or a literal continued on a new line decides the
     /// context.
-    next_quote: Option<Context>,
+    next_quote: Option<QuoteContext>,
     segments: Vec<Segment<'a>>,
 }
 
-impl<'a> Lexer<'a> {
-    fn run(mut self) -> Result<Vec<Segment<'a>>, Located> {
+impl<'a> PostgresLexer<'a> {
+    fn run(mut self) -> Result<Vec<Segment<'a>>, LocatedFault> {
         while let Some(next) = self.rest().chars().next() {
             match next {
                 '\'' => self.literal()?,
                 '"' => {
-                    let context = self.next_quote.take().unwrap_or(Context::Identifier);
+                    let context = self.next_quote.take().unwrap_or(QuoteContext::Identifier);
                     self.quoted('"', context, LexFault::UnclosedIdentifier)?;
                 }
                 '$' => self.dollar()?,
                 '-' if self.rest().starts_with("--") => self.line_comment(),
                 '/' if self.rest().starts_with("/*") => self.block_comment()?,
-                '\\' => return Err(Located { at: self.at, fault: LexFault::ClientCommand }),
+                '\\' => return Err(LocatedFault { at: self.at, fault: LexFault::ClientCommand }),
                 other if begins_word(other) => self.word(),
                 other => self.other(other),
             }
@@ -113,28 +113,33 @@ impl<'a> Lexer<'a> {
         self.at += length;
         let quote_follows = after.starts_with('\'');
         self.next_quote = match word {
-            "E" | "e" if quote_follows => Some(Context::Escaped),
-            "B" | "b" | "X" | "x" | "N" | "n" if quote_follows => Some(Context::Prefixed),
+            "E" | "e" if quote_follows => Some(QuoteContext::Escaped),
+            "B" | "b" | "X" | "x" | "N" | "n" if quote_follows => Some(QuoteContext::Prefixed),
             "U" | "u" if after.starts_with("&'") || after.starts_with("&\"") => {
                 self.at += 1;
-                Some(Context::Prefixed)
+                Some(QuoteContext::Prefixed)
             }
             _ => None,
         };
     }
 
-    fn literal(&mut self) -> Result<(), Located> {
-        let context = self.next_quote.take().unwrap_or(Context::Text);
+    fn literal(&mut self) -> Result<(), LocatedFault> {
+        let context = self.next_quote.take().unwrap_or(QuoteContext::Text);
         self.quoted('\'', context, LexFault::UnclosedString)?;
         // A literal continued after a line break keeps its kind: E'a' ⏎ 'b\'' is one E string.
-        self.next_quote = (context != Context::Text).then_some(context);
+        self.next_quote = (context != QuoteContext::Text).then_some(context);
         Ok(())
     }
 
-    fn quoted(&mut self, quote: char, context: Context, unclosed: LexFault) -> Result<(), Located> {
+    fn quoted(
+        &mut self,
+        quote: char,
+        context: QuoteContext,
+        unclosed: LexFault,
+    ) -> Result<(), LocatedFault> {
         let mut characters = self.rest().char_indices().skip(1).peekable();
         while let Some((offset, character)) = characters.next() {
-            if character == '\\' && context == Context::Escaped {
+            if character == '\\' && context == QuoteContext::Escaped {
                 characters.next();
             } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none()
             {
@@ -142,10 +147,10 @@ impl<'a> Lexer<'a> {
                 return Ok(());
             }
         }
-        Err(Located { at: self.at, fault: unclosed })
+        Err(LocatedFault { at: self.at, fault: unclosed })
     }
 
-    fn dollar(&mut self) -> Result<(), Located> {
+    fn dollar(&mut self) -> Result<(), LocatedFault> {
         self.next_quote = None;
         let Some(delimiter) = dollar_delimiter(self.rest()) else {
             self.at += 1;
@@ -153,18 +158,18 @@ impl<'a> Lexer<'a> {
         };
         let opened = self.rest().get(delimiter.len()..).unwrap_or_default();
         let Some(inside) = opened.find(delimiter) else {
-            return Err(Located { at: self.at, fault: LexFault::UnclosedDollarQuote });
+            return Err(LocatedFault { at: self.at, fault: LexFault::UnclosedDollarQuote });
         };
-        self.push(Context::Body, inside + 2 * delimiter.len());
+        self.push(QuoteContext::Body, inside + 2 * delimiter.len());
         Ok(())
     }
 
     fn line_comment(&mut self) {
         let length = self.rest().find(['\n', '\r']).unwrap_or(self.rest().len());
-        self.push(Context::Comment, length);
+        self.push(QuoteContext::Comment, length);
     }
 
-    fn block_comment(&mut self) -> Result<(), Located> {
+    fn block_comment(&mut self) -> Result<(), LocatedFault> {
         let mut depth = 0_usize;
         let mut length = 0;
         while let Some(rest) = self.rest().get(length..).filter(|rest| !rest.is_empty()) {
@@ -178,21 +183,21 @@ impl<'a> Lexer<'a> {
                 length += rest.chars().next().map_or(1, char::len_utf8);
             }
             if depth == 0 {
-                self.push(Context::Comment, length);
+                self.push(QuoteContext::Comment, length);
                 return Ok(());
             }
         }
-        Err(Located { at: self.at, fault: LexFault::UnclosedComment })
+        Err(LocatedFault { at: self.at, fault: LexFault::UnclosedComment })
     }
 
     fn end_plain(&mut self) {
         if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty())
         {
-            self.segments.push(Segment { context: Context::Plain, text, at: self.plain_from });
+            self.segments.push(Segment { context: QuoteContext::Plain, text, at: self.plain_from });
         }
     }
 
-    fn push(&mut self, context: Context, length: usize) {
+    fn push(&mut self, context: QuoteContext, length: usize) {
         self.end_plain();
         let text = self.rest().get(..length).unwrap_or_default();
         self.segments.push(Segment { context, text, at: self.at });

@@ -3,15 +3,15 @@
 //!
 //! One pass without recursion. Every character is kept: the segments joined give the text.
 
-use super::fault::{LexFault, Located};
-use super::lexer::{Context, Segment, word_length};
+use super::fault::{LexFault, LocatedFault};
+use super::lexer::{QuoteContext, Segment, word_length};
 
 /// Returns the segments of `text`, in order.
-pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {
+pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, LocatedFault> {
     if let Some(at) = text.find('\0') {
-        return Err(Located { at, fault: LexFault::Nul });
+        return Err(LocatedFault { at, fault: LexFault::Nul });
     }
-    let mut lexer = Lexer { text, at: 0, plain_from: 0, segments: Vec::new() };
+    let mut lexer = MysqlLexer { text, at: 0, plain_from: 0, segments: Vec::new() };
     while let Some(next) = lexer.rest().chars().next() {
         lexer.token(next)?;
     }
@@ -19,7 +19,7 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {
     Ok(lexer.segments)
 }
 
-struct Lexer<'a> {
+struct MysqlLexer<'a> {
     text: &'a str,
     at: usize,
     /// Start of the plain run that is not yet a segment.
@@ -27,13 +27,13 @@ struct Lexer<'a> {
     segments: Vec<Segment<'a>>,
 }
 
-impl<'a> Lexer<'a> {
-    fn token(&mut self, next: char) -> Result<(), Located> {
+impl<'a> MysqlLexer<'a> {
+    fn token(&mut self, next: char) -> Result<(), LocatedFault> {
         match next {
-            '\'' => self.quoted('\'', Context::Escaped, LexFault::UnclosedString),
-            '"' => self.quoted('"', Context::DoubleQuoted, LexFault::UnclosedDoubleQuote),
-            '`' => self.quoted('`', Context::Backquoted, LexFault::UnclosedBackquote),
-            '\\' => Err(Located { at: self.at, fault: LexFault::ClientCommand }),
+            '\'' => self.quoted('\'', QuoteContext::Escaped, LexFault::UnclosedString),
+            '"' => self.quoted('"', QuoteContext::DoubleQuoted, LexFault::UnclosedDoubleQuote),
+            '`' => self.quoted('`', QuoteContext::Backquoted, LexFault::UnclosedBackquote),
+            '\\' => Err(LocatedFault { at: self.at, fault: LexFault::ClientCommand }),
             '#' => self.line_comment(),
             '-' if self.begins_line_comment() => self.line_comment(),
             '/' if self.rest().starts_with("/*") => self.block_comment(),
@@ -47,13 +47,13 @@ impl<'a> Lexer<'a> {
 
     /// Lexes a word. A quote after `N`, `X` or `B` begins a literal with escapes that this module
     /// does not write.
-    fn plain(&mut self, next: char) -> Result<(), Located> {
+    fn plain(&mut self, next: char) -> Result<(), LocatedFault> {
         let length = word_length(self.rest());
         let (word, after) = self.rest().split_at_checked(length).unwrap_or_default();
         let is_prefix = ["n", "x", "b"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
         self.at += length.max(next.len_utf8());
         if is_prefix && after.starts_with('\'') {
-            return self.quoted('\'', Context::Prefixed, LexFault::UnclosedString);
+            return self.quoted('\'', QuoteContext::Prefixed, LexFault::UnclosedString);
         }
         Ok(())
     }
@@ -67,10 +67,15 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn quoted(&mut self, quote: char, context: Context, unclosed: LexFault) -> Result<(), Located> {
+    fn quoted(
+        &mut self,
+        quote: char,
+        context: QuoteContext,
+        unclosed: LexFault,
+    ) -> Result<(), LocatedFault> {
         let mut characters = self.rest().char_indices().skip(1).peekable();
         while let Some((offset, character)) = characters.next() {
-            if character == '\\' && context != Context::Backquoted {
+            if character == '\\' && context != QuoteContext::Backquoted {
                 characters.next();
             } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none()
             {
@@ -78,35 +83,35 @@ impl<'a> Lexer<'a> {
                 return Ok(());
             }
         }
-        Err(Located { at: self.at, fault: unclosed })
+        Err(LocatedFault { at: self.at, fault: unclosed })
     }
 
-    fn line_comment(&mut self) -> Result<(), Located> {
+    fn line_comment(&mut self) -> Result<(), LocatedFault> {
         let length = self.rest().find('\n').unwrap_or(self.rest().len());
-        self.push(Context::Comment, length);
+        self.push(QuoteContext::Comment, length);
         Ok(())
     }
 
     /// Lexes a block comment; comments do not nest. The server reads `/*! … */`, `/*M! … */` and
     /// `/*+ … */`, so these are kept, and take only plain words as values.
-    fn block_comment(&mut self) -> Result<(), Located> {
+    fn block_comment(&mut self) -> Result<(), LocatedFault> {
         let inside = self.rest().get(2..).unwrap_or_default();
         let Some(length) = inside.find("*/") else {
-            return Err(Located { at: self.at, fault: LexFault::UnclosedComment });
+            return Err(LocatedFault { at: self.at, fault: LexFault::UnclosedComment });
         };
         let is_read = ["!", "M!", "+"].iter().any(|mark| inside.starts_with(mark));
-        self.push(if is_read { Context::Prefixed } else { Context::Comment }, length + 4);
+        self.push(if is_read { QuoteContext::Prefixed } else { QuoteContext::Comment }, length + 4);
         Ok(())
     }
 
     fn end_plain(&mut self) {
         if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty())
         {
-            self.segments.push(Segment { context: Context::Plain, text, at: self.plain_from });
+            self.segments.push(Segment { context: QuoteContext::Plain, text, at: self.plain_from });
         }
     }
 
-    fn push(&mut self, context: Context, length: usize) {
+    fn push(&mut self, context: QuoteContext, length: usize) {
         self.end_plain();
         let text = self.rest().get(..length).unwrap_or_default();
         self.segments.push(Segment { context, text, at: self.at });

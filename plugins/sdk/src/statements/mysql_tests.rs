@@ -3,14 +3,14 @@
 use super::*;
 
 fn filled(text: &str, username: &str, password: &str) -> Result<Vec<String>, LexFault> {
-    let values = Values {
+    let values = PlaceholderValues {
         username,
         password: Some(password),
         subject: Some("/CN=a'b"),
         expiration: Some(0),
     };
     let prepared =
-        prepare(Dialect::Mysql, &[text.to_owned()], &values).map_err(|error| error.fault)?;
+        prepare(SqlDialect::Mysql, &[text.to_owned()], &values).map_err(|error| error.fault)?;
     Ok(prepared.into_iter().map(|prepared| prepared.statement.text).collect())
 }
 

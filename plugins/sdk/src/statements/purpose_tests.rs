@@ -1,27 +1,27 @@
 //! Purposes of statements: placeholders that have a value, and passwords that fit.
 
 use super::*;
-use crate::database_plugin::Act;
+use crate::database_plugin::StatementAct;
 
-fn purpose(act: Act, credential_type: &str) -> Purpose {
-    Purpose { act, credential_type: credential_type.to_owned(), passwords: Vec::new() }
+fn purpose(act: StatementAct, credential_type: &str) -> StatementPurpose {
+    StatementPurpose { act, credential_type: credential_type.to_owned(), passwords: Vec::new() }
 }
 
-fn checked(text: &str, purpose: &Purpose) -> Result<(), LexFault> {
-    check(Dialect::Postgres, &[text.to_owned()], purpose).map_err(|error| error.fault)
+fn checked(text: &str, purpose: &StatementPurpose) -> Result<(), LexFault> {
+    check(SqlDialect::Postgres, &[text.to_owned()], purpose).map_err(|error| error.fault)
 }
 
 #[test]
 fn each_kind_of_statements_has_placeholders_of_its_own() {
     let all = ["{{name}}", "{{username}}", "{{password}}", "{{subject}}", "{{expiration}}"];
     for (act, credential_type, known) in [
-        (Act::Creation, "password", &[0, 1, 2, 4][..]),
-        (Act::Creation, "client_certificate", &[0, 1, 3, 4]),
-        (Act::Rollback, "password", &[0, 1]),
-        (Act::Renewal, "password", &[0, 1, 4]),
-        (Act::Revocation, "password", &[0, 1]),
-        (Act::Rotation, "password", &[0, 1, 2]),
-        (Act::Rotation, "rsa_private_key", &[0, 1]),
+        (StatementAct::Creation, "password", &[0, 1, 2, 4][..]),
+        (StatementAct::Creation, "client_certificate", &[0, 1, 3, 4]),
+        (StatementAct::Rollback, "password", &[0, 1]),
+        (StatementAct::Renewal, "password", &[0, 1, 4]),
+        (StatementAct::Revocation, "password", &[0, 1]),
+        (StatementAct::Rotation, "password", &[0, 1, 2]),
+        (StatementAct::Rotation, "rsa_private_key", &[0, 1]),
     ] {
         let purpose = purpose(act, credential_type);
         let names: Vec<&str> = known.iter().map(|place| all[*place]).collect();
@@ -40,13 +40,15 @@ fn each_kind_of_statements_has_placeholders_of_its_own() {
 
 #[test]
 fn the_refusal_names_the_placeholder_and_those_that_there_are() {
-    let refused = checked("x '{{password}}'", &purpose(Act::Renewal, "password")).unwrap_err();
+    let refused =
+        checked("x '{{password}}'", &purpose(StatementAct::Renewal, "password")).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "asks for {{password}}, which has no value in statements of this kind; there are \
          {{name}}, {{username}} and {{expiration}}"
     );
-    let refused = checked("x '{{nmae}}'", &purpose(Act::Revocation, "password")).unwrap_err();
+    let refused =
+        checked("x '{{nmae}}'", &purpose(StatementAct::Revocation, "password")).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "has the unknown placeholder {{nmae}}; in statements of this kind there are {{name}} and \
@@ -56,9 +58,10 @@ fn the_refusal_names_the_placeholder_and_those_that_there_are() {
 
 #[test]
 fn a_placeholder_without_a_value_is_refused_at_use_as_well() {
-    let values = Values { username: "v", password: None, subject: None, expiration: None };
+    let values =
+        PlaceholderValues { username: "v", password: None, subject: None, expiration: None };
     let filled = |text: &str| {
-        let prepared = prepare(Dialect::Postgres, &[text.to_owned()], &values);
+        let prepared = prepare(SqlDialect::Postgres, &[text.to_owned()], &values);
         prepared.map(|prepared| prepared[0].statement.text.clone()).map_err(|error| error.fault)
     };
     for written in ["{{password}}", "{{expiration}}", "{{subject}}"] {
@@ -70,9 +73,9 @@ fn a_placeholder_without_a_value_is_refused_at_use_as_well() {
 }
 
 /// Returns the position of the first of `passwords` that fits into `text`.
-fn fitting(dialect: Dialect, text: &str, passwords: &[&str]) -> Option<u32> {
+fn fitting(dialect: SqlDialect, text: &str, passwords: &[&str]) -> Option<u32> {
     let passwords = passwords.iter().map(|password| (*password).to_owned()).collect();
-    let purpose = Purpose { passwords, ..purpose(Act::Creation, "password") };
+    let purpose = StatementPurpose { passwords, ..purpose(StatementAct::Creation, "password") };
     first_fitting(dialect, &[text.to_owned()], &purpose, |password| Some(password.to_owned()))
 }
 
@@ -81,12 +84,12 @@ fn the_first_password_that_fits_its_place_is_found() {
     let body = "DO $$ BEGIN CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'; END $$";
     let quoted = "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'";
     let passwords = ["a'b", "a\\b", "a$x$b", "a$$", "!@#$%^&*", "abc"];
-    assert_eq!(fitting(Dialect::Postgres, body, &passwords), Some(4));
-    assert_eq!(fitting(Dialect::Postgres, quoted, &passwords), Some(0));
-    assert_eq!(fitting(Dialect::Mysql, "x '{{password}}'", &passwords), Some(0));
-    assert_eq!(fitting(Dialect::Postgres, "x {{password}}", &passwords), Some(5));
-    assert_eq!(fitting(Dialect::Postgres, body, &["'", "\""]), None);
-    assert_eq!(fitting(Dialect::Postgres, body, &[]), None);
+    assert_eq!(fitting(SqlDialect::Postgres, body, &passwords), Some(4));
+    assert_eq!(fitting(SqlDialect::Postgres, quoted, &passwords), Some(0));
+    assert_eq!(fitting(SqlDialect::Mysql, "x '{{password}}'", &passwords), Some(0));
+    assert_eq!(fitting(SqlDialect::Postgres, "x {{password}}", &passwords), Some(5));
+    assert_eq!(fitting(SqlDialect::Postgres, body, &["'", "\""]), None);
+    assert_eq!(fitting(SqlDialect::Postgres, body, &[]), None);
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn a_dollar_that_can_end_no_dollar_quote_stands_in_code() {
         "DO $$ BEGIN EXECUTE 'ALTER ROLE x PASSWORD ''{{password}}'''; END $$",
         "CREATE ROLE x PASSWORD '{{password}}'",
     ] {
-        assert_eq!(fitting(Dialect::Postgres, fits, &[verifier]), Some(0), "{fits}");
+        assert_eq!(fitting(SqlDialect::Postgres, fits, &[verifier]), Some(0), "{fits}");
     }
     for code in [
         "DO $$ BEGIN x '${{password}}'; END $$",
@@ -110,6 +113,6 @@ fn a_dollar_that_can_end_no_dollar_quote_stands_in_code() {
         "DO $$ BEGIN x $q${{password}}$q$; END $$",
         "DO $$ BEGIN x {{password}}; END $$",
     ] {
-        assert_eq!(fitting(Dialect::Postgres, code, &["b$", "$b", verifier]), None, "{code}");
+        assert_eq!(fitting(SqlDialect::Postgres, code, &["b$", "$b", verifier]), None, "{code}");
     }
 }

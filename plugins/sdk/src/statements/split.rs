@@ -4,9 +4,9 @@
 //! `;` splits only if the server would end the statement there: not in quotes, comments,
 //! parentheses, or a routine's `BEGIN … END`.
 
-use super::fault::{LexFault, Located};
-use super::lexer::{self, Context, Segment};
-use super::{Dialect, mysql};
+use super::fault::{LexFault, LocatedFault};
+use super::lexer::{self, QuoteContext, Segment};
+use super::{SqlDialect, mysql};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -19,7 +19,7 @@ const LEADING_WORDS: usize = 4;
 
 /// A statement that is not empty, without comments between its tokens.
 #[derive(Debug)]
-pub(super) struct Lexed<'a> {
+pub(super) struct LexedStatement<'a> {
     /// Position of the statement's text in the list, from 0.
     pub(super) index: u32,
     pub(super) segments: Vec<Segment<'a>>,
@@ -38,21 +38,21 @@ pub(super) fn texts(element: &str) -> Vec<String> {
 
 /// Returns the statements of one text.
 pub(super) fn statements(
-    dialect: Dialect,
+    dialect: SqlDialect,
     text: &str,
     index: u32,
-) -> Result<Vec<Lexed<'_>>, Located> {
+) -> Result<Vec<LexedStatement<'_>>, LocatedFault> {
     let segments = match dialect {
-        Dialect::Postgres => lexer::postgres(text)?,
-        Dialect::Mysql => mysql::segments(text)?,
+        SqlDialect::Postgres => lexer::postgres(text)?,
+        SqlDialect::Mysql => mysql::segments(text)?,
     };
-    let mut splitter = Splitter { index, ..Splitter::default() };
+    let mut splitter = StatementSplitter { index, ..StatementSplitter::default() };
     for segment in segments {
         match segment.context {
-            Context::Plain => splitter.plain(&segment)?,
+            QuoteContext::Plain => splitter.plain(&segment)?,
             // A block comment separates tokens and becomes a space; a line comment is followed by a
             // line end, which separates the tokens too.
-            Context::Comment => {
+            QuoteContext::Comment => {
                 splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at)
             }
             _ => splitter.current.push(segment),
@@ -63,9 +63,9 @@ pub(super) fn statements(
 }
 
 #[derive(Default)]
-struct Splitter<'a> {
+struct StatementSplitter<'a> {
     index: u32,
-    done: Vec<Lexed<'a>>,
+    done: Vec<LexedStatement<'a>>,
     current: Vec<Segment<'a>>,
     /// First words of the current statement in lower case, with their offsets.
     words: Vec<(String, usize)>,
@@ -75,8 +75,8 @@ struct Splitter<'a> {
     blocks: Vec<usize>,
 }
 
-impl<'a> Splitter<'a> {
-    fn plain(&mut self, segment: &Segment<'a>) -> Result<(), Located> {
+impl<'a> StatementSplitter<'a> {
+    fn plain(&mut self, segment: &Segment<'a>) -> Result<(), LocatedFault> {
         let mut rest = segment.text;
         let mut from = segment.text;
         while let Some(character) = rest.chars().next() {
@@ -86,7 +86,7 @@ impl<'a> Splitter<'a> {
             match character {
                 '(' => self.parentheses.push(at),
                 ')' if self.parentheses.pop().is_none() => {
-                    return Err(Located { at, fault: LexFault::UnbalancedParenthesis });
+                    return Err(LocatedFault { at, fault: LexFault::UnbalancedParenthesis });
                 }
                 ';' if self.parentheses.is_empty() && self.blocks.is_empty() => {
                     self.part(before(from, rest), segment.at + segment.text.len() - from.len());
@@ -104,7 +104,7 @@ impl<'a> Splitter<'a> {
 
     fn part(&mut self, text: &'a str, at: usize) {
         if !text.is_empty() {
-            self.current.push(Segment { context: Context::Plain, text, at });
+            self.current.push(Segment { context: QuoteContext::Plain, text, at });
         }
     }
 
@@ -134,20 +134,20 @@ impl<'a> Splitter<'a> {
         words.next() == Some("create") && matches!(words.next(), Some("function" | "procedure"))
     }
 
-    fn finish(&mut self) -> Result<(), Located> {
+    fn finish(&mut self) -> Result<(), LocatedFault> {
         if let Some(at) = self.parentheses.pop() {
-            return Err(Located { at, fault: LexFault::UnbalancedParenthesis });
+            return Err(LocatedFault { at, fault: LexFault::UnbalancedParenthesis });
         }
         if let Some(at) = self.blocks.pop() {
-            return Err(Located { at, fault: LexFault::UnclosedRoutineBody });
+            return Err(LocatedFault { at, fault: LexFault::UnclosedRoutineBody });
         }
         let words = std::mem::take(&mut self.words);
         if let Some(at) = transaction_control(&words) {
-            return Err(Located { at, fault: LexFault::TransactionControl });
+            return Err(LocatedFault { at, fault: LexFault::TransactionControl });
         }
         let segments = trim(std::mem::take(&mut self.current));
         if !segments.is_empty() {
-            self.done.push(Lexed { index: self.index, segments });
+            self.done.push(LexedStatement { index: self.index, segments });
         }
         Ok(())
     }
@@ -169,17 +169,21 @@ fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
 
 /// Removes white space at both ends.
 fn trim(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
-    let is_space =
-        |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();
+    let is_space = |segment: &Segment<'_>| {
+        segment.context == QuoteContext::Plain && segment.text.trim().is_empty()
+    };
     let lead = segments.iter().take_while(|segment| is_space(segment)).count();
     segments.drain(..lead);
     while segments.pop_if(|segment| is_space(segment)).is_some() {}
-    if let Some(first) = segments.first_mut().filter(|segment| segment.context == Context::Plain) {
+    if let Some(first) =
+        segments.first_mut().filter(|segment| segment.context == QuoteContext::Plain)
+    {
         let kept = first.text.trim_start();
         first.at += first.text.len() - kept.len();
         first.text = kept;
     }
-    if let Some(last) = segments.last_mut().filter(|segment| segment.context == Context::Plain) {
+    if let Some(last) = segments.last_mut().filter(|segment| segment.context == QuoteContext::Plain)
+    {
         last.text = last.text.trim_end();
     }
     segments

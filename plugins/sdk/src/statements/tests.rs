@@ -1,18 +1,18 @@
 //! Statements as a table: inputs, outputs, and attacks that must fail.
 
 use super::*;
-use crate::database_plugin::{Act, Refusal};
+use crate::database_plugin::{Refusal, StatementAct};
 
-const VALUES: Values<'static> = Values {
+const VALUES: PlaceholderValues<'static> = PlaceholderValues {
     username: "v-a-1",
     password: Some("pw"),
     subject: None,
     expiration: Some(1_893_456_000_999),
 };
 
-fn filled(text: &str, values: &Values<'_>) -> Result<Vec<String>, LexFault> {
+fn filled(text: &str, values: &PlaceholderValues<'_>) -> Result<Vec<String>, LexFault> {
     let prepared =
-        prepare(Dialect::Postgres, &[text.to_owned()], values).map_err(|error| error.fault)?;
+        prepare(SqlDialect::Postgres, &[text.to_owned()], values).map_err(|error| error.fault)?;
     Ok(prepared.into_iter().map(|prepared| prepared.statement.text).collect())
 }
 
@@ -21,13 +21,13 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// Purpose of statements that create a user with a password.
-fn creation() -> Purpose {
+fn creation() -> StatementPurpose {
     let credential_type = "password".to_owned();
-    Purpose { act: Act::Creation, credential_type, passwords: Vec::new() }
+    StatementPurpose { act: StatementAct::Creation, credential_type, passwords: Vec::new() }
 }
 
 fn fault(text: &str) -> LexFault {
-    check(Dialect::Postgres, &[text.to_owned()], &creation()).expect_err(text).fault
+    check(SqlDialect::Postgres, &[text.to_owned()], &creation()).expect_err(text).fault
 }
 
 /// Fault of an unknown placeholder in statements with the values of [`VALUES`].
@@ -37,11 +37,12 @@ fn unknown(written: &str) -> LexFault {
 }
 
 fn with_password(text: &str, password: &str) -> Result<String, LexFault> {
-    filled(text, &Values { password: Some(password), ..VALUES }).map(|texts| texts.join("¦"))
+    filled(text, &PlaceholderValues { password: Some(password), ..VALUES })
+        .map(|texts| texts.join("¦"))
 }
 
 fn with_name(text: &str, username: &str) -> Result<String, LexFault> {
-    filled(text, &Values { username, ..VALUES }).map(|texts| texts.join("¦"))
+    filled(text, &PlaceholderValues { username, ..VALUES }).map(|texts| texts.join("¦"))
 }
 
 #[test]
@@ -142,9 +143,9 @@ fn what_does_not_lex_is_told_by_kind_and_place() {
         ("a $$ é {{.Name}} $$", unknown("{{.Name}}"), 8),
     ] {
         let list = ["fine".to_owned(), text.to_owned()];
-        let error = check(Dialect::Postgres, &list, &creation()).expect_err(text);
+        let error = check(SqlDialect::Postgres, &list, &creation()).expect_err(text);
         assert_eq!(error, LexError { statement: 1, position, fault }, "{text:?}");
-        assert_eq!(prepare(Dialect::Postgres, &list, &VALUES).err(), Some(error), "{text:?}");
+        assert_eq!(prepare(SqlDialect::Postgres, &list, &VALUES).err(), Some(error), "{text:?}");
     }
 }
 
@@ -202,8 +203,8 @@ fn hostile_passwords_stay_inside_their_literal() {
         "é'",
         "\u{feff}'",
     ] {
-        let values = Values { password: Some(password), ..VALUES };
-        let prepared = prepare(Dialect::Postgres, &[create.to_owned()], &values).unwrap();
+        let values = PlaceholderValues { password: Some(password), ..VALUES };
+        let prepared = prepare(SqlDialect::Postgres, &[create.to_owned()], &values).unwrap();
         assert_eq!(prepared.len(), 2, "{password:?}");
         assert!(prepared[0].statement.secret && !prepared[1].statement.secret);
         assert_eq!(literal(&prepared[0].statement.text), password, "{password:?}");
@@ -323,14 +324,15 @@ fn values_with_nul_are_refused_everywhere() {
 fn comments_are_not_sent() {
     assert_eq!(with_password("x -- {{password}}\n y", "a\nb").unwrap(), "x \n y");
     let prepared =
-        prepare(Dialect::Postgres, &["x /* {{password}} */".to_owned()], &VALUES).unwrap();
+        prepare(SqlDialect::Postgres, &["x /* {{password}} */".to_owned()], &VALUES).unwrap();
     assert!(!prepared[0].statement.secret);
 }
 
 #[test]
 fn an_expiration_is_written_in_utc_and_bounded() {
-    let at =
-        |expiration| filled("'{{expiration}}'", &Values { expiration: Some(expiration), ..VALUES });
+    let at = |expiration| {
+        filled("'{{expiration}}'", &PlaceholderValues { expiration: Some(expiration), ..VALUES })
+    };
     assert_eq!(at(0).unwrap(), ["'1970-01-01 00:00:00+0000'"]);
     assert_eq!(at(253_402_300_799_000).unwrap(), ["'9999-12-31 23:59:59+0000'"]);
     assert_eq!(at(253_402_300_800_000), Err(LexFault::ExpirationOutOfRange));
@@ -340,14 +342,14 @@ fn an_expiration_is_written_in_utc_and_bounded() {
 #[test]
 fn statements_know_which_text_they_come_from() {
     let list = ["a; b".to_owned(), String::new(), "c".to_owned()];
-    let prepared = prepare(Dialect::Postgres, &list, &VALUES).unwrap();
+    let prepared = prepare(SqlDialect::Postgres, &list, &VALUES).unwrap();
     let places: Vec<u32> = prepared.iter().map(|prepared| prepared.index).collect();
     assert_eq!(places, [0, 0, 2]);
 }
 
 #[test]
 fn a_refusal_carries_place_and_fault_and_no_text_of_the_statement() {
-    let error = check(Dialect::Postgres, &["canary 'x".to_owned()], &creation()).unwrap_err();
+    let error = check(SqlDialect::Postgres, &["canary 'x".to_owned()], &creation()).unwrap_err();
     let refusal = Refusal::from(error);
     assert_eq!((refusal.code.as_str(), refusal.statement), ("invalid-statement", Some(0)));
     assert_eq!(refusal.ext[0], ("position".to_owned(), "8".to_owned()));

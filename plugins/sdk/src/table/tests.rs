@@ -2,8 +2,8 @@
 
 use super::{Field, Row, delete, list, list_by, read, write};
 use crate::testbed::TestBed;
-use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
-use bulkhead_wire::description::{Description, FieldKind, Verb};
+use crate::{Answer, Call, Failure, FailureKind, Host, SecretsEngine};
+use bulkhead_wire::description::{ComponentDescription, FieldKind, Verb};
 use serde_json::json;
 
 struct Shelf;
@@ -44,7 +44,7 @@ fn echo(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 #[test]
 fn the_description_survives_its_way_as_json() {
     let written = serde_json::to_string(&Shelf::description()).unwrap();
-    let description: Description = serde_json::from_str(&written).unwrap();
+    let description: ComponentDescription = serde_json::from_str(&written).unwrap();
     assert_eq!(description, Shelf::description());
     assert_eq!((description.kind.as_str(), description.schema), ("secrets-engine", 3));
 }
@@ -85,6 +85,6 @@ fn a_call_reaches_the_handler_of_its_verb_with_aliases_and_defaults_resolved() {
 #[test]
 fn what_no_row_serves_is_unsupported() {
     let bed = TestBed::<Shelf>::new().unwrap();
-    assert_eq!(bed.write("box", &json!({})).err().unwrap().kind, Kind::UnsupportedOperation);
-    assert_eq!(bed.read("crate/a").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.write("box", &json!({})).err().unwrap().kind, FailureKind::UnsupportedOperation);
+    assert_eq!(bed.read("crate/a").err().unwrap().kind, FailureKind::NotFound);
 }

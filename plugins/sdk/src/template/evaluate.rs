@@ -1,41 +1,42 @@
 //! Renders the nodes of a template within the bounds.
 
-use super::functions::Call;
+use super::functions::FunctionCall;
 use super::{
-    Branch, LONGEST_RESULT, LONGEST_VALUE, MOST_STEPS, Names, Node, Operand, Pipeline,
-    Surroundings, TemplateFault, Value,
+    IfBranch, LONGEST_RESULT, LONGEST_VALUE, MOST_STEPS, Operand, Pipeline, RenderContext,
+    TemplateFault, TemplateNames, TemplateNode, TemplateValue,
 };
 
 /// Renders the nodes for `names`, and for the user's name if there is one.
 pub(super) fn render(
-    nodes: &[Node],
-    names: &Names<'_>,
+    nodes: &[TemplateNode],
+    names: &TemplateNames<'_>,
     username: Option<&str>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &RenderContext<'_>,
 ) -> Result<Vec<u8>, TemplateFault> {
-    let mut evaluation = Evaluation { names, username, surroundings, steps: 0, output: Vec::new() };
+    let mut evaluation =
+        TemplateEvaluation { names, username, surroundings, steps: 0, output: Vec::new() };
     evaluation.nodes(nodes)?;
     Ok(evaluation.output)
 }
 
-struct Evaluation<'a> {
-    names: &'a Names<'a>,
+struct TemplateEvaluation<'a> {
+    names: &'a TemplateNames<'a>,
     username: Option<&'a str>,
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a RenderContext<'a>,
     steps: u32,
     output: Vec<u8>,
 }
 
-impl Evaluation<'_> {
-    fn nodes(&mut self, nodes: &[Node]) -> Result<(), TemplateFault> {
+impl TemplateEvaluation<'_> {
+    fn nodes(&mut self, nodes: &[TemplateNode]) -> Result<(), TemplateFault> {
         for node in nodes {
             match node {
-                Node::Text(text) => self.output.extend_from_slice(text.as_bytes()),
-                Node::Show(pipeline) => {
+                TemplateNode::Text(text) => self.output.extend_from_slice(text.as_bytes()),
+                TemplateNode::Show(pipeline) => {
                     let value = self.pipeline(pipeline)?;
                     self.output.extend(value.to_bytes());
                 }
-                Node::If(branches) => self.branches(branches)?,
+                TemplateNode::If(branches) => self.branches(branches)?,
             }
             if self.output.len() > LONGEST_RESULT {
                 return Err(TemplateFault::TooLong);
@@ -44,7 +45,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn branches(&mut self, branches: &[Branch]) -> Result<(), TemplateFault> {
+    fn branches(&mut self, branches: &[IfBranch]) -> Result<(), TemplateFault> {
         for branch in branches {
             let taken = match &branch.condition {
                 None => true,
@@ -57,7 +58,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Value, TemplateFault> {
+    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<TemplateValue, TemplateFault> {
         let mut piped = None;
         for command in &pipeline.commands {
             piped = Some(self.command(command, piped.take())?);
@@ -70,8 +71,8 @@ impl Evaluation<'_> {
     fn command(
         &mut self,
         command: &[Operand],
-        piped: Option<Value>,
-    ) -> Result<Value, TemplateFault> {
+        piped: Option<TemplateValue>,
+    ) -> Result<TemplateValue, TemplateFault> {
         match command.split_first() {
             Some((Operand::Function(function), rest)) => {
                 self.step()?;
@@ -81,7 +82,7 @@ impl Evaluation<'_> {
                 }
                 arguments.extend(piped);
                 check_length(
-                    Call { function: *function, surroundings: self.surroundings }
+                    FunctionCall { function: *function, surroundings: self.surroundings }
                         .value(arguments)?,
                 )
             }
@@ -90,23 +91,26 @@ impl Evaluation<'_> {
         }
     }
 
-    fn operand(&mut self, operand: &Operand) -> Result<Value, TemplateFault> {
+    fn operand(&mut self, operand: &Operand) -> Result<TemplateValue, TemplateFault> {
         self.step()?;
         match operand {
             Operand::DisplayName => {
-                check_length(Value::Text(self.names.display_name.as_bytes().to_vec()))
+                check_length(TemplateValue::Text(self.names.display_name.as_bytes().to_vec()))
             }
             Operand::RoleName => {
-                check_length(Value::Text(self.names.role_name.as_bytes().to_vec()))
+                check_length(TemplateValue::Text(self.names.role_name.as_bytes().to_vec()))
             }
             Operand::Username => {
                 let unknown = || TemplateFault::UnknownField(".Username".to_owned());
-                check_length(Value::Text(self.username.ok_or_else(unknown)?.as_bytes().to_vec()))
+                check_length(TemplateValue::Text(
+                    self.username.ok_or_else(unknown)?.as_bytes().to_vec(),
+                ))
             }
             Operand::Literal(value) => Ok(value.clone()),
             Operand::Group(pipeline) => self.pipeline(pipeline),
             Operand::Function(function) => check_length(
-                Call { function: *function, surroundings: self.surroundings }.value(Vec::new())?,
+                FunctionCall { function: *function, surroundings: self.surroundings }
+                    .value(Vec::new())?,
             ),
         }
     }
@@ -117,14 +121,14 @@ impl Evaluation<'_> {
     }
 }
 
-fn check_length(value: Value) -> Result<Value, TemplateFault> {
+fn check_length(value: TemplateValue) -> Result<TemplateValue, TemplateFault> {
     match &value {
-        Value::Text(text) if text.len() > LONGEST_VALUE => Err(TemplateFault::TooLong),
+        TemplateValue::Text(text) if text.len() > LONGEST_VALUE => Err(TemplateFault::TooLong),
         _ => Ok(value),
     }
 }
 
-impl Value {
+impl TemplateValue {
     /// Returns the bytes that a template prints.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         match self {

@@ -1,6 +1,6 @@
 //! Functions of user-name templates, with the semantics of the reference implementation.
 
-use super::{LONGEST_RESULT, LONGEST_VALUE, Surroundings, TemplateFault, Value};
+use super::{LONGEST_RESULT, LONGEST_VALUE, RenderContext, TemplateFault, TemplateValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
@@ -12,84 +12,87 @@ const BASE62: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const HASH_DIGITS: usize = 8;
 
 /// Body of a function. Returns `None` if the arguments do not fit.
-type Run = fn(&[Value], &Surroundings<'_>) -> Option<Result<Value, TemplateFault>>;
+type FunctionBody =
+    fn(&[TemplateValue], &RenderContext<'_>) -> Option<Result<TemplateValue, TemplateFault>>;
 
 /// A template function.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Function {
+pub(super) struct TemplateFunction {
     name: &'static str,
-    run: Run,
+    run: FunctionBody,
 }
 
 /// All template functions.
-const FUNCTIONS: [Function; 25] = [
-    Function { name: "random", run: random },
-    Function { name: "truncate", run: truncate },
-    Function { name: "truncate_sha256", run: truncate_sha256 },
-    Function {
+const FUNCTIONS: [TemplateFunction; 25] = [
+    TemplateFunction { name: "random", run: random },
+    TemplateFunction { name: "truncate", run: truncate },
+    TemplateFunction { name: "truncate_sha256", run: truncate_sha256 },
+    TemplateFunction {
         name: "uppercase",
         run: |given, _| text1(given).map(|text| done(change_case(text, str::to_uppercase))),
     },
-    Function {
+    TemplateFunction {
         name: "lowercase",
         run: |given, _| text1(given).map(|text| done(change_case(text, str::to_lowercase))),
     },
-    Function { name: "replace", run: replace },
-    Function {
+    TemplateFunction { name: "replace", run: replace },
+    TemplateFunction {
         name: "sha256",
         run: |given, _| text1(given).map(|text| done(hex(&Sha256::digest(text)))),
     },
-    Function {
+    TemplateFunction {
         name: "base64",
         run: |given, _| text1(given).map(|text| done(STANDARD.encode(text))),
     },
-    Function { name: "hex", run: |given, _| text1(given).map(|text| done(hex(text))) },
-    Function {
+    TemplateFunction { name: "hex", run: |given, _| text1(given).map(|text| done(hex(text))) },
+    TemplateFunction {
         name: "unix_time",
         run: |given, around| none(given).map(|()| done((around.now / 1000).to_string())),
     },
-    Function {
+    TemplateFunction {
         name: "unix_time_millis",
         run: |given, around| none(given).map(|()| done(around.now.to_string())),
     },
-    Function { name: "uuid", run: uuid },
-    Function { name: "timestamp", run: timestamp },
-    Function { name: "printf", run: printf },
-    Function {
+    TemplateFunction { name: "uuid", run: uuid },
+    TemplateFunction { name: "timestamp", run: timestamp },
+    TemplateFunction { name: "printf", run: printf },
+    TemplateFunction {
         name: "print",
-        run: |given, _| Some(done(given.iter().flat_map(Value::to_bytes).collect::<Vec<u8>>())),
+        run: |given, _| {
+            Some(done(given.iter().flat_map(TemplateValue::to_bytes).collect::<Vec<u8>>()))
+        },
     },
-    Function { name: "len", run: len },
-    Function { name: "eq", run: equal },
-    Function {
+    TemplateFunction { name: "len", run: len },
+    TemplateFunction { name: "eq", run: equal },
+    TemplateFunction {
         name: "ne",
-        run: |given, _| pair(given).map(|(one, other)| Ok(Value::Bool(one != other))),
+        run: |given, _| pair(given).map(|(one, other)| Ok(TemplateValue::Bool(one != other))),
     },
-    Function {
+    TemplateFunction {
         name: "lt",
-        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one < other))),
+        run: |given, _| ints(given).map(|(one, other)| Ok(TemplateValue::Bool(one < other))),
     },
-    Function {
+    TemplateFunction {
         name: "le",
-        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one <= other))),
+        run: |given, _| ints(given).map(|(one, other)| Ok(TemplateValue::Bool(one <= other))),
     },
-    Function {
+    TemplateFunction {
         name: "gt",
-        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one > other))),
+        run: |given, _| ints(given).map(|(one, other)| Ok(TemplateValue::Bool(one > other))),
     },
-    Function {
+    TemplateFunction {
         name: "ge",
-        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one >= other))),
+        run: |given, _| ints(given).map(|(one, other)| Ok(TemplateValue::Bool(one >= other))),
     },
-    Function { name: "and", run: |given, _| first_that(given, |value| !value.is_true()) },
-    Function { name: "or", run: |given, _| first_that(given, Value::is_true) },
-    Function {
+    TemplateFunction { name: "and", run: |given, _| first_that(given, |value| !value.is_true()) },
+    TemplateFunction { name: "or", run: |given, _| first_that(given, TemplateValue::is_true) },
+    TemplateFunction {
         name: "not",
-        run: |given, _| one(given).map(|value| Ok(Value::Bool(!value.is_true()))),
+        run: |given, _| one(given).map(|value| Ok(TemplateValue::Bool(!value.is_true()))),
     },
 ];
 
-impl Function {
+impl TemplateFunction {
     /// Returns the function with this name.
     pub(super) fn by_name(name: &str) -> Option<Self> {
         FUNCTIONS.into_iter().find(|function| function.name == name)
@@ -97,42 +100,45 @@ impl Function {
 }
 
 /// A call of a function.
-pub(super) struct Call<'a> {
-    pub(super) function: Function,
-    pub(super) surroundings: &'a Surroundings<'a>,
+pub(super) struct FunctionCall<'a> {
+    pub(super) function: TemplateFunction,
+    pub(super) surroundings: &'a RenderContext<'a>,
 }
 
-impl Call<'_> {
-    pub(super) fn value(&self, arguments: Vec<Value>) -> Result<Value, TemplateFault> {
+impl FunctionCall<'_> {
+    pub(super) fn value(
+        &self,
+        arguments: Vec<TemplateValue>,
+    ) -> Result<TemplateValue, TemplateFault> {
         let wrong = TemplateFault::WrongArguments(self.function.name);
         (self.function.run)(&arguments, self.surroundings).ok_or(wrong)?
     }
 }
 
-fn done(text: impl Into<Vec<u8>>) -> Result<Value, TemplateFault> {
-    Ok(Value::Text(text.into()))
+fn done(text: impl Into<Vec<u8>>) -> Result<TemplateValue, TemplateFault> {
+    Ok(TemplateValue::Text(text.into()))
 }
 
-fn none(given: &[Value]) -> Option<()> {
+fn none(given: &[TemplateValue]) -> Option<()> {
     given.is_empty().then_some(())
 }
 
-fn one(given: &[Value]) -> Option<&Value> {
+fn one(given: &[TemplateValue]) -> Option<&TemplateValue> {
     match given {
         [value] => Some(value),
         _ => None,
     }
 }
 
-fn text1(given: &[Value]) -> Option<&[u8]> {
+fn text1(given: &[TemplateValue]) -> Option<&[u8]> {
     match given {
-        [Value::Text(text)] => Some(text),
+        [TemplateValue::Text(text)] => Some(text),
         _ => None,
     }
 }
 
 /// Returns two values of the same kind.
-fn pair(given: &[Value]) -> Option<(&Value, &Value)> {
+fn pair(given: &[TemplateValue]) -> Option<(&TemplateValue, &TemplateValue)> {
     match given {
         [one, other] if std::mem::discriminant(one) == std::mem::discriminant(other) => {
             Some((one, other))
@@ -141,38 +147,48 @@ fn pair(given: &[Value]) -> Option<(&Value, &Value)> {
     }
 }
 
-fn ints(given: &[Value]) -> Option<(i64, i64)> {
+fn ints(given: &[TemplateValue]) -> Option<(i64, i64)> {
     match given {
-        [Value::Int(one), Value::Int(other)] => Some((*one, *other)),
+        [TemplateValue::Int(one), TemplateValue::Int(other)] => Some((*one, *other)),
         _ => None,
     }
 }
 
 /// Returns the first argument that `decides`, or else the last: Go's `and` and `or` return a value.
 fn first_that(
-    given: &[Value],
-    decides: fn(&Value) -> bool,
-) -> Option<Result<Value, TemplateFault>> {
+    given: &[TemplateValue],
+    decides: fn(&TemplateValue) -> bool,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     given.iter().find(|value| decides(value)).or(given.last()).map(|value| Ok(value.clone()))
 }
 
-fn equal(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn equal(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let (first, others) = given.split_first()?;
-    let comparable = |other: &Value| std::mem::discriminant(first) == std::mem::discriminant(other);
+    let comparable =
+        |other: &TemplateValue| std::mem::discriminant(first) == std::mem::discriminant(other);
     let fits = !others.is_empty() && others.iter().all(comparable);
-    fits.then(|| Ok(Value::Bool(others.contains(first))))
+    fits.then(|| Ok(TemplateValue::Bool(others.contains(first))))
 }
 
-fn len(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn len(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let length = i64::try_from(text1(given)?.len()).ok()?;
-    Some(Ok(Value::Int(length)))
+    Some(Ok(TemplateValue::Int(length)))
 }
 
 /// Returns random letters and digits, all equally likely: bytes that would favour the first letters
 /// are dropped.
-fn random(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn random(
+    given: &[TemplateValue],
+    around: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let length = match given {
-        [Value::Int(length)] => {
+        [TemplateValue::Int(length)] => {
             usize::try_from(*length).ok().filter(|length| (1..=LONGEST_RESULT).contains(length))?
         }
         _ => return None,
@@ -193,12 +209,18 @@ fn random(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, Te
     Some(done(text))
 }
 
-fn truncate(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn truncate(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let (most, text) = cut(given)?;
     (most > 0).then(|| done(text.get(..most).unwrap_or(text)))
 }
 
-fn truncate_sha256(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn truncate_sha256(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let (most, text) = cut(given)?;
     let kept = most.checked_sub(HASH_DIGITS).filter(|kept| *kept > 0)?;
     if text.len() <= most {
@@ -211,9 +233,11 @@ fn truncate_sha256(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value
     Some(done(text))
 }
 
-fn cut(given: &[Value]) -> Option<(usize, &[u8])> {
+fn cut(given: &[TemplateValue]) -> Option<(usize, &[u8])> {
     match given {
-        [Value::Int(most), Value::Text(text)] => Some((usize::try_from(*most).ok()?, text)),
+        [TemplateValue::Int(most), TemplateValue::Text(text)] => {
+            Some((usize::try_from(*most).ok()?, text))
+        }
         _ => None,
     }
 }
@@ -222,8 +246,14 @@ fn change_case(text: &[u8], recase: fn(&str) -> String) -> Vec<u8> {
     recase(&String::from_utf8_lossy(text)).into_bytes()
 }
 
-fn replace(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
-    let [Value::Text(old), Value::Text(new), Value::Text(text)] = given else { return None };
+fn replace(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
+    let [TemplateValue::Text(old), TemplateValue::Text(new), TemplateValue::Text(text)] = given
+    else {
+        return None;
+    };
     if old.is_empty() {
         return None;
     }
@@ -253,7 +283,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns a random UUID (version 4).
-fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn uuid(
+    given: &[TemplateValue],
+    around: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     none(given)?;
     let Ok(bytes) = <[u8; 16]>::try_from((around.random)(16)) else {
         return Some(Err(TemplateFault::NoRandomness));
@@ -268,7 +301,10 @@ fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, Temp
 }
 
 /// Formats the time in UTC by a Go layout of two-digit parts, `2006`, punctuation, `T` and `Z`.
-fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+fn timestamp(
+    given: &[TemplateValue],
+    around: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
     let layout = std::str::from_utf8(text1(given)?).ok()?;
     let moment =
         OffsetDateTime::from_unix_timestamp(i64::try_from(around.now / 1000).ok()?).ok()?;
@@ -300,8 +336,11 @@ fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value,
 }
 
 /// Formats by `%s`, `%d`, `%v`, `%q` and `%%`. The number of values must equal the number of verbs.
-fn printf(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
-    let (Value::Text(format), values) = given.split_first()? else { return None };
+fn printf(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
+    let (TemplateValue::Text(format), values) = given.split_first()? else { return None };
     let mut values = values.iter();
     let mut text = Vec::new();
     let mut bytes = format.iter();
@@ -315,10 +354,12 @@ fn printf(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, Templat
     values.next().is_none().then(|| done(text))
 }
 
-fn print_value(verb: u8, value: &Value) -> Option<Vec<u8>> {
+fn print_value(verb: u8, value: &TemplateValue) -> Option<Vec<u8>> {
     match (verb, value) {
-        (b'v', _) | (b's', Value::Text(_)) | (b'd', Value::Int(_)) => Some(value.to_bytes()),
-        (b'q', Value::Text(text)) => Some(go_quoted(text)),
+        (b'v', _) | (b's', TemplateValue::Text(_)) | (b'd', TemplateValue::Int(_)) => {
+            Some(value.to_bytes())
+        }
+        (b'q', TemplateValue::Text(text)) => Some(go_quoted(text)),
         _ => None,
     }
 }

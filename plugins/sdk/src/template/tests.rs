@@ -3,11 +3,12 @@
 use super::*;
 use bulkhead_fuzz::Dice;
 
-const NAMES: Names<'static> = Names { display_name: "token-alice", role_name: "Read.Only" };
+const NAMES: TemplateNames<'static> =
+    TemplateNames { display_name: "token-alice", role_name: "Read.Only" };
 
-fn rendered_for(text: &str, names: &Names<'_>) -> Result<String, TemplateFault> {
+fn rendered_for(text: &str, names: &TemplateNames<'_>) -> Result<String, TemplateFault> {
     let surroundings =
-        Surroundings { random: &|length| vec![0; length as usize], now: 1_700_000_000_123 };
+        RenderContext { random: &|length| vec![0; length as usize], now: 1_700_000_000_123 };
     let bytes = Template::parse(text)?.render(names, &surroundings)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -137,7 +138,7 @@ fn every_bound_holds() {
     let growing = format!("{{{{ \"a\" {} }}}}", "| replace \"a\" \"aaaa\"".repeat(20));
     assert_eq!(rendered(&growing), Err(TemplateFault::TooLong));
     let long = "n".repeat(LONGEST_VALUE + 1);
-    let names = Names { display_name: &long, role_name: "" };
+    let names = TemplateNames { display_name: &long, role_name: "" };
     assert_eq!(rendered_for("{{ truncate 1 .DisplayName }}", &names), Err(TemplateFault::TooLong));
     let busy = format!("{{{{ print {} }}}}", "``  ".repeat(1000));
     assert_eq!(rendered(&busy).as_deref(), Ok(""));
@@ -148,11 +149,11 @@ fn a_generator_that_gives_nothing_is_a_fault_and_no_endless_loop() {
     for generator in
         [&(|_| Vec::new()) as &dyn Fn(u32) -> Vec<u8>, &|length| vec![255; length as usize]]
     {
-        let surroundings = Surroundings { random: generator, now: 0 };
+        let surroundings = RenderContext { random: generator, now: 0 };
         let outcome = Template::parse("{{ random 5 }}").unwrap().render(&NAMES, &surroundings);
         assert_eq!(outcome, Err(TemplateFault::NoRandomness));
     }
-    let short = Surroundings { random: &|_| vec![7], now: 0 };
+    let short = RenderContext { random: &|_| vec![7], now: 0 };
     let outcome = Template::parse("{{ uuid }}").unwrap().render(&NAMES, &short);
     assert_eq!(outcome, Err(TemplateFault::NoRandomness));
 }
@@ -160,7 +161,7 @@ fn a_generator_that_gives_nothing_is_a_fault_and_no_endless_loop() {
 #[test]
 fn every_letter_and_digit_is_equally_likely() {
     let all: Vec<u8> = (0..=255).collect();
-    let surroundings = Surroundings { random: &|_| all.clone(), now: 0 };
+    let surroundings = RenderContext { random: &|_| all.clone(), now: 0 };
     let text = Template::parse("{{ random 248 }}").unwrap().render(&NAMES, &surroundings).unwrap();
     for symbol in ('0'..='9').chain('A'..='Z').chain('a'..='z') {
         assert_eq!(text.iter().filter(|byte| char::from(**byte) == symbol).count(), 4, "{symbol}");
@@ -169,8 +170,8 @@ fn every_letter_and_digit_is_equally_likely() {
 
 #[test]
 fn cutting_a_character_in_two_leaves_bytes_that_are_replaced() {
-    let names = Names { display_name: "aé", role_name: "" };
-    let surroundings = Surroundings { random: &|_| Vec::new(), now: 0 };
+    let names = TemplateNames { display_name: "aé", role_name: "" };
+    let surroundings = RenderContext { random: &|_| Vec::new(), now: 0 };
     let cut = Template::parse("{{ .DisplayName | truncate 2 }}")
         .unwrap()
         .render(&names, &surroundings)
@@ -220,8 +221,8 @@ fn no_template_panics() {
 fn a_users_name_is_known_to_what_is_named_after_it_and_to_nothing_else() {
     let template = Template::parse("{{ .Username | uppercase }}").unwrap();
     let random = |length: u32| vec![0; length as usize];
-    let surroundings = Surroundings { random: &random, now: 0 };
-    let names = Names::default();
+    let surroundings = RenderContext { random: &random, now: 0 };
+    let names = TemplateNames::default();
     assert_eq!(template.render_for_user(&names, "app", &surroundings).unwrap(), b"APP");
     let fault = template.render(&names, &surroundings).unwrap_err();
     assert_eq!(fault, TemplateFault::UnknownField(".Username".to_owned()));

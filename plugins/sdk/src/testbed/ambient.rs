@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use crate::host::{Ambient, MachineToken, Pod};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -61,7 +61,7 @@ impl Ambient for TestAmbient {
             let set = self.tokens.borrow().get(&(cloud.to_owned(), audience.to_owned())).cloned();
             set.ok_or_else(|| {
                 let message = format!("no token of {cloud} is set for {audience}");
-                Failure::new(Kind::Unreachable, message)
+                Failure::new(FailureKind::Unreachable, message)
             })
         })
     }
@@ -74,7 +74,7 @@ impl Ambient for TestAmbient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testbed::script::Fate;
+    use crate::testbed::script::StepFate;
 
     #[test]
     fn what_is_set_is_there_and_nothing_else() {
@@ -100,14 +100,14 @@ mod tests {
         assert_eq!(ambient.cloud_token("azure", "https://vault.example"), Ok(token.clone()));
         assert!(!format!("{token:?}").contains("azure"));
         for (cloud, audience, kind) in [
-            ("google", "https://vault.example", Kind::Unreachable),
-            ("azure", "https://other.example", Kind::Unreachable),
-            ("amazon", "https://vault.example", Kind::InvalidRequest),
-            ("azure", "", Kind::InvalidRequest),
+            ("google", "https://vault.example", FailureKind::Unreachable),
+            ("azure", "https://other.example", FailureKind::Unreachable),
+            ("amazon", "https://vault.example", FailureKind::InvalidRequest),
+            ("azure", "", FailureKind::InvalidRequest),
         ] {
             assert_eq!(ambient.cloud_token(cloud, audience).unwrap_err().kind, kind, "{cloud}");
         }
-        script.arrange("cloud-token", Fate::Refuse(Failure::denied("without a grant")));
+        script.arrange("cloud-token", StepFate::Refuse(Failure::denied("without a grant")));
         assert!(ambient.cloud_token("azure", "https://vault.example").is_err());
         assert_eq!(script.take_steps()[0], "cloud-token of azure for https://vault.example");
     }

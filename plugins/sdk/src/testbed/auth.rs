@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::login::Login;
 use crate::metric::Metric;
 use crate::table::Row;
-use bulkhead_wire::description::Description;
+use bulkhead_wire::description::ComponentDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
     const TABLE: &'static [Row] = M::TABLE;
     const INDEXED: bool = M::INDEXED;
 
-    fn description() -> Description {
+    fn description() -> ComponentDescription {
         M::description()
     }
 

@@ -2,7 +2,7 @@
 //! test refuses a step to see how an engine reacts.
 
 use super::script::Script;
-use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
+use crate::crypto::{Certificate, CertificateChain, CertificateRequest, GeneratedKey, PublicKey};
 use crate::host::{Crypto, Random};
 use bulkhead_crypto as native;
 use bulkhead_wire::failure::Failure;
@@ -75,7 +75,7 @@ impl Crypto for TestCrypto {
 
     fn generate_key(&self, kind: &str, bits: u32, form: &str) -> Result<GeneratedKey, Failure> {
         self.script.step("generate-key", None, || {
-            let made = native::Generation::read(kind, bits, form)?.run()?;
+            let made = native::KeyParameters::read(kind, bits, form)?.generate_key()?;
             let public_key = public_key(&made.public_key)?;
             Ok(GeneratedKey { private_key: made.private_key.to_string(), public_key })
         })
@@ -85,9 +85,9 @@ impl Crypto for TestCrypto {
         self.script.step("read-certificate", None, || certificate(native::Certificate::read(pem)?))
     }
 
-    fn verify_chain(&self, chain: &Chain<'_>) -> Result<(), Failure> {
+    fn verify_chain(&self, chain: &CertificateChain<'_>) -> Result<(), Failure> {
         self.script.step("verify-chain", None, || {
-            let chain = native::Chain {
+            let chain = native::ChainVerification {
                 certificates: chain.certificates,
                 roots: chain.roots,
                 usage: chain.usage.parse()?,
@@ -100,7 +100,7 @@ impl Crypto for TestCrypto {
 
     fn issue_certificate(&self, request: &CertificateRequest) -> Result<String, Failure> {
         self.script.step("issue-certificate", None, || {
-            let wanted = native::Issuance {
+            let wanted = native::CertificateIssuance {
                 authority: &request.authority,
                 public_key: &request.public_key,
                 common_name: &request.common_name,

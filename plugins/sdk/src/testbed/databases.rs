@@ -1,10 +1,13 @@
 //! A database server in memory behind one plugin, with the interface of real databases.
 
 use super::script::Script;
-use crate::database_plugin::{Act, Configured, Credential, NewUser, Purpose, Settings, StoreTime};
-use crate::host::{Connection, Databases, Resolved, Unmade, VersionChoice};
+use crate::database_plugin::{
+    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementAct, StatementPurpose,
+    StoreTime,
+};
+use crate::host::{CreationFailure, DatabaseConnection, Databases, ResolvedPlugin, VersionChoice};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -149,7 +152,7 @@ impl TestDatabases {
     fn step<T>(
         &self,
         word: &str,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         whom: &str,
         act: impl FnOnce(&mut Server) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
@@ -175,10 +178,14 @@ impl Server {
         let (plugin, versions) = (choice.plugin, versions.join(", "));
         let message =
             format!("database plugin {plugin:?} has no version {asked:?}; there is {versions}");
-        Err(Failure::new(Kind::NotFound, message))
+        Err(Failure::new(FailureKind::NotFound, message))
     }
 
-    fn user_mut(&mut self, connection: &Connection, username: &str) -> Result<&mut User, Failure> {
+    fn user_mut(
+        &mut self,
+        connection: &DatabaseConnection,
+        username: &str,
+    ) -> Result<&mut User, Failure> {
         let gone = || Failure::invalid(format!("the database has no user {username:?}"));
         self.users.get_mut(&(connection.name.clone(), username.to_owned())).ok_or_else(gone)
     }
@@ -186,41 +193,41 @@ impl Server {
 
 /// Returns `test://db:5432` for the server in the setting `connection_url`: the text between `@`
 /// and the next `/`.
-fn targets(settings: &Settings) -> Vec<String> {
+fn targets(settings: &ConnectionSettings) -> Vec<String> {
     let url = settings.get("connection_url").and_then(serde_json::Value::as_str);
     let server = url.and_then(|url| url.rsplit_once('@')?.1.split('/').next());
     server.map(|server| format!("test://{server}")).into_iter().collect()
 }
 
 impl Databases for TestDatabases {
-    fn resolve(&self, plugin: &str, _version: &str) -> Result<Resolved, Failure> {
+    fn resolve(&self, plugin: &str, _version: &str) -> Result<ResolvedPlugin, Failure> {
         self.script.step("resolve", None, || {
             let known = &self.server.borrow().plugin;
             if plugin != known.name && !known.aliases.iter().any(|alias| alias == plugin) {
                 let message =
                     format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
-                return Err(Failure::new(Kind::NotFound, message));
+                return Err(Failure::new(FailureKind::NotFound, message));
             }
             let (version, description) = (known.version.clone(), known.clone());
-            Ok(Resolved { version, description, is_built_in: false })
+            Ok(ResolvedPlugin { version, description, is_built_in: false })
         })
     }
 
-    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<Resolved, Failure> {
+    fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure> {
         let known = self.resolve(choice.plugin, choice.version)?;
         self.script.step("choose", None, || {
             let mut server = self.server.borrow_mut();
             let version = server.version_for(name, choice)?;
             let is_built_in = server.is_built_in;
             server.chosen.insert(name.to_owned(), version.clone());
-            Ok(Resolved { version, is_built_in, ..known })
+            Ok(ResolvedPlugin { version, is_built_in, ..known })
         })
     }
 
-    fn running(&self, connection: &Connection) -> Result<Resolved, Failure> {
+    fn running(&self, connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure> {
         let known = self.resolve(&connection.plugin, &connection.version)?;
         let version = self.server.borrow().chosen.get(&connection.name).cloned();
-        Ok(Resolved { version: version.unwrap_or_else(|| known.version.clone()), ..known })
+        Ok(ResolvedPlugin { version: version.unwrap_or_else(|| known.version.clone()), ..known })
     }
 
     fn release(&self, name: &str) -> Result<(), Failure> {
@@ -230,11 +237,11 @@ impl Databases for TestDatabases {
         })
     }
 
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
+    fn configure(&self, connection: &DatabaseConnection) -> Result<ConfiguredConnection, Failure> {
         self.step("configure", connection, "", |server| {
             let warnings = server.warnings.clone();
             let targets = targets(&connection.settings);
-            Ok(Configured { settings: connection.settings.clone(), targets, warnings })
+            Ok(ConfiguredConnection { settings: connection.settings.clone(), targets, warnings })
         })
     }
 
@@ -242,11 +249,11 @@ impl Databases for TestDatabases {
     /// acts other than creation and rotation. Passwords with `'` do not fit.
     fn check_statements(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         statements: &[String],
-        purpose: &Purpose,
+        purpose: &StatementPurpose,
     ) -> Result<Option<u32>, Failure> {
-        let has_password = matches!(purpose.act, Act::Creation | Act::Rotation);
+        let has_password = matches!(purpose.act, StatementAct::Creation | StatementAct::Rotation);
         let is_bad = |statement: &String| {
             statement.contains("unreadable") || !has_password && statement.contains("{{password}}")
         };
@@ -262,14 +269,14 @@ impl Databases for TestDatabases {
         })
     }
 
-    fn verify(&self, connection: &Connection) -> Result<Vec<String>, Failure> {
+    fn verify(&self, connection: &DatabaseConnection) -> Result<Vec<String>, Failure> {
         self.step("verify", connection, "", |server| Ok(server.lacking.clone()))
     }
 
     /// Returns `v-<display name>-<role>-<number>`.
     fn plan_username(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure> {
@@ -281,11 +288,11 @@ impl Databases for TestDatabases {
 
     fn create_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), CreationFailure> {
         let created = self.step("create-user", connection, &user.username, |server| {
             let made = User {
                 credential: user.credential.clone(),
@@ -296,14 +303,14 @@ impl Databases for TestDatabases {
             Ok(())
         });
         created.map_err(|why| match std::mem::take(&mut self.server.borrow_mut().keeps_nothing) {
-            true => Unmade::Surely(why),
-            false => Unmade::Perhaps(why),
+            true => CreationFailure::Surely(why),
+            false => CreationFailure::Perhaps(why),
         })
     }
 
     fn change_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         credential: &Credential,
         current: Option<&Credential>,
@@ -326,7 +333,7 @@ impl Databases for TestDatabases {
 
     fn set_expiration(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         expires: StoreTime,
         statements: &[String],
@@ -342,7 +349,7 @@ impl Databases for TestDatabases {
     /// Records the statements in the step, because the user is gone afterwards.
     fn delete_user(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         statements: &[String],
     ) -> Result<(), Failure> {
@@ -355,7 +362,7 @@ impl Databases for TestDatabases {
 
     fn check_credential(
         &self,
-        connection: &Connection,
+        connection: &DatabaseConnection,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Failure> {

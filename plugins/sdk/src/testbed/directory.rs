@@ -11,9 +11,9 @@ mod matching;
 use super::script::Script;
 use crate::database_plugin::StoreTime;
 use crate::host::Ldap;
-use crate::ldap::{Change, Code, Entry, Fault, Search, Target};
+use crate::ldap::{AttributeChange, LdapEntry, LdapFault, LdapFaultCode, LdapTarget, Search};
 use account::Account;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use matching::{covers, dn_key, holds, selected};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,7 +38,7 @@ pub struct TestDirectory {
     /// DNs of entries that may change other entries.
     administrators: RefCell<BTreeSet<String>>,
     down: RefCell<BTreeSet<String>>,
-    refusals: RefCell<VecDeque<(String, Fault)>>,
+    refusals: RefCell<VecDeque<(String, LdapFault)>>,
     shortest_password: Cell<usize>,
     takes_old_passwords: Cell<bool>,
 }
@@ -128,7 +128,7 @@ impl TestDirectory {
     }
 
     /// Refuses the next `step` with exactly `fault`, before the step happens.
-    pub fn refuse(&self, step: &str, fault: Fault) {
+    pub fn refuse(&self, step: &str, fault: LdapFault) {
         self.refusals.borrow_mut().push_back((step.to_owned(), fault));
     }
 
@@ -162,18 +162,23 @@ impl TestDirectory {
 }
 
 impl Ldap for TestDirectory {
-    fn bind(&self, target: &Target) -> Result<(), Fault> {
+    fn bind(&self, target: &LdapTarget) -> Result<(), LdapFault> {
         self.step("ldap-bind", &target.bind_dn, || self.log_in(target).map(drop))
     }
 
-    fn search(&self, target: &Target, search: &Search) -> Result<Vec<Entry>, Fault> {
+    fn search(&self, target: &LdapTarget, search: &Search) -> Result<Vec<LdapEntry>, LdapFault> {
         self.step("ldap-search", &search.base, || {
             self.log_in(target)?;
             self.find(search)
         })
     }
 
-    fn modify(&self, target: &Target, dn: &str, changes: &[Change]) -> Result<(), Fault> {
+    fn modify(
+        &self,
+        target: &LdapTarget,
+        dn: &str,
+        changes: &[AttributeChange],
+    ) -> Result<(), LdapFault> {
         self.step("ldap-modify", dn, || {
             let who = self.log_in(target)?;
             let (now, flavour) = (self.script.now(), self.flavour.get());
@@ -191,11 +196,11 @@ impl Ldap for TestDirectory {
 
     fn change_password(
         &self,
-        target: &Target,
+        target: &LdapTarget,
         dn: &str,
         current: Option<&str>,
         new: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LdapFault> {
         self.step("ldap-change-password", dn, || {
             let who = self.log_in(target)?;
             if self.flavour.get() == Flavour::ActiveDirectory {
@@ -214,7 +219,7 @@ impl Ldap for TestDirectory {
         })
     }
 
-    fn close(&self, target: &Target) {
+    fn close(&self, target: &LdapTarget) {
         self.script.record(format!("ldap-close {}", target.bind_dn));
     }
 }
@@ -226,8 +231,8 @@ impl TestDirectory {
         &self,
         word: &str,
         detail: &str,
-        act: impl FnOnce() -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        act: impl FnOnce() -> Result<T, LdapFault>,
+    ) -> Result<T, LdapFault> {
         if let Some(fault) = self.take_refusal(word) {
             return Err(fault);
         }
@@ -240,28 +245,30 @@ impl TestDirectory {
         });
         match (passed, done.take()) {
             (Ok(()), Some(done)) => done,
-            (Ok(()), None) => Err(Fault::new(Code::Unreachable, "the step did not happen")),
+            (Ok(()), None) => {
+                Err(LdapFault::new(LdapFaultCode::Unreachable, "the step did not happen"))
+            }
             (Err(failure), _) => Err(of_script(&failure, has_happened.get())),
         }
     }
 
-    fn take_refusal(&self, word: &str) -> Option<Fault> {
+    fn take_refusal(&self, word: &str) -> Option<LdapFault> {
         let mut refusals = self.refusals.borrow_mut();
         let at = refusals.iter().position(|(step, _)| step == word)?;
         refusals.remove(at).map(|(_, fault)| fault)
     }
 
     /// Logs in, and returns the DN of the target's entry; empty for a session without a login.
-    fn log_in(&self, target: &Target) -> Result<String, Fault> {
+    fn log_in(&self, target: &LdapTarget) -> Result<String, LdapFault> {
         if target.urls.is_empty() {
-            return Err(Fault::new(Code::InvalidRequest, "no URL is given"));
+            return Err(LdapFault::new(LdapFaultCode::InvalidRequest, "no URL is given"));
         }
         if target.bind_dn.is_empty() != target.password.is_empty() {
             let why = "a name without a password, or a password without a name, is no login";
-            return Err(Fault::new(Code::InvalidRequest, why));
+            return Err(LdapFault::new(LdapFaultCode::InvalidRequest, why));
         }
         if target.urls.iter().all(|url| self.down.borrow().contains(url)) {
-            return Err(Fault::new(Code::Unreachable, "no server answers"));
+            return Err(LdapFault::new(LdapFaultCode::Unreachable, "no server answers"));
         }
         if target.bind_dn.is_empty() {
             return Ok(String::new());
@@ -279,7 +286,7 @@ impl TestDirectory {
         Ok(key.clone())
     }
 
-    fn check_right(&self, who: &str, is_itself: bool) -> Result<(), Fault> {
+    fn check_right(&self, who: &str, is_itself: bool) -> Result<(), LdapFault> {
         if is_itself || self.administrators.borrow().contains(who) {
             return Ok(());
         }
@@ -289,13 +296,13 @@ impl TestDirectory {
     fn alter(
         &self,
         dn: &str,
-        alter: impl FnOnce(&mut Account) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        alter: impl FnOnce(&mut Account) -> Result<(), LdapFault>,
+    ) -> Result<(), LdapFault> {
         let mut accounts = self.accounts.borrow_mut();
         accounts.get_mut(&dn_key(dn)).map_or_else(|| Err(absent()), alter)
     }
 
-    fn find(&self, search: &Search) -> Result<Vec<Entry>, Fault> {
+    fn find(&self, search: &Search) -> Result<Vec<LdapEntry>, LdapFault> {
         if search.base.is_empty() {
             return Ok(vec![selected(&self.root_dse(), &search.attributes)]);
         }
@@ -313,7 +320,7 @@ impl TestDirectory {
     }
 
     /// Returns the root DSE, which tells the two kinds of server apart.
-    fn root_dse(&self) -> Entry {
+    fn root_dse(&self) -> LdapEntry {
         let told: &[(&str, &str)] = match self.flavour.get() {
             Flavour::OpenLdap => &[("supportedExtension", "1.3.6.1.4.1.4203.1.11.1")],
             Flavour::ActiveDirectory => {
@@ -329,27 +336,30 @@ fn ticks(now: StoreTime) -> u64 {
     now.saturating_add(11_644_473_600_000).saturating_mul(10_000)
 }
 
-fn absent() -> Fault {
-    Fault { result_code: Some(32), ..Fault::new(Code::NotFound, "there is no such entry") }
+fn absent() -> LdapFault {
+    LdapFault {
+        result_code: Some(32),
+        ..LdapFault::new(LdapFaultCode::NotFound, "there is no such entry")
+    }
 }
 
-fn refused(code: u32, why: &str) -> Fault {
-    Fault { result_code: Some(code), ..Fault::new(Code::Refused, why) }
+fn refused(code: u32, why: &str) -> LdapFault {
+    LdapFault { result_code: Some(code), ..LdapFault::new(LdapFaultCode::Refused, why) }
 }
 
-fn rejected(code: u32, why: &str) -> Fault {
-    Fault { result_code: Some(code), ..Fault::new(Code::RefusedChange, why) }
+fn rejected(code: u32, why: &str) -> LdapFault {
+    LdapFault { result_code: Some(code), ..LdapFault::new(LdapFaultCode::RefusedChange, why) }
 }
 
 /// Converts a failure of the script: a server that is unreachable or too slow, or a dead process.
-fn of_script(failure: &Failure, has_happened: bool) -> Fault {
+fn of_script(failure: &Failure, has_happened: bool) -> LdapFault {
     let code = match failure.kind {
-        Kind::TimedOut => Code::TimedOut,
-        Kind::PermissionDenied => Code::PermissionDenied,
-        Kind::InvalidRequest => Code::InvalidRequest,
-        _ => Code::Unreachable,
+        FailureKind::TimedOut => LdapFaultCode::TimedOut,
+        FailureKind::PermissionDenied => LdapFaultCode::PermissionDenied,
+        FailureKind::InvalidRequest => LdapFaultCode::InvalidRequest,
+        _ => LdapFaultCode::Unreachable,
     };
-    Fault { may_have_happened: has_happened, ..Fault::new(code, failure.message.clone()) }
+    LdapFault { may_have_happened: has_happened, ..LdapFault::new(code, failure.message.clone()) }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::metrics::TestMetrics;
 use super::migration::TestMigration;
 use super::passwords::TestPasswords;
 use super::records::Records;
-use super::script::{Fate, Script};
+use super::script::{Script, StepFate};
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
@@ -37,7 +37,7 @@ use std::rc::Rc;
 
 /// Widths and rests of lanes, by name.
 #[derive(Default)]
-struct Lanes {
+struct LaneLimits {
     widths: BTreeMap<String, u32>,
     rests: BTreeMap<String, u64>,
 }
@@ -48,7 +48,7 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
-    lanes: RefCell<Lanes>,
+    lanes: RefCell<LaneLimits>,
     pub(super) databases: TestDatabases,
     servers: TestServers,
     ambient: TestAmbient,
@@ -94,7 +94,7 @@ impl TestHost {
     /// Fails the next `step` (its first word, such as `checkpoint` or `get`) before the step
     /// happens.
     pub fn refuse(&self, step: &str, failure: Failure) {
-        self.script.arrange(step, Fate::Refuse(failure));
+        self.script.arrange(step, StepFate::Refuse(failure));
     }
 
     /// Makes the database plugin refuse the next creation of a user, and report that nothing was
@@ -106,13 +106,13 @@ impl TestHost {
 
     /// Lets the next `step` happen, and then fails: the answer is lost.
     pub fn lose_reply(&self, step: &str, failure: Failure) {
-        self.script.arrange(step, Fate::LoseReply(failure));
+        self.script.arrange(step, StepFate::LoseReply(failure));
     }
 
     /// Lets the next `step` happen, and then kills the process: nothing happens that the call does
     /// afterwards, and uncommitted writes are lost. The bed continues as the next process.
     pub fn die_after(&self, step: &str) {
-        self.script.arrange(step, Fate::Die);
+        self.script.arrange(step, StepFate::Die);
     }
 
     /// Reports `lane` as resting for `milliseconds`, as if its target did not answer.

@@ -4,7 +4,7 @@ use super::ambient::SharedPod;
 use super::script::Script;
 use crate::host::Http;
 use crate::http::{POD, Request, Response};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -48,7 +48,7 @@ impl TestServers {
         }
         let pod = self.pod.borrow();
         let Some(pod) = &*pod else {
-            return Err(Failure::new(Kind::PreconditionFailed, "this server is no pod"));
+            return Err(Failure::new(FailureKind::PreconditionFailed, "this server is no pod"));
         };
         let cluster = pod.url();
         let rest = request.url.strip_prefix(&cluster).or_else(|| {
@@ -75,7 +75,7 @@ impl Http for TestServers {
                 _ => answers.pop_front(),
             });
             answer.ok_or_else(|| {
-                Failure::new(Kind::Unreachable, format!("no answer is arranged for {asked}"))
+                Failure::new(FailureKind::Unreachable, format!("no answer is arranged for {asked}"))
             })
         })
     }
@@ -85,7 +85,7 @@ impl Http for TestServers {
 mod tests {
     use super::*;
     use crate::host::Pod;
-    use crate::testbed::script::Fate;
+    use crate::testbed::script::StepFate;
 
     #[test]
     fn answers_come_in_their_order_and_the_last_one_stays() {
@@ -97,11 +97,14 @@ mod tests {
         let status = |request: &Request| servers.send(request).map(|answer| answer.status);
         let asked = Request::get("https://a/x").header("x", "1");
         assert_eq!([status(&asked), status(&asked), status(&asked)], [Ok(503), Ok(200), Ok(200)]);
-        assert_eq!(status(&Request::post("https://a/x")).unwrap_err().kind, Kind::Unreachable);
+        assert_eq!(
+            status(&Request::post("https://a/x")).unwrap_err().kind,
+            FailureKind::Unreachable
+        );
         assert!(servers.take_requests()[0] == asked);
         assert_eq!(script.take_steps()[3], "send POST https://a/x");
-        script.arrange("send", Fate::Refuse(Failure::new(Kind::TimedOut, "slow")));
-        assert_eq!(status(&asked).unwrap_err().kind, Kind::TimedOut);
+        script.arrange("send", StepFate::Refuse(Failure::new(FailureKind::TimedOut, "slow")));
+        assert_eq!(status(&asked).unwrap_err().kind, FailureKind::TimedOut);
     }
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
             let answer = servers.send(&Request::get(url).as_pod());
             answer.map(|answer| answer.status).map_err(|why| why.kind)
         };
-        assert_eq!(asked("https://10.96.0.1/api"), Err(Kind::PreconditionFailed));
+        assert_eq!(asked("https://10.96.0.1/api"), Err(FailureKind::PreconditionFailed));
         let cluster = Pod { host: "10.96.0.1".to_owned(), port: 443, namespace: None };
         *pod.borrow_mut() = Some(cluster);
         assert_eq!(asked("https://10.96.0.1:443/api"), Ok(200));
@@ -123,10 +126,13 @@ mod tests {
         for elsewhere in
             ["https://other/api", "http://10.96.0.1:443/api", "https://10.96.0.1:4433/"]
         {
-            assert_eq!(asked(elsewhere), Err(Kind::InvalidRequest), "{elsewhere}");
+            assert_eq!(asked(elsewhere), Err(FailureKind::InvalidRequest), "{elsewhere}");
         }
         let other =
             Request { identity: Some("root".to_owned()), ..Request::get("https://other/api") };
-        assert_eq!(servers.send(&other).err().map(|why| why.kind), Some(Kind::InvalidRequest));
+        assert_eq!(
+            servers.send(&other).err().map(|why| why.kind),
+            Some(FailureKind::InvalidRequest)
+        );
     }
 }

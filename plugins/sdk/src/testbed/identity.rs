@@ -53,7 +53,7 @@ impl Identity for TestIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testbed::script::Fate;
+    use crate::testbed::script::StepFate;
 
     #[test]
     fn each_token_is_another_and_ends_when_it_was_asked_to() {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_token_can_be_refused_and_nothing_is_no_audience() {
         let script = Rc::new(Script::default());
-        script.arrange("token", Fate::Refuse(Failure::denied("without a grant")));
+        script.arrange("token", StepFate::Refuse(Failure::denied("without a grant")));
         let identity = TestIdentity::new(&script);
         assert!(identity.token("a", 0).is_err());
         assert!(identity.token("", 0).is_err());

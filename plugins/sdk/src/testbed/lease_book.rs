@@ -2,7 +2,7 @@
 
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Prefix of a lease's handle, before the tag.
@@ -11,14 +11,14 @@ const HANDLE: &str = "handle of ";
 /// Committed leases, and the leases that the running call reserved or amended, by tag.
 #[derive(Default)]
 pub(super) struct LeaseBook {
-    committed: BTreeMap<String, Booked>,
-    buffered: BTreeMap<String, Booked>,
+    committed: BTreeMap<String, BookedLease>,
+    buffered: BTreeMap<String, BookedLease>,
     /// Tags of leases that end when the call commits.
     ended: BTreeSet<String>,
 }
 
 #[derive(Clone)]
-struct Booked {
+struct BookedLease {
     lease: Lease,
     lane: String,
     is_confirmed: bool,
@@ -39,7 +39,8 @@ impl LeaseBook {
         let handle = format!("{HANDLE}{tag}");
         let (tag, internal) = (tag.to_owned(), internal.to_owned());
         let lease = Lease { tag: tag.clone(), internal, issued: now, expires: now };
-        self.buffered.insert(tag, Booked { lease, lane: lane.to_owned(), is_confirmed: false });
+        self.buffered
+            .insert(tag, BookedLease { lease, lane: lane.to_owned(), is_confirmed: false });
         Ok(handle)
     }
 
@@ -124,5 +125,5 @@ impl LeaseBook {
 }
 
 fn not_reserved(tag: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))
+    Failure::new(FailureKind::NotFound, format!("this call did not reserve {tag:?}"))
 }

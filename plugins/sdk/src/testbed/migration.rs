@@ -4,7 +4,7 @@ use super::TestBed;
 use super::script::Script;
 use crate::engine::SecretsEngine;
 use crate::host::Migration;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ impl TestMigration {
             return Ok(());
         }
         let message = "this call is not a migration: only migrate has steps";
-        Err(Failure::new(Kind::UnsupportedOperation, message))
+        Err(Failure::new(FailureKind::UnsupportedOperation, message))
     }
 }
 

@@ -4,7 +4,7 @@
 use super::script::Script;
 use crate::host::Passwords;
 use bulkhead_wire::alphabet::Alphabet;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::password_policy::PasswordPolicy;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -47,7 +47,10 @@ impl Passwords for TestPasswords {
             }
             let policies = self.policies.borrow();
             let policy = policies.get(policy).ok_or_else(|| {
-                Failure::new(Kind::NotFound, format!("there is no password policy {policy:?}"))
+                Failure::new(
+                    FailureKind::NotFound,
+                    format!("there is no password policy {policy:?}"),
+                )
             })?;
             policy.generate(&mut scattered(number))
         })
@@ -80,7 +83,7 @@ fn scattered(seed: u32) -> impl FnMut() -> Result<u8, Failure> {
 mod tests {
     use crate::host::Host;
     use crate::testbed::TestHost;
-    use bulkhead_wire::failure::Kind;
+    use bulkhead_wire::failure::FailureKind;
 
     const DIGITS: &str = r#"length = 8 rule "charset" { charset = "0123456789" }
                             rule "charset" { charset = "-" min-chars = 1 }"#;
@@ -108,10 +111,10 @@ mod tests {
         let host = TestHost::default();
         assert!(host.add_policy("none", "length = 8").is_err());
         let kind = |made: Result<String, bulkhead_wire::failure::Failure>| made.unwrap_err().kind;
-        assert_eq!(kind(host.passwords().generate("none")), Kind::NotFound);
+        assert_eq!(kind(host.passwords().generate("none")), FailureKind::NotFound);
         for (length, alphabet) in [(0, "ab"), (1_025, "ab"), (8, ""), (8, "\n")] {
             let made = host.passwords().generate_from(length, alphabet);
-            assert_eq!(kind(made), Kind::InvalidRequest, "{length}");
+            assert_eq!(kind(made), FailureKind::InvalidRequest, "{length}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The mount's records in memory, with the uncommitted writes of the running call.
 
-use crate::host::{Entry, Page};
+use crate::host::{Entry, RecordPage};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Records {
     }
 
     /// Returns the records below `prefix` and after `after` as the call sees them, with their keys.
-    pub(super) fn scan(&self, prefix: &str, after: &str, limit: u32) -> Page {
+    pub(super) fn scan(&self, prefix: &str, after: &str, limit: u32) -> RecordPage {
         let names = self.keys(prefix, after, limit).into_iter();
         names
             .filter_map(|name| Some((name.clone(), self.get(&format!("{prefix}{name}"))?)))

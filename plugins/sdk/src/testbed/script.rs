@@ -4,7 +4,7 @@
 //! lose its reply, or kill the process after it.
 
 use crate::database_plugin::StoreTime;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::{Cell, RefCell};
 
 /// 2030-01-01T00:00:00Z, so that times in tests are easy to read.
@@ -17,16 +17,16 @@ pub(super) struct Script {
     elapsed: Cell<u64>,
     is_dead: Cell<bool>,
     steps: RefCell<Vec<String>>,
-    arranged: RefCell<Vec<Arranged>>,
+    arranged: RefCell<Vec<ArrangedStep>>,
 }
 
-struct Arranged {
+struct ArrangedStep {
     step: String,
-    fate: Fate,
+    fate: StepFate,
 }
 
 /// Fate of a step.
-pub(super) enum Fate {
+pub(super) enum StepFate {
     /// The step fails before it happens.
     Refuse(Failure),
     /// The step happens, and its answer is lost.
@@ -37,8 +37,8 @@ pub(super) enum Fate {
 
 impl Script {
     /// Sets the fate of the next step with the first word `step`.
-    pub(super) fn arrange(&self, step: &str, fate: Fate) {
-        self.arranged.borrow_mut().push(Arranged { step: step.to_owned(), fate });
+    pub(super) fn arrange(&self, step: &str, fate: StepFate) {
+        self.arranged.borrow_mut().push(ArrangedStep { step: step.to_owned(), fate });
     }
 
     /// Runs `act` as a step, unless the script has another fate. `detail` goes into the record of
@@ -51,7 +51,7 @@ impl Script {
     ) -> Result<T, Failure> {
         self.check_alive()?;
         let fate = self.take_fate(word);
-        if let Some(Fate::Refuse(failure)) = fate {
+        if let Some(StepFate::Refuse(failure)) = fate {
             return Err(failure);
         }
         if let Some(detail) = detail {
@@ -59,8 +59,8 @@ impl Script {
         }
         let done = act()?;
         match fate {
-            Some(Fate::LoseReply(failure)) => Err(failure),
-            Some(Fate::Die) => {
+            Some(StepFate::LoseReply(failure)) => Err(failure),
+            Some(StepFate::Die) => {
                 self.is_dead.set(true);
                 Err(died())
             }
@@ -68,7 +68,7 @@ impl Script {
         }
     }
 
-    fn take_fate(&self, word: &str) -> Option<Fate> {
+    fn take_fate(&self, word: &str) -> Option<StepFate> {
         let mut arranged = self.arranged.borrow_mut();
         let at = arranged.iter().position(|arranged| arranged.step == word)?;
         Some(arranged.remove(at).fate)
@@ -108,5 +108,5 @@ impl Script {
 }
 
 fn died() -> Failure {
-    Failure::new(Kind::Unavailable, "the process died")
+    Failure::new(FailureKind::Unavailable, "the process died")
 }

@@ -3,7 +3,7 @@
 use super::TestBed;
 use crate::host::Clock;
 use crate::table::{Field, Row, read, write};
-use crate::{Answer, Call, Context, Failure, Host, Kind, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, FailureKind, Host, SecretsEngine};
 use serde_json::json;
 
 struct Egg;
@@ -31,7 +31,7 @@ impl SecretsEngine for Egg {
             host.storage().checkpoint()?;
         }
         if attempt == 1 {
-            return Err(Failure::new(Kind::Unreachable, "no pot"));
+            return Err(Failure::new(FailureKind::Unreachable, "no pot"));
         }
         if key == "anew" {
             host.clock().schedule(key, host.clock().now() + 240_000, "kitchen")?;
@@ -88,7 +88,7 @@ fn a_timer_rings_until_it_is_heard() {
     assert!(bed.host.timer("a").is_some());
     bed.wake("a", 2).unwrap();
     assert_eq!((bed.host.timer("a"), bed.host.stored("a")), (None, Some(json!("done"))));
-    assert_eq!(bed.wake("a", 3).err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.wake("a", 3).err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_failed_call_leaves_nothing_behind() {
 fn fields_that_no_row_names_are_told_of() {
     let bed = TestBed::<Egg>::new().unwrap();
     assert_eq!(bed.write("boil/a", &json!({"salt": 1})).unwrap().warnings, ["ignored: salt"]);
-    assert_eq!(bed.write("boil/-a", &json!({})).err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.write("boil/-a", &json!({})).err().unwrap().kind, FailureKind::NotFound);
 }
 
 #[test]

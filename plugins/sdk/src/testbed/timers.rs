@@ -1,7 +1,7 @@
 //! Timers in memory, and the guards that calls leave.
 
 use crate::database_plugin::StoreTime;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::collections::BTreeMap;
 
 /// Delay of a guard in milliseconds: the time of a call and a minute.
@@ -13,13 +13,13 @@ pub(super) struct Timer {
     at: StoreTime,
     /// Number of failed attempts.
     attempts: u32,
-    state: State,
+    state: TimerState,
     /// Number of the write. A timer that is set again for the same time is another timer.
     write: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum TimerState {
     Scheduled,
     /// A guard of a running call.
     Guarding,
@@ -30,13 +30,13 @@ enum State {
 impl Timer {
     /// Returns a timer due at `at`.
     pub(super) fn scheduled(at: StoreTime) -> Self {
-        Self { at, attempts: 0, state: State::Scheduled, write: 0 }
+        Self { at, attempts: 0, state: TimerState::Scheduled, write: 0 }
     }
 
     /// Returns a guard that a call sets now.
     pub(super) fn guard(now: StoreTime) -> Self {
         let at = now.saturating_add(GUARD);
-        Self { at, attempts: 0, state: State::Guarding, write: 0 }
+        Self { at, attempts: 0, state: TimerState::Guarding, write: 0 }
     }
 }
 
@@ -81,22 +81,24 @@ impl Timers {
 
     /// Ends a call, or the process that ran the call: its guards are due.
     pub(super) fn end_call(&mut self, now: StoreTime) {
-        let guarding = |timer: &&mut Timer| timer.state == State::Guarding;
+        let guarding = |timer: &&mut Timer| timer.state == TimerState::Guarding;
         for timer in self.committed.values_mut().filter(guarding) {
-            (timer.at, timer.state) = (now, State::Left);
+            (timer.at, timer.state) = (now, TimerState::Left);
         }
     }
 
     /// Returns the guards that calls left, ordered by key, with the number of failed attempts.
     pub(super) fn left_guards(&self) -> Vec<(String, u32)> {
-        let left = self.committed.iter().filter(|(_, timer)| timer.state == State::Left);
+        let left = self.committed.iter().filter(|(_, timer)| timer.state == TimerState::Left);
         left.map(|(key, timer)| (key.clone(), timer.attempts)).collect()
     }
 
     /// Returns the timer that is about to fire.
     pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
         let found = self.committed.get(key).cloned();
-        found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no timer {key:?}")))
+        found.ok_or_else(|| {
+            Failure::new(FailureKind::NotFound, format!("there is no timer {key:?}"))
+        })
     }
 
     /// Adds the removal of a fired timer to the commit of the wake, unless the wake set the timer

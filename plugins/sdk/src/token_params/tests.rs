@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::host::Host;
 use crate::table::{Field, Row, read, write};
 use crate::testbed::AuthBed;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn parameters_that_do_not_agree_are_refused_and_change_nothing() {
         (json!({"ttl": -5}), "ttl"),
     ] {
         let refused = bed.write("role/a", &sent).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{sent}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{sent}");
         assert!(refused.message.contains(part), "{sent}: {}", refused.message);
         assert_eq!(shown(&bed), before, "{sent}");
     }

@@ -4,7 +4,7 @@ use crate::Userpass;
 use bulkhead_sdk::call::{Call, Caller, Mount};
 use bulkhead_sdk::table::Operation;
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{AuthMethod, Failure, Kind};
+use bulkhead_sdk::{AuthMethod, Failure, FailureKind};
 use serde_json::{Value, json};
 
 fn bed(more: &Value) -> AuthBed<Userpass> {
@@ -39,12 +39,12 @@ fn an_unknown_user_is_refused_like_a_wrong_password_and_hashed_for_like_one() {
     };
     let wrong = refused("login/bob", "open barley");
     assert_eq!(wrong, refused("login/eve", "open sesame"));
-    assert_eq!(wrong.0, Kind::InvalidRequest);
+    assert_eq!(wrong.0, FailureKind::InvalidRequest);
     for path in ["login/bob", "login/eve"] {
-        let asked = Failure::new(Kind::Unavailable, "the host verifies");
+        let asked = Failure::new(FailureKind::Unavailable, "the host verifies");
         bed.host.refuse("verify-password", asked);
         let refused = bed.login(path, &right()).err().unwrap();
-        assert_eq!(refused.kind, Kind::Unavailable, "{path} verified no password");
+        assert_eq!(refused.kind, FailureKind::Unavailable, "{path} verified no password");
     }
 }
 
@@ -67,7 +67,7 @@ fn all_spellings_of_a_name_count_for_one_lockout() {
     }
     for name in ["bob ", " bob", "bob%20", "b\u{f6}b", "bob."] {
         let refused = bed.login(&format!("login/{name}"), &right()).err().unwrap();
-        assert_eq!(refused.kind, Kind::NotFound, "{name:?}");
+        assert_eq!(refused.kind, FailureKind::NotFound, "{name:?}");
     }
 }
 
@@ -77,7 +77,7 @@ fn networks_are_checked_after_the_password() {
     bed.caller.remote_address = "192.0.2.1".to_owned();
     let wrong = bed.login("login/bob", &json!({"password": "x"})).err().unwrap();
     assert_eq!(wrong.message.to_string(), "invalid username or password");
-    assert_eq!(bed.login("login/bob", &right()).err().unwrap().kind, Kind::PermissionDenied);
+    assert_eq!(bed.login("login/bob", &right()).err().unwrap().kind, FailureKind::PermissionDenied);
     bed.caller.remote_address = "10.1.2.3".to_owned();
     assert!(bed.login("login/bob", &right()).is_ok());
 }
@@ -90,7 +90,7 @@ fn a_renewal_reads_the_user_again_and_knows_a_user_of_the_same_name() {
     let renewed = bed.renew_login(&login, 0).ok().unwrap().token;
     assert_eq!((renewed.token_ttl, renewed.token_policies), (30, vec!["ops".to_owned()]));
     bed.delete("users/bob").ok().unwrap();
-    assert_eq!(bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.renew_login(&login, 0).err().unwrap().kind, FailureKind::InvalidRequest);
     bed.write("users/bob", &json!({"password": "other"})).ok().unwrap();
-    assert_eq!(bed.renew_login(&login, 0).err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.renew_login(&login, 0).err().unwrap().kind, FailureKind::InvalidRequest);
 }

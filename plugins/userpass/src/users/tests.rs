@@ -1,7 +1,7 @@
 //! Tests of `users.rs` on the test bed.
 
 use crate::Userpass;
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use bulkhead_sdk::testbed::AuthBed;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn a_user_is_created_shown_listed_changed_and_removed() {
     assert_eq!((&shown["token_ttl"], &shown["token_max_ttl"]), (&json!(3_600), &json!(7_200)));
     assert!(bed.login("login/bob", &json!({"password": "open sesame"})).is_ok(), "kept");
     bed.delete("users/bob").ok().unwrap();
-    assert_eq!(bed.read("users/bob").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(bed.read("users/bob").err().unwrap().kind, FailureKind::NotFound);
     bed.delete("users/bob").ok().unwrap();
 }
 
@@ -65,13 +65,13 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
         ("users/bob/policies", json!({}), "token_policies is required"),
     ] {
         let refused = bed.write(path, &body).err().unwrap();
-        assert_eq!(refused.kind, Kind::InvalidRequest, "{path} {body}");
+        assert_eq!(refused.kind, FailureKind::InvalidRequest, "{path} {body}");
         assert!(refused.message.contains(says), "{path} {body}: {}", refused.message);
     }
     assert_eq!(bed.list("users").ok().unwrap().data["keys"], json!(["bob"]));
     assert!(bed.login("login/bob", &json!({"password": "one"})).is_ok());
-    assert_eq!(bed.read("users/Bob").err().unwrap().kind, Kind::InvalidRequest);
-    assert_eq!(bed.delete("users/Bob").err().unwrap().kind, Kind::InvalidRequest);
+    assert_eq!(bed.read("users/Bob").err().unwrap().kind, FailureKind::InvalidRequest);
+    assert_eq!(bed.delete("users/Bob").err().unwrap().kind, FailureKind::InvalidRequest);
 }
 
 #[test]

@@ -5,8 +5,9 @@
 #![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
 
 use bulkhead_sdk::database_plugin::{
-    Configured, Credential, DatabasePlugin, Endpoint, NewUser, Pool, Purpose, Refusal, Settings,
-    SqlFailure, SqlHost, Statement, StoreTime, Target, Tls,
+    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, DatabaseTarget,
+    DatabaseTls, Endpoint, NewUser, PoolLimits, Refusal, SqlFailure, SqlHost, Statement,
+    StatementPurpose, StoreTime,
 };
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 use serde_json::Value;
@@ -24,22 +25,22 @@ fn failed(failure: SqlFailure) -> Refusal {
     Refusal { vendor_code: failure.sqlstate, ..refusal(&failure.code) }
 }
 
-fn text(settings: &Settings, name: &str) -> String {
+fn text(settings: &ConnectionSettings, name: &str) -> String {
     settings.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn target(settings: &Settings) -> Target {
+fn target(settings: &ConnectionSettings) -> DatabaseTarget {
     let port = settings.get("port").and_then(Value::as_u64).unwrap_or_default();
     let port = u16::try_from(port).unwrap_or_default();
-    Target {
+    DatabaseTarget {
         driver: "postgres".to_owned(),
         endpoints: vec![Endpoint { host: "127.0.0.1".to_owned(), port }],
         writable: false,
         database: "demo".to_owned(),
         username: text(settings, "username"),
         password: text(settings, "password"),
-        tls: Tls { mode: "disable".to_owned(), ..Tls::default() },
-        pool: Pool { max_connections: 2, connect_timeout: 10_000, max_lifetime: 0 },
+        tls: DatabaseTls { mode: "disable".to_owned(), ..DatabaseTls::default() },
+        pool: PoolLimits { max_connections: 2, connect_timeout: 10_000, max_lifetime: 0 },
         ext: Vec::new(),
     }
 }
@@ -52,7 +53,7 @@ fn key(credential: &Credential) -> Result<&str, Refusal> {
     }
 }
 
-fn run(host: &dyn SqlHost, settings: &Settings, texts: &[String]) -> Result<(), Refusal> {
+fn run(host: &dyn SqlHost, settings: &ConnectionSettings, texts: &[String]) -> Result<(), Refusal> {
     let statements: Vec<Statement> = texts.iter().map(Statement::plain).collect();
     host.transact(&target(settings), &statements).map_err(failed)
 }
@@ -91,26 +92,30 @@ impl DatabasePlugin for Keyring {
         }
     }
 
-    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+    fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConnection, Refusal> {
         let port = target(settings).endpoints.first().map_or(0, |endpoint| endpoint.port);
-        Ok(Configured {
+        Ok(ConfiguredConnection {
             settings: settings.clone(),
             targets: vec![format!("postgres://127.0.0.1:{port}")],
             warnings: Vec::new(),
         })
     }
 
-    fn check_statements(_: &Settings, _: &[String], _: &Purpose) -> Result<Option<u32>, Refusal> {
+    fn check_statements(
+        _: &ConnectionSettings,
+        _: &[String],
+        _: &StatementPurpose,
+    ) -> Result<Option<u32>, Refusal> {
         Ok(None)
     }
 
-    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<Vec<String>, Refusal> {
+    fn verify(host: &dyn SqlHost, settings: &ConnectionSettings) -> Result<Vec<String>, Refusal> {
         host.ping(&target(settings)).map(|()| Vec::new()).map_err(failed)
     }
 
     fn plan_username(
         host: &dyn SqlHost,
-        _: &Settings,
+        _: &ConnectionSettings,
         _: &str,
         role_name: &str,
     ) -> Result<String, Refusal> {
@@ -120,7 +125,7 @@ impl DatabasePlugin for Keyring {
 
     fn create_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         user: &NewUser,
         _: &[String],
         _: &[String],
@@ -132,7 +137,7 @@ impl DatabasePlugin for Keyring {
 
     fn change_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
         _: Option<&Credential>,
@@ -144,7 +149,7 @@ impl DatabasePlugin for Keyring {
 
     fn set_expiration(
         _: &dyn SqlHost,
-        _: &Settings,
+        _: &ConnectionSettings,
         _: &str,
         _: StoreTime,
         _: &[String],
@@ -154,7 +159,7 @@ impl DatabasePlugin for Keyring {
 
     fn delete_user(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         _: &[String],
     ) -> Result<(), Refusal> {
@@ -163,7 +168,7 @@ impl DatabasePlugin for Keyring {
 
     fn check_credential(
         host: &dyn SqlHost,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Refusal> {

@@ -4,7 +4,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Metric};
 
 pub(crate) const METRICS: &[Metric] = &[
-    Metric::counter("tries_total", "What was tried.").by("outcome", &["good", "bad"]),
+    Metric::counter("tries_total", "What was tried.").with_label("outcome", &["good", "bad"]),
     Metric::gauge("depth_meters", "How deep it is."),
     Metric::summary("wait_seconds", "How long it took."),
 ];

@@ -3,7 +3,7 @@
 use crate::Made;
 use bulkhead_sdk::reservation::Reservation;
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
 /// How a loan is given back.
@@ -41,7 +41,7 @@ pub(crate) fn in_steps(host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
     let (first, both) = (Made { name: "one".to_owned() }, Made { name: "one and two".to_owned() });
     Reservation::new(name, "lane", &first)?
         .make(host, || Ok(()))?
-        .go_on(host, &both, || Err(Failure::new(Kind::TimedOut, "nobody knows").into()))?
+        .make_next(host, &both, || Err(Failure::new(FailureKind::TimedOut, "nobody knows").into()))?
         .secret(&json!({"name": name}), 600, 3_600)
 }
 

@@ -11,14 +11,14 @@ mod patched;
 mod proofs;
 mod rotation;
 
-use bulkhead_sdk::migration::Steps;
-use bulkhead_sdk::reservation::{Reservation, Unmade};
-use bulkhead_sdk::rotation::{Bounds, Settings};
+use bulkhead_sdk::migration::MigrationSteps;
+use bulkhead_sdk::reservation::{CreationFailure, Reservation};
+use bulkhead_sdk::rotation::{RotationBounds, RotationSettings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, patch, read, write};
 use bulkhead_sdk::{
-    Answer, Call, Context, Failure, Host, Kind, Lease, Metric, Reason, Renewal, SecretsEngine,
-    intent,
+    Answer, Call, Context, Failure, FailureKind, Host, Lease, Metric, Renewal, RevocationReason,
+    SecretsEngine, intent,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -208,7 +208,7 @@ impl SecretsEngine for Probe {
         rotation::tell(host)?;
         note_context(host, "told-migrate", context)?;
         host.storage().put_plain("note/migrated", &from)?;
-        let mut steps = Steps::begin(host)?;
+        let mut steps = MigrationSteps::begin(host)?;
         steps.table_bytes("note/paged", |_, number| {
             let number = String::from_utf8_lossy(&number).parse().unwrap_or(0_u64);
             Ok(Some((number + 1).to_string().into_bytes()))
@@ -225,13 +225,13 @@ impl SecretsEngine for Probe {
         host: &dyn Host,
         context: &Context,
         lease: &Lease,
-        reason: Reason,
+        reason: RevocationReason,
     ) -> Result<(), Failure> {
         if lease.tag.starts_with("told") {
             note_context(host, "told-revoke", context)?;
         }
         if lease.tag.starts_with("stuck") {
-            return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+            return Err(Failure::new(FailureKind::Unreachable, "it is stuck"));
         }
         if lease.tag.starts_with("tells") {
             rotation::tell(host)?;
@@ -292,7 +292,7 @@ impl SecretsEngine for Probe {
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
                 retry_after: Some(20),
-                ..Failure::new(Kind::Unreachable, "not yet")
+                ..Failure::new(FailureKind::Unreachable, "not yet")
             });
         }
         if attempt < 2 && key.starts_with("refused") {
@@ -300,10 +300,10 @@ impl SecretsEngine for Probe {
         }
         let is_back = || host.storage().get_plain::<u64>("note/back");
         if key.starts_with("down") && is_back()?.is_none() {
-            return Err(Failure::new(Kind::Unreachable, "it is down"));
+            return Err(Failure::new(FailureKind::Unreachable, "it is down"));
         }
         if attempt < 2 && key.starts_with("away") {
-            return Err(Failure::new(Kind::Unreachable, "it is away"));
+            return Err(Failure::new(FailureKind::Unreachable, "it is away"));
         }
         host.storage().put_plain(&format!("note/{key}"), &attempt)?;
         if key.starts_with("hang") {
@@ -439,8 +439,11 @@ fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         Reservation::new(name, lane, &Made { name: name.to_owned() })?.make(
             host,
             || match how {
-                "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
-                "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
+                "perhaps" => Err(CreationFailure::Perhaps(Failure::new(
+                    FailureKind::TimedOut,
+                    "nobody knows",
+                ))),
+                "surely" => Err(CreationFailure::Surely(Failure::invalid("it was refused"))),
                 "waits" => {
                     host.storage().put_plain(&format!("note/making-{name}"), &true)?;
                     host.storage().checkpoint()?;
@@ -479,8 +482,8 @@ fn stack(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 /// The name is the time in milliseconds after which it is due.
 fn due(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let mut settings = Settings::default();
-    settings.merge(call, Bounds::STATIC_ROLE)?;
+    let mut settings = RotationSettings::default();
+    settings.merge(call, RotationBounds::STATIC_ROLE)?;
     let after = call.text("name").parse().map_err(|_| Failure::invalid("the name is a time"))?;
     Answer::data(&json!({"due": settings.due_after(after)?}))
 }
@@ -492,13 +495,13 @@ fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let password = host.passwords().generate("")?;
     let piece = password.get(2..16).unwrap_or_default().to_lowercase();
-    host.log().write(bulkhead_sdk::host::Level::Warn, "telling", &[("piece", &piece)]);
+    host.log().write(bulkhead_sdk::host::LogLevel::Warn, "telling", &[("piece", &piece)]);
     Err(Failure::invalid(format!("unrecognised option {piece}")))
 }
 
 fn conflict(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    host.log().write(bulkhead_sdk::host::Level::Info, "conflicting", &[]);
-    Err(Failure::new(Kind::Conflict, "the other side is busy"))
+    host.log().write(bulkhead_sdk::host::LogLevel::Info, "conflicting", &[]);
+    Err(Failure::new(FailureKind::Conflict, "the other side is busy"))
 }
 
 fn warn(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {

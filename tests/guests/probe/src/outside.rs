@@ -1,6 +1,6 @@
 //! What an engine does with other servers, and with what it keeps of them in memory.
 
-use bulkhead_sdk::http::{Request, Tls};
+use bulkhead_sdk::http::{HttpTls, Request};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     match call.text("how") {
         "told" => return Err(Failure::invalid(body)),
         "logged" => {
-            host.log().write(bulkhead_sdk::host::Level::Info, "fetched", &[("body", &body)])
+            host.log().write(bulkhead_sdk::host::LogLevel::Info, "fetched", &[("body", &body)])
         }
         _ => {}
     }
@@ -94,7 +94,7 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// As [`fetch`], and says first when it will be stopped.
 pub(crate) fn fetch_in_time(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let deadline = call.deadline.to_string();
-    host.log().write(bulkhead_sdk::host::Level::Info, "attempting", &[("deadline", &deadline)]);
+    host.log().write(bulkhead_sdk::host::LogLevel::Info, "attempting", &[("deadline", &deadline)]);
     fetch(host, call)
 }
 
@@ -135,8 +135,10 @@ fn request(call: &Call) -> Request {
         request = request.secret(call.text("secret"));
     }
     match call.is_given("roots") {
-        true => request
-            .tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
+        true => request.tls(HttpTls {
+            root_certificates: Some(call.text("roots").to_owned()),
+            ..HttpTls::default()
+        }),
         false => request,
     }
 }

@@ -1,9 +1,9 @@
 //! What an engine does with keys, certificates, tokens of others and passwords.
 
-use bulkhead_sdk::crypto::{CertificateRequest, Chain};
-use bulkhead_sdk::jwt::{self, Expected, KeySet, Token};
+use bulkhead_sdk::crypto::{CertificateChain, CertificateRequest};
+use bulkhead_sdk::jwt::{self, ExpectedClaims, KeySet, ParsedToken};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
 /// A token, and what is expected of it.
@@ -52,7 +52,7 @@ pub(crate) fn prove(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let keys = call.text("keys");
     let mut claims = None;
     for _ in 0..call.fields.get("times").and_then(Value::as_u64).unwrap_or(1) {
-        let token = Token::read(call.text("jwt"), &[call.text("algorithm")])?;
+        let token = ParsedToken::read(call.text("jwt"), &[call.text("algorithm")])?;
         let proven = match keys.starts_with('{') {
             true => {
                 let set = KeySet::read(keys.as_bytes())?;
@@ -61,7 +61,8 @@ pub(crate) fn prove(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
             }
             false => token.prove(host, keys)?,
         };
-        let expected = Expected { issuer: call.text("issuer"), audience: call.text("audience") };
+        let expected =
+            ExpectedClaims { issuer: call.text("issuer"), audience: call.text("audience") };
         proven.check(host.clock().now(), &expected)?;
         claims = Some(proven);
     }
@@ -112,7 +113,12 @@ pub(crate) fn certify(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         not_after: now.saturating_add(call.seconds("ttl").saturating_mul(1_000)),
         ..CertificateRequest::default()
     })?;
-    let chain = Chain { certificates: &issued, roots: &authority, usage: "client-auth", name: "" };
+    let chain = CertificateChain {
+        certificates: &issued,
+        roots: &authority,
+        usage: "client-auth",
+        name: "",
+    };
     host.crypto().verify_chain(&chain)?;
     let said = host.crypto().read_certificate(&issued)?;
     Answer::data(&json!({
@@ -130,7 +136,7 @@ pub(crate) fn hash(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     let hash = host.crypto().hash_password(password)?;
     match call.text("how") {
-        "told" => Err(Failure::new(Kind::InvalidRequest, format!("it was {password}"))),
+        "told" => Err(Failure::new(FailureKind::InvalidRequest, format!("it was {password}"))),
         _ => Answer::data(&json!({ "hash": hash })),
     }
 }

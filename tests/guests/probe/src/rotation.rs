@@ -3,8 +3,8 @@
 //!
 //! `note/outside-<name>` is what is in force, `note/<name>` what the engine knows of it.
 
-use bulkhead_sdk::intent::{Candidates, Found, Intent, Proven};
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::intent::{CandidateSearch, EarlierCandidates, Intent, ProvenCandidate};
+use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use std::time::Duration;
 
 /// Changes it to the candidate. `unmade` fails before the change, `lost` after it; `waits` makes it
@@ -43,7 +43,7 @@ pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Fail
         }
         return Err(Failure {
             retry_after: Some(20),
-            ..Failure::new(Kind::Unreachable, "not yet")
+            ..Failure::new(FailureKind::Unreachable, "not yet")
         });
     }
     recover(host, name)?;
@@ -53,13 +53,13 @@ pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Fail
 fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::recover(host, name)? else { return Ok(()) };
     let intent = match intent
-        .look(|candidate: &String| Ok(outside(host, name)?.as_ref() == Some(candidate)))?
+        .find_in_force(|candidate: &String| Ok(outside(host, name)?.as_ref() == Some(candidate)))?
     {
-        Found::InForce(proven) => return store(host, name, proven),
-        Found::Nowhere(intent) => intent,
+        CandidateSearch::InForce(proven) => return store(host, name, proven),
+        CandidateSearch::Nowhere(intent) => intent,
     };
     let fresh = format!("{} again", intent.candidates().next().map_or("", String::as_str));
-    let intent = intent.restart(host, fresh, Candidates::Disproven)?;
+    let intent = intent.restart(host, fresh, EarlierCandidates::Disproven)?;
     let proven = intent.make(
         |candidate| effect(host, name, "ok", candidate),
         |candidate, ()| verify(host, name, candidate),
@@ -69,12 +69,12 @@ fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
 
 fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(), Failure> {
     if how == "unmade" {
-        return Err(Failure::new(Kind::Unreachable, "nobody answers"));
+        return Err(Failure::new(FailureKind::Unreachable, "nobody answers"));
     }
     host.storage().put_plain(&format!("note/outside-{name}"), candidate)?;
     host.storage().checkpoint()?;
     match how {
-        "lost" => Err(Failure::new(Kind::TimedOut, "the answer was lost")),
+        "lost" => Err(Failure::new(FailureKind::TimedOut, "the answer was lost")),
         "waits" => wait(host, name),
         _ => Ok(()),
     }
@@ -101,7 +101,7 @@ fn outside(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     host.storage().get_plain(&format!("note/outside-{name}"))
 }
 
-fn store(host: &dyn Host, name: &str, proven: Proven<String>) -> Result<(), Failure> {
+fn store(host: &dyn Host, name: &str, proven: ProvenCandidate<String>) -> Result<(), Failure> {
     proven
         .confirm(host, |candidate, ()| host.storage().put_plain(&format!("note/{name}"), candidate))
 }

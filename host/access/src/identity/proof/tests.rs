@@ -20,8 +20,8 @@ fn alias(accessor: &str, id: &str, name: &str) -> Alias {
 }
 
 /// Returns the counted parts: the project of the metadata, and the ids of groups.
-fn seen(alias: &Alias, own: Option<&Proof>) -> Option<(String, Vec<String>)> {
-    let counted = counted(alias, own)?;
+fn seen(alias: &Alias, own: Option<&LoginProof>) -> Option<(String, Vec<String>)> {
+    let counted = effective_alias(alias, own)?;
     let groups = counted.groups.into_iter().flatten().map(|(id, _)| id.clone()).collect();
     Some((counted.metadata.get("project").cloned().unwrap_or_default(), groups))
 }
@@ -33,9 +33,9 @@ fn told(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
 #[test]
 fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
     let shared = alias("one", "a", "role");
-    let own = Proof::of(&shared, texts("p"), Some(groups("p")));
+    let own = LoginProof::of(&shared, texts("p"), Some(groups("p")));
     assert_eq!(seen(&shared, Some(&own)), told("p", &["p"]));
-    let silent = Proof::of(&shared, BTreeMap::new(), None);
+    let silent = LoginProof::of(&shared, BTreeMap::new(), None);
     assert_eq!(seen(&shared, Some(&silent)), told("", &[]), "what others proved is not its own");
     assert_eq!(seen(&alias("two", "b", "role"), Some(&own)), told("p2", &["p2"]));
     assert_eq!(seen(&shared, None), None, "a token of an earlier release");
@@ -43,7 +43,7 @@ fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
 
 #[test]
 fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
-    let own = Proof::of(&alias("one", "a", "role"), texts("p"), Some(groups("p")));
+    let own = LoginProof::of(&alias("one", "a", "role"), texts("p"), Some(groups("p")));
     for other in [
         alias("one", "a", "renamed"),
         alias("one", "made anew", "role"),
@@ -58,12 +58,13 @@ fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
 #[test]
 fn a_renewal_that_tells_of_no_groups_keeps_those_of_the_same_alias() {
     let shared = alias("one", "a", "role");
-    let first = Proof::of(&shared, texts("p"), Some(groups("p")));
-    let again = Proof::of(&shared, texts("p"), None).after(Some(&first));
+    let first = LoginProof::of(&shared, texts("p"), Some(groups("p")));
+    let again = LoginProof::of(&shared, texts("p"), None).keep_groups_of(Some(&first));
     assert_eq!(seen(&shared, Some(&again)), told("p", &["p"]));
-    let none = Proof::of(&shared, texts("p"), Some(ProvenGroups::new())).after(Some(&first));
+    let none =
+        LoginProof::of(&shared, texts("p"), Some(ProvenGroups::new())).keep_groups_of(Some(&first));
     assert_eq!(seen(&shared, Some(&none)), told("p", &[]));
     let anew = alias("one", "made anew", "role");
-    let other = Proof::of(&anew, texts("p"), None).after(Some(&first));
+    let other = LoginProof::of(&anew, texts("p"), None).keep_groups_of(Some(&first));
     assert_eq!(seen(&anew, Some(&other)), told("p", &[]), "of another alias");
 }

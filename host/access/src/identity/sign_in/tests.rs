@@ -2,19 +2,19 @@
 
 use super::*;
 use crate::identity::group::{self, Group, GroupKind};
-use crate::identity::{membership, standing};
-use crate::testing::Scratch;
+use crate::identity::{membership, read_entity_context};
+use crate::testing::TemporaryStore;
 
 const NOW: u64 = 1_767_225_600_000;
 
-impl Scratch {
+impl TemporaryStore {
     /// Signs in. Returns the entity, and whether anything was written.
-    async fn sign_in(&self, proven: &Proven) -> (String, bool) {
+    async fn sign_in(&self, proven: &ProvenAlias) -> (String, bool) {
         let (signed_in, wrote) = self.signed_in(proven).await;
         (signed_in.entity_id, wrote)
     }
 
-    async fn signed_in(&self, proven: &Proven) -> (SignedIn, bool) {
+    async fn signed_in(&self, proven: &ProvenAlias) -> (SignedInEntity, bool) {
         let mut unit = self.store.begin();
         let signed_in = sign_in(&mut unit, NOW, proven).await.unwrap().unwrap();
         let wrote = unit.wrote();
@@ -36,9 +36,9 @@ impl Scratch {
     }
 
     /// Returns the policies of a token of the login.
-    async fn policies(&self, login: &SignedIn) -> Vec<String> {
+    async fn policies(&self, login: &SignedInEntity) -> Vec<String> {
         let mut unit = self.store.begin();
-        let standing = standing(&mut unit, &login.entity_id, Some(&login.proof)).await;
+        let standing = read_entity_context(&mut unit, &login.entity_id, Some(&login.proof)).await;
         standing.unwrap().policies()
     }
 }
@@ -48,8 +48,8 @@ fn mount(accessor: &str) -> AliasMount {
     AliasMount { accessor: accessor.to_owned(), path, kind }
 }
 
-fn proven(accessor: &str, alias: &str, groups: Option<&[&str]>) -> Proven {
-    Proven {
+fn proven(accessor: &str, alias: &str, groups: Option<&[&str]>) -> ProvenAlias {
+    ProvenAlias {
         mount: mount(accessor),
         alias: alias.to_owned(),
         metadata: BTreeMap::new(),
@@ -59,7 +59,7 @@ fn proven(accessor: &str, alias: &str, groups: Option<&[&str]>) -> Proven {
 
 #[tokio::test]
 async fn a_login_writes_only_what_it_says_anew() {
-    let scratch = Scratch::new("writes").await;
+    let scratch = TemporaryStore::new("writes").await;
     let mut eve = proven("one", "eve", None);
     let (first, wrote) = scratch.sign_in(&eve).await;
     assert!(wrote);
@@ -74,7 +74,7 @@ async fn a_login_writes_only_what_it_says_anew() {
 
 #[tokio::test]
 async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_them() {
-    let scratch = Scratch::new("groups").await;
+    let scratch = TemporaryStore::new("groups").await;
     let project = scratch.group("one", "project-1", "a").await;
     scratch.group("one", "folder-1", "b").await;
     scratch.group("two", "project-1", "c").await;
@@ -83,7 +83,7 @@ async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_
     assert_eq!(scratch.policies(&first).await, ["a", "b"]);
     let again = proven("one", "eve", Some(&["project-1", "folder-1"]));
     assert_eq!(scratch.signed_in(&again).await, (first.clone(), false), "nothing is new");
-    let members = || membership::members(&scratch.store, &project);
+    let members = || membership::list_members(&scratch.store, &project);
     let eve = std::slice::from_ref(&first.entity_id);
     let (silent, wrote) = scratch.signed_in(&proven("one", "eve", None)).await;
     assert!(!wrote && members().await.unwrap().0 == eve, "it did not speak of groups");
@@ -97,7 +97,7 @@ async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_
 
 #[tokio::test]
 async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
-    let scratch = Scratch::new("others").await;
+    let scratch = TemporaryStore::new("others").await;
     let internal = Group::new(random::uuid().unwrap(), "crew".to_owned(), GroupKind::Internal, NOW);
     let internal = Group { policies: vec!["crew".to_owned()], ..internal };
     let (eve, _) = scratch.sign_in(&proven("one", "eve", None)).await;
@@ -112,17 +112,20 @@ async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
 
 #[tokio::test]
 async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_leave() {
-    let scratch = Scratch::new("alias-gone").await;
+    let scratch = TemporaryStore::new("alias-gone").await;
     let project = scratch.group("one", "project-1", "a").await;
     let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&["project-1"]))).await;
     assert_eq!(scratch.policies(&eve).await, ["a"]);
     crate::identity::forget_mount(&scratch.store, "one").await.unwrap();
     assert_eq!(scratch.policies(&eve).await, Vec::<String>::new());
-    let leaving = membership::leaving(&scratch.store).await.unwrap();
+    let leaving = membership::groups_with_removals(&scratch.store).await.unwrap();
     assert_eq!(leaving, std::slice::from_ref(&project));
     membership::all_leave(&scratch.store, &project).await.unwrap();
-    assert_eq!(membership::leaving(&scratch.store).await.unwrap(), Vec::<String>::new());
-    assert_eq!(membership::members(&scratch.store, &project).await.unwrap().0.len(), 0);
+    assert_eq!(
+        membership::groups_with_removals(&scratch.store).await.unwrap(),
+        Vec::<String>::new()
+    );
+    assert_eq!(membership::list_members(&scratch.store, &project).await.unwrap().0.len(), 0);
     let (anew, _) = scratch.sign_in(&proven("one", "eve", None)).await;
     assert_ne!(anew, eve.entity_id, "the alias went with the mount");
     scratch.end().await;
@@ -130,7 +133,7 @@ async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_
 
 #[tokio::test]
 async fn of_a_renamed_group_those_leave_who_did_not_prove_its_name_of_now() {
-    let scratch = Scratch::new("renamed").await;
+    let scratch = TemporaryStore::new("renamed").await;
     let project = scratch.group("one", "project-1", "a").await;
     scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;
     let mut unit = scratch.store.begin();
@@ -141,14 +144,14 @@ async fn of_a_renamed_group_those_leave_who_did_not_prove_its_name_of_now() {
     unit.commit().await.unwrap();
     let (amy, _) = scratch.sign_in(&proven("one", "amy", Some(&["project-2"]))).await;
     membership::all_leave(&scratch.store, &project).await.unwrap();
-    let (members, _) = membership::members(&scratch.store, &project).await.unwrap();
+    let (members, _) = membership::list_members(&scratch.store, &project).await.unwrap();
     assert_eq!(members, [amy]);
     scratch.end().await;
 }
 
 #[tokio::test]
 async fn an_external_group_of_an_earlier_release_counts_for_nothing_and_is_forgotten() {
-    let scratch = Scratch::new("earlier").await;
+    let scratch = TemporaryStore::new("earlier").await;
     let project = scratch.group("one", "project-1", "a").await;
     let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&[]))).await;
     let mut unit = scratch.store.begin();
@@ -158,15 +161,15 @@ async fn an_external_group_of_an_earlier_release_counts_for_nothing_and_is_forgo
     unit.commit().await.unwrap();
     assert_eq!(scratch.policies(&eve).await, Vec::<String>::new());
     scratch.sign_in(&proven("one", "eve", Some(&[]))).await;
-    assert_eq!(membership::members(&scratch.store, &project).await.unwrap().0.len(), 0);
+    assert_eq!(membership::list_members(&scratch.store, &project).await.unwrap().0.len(), 0);
     scratch.end().await;
 }
 
 #[tokio::test]
 async fn a_login_that_no_entity_can_have_is_refused() {
-    let scratch = Scratch::new("refused").await;
+    let scratch = TemporaryStore::new("refused").await;
     let many: Vec<String> = (0..513).map(|number| number.to_string()).collect();
-    let with = |change: fn(&mut Proven)| {
+    let with = |change: fn(&mut ProvenAlias)| {
         let mut wrong = proven("one", "eve", None);
         change(&mut wrong);
         wrong
@@ -175,7 +178,7 @@ async fn a_login_that_no_entity_can_have_is_refused() {
         proven("one", "", None),
         proven("one", "a\nb", None),
         proven("one", &"x".repeat(513), None),
-        Proven { group_aliases: Some(many), ..proven("one", "eve", None) },
+        ProvenAlias { group_aliases: Some(many), ..proven("one", "eve", None) },
         with(|one| drop(one.metadata.insert("k".to_owned(), "x".repeat(1_025)))),
         with(|one| drop(one.metadata.insert(String::new(), "x".to_owned()))),
     ];

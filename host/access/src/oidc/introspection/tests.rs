@@ -1,47 +1,47 @@
 //! Tests of `introspection.rs`: tokens of the provider, and tokens with small defects.
 
-use super::super::key_pair::SigningKey;
+use super::super::key_pair::TokenSigningKey;
 use super::super::public_key;
 use super::*;
-use crate::oidc::Algorithm;
+use crate::oidc::TokenAlgorithm;
 use serde_json::json;
 
-const EXPECTED: Expected<'_> = Expected { issuer: "https://a", client_id: "web" };
+const EXPECTED: ExpectedClaims<'_> = ExpectedClaims { issuer: "https://a", client_id: "web" };
 
 fn claims() -> Value {
     json!({"iss": "https://a", "sub": "5e1c", "aud": "web", "exp": 100, "iat": 50})
 }
 
 /// Returns a token with exactly these texts as header and claims, signed by the key.
-fn by_hand(key: &SigningKey, header: &str, claims: &str) -> String {
-    let part = |text: &str| public_key::text(text.as_bytes());
+fn by_hand(key: &TokenSigningKey, header: &str, claims: &str) -> String {
+    let part = |text: &str| public_key::encode_base64(text.as_bytes());
     let message = format!("{}.{}", part(header), part(claims));
     let signature = key.sign(message.as_bytes()).unwrap();
-    format!("{message}.{}", public_key::text(&signature))
+    format!("{message}.{}", public_key::encode_base64(&signature))
 }
 
-fn header(key: &SigningKey) -> Value {
+fn header(key: &TokenSigningKey) -> Value {
     json!({"alg": key.published.alg, "kid": key.published.kid, "typ": "JWT"})
 }
 
 /// Returns the subject of a token after parsing, verification with the key, and a check at time 99.
-fn subject(token: &str, key: &SigningKey) -> Result<String, &'static str> {
+fn subject(token: &str, key: &TokenSigningKey) -> Result<String, &'static str> {
     crypto_provider::install().unwrap();
-    let unproven = Unproven::read(token).ok_or("it is no signed token")?;
+    let unproven = UnverifiedToken::read(token).ok_or("it is no signed token")?;
     let claims = unproven.prove(&key.published, &EXPECTED)?;
     check(&claims, &EXPECTED, 99)
 }
 
 #[test]
 fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
-    for alg in Algorithm::ALL {
-        let key = SigningKey::make(alg).unwrap();
+    for alg in TokenAlgorithm::ALL {
+        let key = TokenSigningKey::make(alg).unwrap();
         let token = by_hand(&key, &header(&key).to_string(), &claims().to_string());
         assert_eq!(subject(&token, &key).as_deref(), Ok("5e1c"), "{alg:?}");
-        assert_eq!(subject(&token, &SigningKey::make(alg).unwrap()), Err(UNSIGNED), "{alg:?}");
+        assert_eq!(subject(&token, &TokenSigningKey::make(alg).unwrap()), Err(UNSIGNED), "{alg:?}");
         let (message, _) = token.rsplit_once('.').unwrap();
         assert_eq!(subject(&format!("{message}.AAAA"), &key), Err(UNSIGNED), "{alg:?}");
-        for other in Algorithm::ALL.into_iter().filter(|other| *other != alg) {
+        for other in TokenAlgorithm::ALL.into_iter().filter(|other| *other != alg) {
             let header = json!({"alg": other, "kid": "k"}).to_string();
             let token = by_hand(&key, &header, &claims().to_string());
             assert_eq!(subject(&token, &key), Err(UNSIGNED), "{alg:?} as {other:?}");
@@ -51,7 +51,7 @@ fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
 
 #[test]
 fn what_the_library_would_take_is_refused_before_it_is_asked() {
-    let key = SigningKey::make(Algorithm::EdDsa).unwrap();
+    let key = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
     let (plain, named) = (claims().to_string(), header(&key).to_string());
     let twice = plain.replace("{", r#"{"role":"a","role":"b","#);
     let crit = named.replace("{", r#"{"crit":["exp"],"#);
@@ -83,7 +83,7 @@ fn what_the_library_would_take_is_refused_before_it_is_asked() {
 fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
     let claims = claims();
     let check = |issuer, client_id, now| {
-        check(claims.as_object().unwrap(), &Expected { issuer, client_id }, now)
+        check(claims.as_object().unwrap(), &ExpectedClaims { issuer, client_id }, now)
     };
     assert_eq!(check("https://a", "", 99).as_deref(), Ok("5e1c"));
     assert_eq!(check("https://a", "web", 99).as_deref(), Ok("5e1c"));
@@ -97,9 +97,11 @@ fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
 #[test]
 fn what_is_no_token_is_taken_apart_without_harm() {
     for wrong in ["", ".", "..", "a.b.c", "e30.e30", "e30.W10.e30", "e30.e30.!", "e30.e30.AA"] {
-        assert!(Unproven::read(wrong).is_none(), "{wrong}");
+        assert!(UnverifiedToken::read(wrong).is_none(), "{wrong}");
     }
-    let header = public_key::text(br#"{"alg":"EdDSA","kid":"k"}"#);
-    assert!(Unproven::read(&format!("{header}.e30.AA")).is_some());
-    assert!(Unproven::read(&format!("{header}.e30.{}", "A".repeat(LONGEST))).is_none());
+    let header = public_key::encode_base64(br#"{"alg":"EdDSA","kid":"k"}"#);
+    assert!(UnverifiedToken::read(&format!("{header}.e30.AA")).is_some());
+    assert!(
+        UnverifiedToken::read(&format!("{header}.e30.{}", "A".repeat(MAX_TOKEN_LEN))).is_none()
+    );
 }

@@ -4,12 +4,12 @@ use super::*;
 
 const DAY: u64 = 86_400_000;
 
-fn made() -> SigningKey {
-    SigningKey::make(Algorithm::EdDsa).unwrap()
+fn made() -> TokenSigningKey {
+    TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap()
 }
 
 fn settings(rotation_period: u64, verification_ttl: u64) -> KeySettings {
-    KeySettings { rotation_period, verification_ttl, ..KeySettings::unsaid("team") }
+    KeySettings { rotation_period, verification_ttl, ..KeySettings::default_settings("team") }
 }
 
 fn key(rotation_period: u64, verification_ttl: u64) -> NamedKey {
@@ -25,14 +25,14 @@ fn the_next_key_is_published_before_it_signs_and_the_last_until_its_tokens_have_
     let mut key = key(86_400, 86_400);
     let first = kids(&key, 0);
     assert_eq!((first.len(), &first[0]), (2, &key.signing().published.kid));
-    assert_eq!(key.due(), DAY);
+    assert_eq!(key.next_rotation(), DAY);
     key.rotate(made(), 86_400, DAY).unwrap();
     assert_eq!(key.signing().published.kid, first[1]);
     let second = kids(&key, DAY);
     assert!(second.len() == 3 && first.iter().all(|kid| second.contains(kid)), "{second:?}");
     assert!(kids(&key, 2 * DAY - 1).contains(&first[0]));
     assert!(!kids(&key, 2 * DAY).contains(&first[0]));
-    assert_eq!(key.due(), 2 * DAY);
+    assert_eq!(key.next_rotation(), 2 * DAY);
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_key_that_is_withdrawn_is_not_published_any_more() {
 fn keys_of_another_algorithm_sign_at_once_and_earlier_tokens_verify_still() {
     let mut key = key(60, 60);
     let (before, unused) = (key.signing.published.kid.clone(), key.next.published.kid.clone());
-    let keys = [Algorithm::Es256; 2].map(|alg| SigningKey::make(alg).unwrap());
+    let keys = [TokenAlgorithm::Es256; 2].map(|alg| TokenSigningKey::make(alg).unwrap());
     key.replace(keys, 1).unwrap();
-    assert_eq!(key.signing().published.alg, Algorithm::Es256);
+    assert_eq!(key.signing().published.alg, TokenAlgorithm::Es256);
     let published = kids(&key, 1);
     assert!(published.contains(&before) && !published.contains(&unused), "{published:?}");
 }
@@ -63,9 +63,9 @@ fn earlier_keys_are_bounded_and_none_of_them_is_withdrawn_for_another() {
     let refused = key.rotate(made(), 600, 16).unwrap_err();
     assert!(refused.message.contains("16 earlier keys"), "{refused}");
     assert_eq!(kids(&key, 16).len(), 18);
-    assert_eq!(key.due(), 600_000, "when the first of them ends");
-    key.rotate(made(), 600, key.due()).unwrap();
-    assert!(key.due() > 600_000);
+    assert_eq!(key.next_rotation(), 600_000, "when the first of them ends");
+    key.rotate(made(), 600, key.next_rotation()).unwrap();
+    assert!(key.next_rotation() > 600_000);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! every grant for the pattern, and so do wrapping bounds that no request can meet.
 
 use super::super::capability::Capability;
-use super::super::constraints::Constraints;
+use super::super::constraints::ParameterConstraints;
 use super::super::parse::Rule;
 use bulkhead_wire::duration;
 use std::collections::BTreeMap;
@@ -12,32 +12,32 @@ use std::sync::Arc;
 
 /// The answer for every path that has this pattern as its closest pattern.
 #[derive(Debug, Default)]
-pub(super) struct Access {
+pub(super) struct CombinedAccess {
     /// The granted capabilities, each with the names of the policies that grant the capability.
     granting: BTreeMap<Capability, Arc<[Arc<str>]>>,
     /// The granted capabilities as words, in alphabetical order.
     pub(super) words: Arc<[String]>,
     /// The rules' restrictions on parameters.
-    pub(super) constraints: Constraints,
+    pub(super) constraints: ParameterConstraints,
     /// The rules' bounds on response wrapping.
-    pub(super) wrapping: Wrapping,
+    pub(super) wrapping: WrappingBounds,
     /// True if a rule says `deny`, or if the wrapping bounds contradict each other.
     pub(super) denies: bool,
 }
 
-impl Access {
+impl CombinedAccess {
     /// Returns an access that denies everything.
-    pub(super) fn denial() -> Self {
+    pub(super) fn deny_all() -> Self {
         Self { denies: true, ..Self::default() }
     }
 
     /// Returns the policies that grant `capability`; `None` if no policy does.
-    pub(super) fn granting(&self, capability: Capability) -> Option<&Arc<[Arc<str>]>> {
+    pub(super) fn granting_policies(&self, capability: Capability) -> Option<&Arc<[Arc<str>]>> {
         self.granting.get(&capability)
     }
 
     /// Returns the capabilities as words; `deny` alone if the access denies everything.
-    pub(super) fn shown(&self) -> Vec<String> {
+    pub(super) fn capability_words(&self) -> Vec<String> {
         if self.denies { vec![Capability::Deny.word().to_owned()] } else { self.words.to_vec() }
     }
 
@@ -47,7 +47,7 @@ impl Access {
     }
 
     /// Returns true if `capability` is granted.
-    pub(super) fn holds(&self, capability: Capability) -> bool {
+    pub(super) fn has_capability(&self, capability: Capability) -> bool {
         self.granting.contains_key(&capability)
     }
 }
@@ -55,12 +55,12 @@ impl Access {
 /// Bounds on the lifetime of wrapping tokens, in seconds; 0 while no rule sets the bound. With a
 /// bound, only a wrapped response is allowed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wrapping {
+pub(super) struct WrappingBounds {
     min: u64,
     max: u64,
 }
 
-impl Wrapping {
+impl WrappingBounds {
     /// Checks the requested lifetime.
     ///
     /// # Errors
@@ -90,16 +90,16 @@ impl Wrapping {
     }
 }
 
-/// An [`Access`] under construction; rules may be added in any order.
+/// A [`CombinedAccess`] under construction; rules may be added in any order.
 #[derive(Default)]
-pub(super) struct Joined {
+pub(super) struct AccessBuilder {
     granting: BTreeMap<Capability, Vec<Arc<str>>>,
-    constraints: Constraints,
-    wrapping: Wrapping,
+    constraints: ParameterConstraints,
+    wrapping: WrappingBounds,
     denies: bool,
 }
 
-impl Joined {
+impl AccessBuilder {
     /// Adds a rule of `policy`.
     pub(super) fn add(&mut self, policy: &Arc<str>, rule: &Rule) {
         for capability in &rule.capabilities {
@@ -115,14 +115,14 @@ impl Joined {
     }
 
     /// Returns the finished access after all rules were added.
-    pub(super) fn finish(self) -> Access {
-        let Wrapping { min, max } = self.wrapping;
+    pub(super) fn finish(self) -> CombinedAccess {
+        let WrappingBounds { min, max } = self.wrapping;
         let impossible = max != 0 && max < min;
         if self.denies || impossible {
-            return Access::denial();
+            return CombinedAccess::deny_all();
         }
         let effective = self.granting.keys().filter(|capability| capability.has_effect());
-        Access {
+        CombinedAccess {
             words: effective.map(|capability| capability.word().to_owned()).collect(),
             granting: self
                 .granting

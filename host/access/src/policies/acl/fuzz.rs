@@ -4,7 +4,7 @@
 //! as possible and printed with its seed. `POLICY_SEED=… cargo test … fuzz` begins with that case;
 //! any other number gives other cases.
 
-use super::naive::{FIELDS, Lists, Request, Rule, granting, shown};
+use super::naive::{FIELDS, NaiveLists, NaiveRequest, NaiveRule, granting, shown_capabilities};
 use super::*;
 use bulkhead_fuzz::Dice;
 use bulkhead_wire::description::FieldKind;
@@ -17,9 +17,9 @@ const POLICIES: [&str; 3] = ["first", "second", "third"];
 
 /// The rules of a token's policies, and a request.
 #[derive(Clone, Debug, Default)]
-struct Case {
-    rules: Vec<Rule>,
-    request: Request,
+struct FuzzCase {
+    rules: Vec<NaiveRule>,
+    request: NaiveRequest,
 }
 
 fn random_pattern(dice: &mut Dice) -> String {
@@ -49,20 +49,20 @@ fn random_values(dice: &mut Dice) -> Vec<Value> {
     )
 }
 
-fn random_lists(dice: &mut Dice) -> Lists {
+fn random_lists(dice: &mut Dice) -> NaiveLists {
     let mut names = dice.some(3, &["ttl", "lease", "name", "other", "*"]);
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|name| (name, random_values(dice))).collect()
 }
 
-fn random_rule(dice: &mut Dice) -> Rule {
+fn random_rule(dice: &mut Dice) -> NaiveRule {
     let words = ["create", "read", "update", "patch", "delete", "list", "sudo", "read", "update"];
-    let mut rule = Rule {
+    let mut rule = NaiveRule {
         policy: dice.pick(&POLICIES),
         pattern: random_pattern(dice),
         words: dice.some(4, &words),
-        ..Rule::default()
+        ..NaiveRule::default()
     };
     match dice.below(16) {
         0 | 1 => rule.words.push("deny"),
@@ -94,16 +94,16 @@ fn random_parameters(dice: &mut Dice) -> Vec<(&'static str, Value)> {
     names.into_iter().map(|name| (name, dice.pick(&values))).collect()
 }
 
-fn random_case(seed: u64) -> Case {
+fn random_case(seed: u64) -> FuzzCase {
     let mut dice = Dice::of(seed);
     let rules = (0..dice.below(9)).map(|_| random_rule(&mut dice)).collect();
     let segments: Vec<&str> =
         (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "abc"])).collect();
     let word = dice.pick(&["create", "read", "update", "patch", "delete", "list", "list"]);
     let sudo = dice.below(8) == 0;
-    Case {
+    FuzzCase {
         rules,
-        request: Request {
+        request: NaiveRequest {
             path: segments.join("/"),
             word,
             sudo,
@@ -113,7 +113,7 @@ fn random_case(seed: u64) -> Case {
     }
 }
 
-fn written(rule: &Rule) -> String {
+fn format_rule(rule: &NaiveRule) -> String {
     let lists = |lists: &[(&str, Vec<Value>)]| {
         lists
             .iter()
@@ -134,9 +134,10 @@ fn written(rule: &Rule) -> String {
     )
 }
 
-fn acl_of(rules: &[Rule]) -> Acl {
+fn acl_of(rules: &[NaiveRule]) -> Acl {
     let policies = POLICIES.map(|name| {
-        let text: String = rules.iter().filter(|rule| rule.policy == name).map(written).collect();
+        let text: String =
+            rules.iter().filter(|rule| rule.policy == name).map(format_rule).collect();
         Policy::parse(name, &text).unwrap_or_else(|error| panic!("{error} in {text}"))
     });
     Acl::new(&policies)
@@ -157,14 +158,14 @@ fn operation(word: &str) -> Operation {
 }
 
 /// Returns the product's verdict.
-fn decided(acl: &Acl, request: &Request) -> Verdict {
+fn decide_case(acl: &Acl, request: &NaiveRequest) -> AccessVerdict {
     let fields: Map<String, Value> = request
         .parameters
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
     let (operation, schema) = (operation(request.word), schema());
-    acl.check(&Question {
+    acl.check(&AccessRequest {
         path: &request.path,
         operation,
         sudo: request.sudo,
@@ -175,27 +176,29 @@ fn decided(acl: &Acl, request: &Request) -> Verdict {
 }
 
 /// Describes the disagreement of the two matchers; `None` if they agree.
-fn disagreement(case: &Case) -> Option<String> {
+fn find_disagreement(case: &FuzzCase) -> Option<String> {
     let acl = acl_of(&case.rules);
     for path in [case.request.path.clone(), case.request.path.clone() + "/"] {
-        let (ours, naive) = (acl.capabilities(&path), shown(&case.rules, &path));
+        let (ours, naive) = (acl.capabilities(&path), shown_capabilities(&case.rules, &path));
         if ours != naive {
             return Some(format!("{path} is shown as {ours:?}, not {naive:?}"));
         }
     }
     let naive = granting(&case.rules, &case.request);
-    let verdict = decided(&acl, &case.request);
+    let verdict = decide_case(&acl, &case.request);
     let ours: BTreeSet<String> = match &verdict {
-        Verdict::Granted(granted) => granted.policies.iter().map(ToString::to_string).collect(),
-        Verdict::Denied(_) => BTreeSet::new(),
+        AccessVerdict::Granted(granted) => {
+            granted.policies.iter().map(ToString::to_string).collect()
+        }
+        AccessVerdict::Denied(_) => BTreeSet::new(),
     };
     let agree = ours.iter().map(String::as_str).eq(naive.iter().copied());
     (!agree).then(|| format!("{verdict:?}, but {naive:?} grant it"))
 }
 
 /// Returns every case that has a single element less than `case`.
-fn smaller(case: &Case) -> Vec<Case> {
-    let with = |change: &dyn Fn(&mut Case)| {
+fn shrink_once(case: &FuzzCase) -> Vec<FuzzCase> {
+    let with = |change: &dyn Fn(&mut FuzzCase)| {
         let mut smaller = case.clone();
         change(&mut smaller);
         smaller
@@ -208,37 +211,37 @@ fn smaller(case: &Case) -> Vec<Case> {
         let (words, allowed) = (rule.words.len(), rule.allowed.len());
         let (denied, required) = (rule.denied.len(), rule.required.len());
         found.extend(
-            (0..words).map(|at| with(&|case| case.rules[index].words = without(&rule.words, at))),
+            (0..words).map(|at| with(&|case| case.rules[index].words = remove_at(&rule.words, at))),
         );
         found.extend(
             (0..allowed)
-                .map(|at| with(&|case| case.rules[index].allowed = without(&rule.allowed, at))),
+                .map(|at| with(&|case| case.rules[index].allowed = remove_at(&rule.allowed, at))),
         );
         found.extend(
             (0..denied)
-                .map(|at| with(&|case| case.rules[index].denied = without(&rule.denied, at))),
+                .map(|at| with(&|case| case.rules[index].denied = remove_at(&rule.denied, at))),
         );
-        found.extend(
-            (0..required)
-                .map(|at| with(&|case| case.rules[index].required = without(&rule.required, at))),
-        );
+        found
+            .extend((0..required).map(|at| {
+                with(&|case| case.rules[index].required = remove_at(&rule.required, at))
+            }));
     }
     let parameters = &case.request.parameters;
     found.extend(
         (0..parameters.len())
-            .map(|at| with(&|case| case.request.parameters = without(parameters, at))),
+            .map(|at| with(&|case| case.request.parameters = remove_at(parameters, at))),
     );
     found
 }
 
-fn without<T: Clone>(list: &[T], at: usize) -> Vec<T> {
+fn remove_at<T: Clone>(list: &[T], at: usize) -> Vec<T> {
     let mut list = list.to_vec();
     list.remove(at);
     list
 }
 
-fn shrunk(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
-    while let Some(smaller) = smaller(&case).into_iter().find(&fails) {
+fn shrunk(mut case: FuzzCase, fails: impl Fn(&FuzzCase) -> bool) -> FuzzCase {
+    while let Some(smaller) = shrink_once(&case).into_iter().find(&fails) {
         case = smaller;
     }
     case
@@ -251,16 +254,16 @@ fn the_second_matcher_decides_every_case_the_same() {
     let (mut grants, mut refusals) = (0, 0);
     for seed in first..first + CASES {
         let case = random_case(seed);
-        if disagreement(&case).is_some() {
-            let case = shrunk(case, |case| disagreement(case).is_some());
+        if find_disagreement(&case).is_some() {
+            let case = shrunk(case, |case| find_disagreement(case).is_some());
             let text: String = case
                 .rules
                 .iter()
-                .map(|rule| format!("# {}\n{}", rule.policy, written(rule)))
+                .map(|rule| format!("# {}\n{}", rule.policy, format_rule(rule)))
                 .collect();
             panic!(
                 "POLICY_SEED={seed}: {}\n{:?}\n{text}",
-                disagreement(&case).unwrap(),
+                find_disagreement(&case).unwrap(),
                 case.request
             );
         }
@@ -274,7 +277,7 @@ fn the_second_matcher_decides_every_case_the_same() {
 
 #[test]
 fn a_case_is_shrunk_to_what_makes_it_fail() {
-    let holds = |case: &Case| case.rules.iter().any(|rule| rule.words.contains(&"deny"));
+    let holds = |case: &FuzzCase| case.rules.iter().any(|rule| rule.words.contains(&"deny"));
     let case = (SEED..).map(random_case).find(|case| case.rules.len() > 3 && holds(case)).unwrap();
     let shrunk = shrunk(case, holds);
     assert_eq!((shrunk.rules.len(), shrunk.rules[0].words.as_slice()), (1, ["deny"].as_slice()));

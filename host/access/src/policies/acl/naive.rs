@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Values by the name of their parameter.
-pub(super) type Lists = Vec<(&'static str, Vec<Value>)>;
+pub(super) type NaiveLists = Vec<(&'static str, Vec<Value>)>;
 
 /// A `path "…" { … }` block as written.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rule {
+pub(super) struct NaiveRule {
     pub(super) policy: &'static str,
     pub(super) pattern: String,
     pub(super) words: Vec<&'static str>,
-    pub(super) allowed: Lists,
-    pub(super) denied: Lists,
+    pub(super) allowed: NaiveLists,
+    pub(super) denied: NaiveLists,
     pub(super) required: Vec<&'static str>,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -24,7 +24,7 @@ pub(super) struct Rule {
 
 /// A request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Request {
+pub(super) struct NaiveRequest {
     pub(super) path: String,
     pub(super) word: &'static str,
     pub(super) sudo: bool,
@@ -36,12 +36,12 @@ pub(super) struct Request {
 pub(super) const FIELDS: [&str; 3] = ["ttl", "lease", "name"];
 
 /// Returns the policies that grant the request; empty if the request is denied.
-pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static str> {
+pub(super) fn granting(rules: &[NaiveRule], request: &NaiveRequest) -> BTreeSet<&'static str> {
     let path = request.path.as_str();
     let pattern =
         if request.word == "list" { pattern_of_list(rules, path) } else { pattern_of(rules, path) };
     let Some(pattern) = pattern else { return BTreeSet::new() };
-    let words = words(rules, pattern);
+    let words = granted_words(rules, pattern);
     let same = || rules.iter().filter(|rule| rule.pattern == pattern);
     let is_checked = !["list", "delete"].contains(&request.word);
     if !words.contains(request.word)
@@ -55,16 +55,16 @@ pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static s
 }
 
 /// Returns the capabilities shown for a path. A path that ends in a slash means the folder.
-pub(super) fn shown(rules: &[Rule], path: &str) -> Vec<&'static str> {
+pub(super) fn shown_capabilities(rules: &[NaiveRule], path: &str) -> Vec<&'static str> {
     let pattern = path
         .strip_suffix('/')
         .map_or_else(|| pattern_of(rules, path), |path| pattern_of_list(rules, path));
-    let words = pattern.map(|pattern| words(rules, pattern)).unwrap_or_default();
+    let words = pattern.map(|pattern| granted_words(rules, pattern)).unwrap_or_default();
     if words.is_empty() { vec!["deny"] } else { words.into_iter().collect() }
 }
 
 /// Returns the capabilities that all rules with this pattern grant together.
-fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
+fn granted_words(rules: &[NaiveRule], pattern: &str) -> BTreeSet<&'static str> {
     if denies(rules, pattern) {
         return BTreeSet::new();
     }
@@ -77,7 +77,7 @@ fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
 
 /// Returns true if a rule with this pattern says `deny`, or if the wrapping bounds contradict each
 /// other.
-fn denies(rules: &[Rule], pattern: &str) -> bool {
+fn denies(rules: &[NaiveRule], pattern: &str) -> bool {
     let mut same = rules.iter().filter(|rule| rule.pattern == pattern);
     let contradict = match bounds_on_wrapping(rules, pattern) {
         (Some(min), Some(max)) => min > max,
@@ -87,13 +87,13 @@ fn denies(rules: &[Rule], pattern: &str) -> bool {
 }
 
 /// Returns the smallest minimum and the smallest maximum that rules with this pattern set.
-fn bounds_on_wrapping(rules: &[Rule], pattern: &str) -> (Option<u64>, Option<u64>) {
+fn bounds_on_wrapping(rules: &[NaiveRule], pattern: &str) -> (Option<u64>, Option<u64>) {
     let same = || rules.iter().filter(|rule| rule.pattern == pattern);
-    let smallest = |ttl: fn(&Rule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
+    let smallest = |ttl: fn(&NaiveRule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
     (smallest(|rule| rule.min), smallest(|rule| rule.max))
 }
 
-fn may_wrap(rules: &[Rule], pattern: &str, wrap_ttl: Option<u64>) -> bool {
+fn may_wrap(rules: &[NaiveRule], pattern: &str, wrap_ttl: Option<u64>) -> bool {
     match (bounds_on_wrapping(rules, pattern), wrap_ttl) {
         ((None, None), _) => true,
         (_, None) => false,
@@ -103,22 +103,24 @@ fn may_wrap(rules: &[Rule], pattern: &str, wrap_ttl: Option<u64>) -> bool {
     }
 }
 
-fn exact<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+fn exact<'a>(rules: &'a [NaiveRule], path: &str) -> Option<&'a str> {
     rules.iter().map(|rule| rule.pattern.as_str()).find(|pattern| *pattern == path)
 }
 
-fn pattern_of<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
-    exact(rules, path).or_else(|| closest(rules, path))
+fn pattern_of<'a>(rules: &'a [NaiveRule], path: &str) -> Option<&'a str> {
+    exact(rules, path).or_else(|| find_closest(rules, path))
 }
 
-fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+fn pattern_of_list<'a>(rules: &'a [NaiveRule], path: &str) -> Option<&'a str> {
     let folder = path.to_owned() + "/";
     if let Some(exact) = exact(rules, &folder).or_else(|| exact(rules, path)) {
         return Some(exact);
     }
-    match (closest(rules, &folder), closest(rules, path)) {
+    match (find_closest(rules, &folder), find_closest(rules, path)) {
         // Deny wins over any wildcard that is not closer, for LIST too.
-        (Some(by_folder), Some(by_name)) if wins(by_name, by_folder) && denies(rules, by_name) => {
+        (Some(by_folder), Some(by_name))
+            if is_closer(by_name, by_folder) && denies(rules, by_name) =>
+        {
             Some(by_name)
         }
         (by_folder, by_name) => by_folder.or(by_name),
@@ -127,7 +129,7 @@ fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
 
 /// Returns the best of the longest matching prefix and all matching patterns with segments,
 /// compared in pairs.
-fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+fn find_closest<'a>(rules: &'a [NaiveRule], path: &str) -> Option<&'a str> {
     let is_wild = |pattern: &str| pattern.ends_with('*') || pattern.contains('+');
     let patterns = rules.iter().map(|rule| rule.pattern.as_str());
     let matching =
@@ -139,11 +141,11 @@ fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
     segments
         .into_iter()
         .chain(longest)
-        .reduce(|best, other| if wins(other, best) { other } else { best })
+        .reduce(|best, other| if is_closer(other, best) { other } else { best })
 }
 
 /// Returns true if `a` wins against `b`, question by question from (a) to (e).
-fn wins(a: &str, b: &str) -> bool {
+fn is_closer(a: &str, b: &str) -> bool {
     let first_wildcard = |pattern: &str| pattern.find(['+', '*']).unwrap();
     let segments = |pattern: &str| pattern.matches('+').count();
     if first_wildcard(a) != first_wildcard(b) {
@@ -180,7 +182,7 @@ fn folded(name: &str) -> String {
     if name == FIELDS[1] { FIELDS[0].to_owned() } else { name }
 }
 
-fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
+fn may_send(rules: &[&NaiveRule], parameters: &[(&'static str, Value)]) -> bool {
     // An endpoint reads a declared field only under its exact spelling.
     let is_read =
         |name: &str| !FIELDS.contains(&name.to_lowercase().as_str()) || FIELDS.contains(&name);
@@ -190,7 +192,7 @@ fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
     }) {
         return false;
     }
-    let lists = |of: fn(&Rule) -> &Lists| {
+    let lists = |of: fn(&NaiveRule) -> &NaiveLists| {
         rules.iter().flat_map(|rule| of(rule).clone()).collect::<Vec<_>>()
     };
     let (allowed, denied) = (lists(|rule| &rule.allowed), lists(|rule| &rule.denied));
@@ -225,7 +227,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn fits(value: &Value, list: &[Value]) -> bool {
+fn is_in_list(value: &Value, list: &[Value]) -> bool {
     list.iter().map(text).any(|written| {
         let (asked, bare) = (text(value), written.trim_matches('*'));
         match (written.starts_with('*'), written.ends_with('*')) {
@@ -243,8 +245,8 @@ fn takes_all(list: &[Value]) -> bool {
 
 fn fits_any(value: &Value, list: &[Value]) -> bool {
     match value {
-        Value::Array(items) => takes_all(list) || items.iter().any(|item| fits(item, list)),
-        _ => fits(value, list),
+        Value::Array(items) => takes_all(list) || items.iter().any(|item| is_in_list(item, list)),
+        _ => is_in_list(value, list),
     }
 }
 
@@ -252,8 +254,8 @@ fn fits_any(value: &Value, list: &[Value]) -> bool {
 fn fits_only(value: &Value, list: &[Value]) -> bool {
     match value {
         Value::Array(items) => {
-            takes_all(list) || !items.is_empty() && items.iter().all(|item| fits(item, list))
+            takes_all(list) || !items.is_empty() && items.iter().all(|item| is_in_list(item, list))
         }
-        _ => fits(value, list),
+        _ => is_in_list(value, list),
     }
 }

@@ -5,62 +5,62 @@
 //! rules are found by hash, and a path is compared only with the patterns of its own first segment
 //! and with patterns that begin with a wildcard.
 
-use super::super::pattern::Pattern;
+use super::super::pattern::PathPattern;
 use super::super::spelling::{self, OtherPath};
-use super::super::template::{RulePath, Unresolved};
-use super::access::{Access, Joined};
+use super::super::template::{RulePath, UnresolvedReason};
+use super::access::{AccessBuilder, CombinedAccess};
 use std::collections::{BTreeMap, HashMap};
 
 /// Rules, indexed for the lookup by path.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(super) struct RuleIndex {
     /// Rules for a single path, by path.
-    exact: HashMap<String, Access>,
+    exact: HashMap<String, CombinedAccess>,
     /// Rules with wildcards, from the closest to the loosest: the first matching rule applies. The
     /// index of a rule is its rank.
-    ranked: Vec<(Pattern, Access)>,
+    ranked: Vec<(PathPattern, CombinedAccess)>,
     /// Ranks of the patterns with this first segment, ascending.
     by_first_segment: HashMap<String, Vec<usize>>,
     /// Ranks of the patterns with a wildcard in the first segment, ascending.
     anywhere: Vec<usize>,
     /// Denials whose path cannot be resolved; few callers have any.
-    denials: Vec<Denial>,
+    denials: Vec<UnresolvedDenial>,
 }
 
 /// A `deny` rule whose path cannot be resolved for the caller.
 #[derive(Debug)]
-pub(super) struct Denial {
+pub(super) struct UnresolvedDenial {
     /// The paths that the rule may deny.
-    pattern: Pattern,
+    pattern: PathPattern,
     /// True if the denial applies even where another rule is closer.
     always: bool,
     /// The denying access for these paths.
-    access: Access,
+    access: CombinedAccess,
 }
 
-impl Denial {
+impl UnresolvedDenial {
     /// Returns the denials of a templated path that cannot be resolved because of `why`: one for
     /// each spelling of the path.
-    pub(super) fn of(path: &RulePath, why: &Unresolved) -> impl Iterator<Item = Self> {
-        let always = matches!(why, Unresolved::Refused(_));
+    pub(super) fn of(path: &RulePath, why: &UnresolvedReason) -> impl Iterator<Item = Self> {
+        let always = matches!(why, UnresolvedReason::Refused(_));
         let pattern = path.for_any_value(why);
-        let respelt = spelling::respelt(&pattern);
+        let respelt = spelling::respell_pattern(&pattern);
         let patterns = std::iter::once(pattern).chain(respelt);
-        patterns.map(move |pattern| Self { pattern, always, access: Access::denial() })
+        patterns.map(move |pattern| Self { pattern, always, access: CombinedAccess::deny_all() })
     }
 }
 
 /// The rules that apply to an object.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ruling<'a> {
+pub(super) struct ApplicableRules<'a> {
     /// The access that grants; `None` if no rule applies to the object.
-    pub(super) access: Option<&'a Access>,
+    pub(super) access: Option<&'a CombinedAccess>,
     /// The access of another path of the same object. This access grants nothing; its restrictions
     /// and denials apply.
-    pub(super) other: Option<&'a Access>,
+    pub(super) other: Option<&'a CombinedAccess>,
 }
 
-impl Ruling<'_> {
+impl ApplicableRules<'_> {
     /// Returns true if either path is denied.
     pub(super) fn denies(&self) -> bool {
         self.access.into_iter().chain(self.other).any(|access| access.denies)
@@ -69,13 +69,13 @@ impl Ruling<'_> {
 
 /// A rule that applies to a path.
 #[derive(Clone, Copy)]
-struct Counting<'a> {
-    access: &'a Access,
+struct MatchedRule<'a> {
+    access: &'a CombinedAccess,
     /// The rule's pattern, without the `*` at the end.
     text: &'a str,
 }
 
-impl Counting<'_> {
+impl MatchedRule<'_> {
     /// Returns true if the rule applies to an object's `other` path: as a rule written for that
     /// path, or as a deny of the newer path.
     fn is_for(&self, other: &OtherPath) -> bool {
@@ -83,9 +83,12 @@ impl Counting<'_> {
     }
 }
 
-impl Rules {
+impl RuleIndex {
     /// Indexes the joined rules and the unresolved denials.
-    pub(super) fn of(joined: BTreeMap<Pattern, Joined>, denials: Vec<Denial>) -> Self {
+    pub(super) fn of(
+        joined: BTreeMap<PathPattern, AccessBuilder>,
+        denials: Vec<UnresolvedDenial>,
+    ) -> Self {
         let mut rules = Self { denials, ..Self::default() };
         for (pattern, joined) in joined.into_iter().rev() {
             let access = joined.finish();
@@ -111,46 +114,46 @@ impl Rules {
     }
 
     /// Returns the paths without wildcards, each with its access.
-    pub(super) fn exact_paths(&self) -> impl Iterator<Item = (&str, &Access)> {
+    pub(super) fn exact_paths(&self) -> impl Iterator<Item = (&str, &CombinedAccess)> {
         self.exact.iter().map(|(path, access)| (path.as_str(), access))
     }
 
     /// Returns the patterns with wildcards, without the `*` at the end, each with its access.
-    pub(super) fn patterns(&self) -> impl Iterator<Item = (&str, &Access)> {
+    pub(super) fn patterns(&self) -> impl Iterator<Item = (&str, &CombinedAccess)> {
         self.ranked.iter().map(|(pattern, access)| (pattern.body(), access))
     }
 
     /// Finds the rules for the object at `path`.
-    pub(super) fn ruling(&self, path: &str) -> Ruling<'_> {
-        self.ruling_by(path, Self::counting)
+    pub(super) fn find_applicable(&self, path: &str) -> ApplicableRules<'_> {
+        self.ruling_by(path, Self::find_closest_rule)
     }
 
     /// Finds the rules for a listing of the object at `path`.
-    pub(super) fn ruling_of_list(&self, path: &str) -> Ruling<'_> {
+    pub(super) fn ruling_of_list(&self, path: &str) -> ApplicableRules<'_> {
         self.ruling_by(path, Self::counting_for_list)
     }
 
     fn ruling_by<'a>(
         &'a self,
         path: &str,
-        count: impl Fn(&'a Self, &str) -> Option<Counting<'a>>,
-    ) -> Ruling<'a> {
+        count: impl Fn(&'a Self, &str) -> Option<MatchedRule<'a>>,
+    ) -> ApplicableRules<'a> {
         let path = spelling::fold(path);
         let own = count(self, &path);
         let Some(place) = spelling::other_path(&path) else {
-            return Ruling { access: own.map(|own| own.access), other: None };
+            return ApplicableRules { access: own.map(|own| own.access), other: None };
         };
         let other = count(self, &place.path).filter(|counting| counting.is_for(&place));
         let (access, other) =
             if place.decides && other.is_some() { (other, own) } else { (own, other) };
-        Ruling {
+        ApplicableRules {
             access: access.map(|counting| counting.access),
             other: other.map(|counting| counting.access),
         }
     }
 
     /// Finds the closest rule for `path`.
-    fn counting(&self, path: &str) -> Option<Counting<'_>> {
+    fn find_closest_rule(&self, path: &str) -> Option<MatchedRule<'_>> {
         self.denied_besides(path).or_else(|| self.exact(path)).or_else(|| self.closest_rule(path))
     }
 
@@ -160,7 +163,7 @@ impl Rules {
     /// A `deny` without the slash also applies where it is closer than the rule for the folder: a
     /// pattern such as `+` may match the name but not the folder, and a folder whose name is denied
     /// must not be listed.
-    fn counting_for_list(&self, path: &str) -> Option<Counting<'_>> {
+    fn counting_for_list(&self, path: &str) -> Option<MatchedRule<'_>> {
         let folder = format!("{path}/");
         let denied = self.denied_besides(&folder).or_else(|| self.denied_besides(path));
         if denied.is_some() {
@@ -175,19 +178,19 @@ impl Rules {
             (None, _) => by_name,
             (Some(_), _) => by_folder,
         };
-        found.and_then(|(rank, _)| self.ranked(rank))
+        found.and_then(|(rank, _)| self.rule_at(rank))
     }
 
-    fn exact(&self, path: &str) -> Option<Counting<'_>> {
-        self.exact.get_key_value(path).map(|(text, access)| Counting { access, text })
+    fn exact(&self, path: &str) -> Option<MatchedRule<'_>> {
+        self.exact.get_key_value(path).map(|(text, access)| MatchedRule { access, text })
     }
 
-    fn closest_rule(&self, path: &str) -> Option<Counting<'_>> {
-        self.closest(path).and_then(|(rank, _)| self.ranked(rank))
+    fn closest_rule(&self, path: &str) -> Option<MatchedRule<'_>> {
+        self.closest(path).and_then(|(rank, _)| self.rule_at(rank))
     }
 
-    fn ranked(&self, rank: usize) -> Option<Counting<'_>> {
-        self.ranked.get(rank).map(|(pattern, access)| Counting { access, text: pattern.body() })
+    fn rule_at(&self, rank: usize) -> Option<MatchedRule<'_>> {
+        self.ranked.get(rank).map(|(pattern, access)| MatchedRule { access, text: pattern.body() })
     }
 
     /// Returns true if any rule allows something at `folder`, which ends in a slash, or below.
@@ -198,32 +201,35 @@ impl Rules {
         if self.exact.iter().any(|(path, access)| is_inside(path) && access.allows()) {
             return true;
         }
-        let last_word = self.ranked.iter().position(|(pattern, _)| pattern.covers(folder));
+        let last_word =
+            self.ranked.iter().position(|(pattern, _)| pattern.matches_all_below(folder));
         let counting = last_word.map_or(usize::MAX, |position| position + 1);
         let mut counting = self.ranked.iter().take(counting);
-        counting.any(|(pattern, access)| pattern.meets(folder) && access.allows())
+        counting.any(|(pattern, access)| pattern.may_match_below(folder) && access.allows())
     }
 
     /// Returns the unresolved denial that applies to `path`. The denial is ranked as if the
     /// caller's value produced exactly this path, so that only a closer rule overrides the denial.
-    fn denied_besides<'a>(&'a self, path: &str) -> Option<Counting<'a>> {
-        let counts = |denial: &&Denial| {
+    fn denied_besides<'a>(&'a self, path: &str) -> Option<MatchedRule<'a>> {
+        let counts = |denial: &&UnresolvedDenial| {
             denial.pattern.matches(path)
                 && (denial.always || !self.has_closer(path, &denial.pattern.filled_by(path)))
         };
-        let counting =
-            |denial: &'a Denial| Counting { access: &denial.access, text: denial.pattern.body() };
+        let counting = |denial: &'a UnresolvedDenial| MatchedRule {
+            access: &denial.access,
+            text: denial.pattern.body(),
+        };
         self.denials.iter().find(counts).map(counting)
     }
 
-    fn has_closer(&self, path: &str, than: &Pattern) -> bool {
+    fn has_closer(&self, path: &str, than: &PathPattern) -> bool {
         let closest = self.closest(path).and_then(|(rank, _)| self.ranked.get(rank));
         let is_closer = closest.is_some_and(|(pattern, _)| pattern > than);
         !than.is_exact() && (is_closer || self.exact.contains_key(path))
     }
 
     /// Finds the closest matching pattern, with its rank (0 is the closest of all).
-    fn closest(&self, path: &str) -> Option<(usize, &Access)> {
+    fn closest(&self, path: &str) -> Option<(usize, &CombinedAccess)> {
         let first_segment = path.split('/').next().unwrap_or_default();
         let here = self
             .by_first_segment
@@ -236,7 +242,7 @@ impl Rules {
         }
     }
 
-    fn first_match(&self, ranks: &[usize], path: &str) -> Option<(usize, &Access)> {
+    fn first_match(&self, ranks: &[usize], path: &str) -> Option<(usize, &CombinedAccess)> {
         ranks.iter().find_map(|rank| {
             let (pattern, access) = self.ranked.get(*rank)?;
             pattern.matches(path).then_some((*rank, access))

@@ -1,6 +1,6 @@
 //! Tests of access decisions, row by row.
 
-use super::super::identity::Entity;
+use super::super::identity::TemplateEntity;
 use super::*;
 use serde_json::json;
 
@@ -13,8 +13,8 @@ fn acl(texts: &[&str]) -> Acl {
     Acl::new(&policies)
 }
 
-fn ask(acl: &Acl, operation: Operation, path: &str) -> Verdict {
-    acl.check(&Question {
+fn ask(acl: &Acl, operation: Operation, path: &str) -> AccessVerdict {
+    acl.check(&AccessRequest {
         path,
         operation,
         sudo: false,
@@ -24,25 +24,32 @@ fn ask(acl: &Acl, operation: Operation, path: &str) -> Verdict {
     })
 }
 
-fn ask_with(acl: &Acl, operation: Operation, fields: Value) -> Verdict {
+fn ask_with(acl: &Acl, operation: Operation, fields: Value) -> AccessVerdict {
     let fields = fields.as_object().unwrap();
-    acl.check(&Question { path: "x", operation, sudo: false, wrap_ttl: None, fields, schema: &[] })
+    acl.check(&AccessRequest {
+        path: "x",
+        operation,
+        sudo: false,
+        wrap_ttl: None,
+        fields,
+        schema: &[],
+    })
 }
 
 /// Returns the verdict of a grant by the single policy that [`policy`] creates.
-fn granted(words: &[&str]) -> Verdict {
+fn granted(words: &[&str]) -> AccessVerdict {
     let capabilities = words.iter().map(|word| (*word).to_owned()).collect();
-    Verdict::Granted(Granted { capabilities, policies: Arc::from([Arc::from("test")]) })
+    AccessVerdict::Granted(GrantedAccess { capabilities, policies: Arc::from([Arc::from("test")]) })
 }
 
-fn may(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Granted(_))
+fn may(verdict: &AccessVerdict) -> bool {
+    matches!(verdict, AccessVerdict::Granted(_))
 }
 
-fn refusal(verdict: Verdict) -> String {
+fn refusal(verdict: AccessVerdict) -> String {
     match verdict {
-        Verdict::Denied(why) => why,
-        Verdict::Granted(granted) => panic!("{granted:?}"),
+        AccessVerdict::Denied(why) => why,
+        AccessVerdict::Granted(granted) => panic!("{granted:?}"),
     }
 }
 
@@ -60,7 +67,7 @@ fn without_a_rule_nothing_is_allowed() {
 fn root_may_do_everything() {
     let root = Acl::root();
     let fields = Map::new();
-    let question = Question {
+    let question = AccessRequest {
         path: "sys/seal",
         operation: Operation::Update,
         sudo: true,
@@ -68,11 +75,11 @@ fn root_may_do_everything() {
         fields: &fields,
         schema: &[],
     };
-    let granted = Granted {
+    let granted = GrantedAccess {
         capabilities: Arc::from(["root".to_owned()]),
         policies: Arc::from([Arc::from("root")]),
     };
-    assert_eq!(root.check(&question), Verdict::Granted(granted));
+    assert_eq!(root.check(&question), AccessVerdict::Granted(granted));
     assert_eq!(root.capabilities("any"), ["root"]);
 }
 
@@ -258,7 +265,7 @@ fn guarded_endpoints_need_sudo_and_the_ordinary_capability() {
     let fields = Map::new();
     let ask = |capabilities: &str| {
         let acl = acl(&[&format!("path \"x\" {{ capabilities = [{capabilities}] }}")]);
-        acl.check(&Question {
+        acl.check(&AccessRequest {
             path: "x",
             operation: Operation::Update,
             sudo: true,
@@ -348,7 +355,7 @@ fn a_wrapped_request_keeps_to_the_bounds() {
     let fields = Map::new();
     let wrapped = |acl: &Acl, wrap_ttl: u64| {
         let (operation, wrap_ttl) = (Operation::Read, Some(wrap_ttl));
-        acl.check(&Question {
+        acl.check(&AccessRequest {
             path: "x",
             operation,
             sudo: false,
@@ -417,8 +424,10 @@ fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
         ("others", r#"path "y" { capabilities = ["read"] }"#),
     ]);
     let granting = |operation: Operation| match ask(&acl, operation, "x") {
-        Verdict::Granted(granted) => granted.policies.iter().map(ToString::to_string).collect(),
-        Verdict::Denied(_) => Vec::new(),
+        AccessVerdict::Granted(granted) => {
+            granted.policies.iter().map(ToString::to_string).collect()
+        }
+        AccessVerdict::Denied(_) => Vec::new(),
     };
     assert_eq!(granting(Operation::Read), ["writers", "readers"]);
     assert_eq!(granting(Operation::Update), ["writers"]);
@@ -429,9 +438,9 @@ fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
     );
 }
 
-fn called(name: &str) -> Identity {
-    Identity {
-        entity: Some(Entity { name: name.to_owned(), ..Entity::default() }),
+fn called(name: &str) -> TemplateIdentity {
+    TemplateIdentity {
+        entity: Some(TemplateEntity { name: name.to_owned(), ..TemplateEntity::default() }),
         groups: Vec::new(),
     }
 }
@@ -456,7 +465,7 @@ fn a_rule_with_an_unfit_value_is_skipped_and_told_and_the_others_count() {
     );
     for name in ["*", "+", "a/b", "a,b", "a\nb"] {
         let (acl, skipped) = Acl::of_caller([&policy], &called(name));
-        let [Skipped { policy, why }] = skipped.as_slice() else { panic!("{skipped:?}") };
+        let [SkippedRule { policy, why }] = skipped.as_slice() else { panic!("{skipped:?}") };
         assert!(policy == "test" && why.contains("identity.entity.name"), "{why}");
         for path in ["home/ann/x", "home/a/b/x", "home/a,b/x"] {
             assert_eq!(acl.capabilities(path), ["deny"], "{path} as {name}");
@@ -529,12 +538,12 @@ fn a_token_reaches_a_folder_where_it_may_do_anything_at_all() {
             true,
         ),
     ] {
-        assert_eq!(acl(&[rules]).reaches("a/"), expected, "{rules}");
+        assert_eq!(acl(&[rules]).may_reach("a/"), expected, "{rules}");
     }
-    assert!(acl(&[r#"path "a/b/c" { capabilities = ["read"] }"#]).reaches("a/b/"));
-    assert!(!acl(&[r#"path "a/b" { capabilities = ["read"] }"#]).reaches("a/c/"));
-    assert!(!acl(&[r#"path "+" { capabilities = ["read"] }"#]).reaches("a/b/"));
-    assert!(Acl::root().reaches("a/") && !acl(&[]).reaches("a/"));
+    assert!(acl(&[r#"path "a/b/c" { capabilities = ["read"] }"#]).may_reach("a/b/"));
+    assert!(!acl(&[r#"path "a/b" { capabilities = ["read"] }"#]).may_reach("a/c/"));
+    assert!(!acl(&[r#"path "+" { capabilities = ["read"] }"#]).may_reach("a/b/"));
+    assert!(Acl::root().may_reach("a/") && !acl(&[]).may_reach("a/"));
 }
 
 /// Grants everything except the restrictions in `rules`.
@@ -607,7 +616,7 @@ fn a_rule_for_the_newer_path_decides_for_the_older_one() {
             let fields = Map::from_iter([(name.to_owned(), json!("1h"))]);
             let fields = &fields;
             let operation = Operation::Update;
-            may(&acl.check(&Question {
+            may(&acl.check(&AccessRequest {
                 path,
                 operation,
                 sudo: false,

@@ -9,19 +9,19 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn lists(value: Value) -> Lists {
+fn lists(value: Value) -> ParameterLists {
     map(value).into_iter().map(|(name, list)| (name, list.as_array().unwrap().clone())).collect()
 }
 
-fn allowed(value: Value) -> Constraints {
-    Constraints { allowed: lists(value), ..Constraints::default() }
+fn allowed(value: Value) -> ParameterConstraints {
+    ParameterConstraints { allowed: lists(value), ..ParameterConstraints::default() }
 }
 
-fn denied(value: Value) -> Constraints {
-    Constraints { denied: lists(value), ..Constraints::default() }
+fn denied(value: Value) -> ParameterConstraints {
+    ParameterConstraints { denied: lists(value), ..ParameterConstraints::default() }
 }
 
-fn passes(constraints: &Constraints, fields: Value) -> bool {
+fn passes(constraints: &ParameterConstraints, fields: Value) -> bool {
     constraints.check(&map(fields), &[]).is_ok()
 }
 
@@ -36,12 +36,15 @@ fn schema() -> Vec<Field> {
 
 #[test]
 fn no_constraints_allow_everything() {
-    assert!(passes(&Constraints::default(), json!({"a": 1, "b": [2]})));
+    assert!(passes(&ParameterConstraints::default(), json!({"a": 1, "b": [2]})));
 }
 
 #[test]
 fn required_parameters_must_be_there_in_any_case_and_not_null() {
-    let rule = Constraints { required: ["ttl".to_owned()].into(), ..Constraints::default() };
+    let rule = ParameterConstraints {
+        required: ["ttl".to_owned()].into(),
+        ..ParameterConstraints::default()
+    };
     assert!(passes(&rule, json!({"TTL": "1h"})));
     assert!(!passes(&rule, json!({"ttl": null})));
     assert!(rule.check(&Map::new(), &[]).unwrap_err().contains("without parameter \"ttl\""));
@@ -49,19 +52,26 @@ fn required_parameters_must_be_there_in_any_case_and_not_null() {
 
 #[test]
 fn a_required_parameter_in_a_spelling_that_the_endpoint_does_not_read_is_not_there() {
-    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
-    let ttl = Constraints { required: ["TTL".to_lowercase()].into(), ..Constraints::default() };
+    let check =
+        |rule: &ParameterConstraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    let ttl = ParameterConstraints {
+        required: ["TTL".to_lowercase()].into(),
+        ..ParameterConstraints::default()
+    };
     assert!(check(&ttl, json!({"ttl": 60})));
     assert!(!check(&ttl, json!({"TTL": 60})));
-    let host =
-        Constraints { required: ["cluster_host".to_owned()].into(), ..Constraints::default() };
+    let host = ParameterConstraints {
+        required: ["cluster_host".to_owned()].into(),
+        ..ParameterConstraints::default()
+    };
     assert!(check(&host, json!({"kubernetes_host": "a"})));
     assert!(!check(&host, json!({"Kubernetes_Host": "a"})));
 }
 
 #[test]
 fn every_spelling_that_was_sent_is_checked() {
-    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    let check =
+        |rule: &ParameterConstraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
     for rule in
         [allowed(json!({"cluster_host": ["good"]})), denied(json!({"cluster_host": ["bad"]}))]
     {
@@ -163,8 +173,10 @@ fn the_star_parameter_stands_for_all_that_are_not_named() {
 
 #[test]
 fn denied_wins_over_allowed() {
-    let both =
-        Constraints { allowed: lists(json!({"*": []})), ..denied(json!({"a": ["x"], "b": []})) };
+    let both = ParameterConstraints {
+        allowed: lists(json!({"*": []})),
+        ..denied(json!({"a": ["x"], "b": []}))
+    };
     assert!(passes(&both, json!({"a": "y", "c": 1})));
     assert!(!passes(&both, json!({"a": "x"})));
     assert!(!passes(&both, json!({"b": "anything"})));
@@ -246,7 +258,8 @@ fn other_scalars_are_not_the_same() {
 
 #[test]
 fn an_alias_in_the_policy_constrains_the_field_behind_it() {
-    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    let check =
+        |rule: &ParameterConstraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
     assert!(!check(&denied(json!({"kubernetes_host": []})), json!({"cluster_host": "a"})));
     assert!(!check(&denied(json!({"cluster_host": []})), json!({"kubernetes_host": "a"})));
     let both = allowed(json!({"kubernetes_host": ["a"], "cluster_host": ["b"]}));
@@ -254,8 +267,10 @@ fn an_alias_in_the_policy_constrains_the_field_behind_it() {
         check(&both, json!({"cluster_host": "a"})) && check(&both, json!({"cluster_host": "b"}))
     );
     assert!(!check(&both, json!({"cluster_host": "c"})));
-    let required =
-        Constraints { required: ["kubernetes_host".to_owned()].into(), ..Constraints::default() };
+    let required = ParameterConstraints {
+        required: ["kubernetes_host".to_owned()].into(),
+        ..ParameterConstraints::default()
+    };
     assert!(check(&required, json!({"cluster_host": "a"})));
 }
 
@@ -276,7 +291,7 @@ fn mounting() -> Vec<Field> {
     ]
 }
 
-fn passes_mounting(rule: &Constraints, fields: &Value) -> bool {
+fn passes_mounting(rule: &ParameterConstraints, fields: &Value) -> bool {
     rule.check(&map(fields.clone()), &mounting()).is_ok()
 }
 
@@ -362,8 +377,10 @@ fn one_setting_is_seen_under_all_its_names_by_what_allows_it() {
 
 #[test]
 fn a_required_setting_is_there_under_each_name_that_the_endpoint_reads() {
-    let required =
-        |name: &str| Constraints { required: [name.to_owned()].into(), ..Constraints::default() };
+    let required = |name: &str| ParameterConstraints {
+        required: [name.to_owned()].into(),
+        ..ParameterConstraints::default()
+    };
     for (name, sent, is_there) in [
         ("token_period", json!({"period": 1}), true),
         ("period", json!({"token_period": 1}), true),
@@ -400,7 +417,7 @@ fn what_takes_long_to_compare_is_refused_before_it_is_compared() {
 #[test]
 fn merging_joins_values_and_any_value_wins() {
     let mut rule = allowed(json!({"a": ["x"], "b": ["x"]}));
-    rule.merge(&Constraints {
+    rule.merge(&ParameterConstraints {
         required: ["r".to_owned()].into(),
         ..allowed(json!({"a": ["y"], "b": [], "c": []}))
     });

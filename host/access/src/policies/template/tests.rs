@@ -1,6 +1,6 @@
 //! Tests of `template.rs`.
 
-use super::super::identity::{Alias, Entity, Group};
+use super::super::identity::{TemplateAlias, TemplateEntity, TemplateGroup};
 use super::*;
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn named(name: &str) -> Identity {
-    let alias = Alias {
+fn named(name: &str) -> TemplateIdentity {
+    let alias = TemplateAlias {
         id: "alias-1".to_owned(),
         name: "ann@corp".to_owned(),
         metadata: texts(&[("region", "eu")]),
         custom_metadata: texts(&[("desk", "7")]),
     };
-    let entity = Entity {
+    let entity = TemplateEntity {
         id: "entity-1".to_owned(),
         name: name.to_owned(),
         metadata: texts(&[("team", "ops"), ("a.b", "dotted"), ("empty", "")]),
         aliases: BTreeMap::from([("auth_jwt_1".to_owned(), alias)]),
     };
-    let group = Group {
+    let group = TemplateGroup {
         id: "group-1".to_owned(),
         name: "night.shift".to_owned(),
         metadata: texts(&[("room", "12")]),
     };
-    Identity { entity: Some(entity), groups: vec![group] }
+    TemplateIdentity { entity: Some(entity), groups: vec![group] }
 }
 
-fn resolved(text: &str, identity: &Identity) -> Result<Pattern, Unresolved> {
+fn resolved(text: &str, identity: &TemplateIdentity) -> Result<PathPattern, UnresolvedReason> {
     RulePath::parse(text)
         .unwrap_or_else(|why| panic!("{text} {why}"))
         .resolve(identity)
@@ -53,7 +53,7 @@ fn every_reference_of_the_specification_is_resolved() {
         ("{{identity.groups.names.night.shift.id}}/x", "group-1/x"),
         ("{{identity.groups.names.night.shift.metadata.room}}/x", "12/x"),
     ] {
-        assert_eq!(resolved(text, &ann).unwrap(), Pattern::parse(path).unwrap(), "{text}");
+        assert_eq!(resolved(text, &ann).unwrap(), PathPattern::parse(path).unwrap(), "{text}");
     }
 }
 
@@ -69,15 +69,15 @@ fn what_the_caller_does_not_have_is_unknown() {
     ] {
         assert_eq!(
             resolved(&format!("x/{{{{{name}}}}}/*"), &ann),
-            Err(Unresolved::Unknown),
+            Err(UnresolvedReason::Unknown),
             "{name}"
         );
     }
     assert_eq!(
-        resolved("x/{{identity.entity.id}}", &Identity::default()),
-        Err(Unresolved::Unknown)
+        resolved("x/{{identity.entity.id}}", &TemplateIdentity::default()),
+        Err(UnresolvedReason::Unknown)
     );
-    assert_eq!(resolved("x/{{identity.entity.name}}*", &named("")), Err(Unresolved::Unknown));
+    assert_eq!(resolved("x/{{identity.entity.name}}*", &named("")), Err(UnresolvedReason::Unknown));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_value_that_could_be_more_than_a_part_of_one_segment_is_refused_and_not_show
             "x/{{identity.entity.name}}/*",
             "{{identity.entity.name}}",
         ] {
-            let Err(Unresolved::Refused(why)) = resolved(text, &named(value)) else {
+            let Err(UnresolvedReason::Refused(why)) = resolved(text, &named(value)) else {
                 panic!("{value:?} {text}")
             };
             assert!(why.contains("identity.entity.name") && !why.contains("secret"), "{why}");
@@ -110,11 +110,14 @@ fn a_value_that_could_be_more_than_a_part_of_one_segment_is_refused_and_not_show
     for value in [".", ".."] {
         assert!(matches!(
             resolved("x/{{identity.entity.name}}", &named(value)),
-            Err(Unresolved::Refused(_))
+            Err(UnresolvedReason::Refused(_))
         ));
     }
     let long = named(&"x".repeat(5_000));
-    assert!(matches!(resolved("x/{{identity.entity.name}}", &long), Err(Unresolved::Refused(_))));
+    assert!(matches!(
+        resolved("x/{{identity.entity.name}}", &long),
+        Err(UnresolvedReason::Refused(_))
+    ));
 }
 
 #[test]

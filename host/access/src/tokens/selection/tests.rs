@@ -43,7 +43,7 @@ impl Case {
     }
 
     fn ask(&self, policies: &[&str]) -> Result<Vec<String>, String> {
-        let asked = Asked {
+        let asked = RequestedPolicies {
             policies: names(policies).into_iter().collect(),
             no_default_policy: self.no_default_policy,
             parent: &self.parent,

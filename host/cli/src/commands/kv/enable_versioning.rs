@@ -1,9 +1,9 @@
 //! `bulkhead kv enable-versioning`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::paths::below;
-use crate::problem::Problem;
+use crate::commands::paths::join_path;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::json;
@@ -16,11 +16,11 @@ pub(crate) const ENABLE_VERSIONING: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [mount] = session.words()?;
-    let target = below("sys/mounts", &mount, "the mount")?;
+    let target = join_path("sys/mounts", &mount, "the mount")?;
     let body = json!({ "options": { "version": "2" } });
-    let call = Call::new(Method::POST, format!("{target}/tune")).with_fields(body);
+    let call = ServerRequest::new(Method::POST, format!("{target}/tune")).with_fields(body);
     let answer = session.ask(&format!("tuning {mount}"), &call)?;
     session.show_or(&answer, &format!("{mount} keeps versions"))
 }

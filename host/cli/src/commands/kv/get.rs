@@ -1,11 +1,11 @@
 //! `bulkhead kv get`.
 
-use crate::client::{Answer, Call};
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::kv::sections::{self, answer_of};
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value};
@@ -15,27 +15,30 @@ pub(crate) const GET: Command = Command {
     takes: "PATH | -mount=MOUNT NAME",
     about: "read a secret of a key-value mount\n\n\
             Prints the newest version unless -version names another.",
-    options: &[&[MOUNT, Opt::number("version", "the version to read; the newest without it")]],
+    options: &[&[
+        MOUNT,
+        CommandOption::number("version", "the version to read; the newest without it"),
+    ]],
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [typed] = session.words()?;
-    let place = Place::of_secret(session, &typed)?;
+    let place = SecretLocation::of_secret(session, &typed)?;
     let version = session.options.number("version");
     if version.is_some() {
         place.need_versions("-version")?;
     }
     let path = place.path("data");
-    let call = Call {
+    let call = ServerRequest {
         query: version
             .map(|number| ("version".to_owned(), number.to_string()))
             .into_iter()
             .collect(),
-        ..Call::new(Method::GET, path.as_str())
+        ..ServerRequest::new(Method::GET, path.as_str())
     };
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
-        return Err(Problem::nothing_at(&path));
+        return Err(CommandProblem::nothing_at(&path));
     };
     if place.is_versioned() {
         show(session, &answer, &path)
@@ -44,7 +47,11 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     }
 }
 
-fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8, Problem> {
+fn show(
+    session: &mut Session<'_, '_>,
+    answer: &ServerAnswer,
+    path: &str,
+) -> Result<u8, CommandProblem> {
     let part = |name: &str| answer.body.get("data")?.get(name)?.as_object();
     let (metadata, data) = (part("metadata"), part("data"));
     if let Some(field) = session.options.field.clone() {
@@ -54,7 +61,7 @@ fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8
                 session.show(&answer_of(data))
             }
             Some(_) => session.show(answer),
-            None => Err(Problem::nothing_at(&format!("{path}: this version was deleted"))),
+            None => Err(CommandProblem::nothing_at(&format!("{path}: this version was deleted"))),
         };
     }
     if !session.options.is_for_people() {
@@ -68,7 +75,10 @@ fn show(session: &mut Session<'_, '_>, answer: &Answer, path: &str) -> Result<u8
     session.show_text(answer, &text)
 }
 
-fn show_unversioned(session: &mut Session<'_, '_>, answer: &Answer) -> Result<u8, Problem> {
+fn show_unversioned(
+    session: &mut Session<'_, '_>,
+    answer: &ServerAnswer,
+) -> Result<u8, CommandProblem> {
     if !session.options.is_for_people() {
         return session.show(answer);
     }

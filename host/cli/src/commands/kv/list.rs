@@ -1,9 +1,9 @@
 //! `bulkhead kv list`.
 
 use crate::command::Command;
-use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::list::list_names;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 
 pub(crate) const LIST: Command = Command {
@@ -14,8 +14,8 @@ pub(crate) const LIST: Command = Command {
     run,
 };
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?.unwrap_or_default();
-    let place = Place::find(session, &typed)?;
+    let place = SecretLocation::find(session, &typed)?;
     list_names(session, &place.path("metadata"))
 }

@@ -1,11 +1,11 @@
 //! `bulkhead kv metadata get · put · patch · delete`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::kv::sections;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value};
@@ -31,7 +31,14 @@ pub(crate) const PATCH: Command = Command {
     takes: "PATH | -mount=MOUNT NAME",
     about: "change some settings of a secret and keep the others",
     options: &[
-        &[MOUNT, Opt::list("remove-custom-metadata", "NAME", "remove this entry; may be repeated")],
+        &[
+            MOUNT,
+            CommandOption::list(
+                "remove-custom-metadata",
+                "NAME",
+                "remove this entry; may be repeated",
+            ),
+        ],
         &SETTINGS,
     ],
     run: patch,
@@ -45,29 +52,37 @@ pub(crate) const DELETE: Command = Command {
     run: delete,
 };
 
-const SETTINGS: [Opt; 4] = [
-    Opt::number("max-versions", "how many versions are kept; 0: as many as the mount says")
-        .fills("max_versions"),
-    Opt::switch("cas-required", "every write must name the newest version with -cas")
-        .fills("cas_required"),
-    Opt::text("delete-version-after", "TIME", "delete each version after this time: 3h, 0s: never")
-        .fills("delete_version_after"),
-    Opt::pairs("custom-metadata", "a note on the secret; may be repeated").fills("custom_metadata"),
+const SETTINGS: [CommandOption; 4] = [
+    CommandOption::number(
+        "max-versions",
+        "how many versions are kept; 0: as many as the mount says",
+    )
+    .with_field("max_versions"),
+    CommandOption::switch("cas-required", "every write must name the newest version with -cas")
+        .with_field("cas_required"),
+    CommandOption::text(
+        "delete-version-after",
+        "TIME",
+        "delete each version after this time: 3h, 0s: never",
+    )
+    .with_field("delete_version_after"),
+    CommandOption::pairs("custom-metadata", "a note on the secret; may be repeated")
+        .with_field("custom_metadata"),
 ];
 
 /// Returns the place and the API path of the metadata.
-fn path(session: &Session<'_, '_>) -> Result<String, Problem> {
+fn path(session: &Session<'_, '_>) -> Result<String, CommandProblem> {
     let [typed] = session.words()?;
-    let place = Place::of_secret(session, &typed)?;
+    let place = SecretLocation::of_secret(session, &typed)?;
     place.need_versions("kv metadata")?;
     Ok(place.path("metadata"))
 }
 
-fn get(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn get(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let path = path(session)?;
-    let call = Call::new(Method::GET, path.as_str());
+    let call = ServerRequest::new(Method::GET, path.as_str());
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
-        return Err(Problem::nothing_at(&path));
+        return Err(CommandProblem::nothing_at(&path));
     };
     let data = answer.body.get("data").and_then(Value::as_object).cloned();
     match data {
@@ -95,21 +110,22 @@ fn tables(mut data: Map<String, Value>) -> String {
     all.join("\n")
 }
 
-fn put(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn put(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let path = path(session)?;
     let body = Value::Object(session.options.fields(&SETTINGS));
-    let call = Call::new(Method::PUT, path.as_str()).with_fields(body);
+    let call = ServerRequest::new(Method::PUT, path.as_str()).with_fields(body);
     let answer = session.ask(&format!("writing {path}"), &call)?;
     session.show_or(&answer, &format!("wrote {path}"))
 }
 
-fn patch(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn patch(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let body = changes(session);
     if body.is_empty() {
-        return Err(Problem::usage("there is nothing to change; give an option"));
+        return Err(CommandProblem::usage("there is nothing to change; give an option"));
     }
     let path = path(session)?;
-    let call = Call::new(Method::PATCH, path.as_str()).with_merge_patch(Value::Object(body));
+    let call =
+        ServerRequest::new(Method::PATCH, path.as_str()).with_merge_patch(Value::Object(body));
     let answer = session.ask(&format!("patching {path}"), &call)?;
     session.show_or(&answer, &format!("changed {path}"))
 }
@@ -128,9 +144,9 @@ fn changes(session: &Session<'_, '_>) -> Map<String, Value> {
     body
 }
 
-fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn delete(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let path = path(session)?;
-    let call = Call::new(Method::DELETE, path.as_str());
+    let call = ServerRequest::new(Method::DELETE, path.as_str());
     let answer = session.ask(&format!("deleting {path}"), &call)?;
     session.show_or(&answer, &format!("deleted {path} with all versions, if it existed"))
 }

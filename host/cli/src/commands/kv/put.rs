@@ -1,11 +1,11 @@
 //! `bulkhead kv put`.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::kv::place::{MOUNT, Place};
+use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::kv::sections;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -23,25 +23,25 @@ pub(crate) const PUT: Command = Command {
 };
 
 /// Check-and-set.
-pub(super) const CAS: Opt = Opt::number(
+pub(super) const CAS: CommandOption = CommandOption::number(
     "cas",
     "write only if this is the newest version; 0: only if the secret does not exist",
 );
 
-fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (typed, rest) = session.path_and_rest()?;
     if rest.is_empty() {
-        return Err(Problem::usage("there is nothing to write; give name=value"));
+        return Err(CommandProblem::usage("there is nothing to write; give name=value"));
     }
     let fields = session.fields(&rest)?;
-    let place = Place::of_secret(session, &typed)?;
+    let place = SecretLocation::of_secret(session, &typed)?;
     let cas = session.options.number("cas");
     if cas.is_some() {
         place.need_versions("-cas")?;
     }
     let path = place.path("data");
     let body = if place.is_versioned() { versioned(fields, cas) } else { Value::Object(fields) };
-    let call = Call::new(Method::PUT, path.as_str()).with_fields(body);
+    let call = ServerRequest::new(Method::PUT, path.as_str()).with_fields(body);
     let answer = session.ask(&format!("writing {path}"), &call)?;
     sections::show_written(session, &answer, &path)
 }

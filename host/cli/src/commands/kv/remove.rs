@@ -1,10 +1,10 @@
 //! `bulkhead kv delete · undelete · destroy`: versions of a secret.
 
-use crate::client::Call;
+use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::commands::kv::place::{MOUNT, Place};
-use crate::option::{Opt, names_in};
-use crate::problem::Problem;
+use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
+use crate::option::{CommandOption, names_in};
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::json;
@@ -36,28 +36,32 @@ pub(crate) const DESTROY: Command = Command {
     run: |session| change(session, "destroy", "destroyed"),
 };
 
-const VERSIONS: Opt =
-    Opt::names("versions", "N", "numbers of versions; several with commas, may be repeated");
+const VERSIONS: CommandOption = CommandOption::names(
+    "versions",
+    "N",
+    "numbers of versions; several with commas, may be repeated",
+);
 
-fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn delete(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     if session.options.value("versions").is_some() {
         return change(session, "delete", "deleted");
     }
     let [typed] = session.words()?;
-    let path = Place::of_secret(session, &typed)?.path("data");
-    let call = Call::new(Method::DELETE, path.as_str());
+    let path = SecretLocation::of_secret(session, &typed)?.path("data");
+    let call = ServerRequest::new(Method::DELETE, path.as_str());
     let answer = session.ask(&format!("deleting {path}"), &call)?;
     session.show_or(&answer, &format!("deleted {path}, if it existed"))
 }
 
 /// Asks for `action` on the versions of `-versions`.
-fn change(session: &mut Session<'_, '_>, action: &str, done: &str) -> Result<u8, Problem> {
+fn change(session: &mut Session<'_, '_>, action: &str, done: &str) -> Result<u8, CommandProblem> {
     let [typed] = session.words()?;
     let versions = versions(session)?;
-    let place = Place::of_secret(session, &typed)?;
+    let place = SecretLocation::of_secret(session, &typed)?;
     place.need_versions("-versions")?;
     let path = place.path(action);
-    let call = Call::new(Method::PUT, path.as_str()).with_fields(json!({ "versions": versions }));
+    let call =
+        ServerRequest::new(Method::PUT, path.as_str()).with_fields(json!({ "versions": versions }));
     let answer = session.ask(&format!("writing {path}"), &call)?;
     let listed: Vec<String> = versions.iter().map(u64::to_string).collect();
     let done = format!(
@@ -68,14 +72,14 @@ fn change(session: &mut Session<'_, '_>, action: &str, done: &str) -> Result<u8,
     session.show_or(&answer, &done)
 }
 
-fn versions(session: &Session<'_, '_>) -> Result<Vec<u64>, Problem> {
+fn versions(session: &Session<'_, '_>) -> Result<Vec<u64>, CommandProblem> {
     let typed: Vec<&str> = session.options.values("versions").flat_map(names_in).collect();
     if typed.is_empty() {
-        return Err(Problem::usage("say which versions, as in -versions=2,3"));
+        return Err(CommandProblem::usage("say which versions, as in -versions=2,3"));
     }
     let number = |text: &&str| {
         text.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(|| {
-            Problem::usage(format!("-versions is numbers from 1, and one is {text:?}"))
+            CommandProblem::usage(format!("-versions is numbers from 1, and one is {text:?}"))
         })
     };
     typed.iter().map(number).collect()

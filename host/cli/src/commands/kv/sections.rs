@@ -1,10 +1,10 @@
 //! Output of key-value secrets in sections: a heading between equals signs and a table.
 
-use crate::client::Answer;
+use crate::client::ServerAnswer;
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::terminal::visible;
+use crate::terminal::escape_controls;
 use serde_json::{Map, Value, json};
 
 /// Width that a table needs besides its longest key: the gap and the heading `Value`.
@@ -12,7 +12,7 @@ const BESIDES_KEY: usize = 4 + 5;
 
 /// Renders the section of an API path.
 pub(super) fn path(title: &str, path: &str) -> String {
-    format!("{}\n{}\n\n", heading(title, path.len()), visible(path))
+    format!("{}\n{}\n\n", heading(title, path.len()), escape_controls(path))
 }
 
 /// Renders a table of `values` below its heading.
@@ -58,9 +58,9 @@ fn inner(value: &Value) -> String {
 /// Prints a written secret: its path and the metadata of the new version. Programs get the answer.
 pub(super) fn show_written(
     session: &mut Session<'_, '_>,
-    answer: &Answer,
+    answer: &ServerAnswer,
     at: &str,
-) -> Result<u8, Problem> {
+) -> Result<u8, CommandProblem> {
     let metadata = answer.body.get("data").and_then(Value::as_object);
     let text = metadata
         .map(|metadata| format!("{}{}", path("Secret Path", at), table("Metadata", metadata)));
@@ -71,8 +71,8 @@ pub(super) fn show_written(
 }
 
 /// Returns an answer whose data are `data`, so that a field of `data` is shown like any field.
-pub(super) fn answer_of(data: &Map<String, Value>) -> Answer {
-    Answer { status: 200, body: json!({ "request_id": "", "data": data }) }
+pub(super) fn answer_of(data: &Map<String, Value>) -> ServerAnswer {
+    ServerAnswer { status: 200, body: json!({ "request_id": "", "data": data }) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Auth methods: the endpoint of a login, and the fields that are asked for.
 
-use crate::client::Call;
-use crate::problem::Problem;
+use crate::client::ServerRequest;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method as Verb;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/tok
 
 /// The form of a method's login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum LoginMethod {
     /// `login/USERNAME` with a password.
     Password,
     /// `login` with a signed token.
@@ -23,9 +23,9 @@ pub(super) enum Method {
     Fields,
 }
 
-impl Method {
+impl LoginMethod {
     /// Returns the form of the method `name`.
-    pub(super) fn named(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "userpass" | "ldap" | "radius" => Self::Password,
             "jwt" | "azure" | "gcp" | "cloud-a" | "cloud-b" => Self::Signed,
@@ -42,7 +42,7 @@ impl Method {
         self,
         session: &mut Session<'_, '_>,
         fields: &mut Map<String, Value>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CommandProblem> {
         // A file ends with a line break, which is no part of an identifier or a signed token.
         for name in ["jwt", "role_id", "secret_id"] {
             if let Some(Value::String(text)) = fields.get_mut(name) {
@@ -75,7 +75,11 @@ impl Method {
     ///
     /// # Errors
     /// A missing user name.
-    pub(super) fn call(self, mount: &str, mut fields: Map<String, Value>) -> Result<Call, Problem> {
+    pub(super) fn call(
+        self,
+        mount: &str,
+        mut fields: Map<String, Value>,
+    ) -> Result<ServerRequest, CommandProblem> {
         let path = match self {
             Self::Password => {
                 let path = format!("{mount}/login/{}", user(&fields)?);
@@ -84,12 +88,12 @@ impl Method {
             }
             Self::Signed | Self::Pod | Self::Fields => format!("{mount}/login"),
         };
-        Ok(Call::new(Verb::PUT, path).with_fields(Value::Object(fields)))
+        Ok(ServerRequest::new(Verb::PUT, path).with_fields(Value::Object(fields)))
     }
 }
 
-fn user(fields: &Map<String, Value>) -> Result<&str, Problem> {
+fn user(fields: &Map<String, Value>) -> Result<&str, CommandProblem> {
     let user = fields.get("username").and_then(Value::as_str);
     user.filter(|name| !name.is_empty() && !name.contains('/'))
-        .ok_or_else(|| Problem::usage("say who logs in, as in username=bob"))
+        .ok_or_else(|| CommandProblem::usage("say who logs in, as in username=bob"))
 }

@@ -7,7 +7,7 @@ use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
 /// Rows that are served below a path.
-pub(in crate::api) struct Served<'a> {
+pub(in crate::api) struct ServedRoutes<'a> {
     /// Path above the rows: empty for the host, `database/` for a mount, `{database_mount_path}/`
     /// for any mount of an engine.
     pub(in crate::api) below: &'a str,
@@ -16,13 +16,13 @@ pub(in crate::api) struct Served<'a> {
 }
 
 /// Builds the document of everything in `served`.
-pub(in crate::api) fn document(served: &[Served<'_>]) -> Value {
+pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
     for (below, route) in
         served.iter().flat_map(|served| served.routes.iter().map(|route| (served.below, route)))
     {
-        let operation = Operation { below, route };
+        let operation = OpenApiOperation { below, route };
         let item = paths
             .entry(operation.path())
             .or_insert_with(|| json!({ "parameters": operation.captures() }));
@@ -54,12 +54,12 @@ pub(in crate::api) fn document(served: &[Served<'_>]) -> Value {
 }
 
 /// A row as an OpenAPI operation.
-struct Operation<'a> {
+struct OpenApiOperation<'a> {
     below: &'a str,
     route: &'a Route,
 }
 
-impl Operation<'_> {
+impl OpenApiOperation<'_> {
     fn method(&self) -> &'static str {
         match self.route.verb {
             Verb::Read | Verb::List => "get",
@@ -160,11 +160,11 @@ impl Operation<'_> {
             };
             members.insert("requestBody".to_owned(), body);
         }
-        if !self.route.asks_for_no_token() {
+        if !self.route.needs_no_token() {
             members.insert("security".to_owned(), json!([{ "token": [] }]));
         }
         let marks = [
-            ("x-vault-unauthenticated", self.route.asks_for_no_token()),
+            ("x-vault-unauthenticated", self.route.needs_no_token()),
             ("x-vault-sudo", self.route.sudo),
             ("x-vault-createSupported", self.route.existence.is_some()),
             ("x-bulkhead-leases", self.route.leases),
@@ -247,7 +247,7 @@ fn responses(route: &Route) -> Value {
         all.insert("204".to_owned(), json!({ "description": "done, and nothing to say" }));
     }
     all.insert("400".to_owned(), answer("the request is wrong, and why", "errors"));
-    if !route.asks_for_no_token() {
+    if !route.needs_no_token() {
         all.insert("403".to_owned(), answer("permission denied", "errors"));
     }
     if matches!(route.verb, Verb::Read | Verb::List) {

@@ -1,15 +1,15 @@
 //! `GET sys/leases/count` and `GET sys/leases`: irrevocable leases, which need an operator
 //! (decision P13).
 
-use crate::api::call::{Call, Fields};
-use crate::api::reply::{Body, Reply};
+use crate::api::call::{PermittedCall, RequestFields};
+use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{Endpoint, field, read};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};
 
 /// Maximum number of leases in an answer, unless the caller forces more.
-const MOST: usize = 10_000;
+const MAX_LISTED_LEASES: usize = 10_000;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -35,37 +35,37 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// `GET sys/leases/count`, by the accessor of the mount.
-async fn count(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn count(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     require_irrevocable(fields)?;
     let counts = core.leases.count_irrevocable().await?;
     let total: u64 = counts.values().sum();
     let data = [("lease_count".to_owned(), json!(total)), ("counts".to_owned(), json!(counts))];
-    Ok(Body::Data(Map::from_iter(data)).into())
+    Ok(ReplyBody::Data(Map::from_iter(data)).into())
 }
 
 /// `GET sys/leases`.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     require_irrevocable(fields)?;
     let limit = limit(fields.text("limit"))?;
-    let allowed = if fields.flag("force", false) { usize::MAX } else { MOST };
+    let allowed = if fields.flag("force", false) { usize::MAX } else { MAX_LISTED_LEASES };
     let total: u64 = core.leases.count_irrevocable().await?.values().sum();
     let found = core.leases.list_irrevocable(limit.min(allowed)).await?;
     let is_cut = limit > allowed && total > u64::try_from(allowed).unwrap_or(u64::MAX);
     let warning = is_cut.then(|| {
         format!(
-            "there are {total} irrevocable leases and the first {MOST} are listed; send \
-             force=true for all"
+            "there are {total} irrevocable leases and the first {MAX_LISTED_LEASES} are listed; \
+             send force=true for all"
         )
     });
     let leases: Vec<_> =
         found.iter().map(|lease| json!({"lease_id": lease.id, "error": lease.error})).collect();
     let data = [("lease_count".to_owned(), json!(total)), ("leases".to_owned(), json!(leases))];
-    Ok(Reply::from(Body::Data(Map::from_iter(data))).with_warnings(warning))
+    Ok(Reply::from(ReplyBody::Data(Map::from_iter(data))).with_warnings(warning))
 }
 
-fn require_irrevocable(fields: Fields<'_>) -> Result<(), Failure> {
+fn require_irrevocable(fields: RequestFields<'_>) -> Result<(), Failure> {
     match fields.text("type") {
         "irrevocable" => Ok(()),
         "" => {

@@ -1,7 +1,7 @@
 //! `LIST sys/leases/lookup`: lists the leases below a path, for callers who do not have the ids.
 
-use crate::api::call::Call;
-use crate::api::reply::{Body, Reply};
+use crate::api::call::PermittedCall;
+use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{self, Endpoint, field};
 use crate::paging::{Paging, SortedNames};
 use bulkhead_wire::description::FieldKind;
@@ -28,9 +28,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// Lists the names directly below the prefix.
-async fn list(call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let mut names = SortedNames::new(&core.listings, Paging::of(fields.all())?);
     core.leases.add_names(fields.text("prefix"), &mut names).await?;
-    Ok(Body::Listed(names.end().ok_or_else(Failure::absent)?).into())
+    Ok(ReplyBody::Listed(names.end().ok_or_else(Failure::absent)?).into())
 }

@@ -6,16 +6,16 @@
 //! tokens that were made at the path.
 
 use super::waiting::{accepted, sync};
-use crate::api::call::Call;
-use crate::api::reply::{Body, Reply};
-use crate::api::row::{Endpoint, Row, field, write};
+use crate::api::call::PermittedCall;
+use crate::api::reply::{Reply, ReplyBody};
+use crate::api::row::{Endpoint, EndpointBuilder, field, write};
 use crate::leases::OnFailure;
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use std::time::Duration;
 
 /// Maximum time that a request waits. Due work goes on afterwards.
-const PATIENCE: Duration = Duration::from_secs(90);
+const REVOKE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -30,7 +30,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-fn below(base: &str, about: &str) -> Row {
+fn below(base: &str, about: &str) -> EndpointBuilder {
     let prefix = field(
         "prefix",
         FieldKind::String,
@@ -41,18 +41,18 @@ fn below(base: &str, about: &str) -> Row {
 }
 
 /// `POST sys/leases/revoke-prefix/:prefix`.
-async fn revoke_prefix(call: Call<'_>) -> Result<Reply, Failure> {
+async fn revoke_prefix(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     revoke(call, OnFailure::Stays).await
 }
 
 /// `POST sys/leases/revoke-force/:prefix`.
-async fn revoke_force(call: Call<'_>) -> Result<Reply, Failure> {
+async fn revoke_force(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     revoke(call, OnFailure::Goes).await
 }
 
 /// Revokes everything below the prefix. Tokens end first, so that no token makes another lease.
-async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure> {
-    let Call { core, fields, .. } = call;
+async fn revoke(call: PermittedCall<'_>, on_failure: OnFailure) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
     let path = fields.text("prefix");
     core.leases.assert_ends_work()?;
     let ends = async || {
@@ -62,7 +62,7 @@ async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure>
         Ok::<(), Failure>(())
     };
     let reach = core.leases.resolve(path);
-    let which = reach.leases();
+    let which = reach.lease_prefixes();
     if !fields.flag("sync", true) {
         ends().await?;
         core.leases.queue_below(&which, on_failure).await?;
@@ -74,15 +74,15 @@ async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure>
         ends().await?;
         core.leases.end_below(&which, on_failure).await
     };
-    match tokio::time::timeout(PATIENCE, ended).await {
-        Ok(ended) => ended.map(|()| Body::Nothing.into()),
+    match tokio::time::timeout(REVOKE_TIMEOUT, ended).await {
+        Ok(ended) => ended.map(|()| ReplyBody::Nothing.into()),
         Err(_) => Err(Failure::new(
-            Kind::TimedOut,
+            FailureKind::TimedOut,
             format!(
                 "not every lease below {} has ended after {} s; the others are being revoked: \
                  LIST sys/leases/lookup shows them, and sync=false does not wait",
                 quoted(path),
-                PATIENCE.as_secs()
+                REVOKE_TIMEOUT.as_secs()
             ),
         )),
     }

@@ -1,6 +1,6 @@
 //! Field and answer that the endpoints share which end leases: whether to wait for the end.
 
-use crate::api::reply::{Body, Reply};
+use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::field;
 use bulkhead_wire::description::{Field, FieldKind};
 
@@ -11,5 +11,5 @@ pub(super) fn sync() -> Field {
 
 /// Returns 202: the revocation goes on after the answer.
 pub(super) fn accepted(warning: &str) -> Reply {
-    Reply::from(Body::Accepted).with_warnings([warning.to_owned()])
+    Reply::from(ReplyBody::Accepted).with_warnings([warning.to_owned()])
 }

@@ -1,13 +1,13 @@
 //! The text format of Prometheus, version 0.0.4.
 
-use super::{Families, Reading, Sample};
+use super::{MetricFamilies, MetricReading, MetricSample};
 use std::fmt::Write;
 
 /// Content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Writes all families, the series of each family together.
-pub(super) fn write(families: &Families) -> String {
+pub(super) fn write(families: &MetricFamilies) -> String {
     let mut text = String::new();
     for (name, family) in families {
         let about = family.about.replace('\\', "\\\\").replace('\n', "\\n");
@@ -21,7 +21,7 @@ pub(super) fn write(families: &Families) -> String {
     text
 }
 
-fn write_sample(text: &mut String, name: &str, sample: &Sample) {
+fn write_sample(text: &mut String, name: &str, sample: &MetricSample) {
     let labels: Vec<String> = sample
         .labels
         .iter()
@@ -29,9 +29,9 @@ fn write_sample(text: &mut String, name: &str, sample: &Sample) {
         .collect();
     let labels = labels.join(",");
     _ = match sample.reading {
-        Reading::Counted(count) => writeln!(text, "{name}{{{labels}}} {count}"),
-        Reading::Standing(value) => writeln!(text, "{name}{{{labels}}} {value}"),
-        Reading::Observed { count, sum } => {
+        MetricReading::Counted(count) => writeln!(text, "{name}{{{labels}}} {count}"),
+        MetricReading::Standing(value) => writeln!(text, "{name}{{{labels}}} {value}"),
+        MetricReading::Observed { count, sum } => {
             writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}")
         }
     };
@@ -44,7 +44,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Family;
+    use super::super::MetricFamily;
     use super::*;
     use bulkhead_wire::metric::MetricKind;
 
@@ -52,13 +52,16 @@ mod tests {
     fn each_kind_has_its_lines_and_no_value_ends_its_own() {
         let family = |kind, reading| {
             let labels = vec![("mount".to_owned(), "a\"b\\c\n/".to_owned())];
-            let samples = vec![Sample { labels, reading }];
-            Family { kind, about: "What it is.".to_owned(), samples }
+            let samples = vec![MetricSample { labels, reading }];
+            MetricFamily { kind, about: "What it is.".to_owned(), samples }
         };
-        let families = Families::from([
-            ("a_total".to_owned(), family(MetricKind::Counter, Reading::Counted(3))),
-            ("b".to_owned(), family(MetricKind::Gauge, Reading::Standing(0.5))),
-            ("c".to_owned(), family(MetricKind::Summary, Reading::Observed { count: 2, sum: 7.0 })),
+        let families = MetricFamilies::from([
+            ("a_total".to_owned(), family(MetricKind::Counter, MetricReading::Counted(3))),
+            ("b".to_owned(), family(MetricKind::Gauge, MetricReading::Standing(0.5))),
+            (
+                "c".to_owned(),
+                family(MetricKind::Summary, MetricReading::Observed { count: 2, sum: 7.0 }),
+            ),
         ]);
         let labels = r#"{mount="a\"b\\c\n/"}"#;
         let expected = format!(

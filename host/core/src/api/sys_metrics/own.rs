@@ -2,30 +2,30 @@
 //!
 //! The names are those of published servers' dashboards, behind the prefix of this server.
 
-use super::{Families, Family, PREFIX, Sample};
+use super::{MetricFamilies, MetricFamily, MetricSample, PREFIX};
 use crate::core::Core;
-use crate::mounts::{Class, Mount};
-use bulkhead_access::quotas::Usage;
-use bulkhead_sandbox::Reading;
+use crate::mounts::{Mount, MountClass};
+use bulkhead_access::quotas::QuotaUsage;
+use bulkhead_sandbox::MetricReading;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::metric::MetricKind;
 use std::sync::Arc;
 
 /// Maximum number of leases that are counted, so that a request takes a bounded time.
-const COUNTED: u32 = 1_000_000;
+const MAX_COUNTED_LEASES: u32 = 1_000_000;
 
 /// Returns all metrics of the host.
 ///
 /// # Errors
 /// The store's failure.
-pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
-    let leases = core.store.count(Space::Lease, "", COUNTED).await?;
+pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
+    let leases = core.store.count(Space::Lease, "", MAX_COUNTED_LEASES).await?;
     let irrevocable: u64 = core.leases.count_irrevocable().await?.values().sum();
-    let mut families = Families::new();
-    let mut add = |name: &str, about: &str, samples: Vec<Sample>| {
+    let mut families = MetricFamilies::new();
+    let mut add = |name: &str, about: &str, samples: Vec<MetricSample>| {
         let kind = MetricKind::Gauge;
-        let family = Family { kind, about: about.to_owned(), samples };
+        let family = MetricFamily { kind, about: about.to_owned(), samples };
         families.insert(format!("{PREFIX}_{name}"), family);
     };
     add("core_unsealed", "1 while the service is open", vec![gauge(1, None)]);
@@ -41,8 +41,8 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
     add("core_parked_requests", about, vec![gauge(waiting, None)]);
     let about = "runs of components for requests that waited for a change";
     add("core_parked_runs", about, vec![gauge(core.parking.runs(), None)]);
-    let quotas = core.quotas.usage(&core.store).await?;
-    let each = |value: fn(&Usage) -> u64| {
+    let quotas = core.quotas.read_usage(&core.store).await?;
+    let each = |value: fn(&QuotaUsage) -> u64| {
         quotas.iter().map(|quota| gauge(value(quota), Some(("name", &quota.name)))).collect()
     };
     let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
@@ -58,7 +58,7 @@ pub(super) async fn families(core: &Core) -> Result<Families, Failure> {
 }
 
 /// Returns the bytes that each mount stores, and the limit of each mount.
-async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
+async fn stored(core: &Core) -> Result<(Vec<MetricSample>, Vec<MetricSample>), Failure> {
     let bytes = core.store.stored_bytes().await?;
     let mounts = core.mounts.all();
     let each = |value: &dyn Fn(&Mount) -> u64| {
@@ -71,7 +71,7 @@ async fn stored(core: &Core) -> Result<(Vec<Sample>, Vec<Sample>), Failure> {
 }
 
 /// Returns one sample for each mount with an automatic rollback since its last swap.
-fn rollbacks(core: &Core) -> Vec<Sample> {
+fn rollbacks(core: &Core) -> Vec<MetricSample> {
     let all = core.mounts.all();
     let of_mount = |mount: &Arc<Mount>| {
         let status = mount.record.rollback.as_ref()?.status();
@@ -81,21 +81,22 @@ fn rollbacks(core: &Core) -> Vec<Sample> {
     all.iter().filter_map(of_mount).collect()
 }
 
-fn mounts(core: &Core) -> Vec<Sample> {
+fn mounts(core: &Core) -> Vec<MetricSample> {
     let all = core.mounts.all();
-    let auth = all.iter().filter(|mount| Class::of(&mount.record.path) == Class::Auth).count();
+    let auth =
+        all.iter().filter(|mount| MountClass::of(&mount.record.path) == MountClass::Auth).count();
     [("logical", all.len() - auth), ("auth", auth)]
         .map(|(word, count)| gauge(count as u64, Some(("type", word))))
         .into()
 }
 
-fn gauge(value: u64, label: Option<(&str, &str)>) -> Sample {
+fn gauge(value: u64, label: Option<(&str, &str)>) -> MetricSample {
     labelled(value, label.as_slice())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no count comes near what a float can hold")]
-fn labelled(value: u64, labels: &[(&str, &str)]) -> Sample {
+fn labelled(value: u64, labels: &[(&str, &str)]) -> MetricSample {
     let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
     let labels = labels.iter().map(owned).collect();
-    Sample { labels, reading: Reading::Standing(value as f64) }
+    MetricSample { labels, reading: MetricReading::Standing(value as f64) }
 }

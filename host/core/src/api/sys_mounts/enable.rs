@@ -3,15 +3,17 @@
 use super::grants;
 use super::mount_path::{mount_path, path};
 use super::settings;
-use super::subject::Subject;
+use super::subject::TuneTarget;
 use super::version;
 use crate::api::after_commit::AfterCommit;
-use crate::api::call::{Call, Fields};
-use crate::api::reply::{Body, Reply};
+use crate::api::call::{PermittedCall, RequestFields};
+use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{field, required};
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
-use crate::mounts::{self, Change, Class, Marks, NewMount, Running, Settings, api_version};
+use crate::mounts::{
+    self, MountChange, MountClass, MountMarks, MountSettings, NewMount, RunningPlugin, api_version,
+};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
@@ -47,8 +49,11 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
 }
 
 /// Mounts a plugin of a class.
-pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, request, .. } = call;
+pub(crate) async fn enable_in(
+    class: MountClass,
+    call: PermittedCall<'_>,
+) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, request, .. } = call;
     let path = mount_path(class, fields.text("path"))?;
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;
     // A non-empty setting outside of `config` overrides the setting in `config`.
@@ -57,26 +62,26 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
         let said = outside.get(name).filter(|value| value.as_str() != Some(""));
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
     }
-    let mut settings = Settings::default();
+    let mut settings = MountSettings::default();
     let named = kind(fields, &config)?;
     let (kind, api_version) = of_api_version(core, class, named, &config);
     let mut warnings: Vec<String> = unknown.into_iter().collect();
     let plugin = core.catalog.choose(class.plugin_type(), &kind, version::choice(&config))?;
-    let usual = mounts::usual(&plugin.engine);
-    let running = Running::of(&plugin.engine, &usual);
-    let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
+    let usual = mounts::default_grants(&plugin.engine);
+    let running = RunningPlugin::of(&plugin.engine, &usual);
+    let subject = TuneTarget { class, builtin: None, kind: &kind, running, system: core.lifetimes };
     warnings.extend(settings::change(&mut settings, &config, &subject)?);
     settings.options.extend(api_version);
     settings::check_identity_token_key(unit, &settings).await?;
     let marks = marks(fields, &mut warnings);
     let record =
         core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
-    let enabled = AfterCommit::Mounts(Change::Enabled(Box::new(record)));
-    Ok(Reply::from(Body::Nothing).with_warnings(warnings).after_commit(enabled))
+    let enabled = AfterCommit::Mounts(MountChange::Enabled(Box::new(record)));
+    Ok(Reply::from(ReplyBody::Nothing).with_warnings(warnings).after_commit(enabled))
 }
 
 /// Returns the type, or the plugin's name if the type is `plugin`.
-fn kind(fields: Fields<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
+fn kind(fields: RequestFields<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
     let plugin_name = config.get("plugin_name").and_then(Value::as_str).unwrap_or_default();
     match (fields.text("type"), plugin_name) {
         ("plugin", "") => Err(Failure::invalid(
@@ -91,7 +96,7 @@ fn kind(fields: Fields<'_>, config: &Map<String, Value>) -> Result<String, Failu
 /// option.
 fn of_api_version(
     core: &Core,
-    class: Class,
+    class: MountClass,
     kind: String,
     config: &Map<String, Value>,
 ) -> (String, Option<(String, String)>) {
@@ -108,13 +113,13 @@ fn of_api_version(
     }
 }
 
-fn marks(fields: Fields<'_>, warnings: &mut Vec<String>) -> Marks {
+fn marks(fields: RequestFields<'_>, warnings: &mut Vec<String>) -> MountMarks {
     let mut mark = |name: &str, why: &str| {
         let is_set = fields.flag(name, false);
         warnings.extend(is_set.then(|| format!("{name} is stored and has no effect: {why}")));
         is_set
     };
-    Marks {
+    MountMarks {
         local: mark("local", "nothing is replicated to other clusters"),
         seal_wrap: mark("seal_wrap", "every record is sealed in the same way"),
         external_entropy_access: mark(

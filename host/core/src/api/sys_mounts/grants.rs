@@ -5,16 +5,16 @@
 //! names each line that is not a valid grant, and each line to remove that the mount does not have.
 
 use crate::api::row::field;
-use crate::mounts::Running;
+use crate::mounts::RunningPlugin;
 use bulkhead_sandbox::grants::ceiling;
-use bulkhead_sandbox::{Grant, Limits};
+use bulkhead_sandbox::{Grant, MountLimits};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
 /// Maximum number of grants of a mount, and of lines of a ceiling.
-pub(crate) const MOST: usize = 256;
+pub(crate) const MAX_GRANTS: usize = 256;
 
 /// The field that replaces the list.
 pub(super) fn whole() -> Field {
@@ -48,7 +48,7 @@ pub(super) fn change(
     grants: &mut Option<Vec<Grant>>,
     values: &Map<String, Value>,
     kind: &str,
-    running: Running<'_>,
+    running: RunningPlugin<'_>,
 ) -> Result<(), Failure> {
     let (whole, added, removed) =
         (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
@@ -78,9 +78,9 @@ pub(super) fn change(
         list.retain(|known| known != line && !known.is_of_same_limit(line));
         list.push(line.clone());
     }
-    if list.len() > MOST {
+    if list.len() > MAX_GRANTS {
         return Err(Failure::invalid(format!(
-            "grants: {} lines; a mount has at most {MOST}",
+            "grants: {} lines; a mount has at most {MAX_GRANTS}",
             list.len()
         )));
     }
@@ -97,9 +97,9 @@ pub(crate) fn check_deadline<'a>(
     mut lines: impl Iterator<Item = &'a Grant>,
     reaches_outside: bool,
 ) -> Result<(), Failure> {
-    match lines.find(|line| line.hinders_effects()).filter(|_| reaches_outside) {
+    match lines.find(|line| line.prevents_effects()).filter(|_| reaches_outside) {
         Some(line) => {
-            let least = duration::show(Limits::LEAST_EFFECTFUL.as_secs());
+            let least = duration::show(MountLimits::LEAST_EFFECTFUL.as_secs());
             Err(Failure::invalid(format!(
                 "grants: {line} is shorter than {least}, the least in which a change outside can \
                  be made or revoked, and other lines reach outside; give \
@@ -127,7 +127,7 @@ fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, 
     Ok(Some(lines))
 }
 
-fn check_ceiling(line: &Grant, kind: &str, running: Running<'_>) -> Result<(), Failure> {
+fn check_ceiling(line: &Grant, kind: &str, running: RunningPlugin<'_>) -> Result<(), Failure> {
     let Some(ceiling) = running.ceiling else { return Ok(()) };
     ceiling::check(ceiling, line).map_err(|allowed| {
         Failure::invalid(format!(

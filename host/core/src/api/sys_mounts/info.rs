@@ -1,14 +1,14 @@
 //! The JSON form of a mount in listings and reads: the object of decision H13, with every member
 //! always present.
 
-use crate::mounts::{Class, MountRecord, Running};
+use crate::mounts::{MountClass, MountRecord, RunningPlugin};
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::timestamp::timestamp;
 use serde_json::{Map, Value, json};
 
 /// Returns the whole object. Lifetimes are shown as they were set; 0 stands for the system's
 /// lifetime.
-pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Value> {
+pub(super) fn info(record: &MountRecord, running: RunningPlugin<'_>) -> Map<String, Value> {
     let mut info = brief(record);
     let own = Lifetimes { default: record.settings.default_ttl, max: record.settings.max_ttl };
     let more = [
@@ -55,7 +55,7 @@ pub(crate) fn brief(record: &MountRecord) -> Map<String, Value> {
 /// Returns the object that tuning reads: the effective lifetimes and the other tunable settings.
 pub(super) fn effective_config(
     record: &MountRecord,
-    running: Running<'_>,
+    running: RunningPlugin<'_>,
     system: Lifetimes,
 ) -> Map<String, Value> {
     let mut tuned = config(record, running, record.settings.lifetimes(system));
@@ -64,7 +64,11 @@ pub(super) fn effective_config(
     tuned
 }
 
-fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> Map<String, Value> {
+fn config(
+    record: &MountRecord,
+    running: RunningPlugin<'_>,
+    lifetimes: Lifetimes,
+) -> Map<String, Value> {
     let settings = &record.settings;
     let members = [
         ("default_lease_ttl", json!(lifetimes.default)),
@@ -86,7 +90,7 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
     ];
     let mut config: Map<String, Value> =
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    if Class::of(&record.path) == Class::Auth {
+    if MountClass::of(&record.path) == MountClass::Auth {
         config.insert("token_type".to_owned(), json!(settings.token_type.word()));
     }
     if let Some(lockout) = settings.user_lockout {

@@ -1,7 +1,7 @@
 //! The path of a mount in the URL.
 
 use crate::api::row::field;
-use crate::mounts::Class;
+use crate::mounts::MountClass;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -16,10 +16,10 @@ pub(crate) fn path() -> Field {
 ///
 /// # Errors
 /// 400 if no mount can be at the path.
-pub(super) fn mount_path(class: Class, path: &str) -> Result<MountPath, Failure> {
+pub(super) fn mount_path(class: MountClass, path: &str) -> Result<MountPath, Failure> {
     let path = match class {
-        Class::Secret => MountPath::new(path),
-        Class::Auth => MountPath::below_auth(path),
+        MountClass::Secret => MountPath::new(path),
+        MountClass::Auth => MountPath::below_auth(path),
     };
     path.map_err(Failure::invalid)
 }

@@ -2,45 +2,48 @@
 
 use super::info;
 use crate::core::Core;
-use crate::mounts::{Builtin, Class, Mount, MountRecord, Phase, Running, UnavailableMount};
+use crate::mounts::{
+    BuiltinMount, Mount, MountClass, MountPhase, MountRecord, RunningPlugin, UnavailableMount,
+};
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// An entry of a mount listing.
-pub(crate) enum Serving {
+pub(crate) enum MountListingEntry {
     Mount(Arc<Mount>),
-    Builtin(Builtin, Arc<MountRecord>),
+    Builtin(BuiltinMount, Arc<MountRecord>),
     Unavailable(Box<UnavailableMount>),
 }
 
 /// Returns the serving mounts of a class, with the built-in parts of the server.
-pub(crate) fn serving(core: &Core, class: Class) -> Vec<Serving> {
-    let builtins =
-        Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
+pub(crate) fn serving(core: &Core, class: MountClass) -> Vec<MountListingEntry> {
+    let builtins = BuiltinMount::ALL
+        .into_iter()
+        .map(|which| MountListingEntry::Builtin(which, core.mounts.builtin(which)));
     let mounts = core
         .mounts
         .all()
         .into_iter()
-        .filter(|mount| mount.record.phase == Phase::Serving)
-        .map(Serving::Mount);
-    let unavailable = core.mounts.unavailable().into_iter();
-    let unavailable = unavailable.filter(|mount| mount.record.phase == Phase::Serving);
-    let unavailable = unavailable.map(|mount| Serving::Unavailable(Box::new(mount)));
+        .filter(|mount| mount.record.phase == MountPhase::Serving)
+        .map(MountListingEntry::Mount);
+    let unavailable = core.mounts.list_unavailable().into_iter();
+    let unavailable = unavailable.filter(|mount| mount.record.phase == MountPhase::Serving);
+    let unavailable = unavailable.map(|mount| MountListingEntry::Unavailable(Box::new(mount)));
     builtins
         .chain(mounts)
         .chain(unavailable)
-        .filter(|one| Class::of(&one.record().path) == class)
+        .filter(|one| MountClass::of(&one.record().path) == class)
         .collect()
 }
 
-impl Serving {
+impl MountListingEntry {
     /// Returns the serving entry with the listed path `path`.
     ///
     /// # Errors
     /// 400 if there is no such entry, in the words that clients match on.
-    pub(super) fn at(core: &Core, class: Class, path: &str) -> Result<Self, Failure> {
+    pub(super) fn at(core: &Core, class: MountClass, path: &str) -> Result<Self, Failure> {
         let path = format!("{}/", path.trim_end_matches('/'));
         let found = serving(core, class).into_iter().find(|one| one.record().path.listed() == path);
         found.ok_or_else(|| absent(class, &path))
@@ -54,11 +57,11 @@ impl Serving {
         }
     }
 
-    pub(super) fn running(&self) -> Running<'_> {
+    pub(super) fn running(&self) -> RunningPlugin<'_> {
         match self {
             Self::Mount(mount) => mount.running(),
-            Self::Builtin(..) => Builtin::running(),
-            Self::Unavailable(mount) => Running::none(&mount.record.version),
+            Self::Builtin(..) => BuiltinMount::running(),
+            Self::Unavailable(mount) => RunningPlugin::waiting_for(&mount.record.version),
         }
     }
 
@@ -79,9 +82,9 @@ impl Serving {
 }
 
 /// The error 400 for a path without a mount.
-pub(super) fn absent(class: Class, path: &str) -> Failure {
+pub(super) fn absent(class: MountClass, path: &str) -> Failure {
     Failure::invalid(match class {
-        Class::Secret => format!("No secret engine mount at {path}"),
-        Class::Auth => format!("No auth engine at {path}"),
+        MountClass::Secret => format!("No secret engine mount at {path}"),
+        MountClass::Auth => format!("No auth engine at {path}"),
     })
 }

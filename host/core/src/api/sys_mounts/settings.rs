@@ -5,11 +5,11 @@
 //! setting would widen access; a setting without effect is stored with a warning.
 
 use super::grants;
-use super::subject::Subject;
+use super::subject::TuneTarget;
 use super::version;
 use crate::api::row::field;
 use crate::mounts::instance_reuse;
-use crate::mounts::{Builtin, Class, Settings, TokenType, Visibility};
+use crate::mounts::{BuiltinMount, ListingVisibility, LoginTokenType, MountClass, MountSettings};
 use bulkhead_access::oidc;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -151,7 +151,7 @@ pub(super) fn of_config(
         }
     };
     let route = Route { fields: fields(), ..Route::new(Verb::Write, "config", "") };
-    let folded = fields::fold(&route, config, &[])
+    let folded = fields::fold_names(&route, config, &[])
         .map_err(|failure| Failure { message: format!("config.{}", failure.message), ..failure })?;
     let unknown: Vec<String> = folded.unknown.iter().map(|name| format!("config.{name}")).collect();
     let warning =
@@ -164,9 +164,9 @@ pub(super) fn of_config(
 /// # Errors
 /// 400 that names the field. `settings` may then be partly changed.
 pub(super) fn change(
-    settings: &mut Settings,
+    settings: &mut MountSettings,
     values: &Map<String, Value>,
-    subject: &Subject<'_>,
+    subject: &TuneTarget<'_>,
 ) -> Result<Vec<String>, Failure> {
     check_tunable(values, subject)?;
     version::change(settings, values, subject)?;
@@ -184,12 +184,12 @@ pub(super) fn change(
     replace(&mut settings.audit_non_hmac_response_keys, list("audit_non_hmac_response_keys"));
     replace(
         &mut settings.listing_visibility,
-        text("listing_visibility").map(Visibility::of_word).transpose()?,
+        text("listing_visibility").map(ListingVisibility::of_word).transpose()?,
     );
     replace(&mut settings.passthrough_request_headers, list("passthrough_request_headers"));
     check_headers(&settings.passthrough_request_headers)?;
     replace(&mut settings.allowed_response_headers, list("allowed_response_headers"));
-    replace(&mut settings.token_type, text("token_type").map(TokenType::of_word).transpose()?);
+    replace(&mut settings.token_type, text("token_type").map(LoginTokenType::of_word).transpose()?);
     replace(&mut settings.identity_token_key, text("identity_token_key").map(str::to_owned));
     replace(&mut settings.delegated_auth_accessors, list("delegated_auth_accessors"));
     if let Some((_, members)) = given(values).find(|(name, _)| *name == LOCKOUT) {
@@ -221,7 +221,7 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
 }
 
 /// Adds to what is there: a client that sets one option does not know the others.
-fn add_options(settings: &mut Settings, values: &Map<String, Value>) {
+fn add_options(settings: &mut MountSettings, values: &Map<String, Value>) {
     let given = values.get("options").and_then(Value::as_object).into_iter().flatten();
     for (name, value) in given {
         match value.as_str().unwrap_or_default() {
@@ -231,9 +231,10 @@ fn add_options(settings: &mut Settings, values: &Map<String, Value>) {
     }
 }
 
-fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(), Failure> {
+fn check_tunable(values: &Map<String, Value>, subject: &TuneTarget<'_>) -> Result<(), Failure> {
     if let Some(builtin) = subject.builtin {
-        let is_lifetime = |name: &str| builtin == Builtin::Token && name.ends_with("_lease_ttl");
+        let is_lifetime =
+            |name: &str| builtin == BuiltinMount::Token && name.ends_with("_lease_ttl");
         let may = |name: &str| OF_BUILTINS.contains(&name) || is_lifetime(name);
         if let Some((name, _)) = given(values).find(|(name, _)| !may(name)) {
             let path = builtin.path();
@@ -242,12 +243,12 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
             )));
         }
     }
-    if subject.class == Class::Secret && given(values).any(|(name, _)| name == "token_type") {
+    if subject.class == MountClass::Secret && given(values).any(|(name, _)| name == "token_type") {
         return Err(Failure::invalid(
             "token_type can be set at auth methods only: a secrets engine gives no tokens",
         ));
     }
-    if subject.class == Class::Secret && given(values).any(|(name, _)| name == LOCKOUT) {
+    if subject.class == MountClass::Secret && given(values).any(|(name, _)| name == LOCKOUT) {
         return Err(Failure::invalid(
             "user_lockout_config can be set at auth methods only: nothing logs in to a secrets \
              engine",
@@ -263,7 +264,7 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
 /// 400 that names the key.
 pub(super) async fn check_identity_token_key(
     unit: &mut Unit,
-    settings: &Settings,
+    settings: &MountSettings,
 ) -> Result<(), Failure> {
     match settings.identity_token_key.as_str() {
         "" => Ok(()),

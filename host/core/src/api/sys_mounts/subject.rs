@@ -1,16 +1,16 @@
 //! The mount whose settings a request changes.
 
-use crate::mounts::{Builtin, Class, Running};
+use crate::mounts::{BuiltinMount, MountClass, RunningPlugin};
 use bulkhead_access::lifetimes::Lifetimes;
 
 /// A mount whose settings are changed, with what limits the change.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) class: Class,
+pub(super) struct TuneTarget<'a> {
+    pub(super) class: MountClass,
     /// `None` for an engine or auth method.
-    pub(super) builtin: Option<Builtin>,
+    pub(super) builtin: Option<BuiltinMount>,
     /// Its type.
     pub(super) kind: &'a str,
-    pub(super) running: Running<'a>,
+    pub(super) running: RunningPlugin<'a>,
     pub(super) system: Lifetimes,
 }

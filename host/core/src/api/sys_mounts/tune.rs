@@ -2,17 +2,19 @@
 
 use super::grants;
 use super::mount_path::path;
-use super::serving::{Serving, absent};
+use super::serving::{MountListingEntry, absent};
 use super::settings;
-use super::subject::Subject;
+use super::subject::TuneTarget;
 use super::version;
 use crate::api::after_commit::AfterCommit;
-use crate::api::call::Call;
-use crate::api::reply::{Body, Reply};
+use crate::api::call::PermittedCall;
+use crate::api::reply::{Reply, ReplyBody};
 use crate::catalog::{EnginePlugin, VersionChoice};
 use crate::core::Core;
 use crate::lifecycle;
-use crate::mounts::{self, Change, Class, MountRecord, Phase, Running, Swap, api_version};
+use crate::mounts::{
+    self, MountChange, MountClass, MountPhase, MountRecord, RunningPlugin, VersionSwap, api_version,
+};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
@@ -27,19 +29,22 @@ pub(crate) fn tuning_fields() -> Vec<Field> {
 }
 
 /// Returns the effective settings of a mount of a class.
-pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
-    let serving = Serving::at(call.core, class, call.fields.text("path"))?;
-    Ok(Body::Copied(serving.effective_config(call.core.lifetimes)).into())
+pub(crate) fn read_tuning_in(
+    class: MountClass,
+    call: &PermittedCall<'_>,
+) -> Result<Reply, Failure> {
+    let serving = MountListingEntry::at(call.core, class, call.fields.text("path"))?;
+    Ok(ReplyBody::Copied(serving.effective_config(call.core.lifetimes)).into())
 }
 
 /// Changes the settings of a mount of a class.
-pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, request, .. } = call;
-    let serving = Serving::at(core, class, fields.text("path"))?;
+pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, request, .. } = call;
+    let serving = MountListingEntry::at(core, class, fields.text("path"))?;
     let path = &serving.record().path;
     let builtin = match &serving {
-        Serving::Builtin(which, _) => Some(*which),
-        Serving::Mount(_) | Serving::Unavailable(_) => None,
+        MountListingEntry::Builtin(which, _) => Some(*which),
+        MountListingEntry::Mount(_) | MountListingEntry::Unavailable(_) => None,
     };
     // Read from the store, so that the later of two concurrent changes conflicts and runs again.
     let stored = match builtin {
@@ -47,18 +52,24 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         None => MountRecord::read(unit, path).await?,
     };
     let mut record = stored
-        .filter(|record| record.phase == Phase::Serving)
+        .filter(|record| record.phase == MountPhase::Serving)
         .ok_or_else(|| absent(class, path.listed()))?;
     let values = settings::said(fields.all(), &request.fields);
     let wanted = wanted_plugin(core, class, &record, &values)?.filter(|_| builtin.is_none());
     check_has_plugin(&serving, wanted.is_some())?;
-    let usual = wanted.as_ref().map(|plugin| mounts::usual(&plugin.engine)).unwrap_or_default();
+    let usual =
+        wanted.as_ref().map(|plugin| mounts::default_grants(&plugin.engine)).unwrap_or_default();
     let running = match &wanted {
-        Some(plugin) => Running::of(&plugin.engine, &usual),
+        Some(plugin) => RunningPlugin::of(&plugin.engine, &usual),
         None => serving.running(),
     };
-    let subject =
-        Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
+    let subject = TuneTarget {
+        class,
+        builtin,
+        kind: &serving.record().kind,
+        running,
+        system: core.lifetimes,
+    };
     let selected_before = record.settings.selection.clone();
     let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
@@ -67,13 +78,13 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         // The swap after the commit stores the choice, so that a failed swap changes nothing.
         let selection = mem::replace(&mut record.settings.selection, selected_before);
         let version = plugin.recorded_version();
-        let is_served = matches!(serving, Serving::Mount(_));
+        let is_served = matches!(serving, MountListingEntry::Mount(_));
         if is_served && version == record.version && selection == record.settings.selection {
             let number = &plugin.engine.identity().version;
             warnings.push(format!("version {number} serves the mount already"));
             return None;
         }
-        Some(Swap { version, selection, rollback: None })
+        Some(VersionSwap { version, selection, rollback: None })
     });
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
@@ -81,25 +92,25 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
     let change = match builtin {
         Some(which) => {
             which.put(unit, &mut record)?;
-            Change::TunedBuiltin(which, Box::new(record))
+            MountChange::TunedBuiltin(which, Box::new(record))
         }
         None => {
             record.put(unit)?;
-            Change::Tuned { record: Box::new(record), swap }
+            MountChange::Tuned { record: Box::new(record), swap }
         }
     };
-    let reply = Reply::from(Body::Nothing).with_warnings(warnings);
+    let reply = Reply::from(ReplyBody::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
 }
 
 /// Refuses options that ask for another version of the API than the records of the mount have.
 async fn check_api_version(
     unit: &mut Unit,
-    serving: &Serving,
+    serving: &MountListingEntry,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
-    let Serving::Mount(mount) = serving else { return Ok(()) };
+    let MountListingEntry::Mount(mount) = serving else { return Ok(()) };
     api_version::check_change(unit, record, before, mount.plugin.engine.description()).await
 }
 
@@ -107,9 +118,9 @@ async fn check_api_version(
 ///
 /// # Errors
 /// 503 with the reason for which the mount is unavailable, and the remedy.
-fn check_has_plugin(serving: &Serving, names_version: bool) -> Result<(), Failure> {
+fn check_has_plugin(serving: &MountListingEntry, names_version: bool) -> Result<(), Failure> {
     match serving {
-        Serving::Unavailable(mount) if !names_version => {
+        MountListingEntry::Unavailable(mount) if !names_version => {
             let failure = mount.failure();
             let remedy = "give plugin_version to let another version serve the mount";
             Err(Failure { message: format!("{}; {remedy}", failure.message), ..failure })
@@ -125,7 +136,7 @@ fn check_has_plugin(serving: &Serving, names_version: bool) -> Result<(), Failur
 /// the data of the mount.
 fn wanted_plugin(
     core: &Core,
-    class: Class,
+    class: MountClass,
     record: &MountRecord,
     values: &Map<String, Value>,
 ) -> Result<Option<Arc<EnginePlugin>>, Failure> {

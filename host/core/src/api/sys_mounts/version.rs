@@ -1,9 +1,9 @@
 //! The settings of a mount that choose the version of its plugin, and what follows a swap.
 
-use super::subject::Subject;
+use super::subject::TuneTarget;
 use crate::api::row::field;
 use crate::catalog::VersionChoice;
-use crate::mounts::{RollbackMode, Settings};
+use crate::mounts::{MountSettings, RollbackMode};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -58,9 +58,9 @@ pub(super) fn choice(values: &Map<String, Value>) -> VersionChoice<'_> {
 /// # Errors
 /// 400 that names the field.
 pub(super) fn change(
-    settings: &mut Settings,
+    settings: &mut MountSettings,
     values: &Map<String, Value>,
-    subject: &Subject<'_>,
+    subject: &TuneTarget<'_>,
 ) -> Result<(), Failure> {
     let (selection, probation) = (&mut settings.selection, &mut settings.probation);
     if let Some(version) = plugin_version_of(values, subject)? {
@@ -98,10 +98,10 @@ fn probation_of(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
 /// `subject`.
 fn plugin_version_of(
     values: &Map<String, Value>,
-    subject: &Subject<'_>,
+    subject: &TuneTarget<'_>,
 ) -> Result<Option<String>, Failure> {
     let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (name, version, Subject { kind, running, .. }) =
+    let (name, version, TuneTarget { kind, running, .. }) =
         (text("plugin_name"), text("plugin_version"), subject);
     if !name.is_empty() && name != *kind {
         let name = quoted(name);

@@ -1,7 +1,7 @@
 //! The source of a component to register: the body of the request, or the plugin directory.
 
-use crate::api::call::Fields;
-use crate::catalog::Origin;
+use crate::api::call::RequestFields;
+use crate::catalog::ComponentOrigin;
 use crate::core::Core;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::request::Request;
@@ -18,11 +18,11 @@ pub(super) const COMPONENT_BYTES: u64 = 32 << 20;
 pub(super) async fn read(
     core: &Core,
     request: &Request,
-    fields: Fields<'_>,
-) -> Result<(Arc<Vec<u8>>, Origin), Failure> {
+    fields: RequestFields<'_>,
+) -> Result<(Arc<Vec<u8>>, ComponentOrigin), Failure> {
     check_no_process(fields)?;
     let text = |name| fields.text(name).to_owned();
-    let origin = Origin {
+    let origin = ComponentOrigin {
         command: text("command"),
         oci_image: text("oci_image"),
         signature: text("signature"),
@@ -48,7 +48,7 @@ pub(super) async fn read(
 }
 
 /// Refuses two names of one component, and the name of an image in a registry.
-fn check_named(origin: &Origin) -> Result<(), Failure> {
+fn check_named(origin: &ComponentOrigin) -> Result<(), Failure> {
     if !origin.command.is_empty() && !origin.oci_image.is_empty() {
         return Err(Failure::invalid(
             "command and oci_image each name a component; leave one of the two out",
@@ -66,7 +66,7 @@ fn check_named(origin: &Origin) -> Result<(), Failure> {
 }
 
 /// Refuses settings that only a process could have.
-fn check_no_process(fields: Fields<'_>) -> Result<(), Failure> {
+fn check_no_process(fields: RequestFields<'_>) -> Result<(), Failure> {
     let given = ["args", "env"].into_iter().find(|name| !fields.list(name).is_empty());
     let given = given.or_else(|| Some("runtime").filter(|name| !fields.text(name).is_empty()));
     let Some(name) = given else { return Ok(()) };
@@ -77,7 +77,11 @@ fn check_no_process(fields: Fields<'_>) -> Result<(), Failure> {
 }
 
 /// Reads the component from the plugin directory.
-async fn from_directory(core: &Core, sha256: &str, origin: &Origin) -> Result<Vec<u8>, Failure> {
+async fn from_directory(
+    core: &Core,
+    sha256: &str,
+    origin: &ComponentOrigin,
+) -> Result<Vec<u8>, Failure> {
     let directory = core.process.settings.plugin_directory.as_ref().ok_or_else(|| {
         Failure::invalid(
             "this server has no plugin directory: set plugin_directory in its configuration, or \

@@ -22,11 +22,11 @@ impl Folder {
     }
 
     fn file(&self, name: &str) -> LineFile {
-        LineFile::new(Place::File(self.0.join(name)), 0o600, false)
+        LineFile::new(AuditTarget::File(self.0.join(name)), 0o600, false)
     }
 
     fn within(&self, name: &str) -> LineFile {
-        let place = Place::Within { directory: self.0.join("api"), name: name.to_owned() };
+        let place = AuditTarget::Within { directory: self.0.join("api"), name: name.to_owned() };
         LineFile::new(place, 0o600, false)
     }
 
@@ -79,7 +79,10 @@ async fn a_file_is_made_for_its_owner_only_and_another_mode_is_put_right() {
     folder.file("log").append(&[b"x"], LONG).await.unwrap();
     assert_eq!(mode(), 0o600);
     fs::set_permissions(folder.0.join("log"), fs::Permissions::from_mode(0o640)).unwrap();
-    LineFile::new(Place::File(folder.0.join("log")), 0, false).append(&[b"x"], LONG).await.unwrap();
+    LineFile::new(AuditTarget::File(folder.0.join("log")), 0, false)
+        .append(&[b"x"], LONG)
+        .await
+        .unwrap();
     assert_eq!(mode(), 0o640);
     assert_eq!(folder.read("log"), "x\nx\nx\n");
 }
@@ -136,7 +139,7 @@ async fn a_line_longer_than_a_pipe_is_written_as_its_reader_reads() {
 #[tokio::test]
 async fn a_full_disk_and_a_missing_folder_are_errors_and_the_next_line_tries_again() {
     let folder = Folder::new("errors");
-    let full = LineFile::new(Place::File("/dev/full".into()), 0o600, false);
+    let full = LineFile::new(AuditTarget::File("/dev/full".into()), 0o600, false);
     assert_eq!(full.append(&[b"x"], LONG).await.unwrap_err().kind(), io::ErrorKind::StorageFull);
     let file = folder.file("later/log");
     assert_eq!(file.append(&[b"x"], LONG).await.unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -163,7 +166,7 @@ async fn the_directory_of_the_api_is_made_and_no_link_or_pipe_in_it_is_followed(
 #[tokio::test]
 async fn a_file_that_was_moved_away_is_left_when_the_place_can_be_opened() {
     let folder = Folder::new("moved");
-    let file = LineFile::new(Place::File(folder.0.join("log")), 0o600, true);
+    let file = LineFile::new(AuditTarget::File(folder.0.join("log")), 0o600, true);
     file.reopen().await.unwrap();
     file.reopen().await.unwrap();
     file.append(&[b"one"], LONG).await.unwrap();

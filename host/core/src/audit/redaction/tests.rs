@@ -4,29 +4,33 @@ use super::*;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::json;
 
-fn table() -> Table {
+fn table() -> RouteTable {
     let aliased = Field::new("password", FieldKind::Any, "").secret();
     let fields = vec![
         Field { aliases: vec!["bindpass".to_owned()], ..aliased },
         Field::new("ttl", FieldKind::Duration, ""),
         Field::new("username", FieldKind::String, ""),
     ];
-    Table::new(vec![Route { fields, ..Route::new(Verb::Write, "config", "") }]).unwrap()
+    RouteTable::new(vec![Route { fields, ..Route::new(Verb::Write, "config", "") }]).unwrap()
 }
 
 /// Returns the line's form of `data`, with `h:` in front of hashed texts.
 fn shown(data: &Value, described: bool, clear: &[&str], raw: bool) -> Value {
-    let (hashing, table) = (Hashing::new(b"key"), table());
+    let (hashing, table) = (HashingKey::new(b"key"), table());
     let clear: Vec<String> = clear.iter().map(|name| (*name).to_owned()).collect();
-    let redaction =
-        Redaction { hashing: &hashing, table: described.then_some(&table), clear: &clear, raw };
+    let redaction = RedactionRules {
+        hashing: &hashing,
+        table: described.then_some(&table),
+        clear: &clear,
+        raw,
+    };
     let mut out = Vec::new();
     assert_eq!(redaction.object(data.as_object().unwrap(), usize::MAX, &mut out).members, 0);
     serde_json::from_slice(&out).unwrap()
 }
 
 fn hash(text: &str) -> Value {
-    json!(Hashing::new(b"key").hash(text))
+    json!(HashingKey::new(b"key").hash(text))
 }
 
 #[test]
@@ -48,8 +52,8 @@ fn of_what_is_marked_secret_nothing_is_shown_but_its_shape() {
     for name in ["password", "bindpass"] {
         let at = "2026-11-21T17:33:56Z";
         let data = json!({ name: [4711, true, { at: at, "k": null }] });
-        let time = Hashing::new(b"key").hash("2026-11-21T17:33:56Z");
-        let key = Hashing::new(b"key").hash("k");
+        let time = HashingKey::new(b"key").hash("2026-11-21T17:33:56Z");
+        let key = HashingKey::new(b"key").hash("k");
         let seen = json!({ name: [hash("4711"), hash("true"), { &time: time, key: null }] });
         for (clear, raw) in [(&[][..], false), (&[name][..], false), (&[][..], true)] {
             assert_eq!(shown(&data, true, clear, raw), seen);
@@ -80,7 +84,7 @@ fn a_mount_shows_the_members_that_it_names_and_a_raw_device_all() {
 #[test]
 fn of_data_that_no_table_describes_nothing_is_shown() {
     let data = json!({ "pin": 1234, "password": "p", "list": [{ "k": false }] });
-    let key = Hashing::new(b"key").hash("k");
+    let key = HashingKey::new(b"key").hash("k");
     let seen =
         json!({ "pin": hash("1234"), "password": hash("p"), "list": [{ key: hash("false") }] });
     for raw in [false, true] {
@@ -106,8 +110,9 @@ fn what_only_looks_like_a_time_is_hashed() {
 
 #[test]
 fn what_is_too_long_stands_as_one_digest_and_the_rest_is_told_by_its_number() {
-    let (hashing, table) = (Hashing::new(b"key"), table());
-    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: false };
+    let (hashing, table) = (HashingKey::new(b"key"), table());
+    let redaction =
+        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: false };
     let zeros = Value::Array(vec![json!(""); 10_000]);
     let deep = json!({ "b": zeros, "c": {} });
     let name = "n".repeat(10_000);
@@ -145,7 +150,7 @@ fn what_is_too_long_stands_as_one_digest_and_the_rest_is_told_by_its_number() {
         assert!(out.len() + left_out.digests.written() <= most);
         assert!(out.capacity() < 4 << 10, "{}", out.capacity());
         let mut text = Vec::new();
-        let mut object = json::Object::begin(&mut text);
+        let mut object = json::JsonObject::begin(&mut text);
         left_out.digests.write(&mut object);
         object.end();
         let written: Value = serde_json::from_slice(&text).unwrap();
@@ -155,13 +160,14 @@ fn what_is_too_long_stands_as_one_digest_and_the_rest_is_told_by_its_number() {
 
 #[test]
 fn a_long_text_that_a_device_shows_stands_as_its_hash() {
-    let (hashing, table) = (Hashing::new(b"key"), table());
-    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let (hashing, table) = (HashingKey::new(b"key"), table());
+    let redaction =
+        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
     let (data, mut out) = (json!({ "a": "x".repeat(100_000), "b": "y" }), Vec::new());
     let left_out = redaction.object(data.as_object().unwrap(), 9_000, &mut out);
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), json!({ "b": "y" }));
     let (mut text, hash) = (Vec::new(), hash(&"x".repeat(100_000)));
-    let mut object = json::Object::begin(&mut text);
+    let mut object = json::JsonObject::begin(&mut text);
     left_out.digests.write(&mut object);
     object.end();
     assert_eq!(
@@ -175,8 +181,9 @@ fn hostile_keys_and_texts_cannot_leave_their_place() {
     let data = json!({
         "a\"},\"type\":\"response": 1, "line\nbreak": "\u{0}\u{2028}\"", "\u{7f}": {}
     });
-    let (hashing, table) = (Hashing::new(b"key"), table());
-    let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let (hashing, table) = (HashingKey::new(b"key"), table());
+    let redaction =
+        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
     let mut out = Vec::new();
     redaction.object(data.as_object().unwrap(), usize::MAX, &mut out);
     assert!(!out.contains(&b'\n'));

@@ -1,15 +1,15 @@
 //! Tests of `writer.rs`.
 
-use super::super::device::{Origin, Parts};
-use super::super::file::Place;
-use super::super::hashing::Hashing;
+use super::super::device::{DeviceOrigin, DeviceParts};
+use super::super::file::AuditTarget;
+use super::super::hashing::HashingKey;
 use super::super::settings::AuditSettings;
 use super::*;
-use crate::mounts::Builtin;
+use crate::mounts::BuiltinMount;
 use bulkhead_access::log::Log;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::request::{RawBody, Request};
-use bulkhead_wire::route::Table;
+use bulkhead_wire::route::RouteTable;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,21 +19,24 @@ impl Log for Nobody {
     fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
 }
 
-fn device() -> Arc<Device> {
-    let settings = AuditSettings::within(Path::new("/nonexistent")).devices.pop().unwrap();
-    let (place, origin) = (Place::Nowhere(String::new()), Origin::Configuration);
+fn device() -> Arc<AuditDevice> {
+    let settings = AuditSettings::for_dev_mode(Path::new("/nonexistent")).devices.pop().unwrap();
+    let (place, origin) = (AuditTarget::Nowhere(String::new()), DeviceOrigin::Configuration);
     let log: Arc<dyn Log> = Arc::new(Nobody);
-    Device::new(Parts { settings, place, origin, hashing: Hashing::new(b"key") }, &log)
+    AuditDevice::new(
+        DeviceParts { settings, place, origin, hashing: HashingKey::new(b"key") },
+        &log,
+    )
 }
 
 fn hash(text: &str) -> String {
-    Hashing::new(b"key").hash(text)
+    HashingKey::new(b"key").hash(text)
 }
 
 /// Returns a table that marks the capture of `pattern` secret.
-fn table(pattern: &str) -> Table {
+fn table(pattern: &str) -> RouteTable {
     let fields = vec![Field::new("token", FieldKind::String, "").secret()];
-    Table::new(vec![Route { fields, ..Route::new(Verb::Read, pattern, "") }]).unwrap()
+    RouteTable::new(vec![Route { fields, ..Route::new(Verb::Read, pattern, "") }]).unwrap()
 }
 
 /// Returns a mount that shows the member `shown` of requests.
@@ -65,30 +68,34 @@ fn request(path: &str) -> Request {
 }
 
 /// Returns the output of `write` for a request for `path`, with its last part captured as a token.
-fn written(path: &str, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
+fn written(
+    path: &str,
+    captured: &str,
+    write: impl Fn(&AuditLineWriter<'_>, &mut Vec<u8>),
+) -> Value {
     written_of(&request(path), captured, write)
 }
 
 fn written_of(
     request: &Request,
     captured: &str,
-    write: impl Fn(&Writer<'_>, &mut Vec<u8>),
+    write: impl Fn(&AuditLineWriter<'_>, &mut Vec<u8>),
 ) -> Value {
     let (device, table) = (device(), table("x/{token+}"));
     let captures = Some(captured).filter(|text| !text.is_empty());
     let captures: Vec<_> =
         captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
-    let subject = Subject {
+    let subject = AuditSubject {
         request,
         operation: Operation::Read,
         caller: None,
         identity_policies: &[],
-        route: Some(Described {
+        route: Some(RouteDescription {
             table: &table,
             route: None,
             captures: &captures,
             mount: &record(),
-            running: Builtin::running(),
+            running: BuiltinMount::running(),
         }),
         verdict: None,
         is_refused: false,
@@ -96,7 +103,7 @@ fn written_of(
         now: 0,
     };
     let mut out = Vec::new();
-    write(&Writer { device: &device, subject: &subject }, &mut out);
+    write(&AuditLineWriter { device: &device, subject: &subject }, &mut out);
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -107,7 +114,7 @@ fn answered(response: &Response) -> Value {
 #[test]
 fn a_secret_of_the_path_is_hashed_in_its_segments_only() {
     let path = |path: &str, captured: &str| {
-        let write = |writer: &Writer<'_>, out: &mut Vec<u8>| {
+        let write = |writer: &AuditLineWriter<'_>, out: &mut Vec<u8>| {
             writer.request((b"", b""), out);
         };
         written(path, captured, write)["path"].clone()
@@ -124,7 +131,8 @@ fn a_secret_of_the_path_is_hashed_in_its_segments_only() {
 
 #[test]
 fn of_raw_answers_length_and_type_are_told_and_of_bare_ones_nothing() {
-    let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
+    let body =
+        ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
     let raw = answered(&Response { status: 203, body, retry_after: None });
     assert_eq!(
         raw,
@@ -157,7 +165,7 @@ fn what_wraps_an_answer_is_hidden_with_what_it_names() {
         "creation_path": "sys/wrapping/wrap", "wrapped_accessor": "other",
     });
     let envelope = Envelope { wrap_info: Some(wrap_info), ..Envelope::default() };
-    let body = Body::Envelope(Box::new(envelope));
+    let body = ResponseBody::Envelope(Box::new(envelope));
     let seen = json!({
         "token": hash("bhs.0123"), "accessor": hash("acc"), "ttl": 60,
         "creation_time": "2026-11-21T17:33:56Z",
@@ -174,7 +182,7 @@ fn an_error_that_may_repeat_a_secret_of_the_path_is_not_shown() {
     let end = |path: &str| {
         written(path, "", |writer, out| {
             out.extend_from_slice(b"{\"a\":1");
-            let refusal = Refusal { shown: "it is here".to_owned(), hashed: String::new() };
+            let refusal = RefusalReason { shown: "it is here".to_owned(), hashed: String::new() };
             writer.end(&refusal, out);
         })["error"]
             .clone()

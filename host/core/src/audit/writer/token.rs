@@ -1,27 +1,27 @@
 //! The tokens in a line: the caller's token with the policy decision, and an issued token.
 
-use super::{Credential, Writer};
+use super::{AuditLineWriter, AuditedToken};
 use crate::audit::bounds;
-use crate::audit::digests::Digests;
-use crate::audit::json::{self, Object};
-use crate::audit::subject::{Verdict, time};
+use crate::audit::digests::MemberDigests;
+use crate::audit::json::{self, JsonObject};
+use crate::audit::subject::{PolicyDecision, time};
 use bulkhead_access::tokens::Caller;
-use bulkhead_wire::envelope::Auth;
+use bulkhead_wire::envelope::AuthBlock;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl Writer<'_> {
+impl AuditLineWriter<'_> {
     /// Writes the caller, as described by the token.
     pub(in crate::audit) fn caller(
         &self,
         caller: &Caller,
-        (token, accessor): Credential<'_>,
+        (token, accessor): AuditedToken<'_>,
         out: &mut Vec<u8>,
     ) {
-        let (record, mut digests) = (&caller.record, Digests::default());
-        let mut auth = Object::begin(out);
+        let (record, mut digests) = (&caller.record, MemberDigests::default());
+        let mut auth = JsonObject::begin(out);
         auth.json("client_token", token);
         auth.json("accessor", accessor);
         self.text(&mut auth, "display_name", &record.display_name);
@@ -36,7 +36,7 @@ impl Writer<'_> {
         }
         self.list(&mut auth, &mut digests, "token_policies", own);
         if let Some(verdict) = self.subject.verdict {
-            self.results(verdict, auth.own_key("policy_results"));
+            self.write_decision(verdict, auth.own_key("policy_results"));
         }
         if !record.meta.is_empty() {
             self.list(&mut auth, &mut digests, "metadata", (&record.meta, record.meta.len()));
@@ -55,8 +55,8 @@ impl Writer<'_> {
     }
 
     /// Writes a token that was issued or renewed.
-    pub(super) fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
-        let (mut object, mut digests) = (Object::begin(out), Digests::default());
+    pub(super) fn auth(&self, auth: &AuthBlock, out: &mut Vec<u8>) {
+        let (mut object, mut digests) = (JsonObject::begin(out), MemberDigests::default());
         self.write_hashed(auth.client_token.expose(), object.own_key("client_token"));
         self.accessor(&auth.accessor, object.own_key("accessor"));
         for (name, policies) in [
@@ -80,18 +80,18 @@ impl Writer<'_> {
     }
 
     /// Writes the policy decision and the policies that grant the request.
-    fn results(&self, verdict: &Verdict, out: &mut Vec<u8>) {
-        let mut results = Object::begin(out);
+    fn write_decision(&self, verdict: &PolicyDecision, out: &mut Vec<u8>) {
+        let mut results = JsonObject::begin(out);
         match verdict {
-            Verdict::Denied => results.json("allowed", b"false"),
-            Verdict::Allowed(granting) => {
+            PolicyDecision::Denied => results.json("allowed", b"false"),
+            PolicyDecision::Allowed(granting) => {
                 results.json("allowed", b"true");
                 let policy = |name: &Arc<str>| {
                     let (name, kind) = (&**name, "acl");
                     json!({ "name": name, "namespace_id": "root", "type": kind })
                 };
                 let policies: Vec<Value> = granting.iter().map(policy).collect();
-                let mut digests = Digests::default();
+                let mut digests = MemberDigests::default();
                 let shown = (&policies, policies.len());
                 self.list(&mut results, &mut digests, "granting_policies", shown);
                 digests.write(&mut results);
@@ -104,14 +104,14 @@ impl Writer<'_> {
     /// length.
     fn list(
         &self,
-        object: &mut Object<'_>,
-        digests: &mut Digests,
+        object: &mut JsonObject<'_>,
+        digests: &mut MemberDigests,
         name: &'static str,
         (list, count): (&(impl Serialize + ?Sized), usize),
     ) {
-        let mark = object.mark();
+        let mark = object.next_position();
         if !json::value_within(list, bounds::LIST, object.own_key(name)) {
-            object.cut(mark);
+            object.remove_after(mark);
             digests.add(&self.device.hashing, name, list, count);
         }
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::catalog::Pin;
-use crate::catalog::origin::Origin;
+use crate::catalog::origin::ComponentOrigin;
 use crate::catalog::plugin::Plugin;
-use crate::testing::Scratch;
+use crate::testing::TemporaryStore;
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use std::collections::BTreeMap;
 
 const NAME: &str = "keyring";
@@ -32,8 +32,8 @@ fn plugin(version: &str, alias: &str) -> Plugin {
 /// A catalog with the versions 1.0.0 and 2.0.0.
 fn catalog() -> Catalog {
     let catalog = Catalog::default();
-    catalog.insert_registered(plugin("2.0.0", "new"), Origin::default());
-    catalog.insert_registered(plugin("1.0.0", "old"), Origin::default());
+    catalog.insert_registered(plugin("2.0.0", "new"), ComponentOrigin::default());
+    catalog.insert_registered(plugin("1.0.0", "old"), ComponentOrigin::default());
     catalog
 }
 
@@ -63,11 +63,11 @@ fn a_choice_is_the_pin_or_what_is_asked_for_or_the_newest() {
     assert_eq!(chosen(&catalog, "2.0.0", true).unwrap(), "2.0.0");
     let refused = chosen(&catalog, "2.0.0", false).unwrap_err();
     assert!(refused.message.contains("version 1.0.0 of keyring is pinned"), "{refused}");
-    assert_eq!(chosen(&catalog, "", true).unwrap_err().kind, Kind::InvalidRequest);
+    assert_eq!(chosen(&catalog, "", true).unwrap_err().kind, FailureKind::InvalidRequest);
     let other = chosen(&catalog, "newest", false).unwrap_err();
     assert!(other.message.contains("\"newest\" is not a semantic version"), "{other}");
     let absent = chosen(&catalog, "3.0.0", true).unwrap_err();
-    assert_eq!(absent.kind, Kind::NotFound);
+    assert_eq!(absent.kind, FailureKind::NotFound);
     assert!(absent.message.contains("there is 1.0.0, 2.0.0"), "{absent}");
 }
 
@@ -83,7 +83,7 @@ fn a_connection_is_served_by_its_recorded_version_or_else_by_the_oldest() {
     assert_eq!(served("2.0.0", None).unwrap(), "2.0.0");
     assert_eq!(served("1.0.0", Some(&recorded("2.0.0"))).unwrap(), "2.0.0");
     let gone = served("", Some(&recorded("0.9.0"))).unwrap_err();
-    assert_eq!(gone.kind, Kind::NotFound);
+    assert_eq!(gone.kind, FailureKind::NotFound);
     assert!(gone.message.contains("register version \"0.9.0\""), "{gone}");
     let other = ConnectionVersion { plugin: "other".to_owned(), ..recorded("2.0.0") };
     assert_eq!(served("", Some(&other)).unwrap(), "1.0.0", "the plugin was exchanged");
@@ -107,7 +107,7 @@ async fn register(store: &Arc<Store>) {
     let mut unit = store.begin();
     for version in ["1.0.0", "2.0.0"] {
         let row = crate::catalog::address(PluginType::Database, NAME, version);
-        unit.put(row, Vec::new(), Index::default());
+        unit.put(row, Vec::new(), IndexColumns::default());
     }
     unit.commit().await.unwrap();
 }
@@ -116,14 +116,14 @@ fn connection(name: &str) -> MountConnection {
     MountConnection { mount: "uuid".to_owned(), name: name.to_owned() }
 }
 
-async fn choose(scratch: &Scratch, catalog: &Catalog, choice: ConnectionChoice<'_>) {
+async fn choose(scratch: &TemporaryStore, catalog: &Catalog, choice: ConnectionChoice<'_>) {
     let mut unit = scratch.store.begin();
     catalog.choose_for_connection(&mut unit, &connection("orders"), choice).await.unwrap();
     unit.commit().await.unwrap();
 }
 
 /// The connections of the plugin, with their versions.
-async fn connections(scratch: &Scratch) -> Vec<(String, String)> {
+async fn connections(scratch: &TemporaryStore) -> Vec<(String, String)> {
     let mut unit = scratch.store.begin();
     let found = connections_of(&scratch.store, &mut unit, NAME).await.unwrap();
     found.into_iter().map(|(connection, found)| (connection.name, found.version)).collect()
@@ -131,7 +131,7 @@ async fn connections(scratch: &Scratch) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
-    let (scratch, catalog) = (Scratch::new("connection-versions").await, catalog());
+    let (scratch, catalog) = (TemporaryStore::new("connection-versions").await, catalog());
     register(&scratch.store).await;
     let choice =
         |version, keeps| ConnectionChoice { plugin: "old", version, overrides_pin: false, keeps };
@@ -157,7 +157,7 @@ async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
 
 #[tokio::test]
 async fn a_version_is_not_removed_and_chosen_at_once() {
-    let (scratch, catalog) = (Scratch::new("connection-removal").await, catalog());
+    let (scratch, catalog) = (TemporaryStore::new("connection-removal").await, catalog());
     register(&scratch.store).await;
     let row = crate::catalog::address(PluginType::Database, NAME, "2.0.0");
     let newest = ConnectionChoice { plugin: NAME, version: "", overrides_pin: false, keeps: false };
@@ -185,14 +185,14 @@ async fn a_version_is_not_removed_and_chosen_at_once() {
 
 #[tokio::test]
 async fn a_mount_has_a_bounded_number_of_recorded_connections() {
-    let (scratch, catalog) = (Scratch::new("connection-count").await, catalog());
+    let (scratch, catalog) = (TemporaryStore::new("connection-count").await, catalog());
     register(&scratch.store).await;
     let names: Vec<String> = (0..MOST_CONNECTIONS).map(|number| format!("{number:05}")).collect();
     for page in names.chunks(2_000) {
         let mut unit = scratch.store.begin();
         for name in page {
             let row = recorded("1.0.0").to_bytes().unwrap();
-            unit.put(connection(name).address(), row, Index::default());
+            unit.put(connection(name).address(), row, IndexColumns::default());
         }
         unit.commit().await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Tests of the plugin directory with real files.
 
 use super::*;
-use bulkhead_wire::failure::Kind;
+use bulkhead_wire::failure::FailureKind;
 use rustix::fs::{CWD, FileType, Mode};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,7 +30,7 @@ impl Shelf {
     #[track_caller]
     fn assert_refused(&self, name: &str, says: &str) {
         let failure = self.read(name).unwrap_err();
-        assert_eq!(failure.kind, Kind::InvalidRequest, "{name}: {failure:?}");
+        assert_eq!(failure.kind, FailureKind::InvalidRequest, "{name}: {failure:?}");
         assert!(failure.message.contains(says), "{name}: {failure:?}");
     }
 }

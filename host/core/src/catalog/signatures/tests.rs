@@ -1,7 +1,7 @@
 //! Tests of policies, keys and signatures, with keys made for the purpose.
 
 use super::*;
-use bulkhead_crypto::{Generation, PrivateKey, sign};
+use bulkhead_crypto::{KeyParameters, PrivateKey, sign};
 
 const DIGEST: &str = "9f2c00112233445566778899aabbccddeeff00112233445566778899aabbccdd";
 
@@ -13,15 +13,15 @@ struct Signer {
 
 impl Signer {
     fn new() -> Self {
-        let made = Generation::read("ed25519", 0, "pkcs8").unwrap().run().unwrap();
+        let made = KeyParameters::read("ed25519", 0, "pkcs8").unwrap().generate_key().unwrap();
         let private = PrivateKey::read(&made.private_key).unwrap();
         let key = TrustedKey::parse(&made.public_key.pem().unwrap()).unwrap();
         Self { private, key }
     }
 
-    fn sign(&self, message: &str) -> Origin {
+    fn sign(&self, message: &str) -> ComponentOrigin {
         let signature = STANDARD.encode(sign("EdDSA", &self.private, message.as_bytes()).unwrap());
-        Origin { signature, ..Origin::default() }
+        ComponentOrigin { signature, ..ComponentOrigin::default() }
     }
 }
 
@@ -43,8 +43,9 @@ fn a_signature_of_a_trusted_key_is_accepted_by_every_policy_and_names_its_key() 
 #[test]
 fn a_missing_signature_is_ignored_warned_of_or_refused() {
     let signer = Signer::new();
-    let admit = |policy| rules(policy, &[&signer]).admit(DIGEST, Origin::default());
-    let stored = |policy| rules(policy, &[&signer]).check_stored(DIGEST, &Origin::default());
+    let admit = |policy| rules(policy, &[&signer]).admit(DIGEST, ComponentOrigin::default());
+    let stored =
+        |policy| rules(policy, &[&signer]).check_stored(DIGEST, &ComponentOrigin::default());
     assert_eq!(admit(SignaturePolicy::None).unwrap().1, None);
     assert_eq!(stored(SignaturePolicy::None), Ok(None));
     assert!(admit(SignaturePolicy::Warn).unwrap().1.unwrap().contains("is not signed"));
@@ -79,7 +80,9 @@ fn a_signature_that_is_none_is_refused_with_what_to_give() {
     let whole = signer.sign(&signed_text(DIGEST)).signature;
     let short = whole.get(..80).unwrap().to_owned();
     for signature in ["x".to_owned(), "AAAA".to_owned(), "A".repeat(1 << 20), short, whole + "\n"] {
-        let refused = rules.admit(DIGEST, Origin { signature, ..Origin::default() }).unwrap_err();
+        let refused = rules
+            .admit(DIGEST, ComponentOrigin { signature, ..ComponentOrigin::default() })
+            .unwrap_err();
         assert!(refused.message.contains("no Ed25519 signature in base64"), "{refused:?}");
     }
 }
@@ -98,8 +101,9 @@ fn a_key_that_is_no_longer_trusted_signs_nothing_that_is_loaded() {
 
 #[test]
 fn keys_of_other_kinds_and_other_texts_are_no_trusted_keys() {
-    let ec = Generation::read("ec", 256, "pkcs8").unwrap().run().unwrap();
-    let private = Generation::read("ed25519", 0, "pkcs8").unwrap().run().unwrap().private_key;
+    let ec = KeyParameters::read("ec", 256, "pkcs8").unwrap().generate_key().unwrap();
+    let private =
+        KeyParameters::read("ed25519", 0, "pkcs8").unwrap().generate_key().unwrap().private_key;
     let of_ec = ec.public_key.pem().unwrap();
     for text in ["", "AAAA", of_ec.as_str(), private.as_str(), "not base64", &"A".repeat(4_096)] {
         assert!(TrustedKey::parse(text).unwrap_err().contains("plugin keygen"), "{text}");

@@ -1,7 +1,7 @@
 //! Tests of searches over all mounts, on a separate store.
 
 use super::*;
-use crate::testing::Scratch;
+use crate::testing::TemporaryStore;
 
 /// More mounts than a commit could depend on individually: each mount is a listed key and a record
 /// that was read, and a commit checks at most 24,576 of both.
@@ -11,18 +11,18 @@ const AT_ONCE: usize = 2_000;
 
 fn mount(path: &str, kind: &str) -> MountRecord {
     MountRecord {
-        path: MountPath::of_either(path).unwrap(),
+        path: MountPath::parse_full(path).unwrap(),
         uuid: format!("uuid of {path}"),
         accessor: format!("accessor of {path}"),
         kind: kind.to_owned(),
-        marks: Marks::default(),
-        settings: Settings::default(),
+        marks: MountMarks::default(),
+        settings: MountSettings::default(),
         version: String::new(),
         schema: 1,
         migration: None,
         before_swap: None,
         rollback: None,
-        phase: Phase::Serving,
+        phase: MountPhase::Serving,
         revision: 0,
     }
 }
@@ -37,14 +37,14 @@ async fn stored(store: &Arc<Store>, mounts: impl IntoIterator<Item = MountRecord
 async fn write_without(store: &Arc<Store>, unit: &mut Unit, kind: &str) -> Option<MountPath> {
     let found = stored_of(store, unit, PluginType::Secret, (kind, "")).await.unwrap();
     if found.is_none() {
-        unit.put(Address::new(Space::Core, "without"), Vec::new(), Index::default());
+        unit.put(Address::new(Space::Core, "without"), Vec::new(), IndexColumns::default());
     }
     found
 }
 
 #[tokio::test]
 async fn a_mount_that_is_enabled_meanwhile_is_not_overlooked() {
-    let scratch = Scratch::new("enabled-meanwhile").await;
+    let scratch = TemporaryStore::new("enabled-meanwhile").await;
     stored(&scratch.store, [mount("other/", "other")]).await;
     let mut unit = scratch.store.begin();
     assert_eq!(write_without(&scratch.store, &mut unit, "wanted").await, None);
@@ -58,7 +58,7 @@ async fn a_mount_that_is_enabled_meanwhile_is_not_overlooked() {
 
 #[tokio::test]
 async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
-    let scratch = Scratch::new("written-at-once").await;
+    let scratch = TemporaryStore::new("written-at-once").await;
     let (mut one, mut two) = (scratch.store.begin(), scratch.store.begin());
     mount("one/", "other").put(&mut one).unwrap();
     mount("two/", "other").put(&mut two).unwrap();
@@ -69,7 +69,7 @@ async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
 
 #[tokio::test]
 async fn what_relies_on_all_mounts_commits_however_many_there_are() {
-    let scratch = Scratch::new("many-mounts").await;
+    let scratch = TemporaryStore::new("many-mounts").await;
     let paths: Vec<String> = (0..MANY).map(|number| format!("team-{number}/")).collect();
     for some in paths.chunks(AT_ONCE) {
         stored(&scratch.store, some.iter().map(|path| mount(path, "other"))).await;

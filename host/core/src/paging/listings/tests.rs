@@ -3,8 +3,8 @@
 use super::*;
 use serde_json::json;
 
-fn listings(patience: Duration) -> Arc<Listings> {
-    Listings::new(patience)
+fn listings(patience: Duration) -> Arc<ListingSlots> {
+    ListingSlots::new(patience)
 }
 
 async fn sorted(names: &[&str], after: &str, limit: usize) -> Option<Value> {
@@ -44,7 +44,7 @@ async fn a_listing_is_the_text_of_its_keys_and_of_what_is_told_of_each() {
 }
 
 /// A listing of so many bytes.
-async fn of_bytes(listings: &Arc<Listings>, bytes: usize) -> Result<ListingText, Failure> {
+async fn of_bytes(listings: &Arc<ListingSlots>, bytes: usize) -> Result<ListingText, Failure> {
     let mut text = ListingText::of_names(listings);
     while text.room.bytes < bytes {
         text.add(&format!("{:01000}", text.entries()), &Map::new()).await?;
@@ -56,26 +56,29 @@ async fn of_bytes(listings: &Arc<Listings>, bytes: usize) -> Result<ListingText,
 async fn few_long_listings_are_made_at_a_time_and_short_ones_besides() {
     let all = listings(Duration::from_millis(20));
     let mut held = Vec::new();
-    for _ in 0..SLOTS {
-        held.push(of_bytes(&all, 2 * FREE).await.unwrap().end().unwrap());
+    for _ in 0..MAX_LONG_LISTINGS {
+        held.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap().end().unwrap());
     }
-    let refused = of_bytes(&all, 2 * FREE).await.map(drop).unwrap_err();
-    assert_eq!((refused.kind, refused.retry_after), (Kind::Unavailable, Some(RETRY_AFTER)));
-    assert!(of_bytes(&all, FREE / 2).await.is_ok(), "a short one takes no slot");
+    let refused = of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.map(drop).unwrap_err();
+    assert_eq!((refused.kind, refused.retry_after), (FailureKind::Unavailable, Some(RETRY_AFTER)));
+    assert!(of_bytes(&all, MAX_UNSLOTTED_BYTES / 2).await.is_ok(), "a short one takes no slot");
     held.pop();
-    assert!(of_bytes(&all, 2 * FREE).await.is_ok(), "the slot is free once the answer is written");
+    assert!(
+        of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.is_ok(),
+        "the slot is free once the answer is written"
+    );
 }
 
 #[tokio::test]
 async fn a_listing_waits_for_its_slot() {
     let all = listings(Duration::from_secs(60));
     let mut held = Vec::new();
-    for _ in 0..SLOTS {
-        held.push(of_bytes(&all, 2 * FREE).await.unwrap());
+    for _ in 0..MAX_LONG_LISTINGS {
+        held.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap());
     }
     let waiting = {
         let all = Arc::clone(&all);
-        tokio::spawn(async move { of_bytes(&all, 2 * FREE).await.is_ok() })
+        tokio::spawn(async move { of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.is_ok() })
     };
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
@@ -86,21 +89,21 @@ async fn a_listing_waits_for_its_slot() {
 #[tokio::test]
 async fn a_listing_that_is_too_long_is_refused_with_how_to_ask_for_parts() {
     let all = listings(Duration::ZERO);
-    let refused = of_bytes(&all, MOST + 1).await.map(drop).unwrap_err();
-    assert_eq!(refused.kind, Kind::TooLarge);
+    let refused = of_bytes(&all, MAX_LISTING_BYTES + 1).await.map(drop).unwrap_err();
+    assert_eq!(refused.kind, FailureKind::TooLarge);
     for word in ["16MiB", "limit", "after"] {
         assert!(refused.message.contains(word), "{}", refused.message);
     }
     let paging = Paging { after: String::new(), limit: usize::MAX };
     let mut names = SortedNames::new(&all, paging);
     let mut added = Ok(());
-    for number in 0..=MOST / 1_000 {
+    for number in 0..=MAX_LISTING_BYTES / 1_000 {
         added = names.add(format!("{number:01000}")).await;
         if added.is_err() {
             break;
         }
     }
-    assert_eq!(added.unwrap_err().kind, Kind::TooLarge);
+    assert_eq!(added.unwrap_err().kind, FailureKind::TooLarge);
 }
 
 #[tokio::test]

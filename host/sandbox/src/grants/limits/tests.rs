@@ -5,26 +5,26 @@ use super::*;
 const MIB: usize = 1 << 20;
 
 /// Returns the memory limit in MiB of a mount with these lines. An empty `granted` means no grants.
-fn memory(maker: Maker, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
-    let lines = |text: &str| -> Vec<Ask> {
+fn memory(maker: Publisher, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
+    let lines = |text: &str| -> Vec<GrantPattern> {
         text.split_whitespace().map(|line| line.parse().unwrap()).collect()
     };
     let granted: Vec<Grant> =
         granted.split_whitespace().map(|line| line.parse().unwrap()).collect();
     let (asked, ceiling) = (lines(asked), ceiling.map(lines));
-    let rights = Rights {
+    let rights = GrantLayers {
         mount: "m/",
         maker,
         asked: &asked,
         ceiling: ceiling.as_deref(),
         granted: (!granted.is_empty()).then_some(&granted),
     };
-    Limits::of(&rights).memory_bytes / MIB
+    MountLimits::of(&rights).memory_bytes / MIB
 }
 
 #[test]
 fn a_mount_narrows_and_widens_up_to_its_ceiling_and_an_ask_alone_widens_officials_only() {
-    use Maker::{Official, Uploaded};
+    use Publisher::{Official, Uploaded};
     let table = [
         (Official, "", None, "", 64),
         (Official, "limit:memory=128MiB", None, "", 128),
@@ -46,40 +46,49 @@ fn a_mount_narrows_and_widens_up_to_its_ceiling_and_an_ask_alone_widens_official
 
 #[test]
 fn without_lines_the_limits_are_the_defaults() {
-    let rights =
-        Rights { mount: "m/", maker: Maker::Official, asked: &[], ceiling: None, granted: None };
-    assert_eq!(Limits::of(&rights), Limits::default());
+    let rights = GrantLayers {
+        mount: "m/",
+        maker: Publisher::Official,
+        asked: &[],
+        ceiling: None,
+        granted: None,
+    };
+    assert_eq!(MountLimits::of(&rights), MountLimits::default());
 }
 
 #[test]
 fn every_limit_is_set_by_its_word_and_printed_as_it_was_written() {
     for word in LimitWord::all() {
-        let line = LimitLine::new(word, word.get(&Limits::CEILING));
+        let line = LimitLine::new(word, word.get(&MountLimits::CEILING));
         let name = line.to_string();
         assert_eq!(LimitLine::parse(&name), Ok(line));
         let granted = [Grant::Limit(line)];
-        let rights = Rights {
+        let rights = GrantLayers {
             mount: "m/",
-            maker: Maker::Uploaded,
+            maker: Publisher::Uploaded,
             asked: &[],
             ceiling: None,
             granted: Some(&granted),
         };
-        let limits = Limits::of(&rights);
-        assert_eq!(word.get(&limits), word.get(&Limits::CEILING), "{name}");
+        let limits = MountLimits::of(&rights);
+        assert_eq!(word.get(&limits), word.get(&MountLimits::CEILING), "{name}");
         let mut others = LimitWord::all().filter(|other| *other != word);
-        assert!(others.all(|other| other.get(&limits) == other.get(&Limits::default())), "{name}");
+        assert!(
+            others.all(|other| other.get(&limits) == other.get(&MountLimits::default())),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_limit_is_doubled_up_to_what_anybody_is_granted() {
-    let raised = |limits: &Limits, name: &str| limits.raised(name).map(|line| line.to_string());
-    let usual = Limits::default();
+    let raised =
+        |limits: &MountLimits, name: &str| limits.raised_limit(name).map(|line| line.to_string());
+    let usual = MountLimits::default();
     assert_eq!(raised(&usual, "host-calls").as_deref(), Some("limit:host-calls=200000"));
     assert_eq!(raised(&usual, "answer").as_deref(), Some("limit:answer=7MiB"));
     assert_eq!(
-        raised(&Limits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(),
+        raised(&MountLimits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(),
         Some("limit:memory=6MiB")
     );
     assert_eq!(raised(&usual, "deadline"), None, "there is none");
@@ -87,6 +96,6 @@ fn a_limit_is_doubled_up_to_what_anybody_is_granted() {
     for word in LimitWord::all() {
         let line = LimitLine::new(word, 1).to_string();
         let (name, _) = line.split_once('=').unwrap();
-        assert!(Limits::CEILING.raised(name).is_none(), "{name}");
+        assert!(MountLimits::CEILING.raised_limit(name).is_none(), "{name}");
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of parsing and printing lines.
 
 use super::*;
-use crate::grants::Ask;
+use crate::grants::GrantPattern;
 
 fn grant(text: &str) -> Grant {
     text.parse().unwrap()
@@ -161,12 +161,12 @@ fn stored_grants_are_their_lines() {
 #[test]
 fn only_an_ask_may_leave_its_target_open() {
     for word in ["http", "sql", "ldap", "database"] {
-        assert_eq!(word.parse::<Ask>().unwrap().to_string(), word);
-        assert!(word.parse::<Ask>().is_ok() && word.parse::<Grant>().is_err(), "{word}");
+        assert_eq!(word.parse::<GrantPattern>().unwrap().to_string(), word);
+        assert!(word.parse::<GrantPattern>().is_ok() && word.parse::<Grant>().is_err(), "{word}");
     }
     for word in ["address", "limit", "crypto", "ambient", "x"] {
-        assert!(word.parse::<Ask>().is_err(), "{word}");
+        assert!(word.parse::<GrantPattern>().is_err(), "{word}");
     }
-    assert!("sql".parse::<Ask>().unwrap().covers(&grant("sql:postgres://db:5432")));
-    assert!(!"sql".parse::<Ask>().unwrap().covers(&grant("database:x")));
+    assert!("sql".parse::<GrantPattern>().unwrap().covers(&grant("sql:postgres://db:5432")));
+    assert!(!"sql".parse::<GrantPattern>().unwrap().covers(&grant("database:x")));
 }

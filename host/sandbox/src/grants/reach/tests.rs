@@ -44,11 +44,11 @@ const PRIVATE: [&str; 19] = [
     "::ffff:127.0.0.1",
 ];
 
-fn within(networks: &[&str]) -> Reach {
+fn within(networks: &[&str]) -> AllowedAddresses {
     let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
-    Reach {
+    AllowedAddresses {
         mount: "m/".into(),
-        part: Part::Engine,
+        part: ComponentKind::Engine,
         networks,
         ceiling: None,
         everything: false,
@@ -56,8 +56,8 @@ fn within(networks: &[&str]) -> Reach {
     }
 }
 
-fn everything() -> Reach {
-    Reach { everything: true, ..within(&["0.0.0.0/0", "::/0"]) }
+fn everything() -> AllowedAddresses {
+    AllowedAddresses { everything: true, ..within(&["0.0.0.0/0", "::/0"]) }
 }
 
 fn at(address: &str, port: u16) -> SocketAddr {
@@ -67,34 +67,39 @@ fn at(address: &str, port: u16) -> SocketAddr {
 #[test]
 fn metadata_and_link_local_addresses_are_refused_in_every_spelling_whatever_is_granted() {
     for text in HOSTILE {
-        let admitted = everything().admit(at(text, 5432));
-        assert!(matches!(admitted, Err(Refused::Forbidden(_))), "{text}: {admitted:?}");
+        let admitted = everything().check_address(at(text, 5432));
+        assert!(matches!(admitted, Err(AddressRefusal::Forbidden(_))), "{text}: {admitted:?}");
     }
 }
 
 #[test]
 fn private_loopback_and_special_addresses_need_a_grant_or_an_officials_own_configuration() {
     for text in PRIVATE {
-        let refused = within(&["9.0.0.0/8"]).admit(at(text, 5432));
-        assert!(matches!(refused, Err(Refused::Ungranted(..))), "{text}: {refused:?}");
+        let refused = within(&["9.0.0.0/8"]).check_address(at(text, 5432));
+        assert!(matches!(refused, Err(AddressRefusal::Ungranted(..))), "{text}: {refused:?}");
         let own = IpNet::from(text.parse::<IpAddr>().unwrap().to_canonical()).to_string();
-        assert_eq!(within(&[&own]).admit(at(text, 5432)), Ok(()), "{text}");
-        assert_eq!(everything().admit(at(text, 5432)), Ok(()), "{text}");
+        assert_eq!(within(&[&own]).check_address(at(text, 5432)), Ok(()), "{text}");
+        assert_eq!(everything().check_address(at(text, 5432)), Ok(()), "{text}");
     }
-    assert_eq!(within(&["10.0.0.0/8"]).admit(at("64:ff9b::10.1.2.3", 1)), Ok(()), "it leads there");
+    assert_eq!(
+        within(&["10.0.0.0/8"]).check_address(at("64:ff9b::10.1.2.3", 1)),
+        Ok(()),
+        "it leads there"
+    );
 }
 
 #[test]
 fn public_addresses_need_no_grant_of_their_own() {
     for text in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8"] {
-        assert_eq!(within(&[]).admit(at(text, 5432)), Ok(()), "{text}");
+        assert_eq!(within(&[]).check_address(at(text, 5432)), Ok(()), "{text}");
     }
 }
 
 #[test]
 fn the_server_never_dials_itself() {
-    let listening = |own: &str| Reach { own: Arc::new([own.parse().unwrap()]), ..everything() };
-    let ourselves = Err(Refused::Forbidden("this very server"));
+    let listening =
+        |own: &str| AllowedAddresses { own: Arc::new([own.parse().unwrap()]), ..everything() };
+    let ourselves = Err(AddressRefusal::Forbidden("this very server"));
     for (own, to) in [
         ("127.0.0.1:8200", "127.0.0.1"),
         ("127.0.0.1:8200", "::ffff:127.0.0.1"),
@@ -105,16 +110,16 @@ fn the_server_never_dials_itself() {
         ("[::]:8200", "127.0.0.1"),
         ("[::]:8200", "::1"),
     ] {
-        assert_eq!(listening(own).admit(at(to, 8200)), ourselves, "{own} {to}");
+        assert_eq!(listening(own).check_address(at(to, 8200)), ourselves, "{own} {to}");
         assert_eq!(
-            listening(own).admit(at(to, 5432)),
+            listening(own).check_address(at(to, 5432)),
             Ok(()),
             "another port of {to} is somebody else"
         );
     }
-    assert_eq!(listening("127.0.0.1:8200").admit(at("127.0.0.2", 8200)), Ok(()));
+    assert_eq!(listening("127.0.0.1:8200").check_address(at("127.0.0.2", 8200)), Ok(()));
     assert_eq!(
-        listening("0.0.0.0:8200").admit(at("192.0.2.77", 8200)),
+        listening("0.0.0.0:8200").check_address(at("192.0.2.77", 8200)),
         Ok(()),
         "no address of this machine"
     );
@@ -130,11 +135,14 @@ fn an_address_of_this_machine_is_known_without_sending_anything() {
 async fn a_host_is_resolved_in_its_one_spelling_and_each_address_is_checked() {
     for host in ["169.254.169.254", "0xa9fea9fe", "2852039166", "[fe80::1]", "169.254.43518"] {
         assert!(
-            matches!(resolve(host, 5432, &everything()).await, Err(Refused::Forbidden(_))),
+            matches!(resolve(host, 5432, &everything()).await, Err(AddressRefusal::Forbidden(_))),
             "{host}"
         );
     }
-    assert_eq!(resolve("fe80::1%lo", 5432, &everything()).await, Err(Refused::Unknown));
-    assert!(matches!(resolve("localhost", 5432, &within(&[])).await, Err(Refused::Ungranted(..))));
+    assert_eq!(resolve("fe80::1%lo", 5432, &everything()).await, Err(AddressRefusal::Unknown));
+    assert!(matches!(
+        resolve("localhost", 5432, &within(&[])).await,
+        Err(AddressRefusal::Ungranted(..))
+    ));
     assert!(resolve("localhost", 5432, &within(&["127.0.0.0/8", "::1/128"])).await.is_ok());
 }

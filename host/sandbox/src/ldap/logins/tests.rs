@@ -9,14 +9,14 @@ const NAME: &str = "cn=engine,dc=corp";
 
 /// An account at a server: the accepted password, and the number of wrong logins.
 struct Bed {
-    logins: LoginsOfMount,
+    logins: MountLogins,
     right: Mutex<String>,
     wrong: AtomicUsize,
 }
 
 impl Bed {
     fn new() -> Self {
-        let logins = Logins::default().of("mount");
+        let logins = LoginRecords::default().of("mount");
         Self { logins, right: Mutex::new("p0".to_owned()), wrong: AtomicUsize::new(0) }
     }
 
@@ -37,7 +37,7 @@ impl Bed {
             self.wrong.fetch_add(1, Ordering::Relaxed);
             refused()
         };
-        let asked = self.logins.ask(SERVER, name, password, login).await;
+        let asked = self.logins.run_login(SERVER, name, password, login).await;
         asked.map_err(|failure| format!("{} {}", failure.code, failure.message))
     }
 
@@ -48,7 +48,7 @@ impl Bed {
 
 fn refused() -> Result<(), LdapFailure> {
     let refused = failed("refused", "the server refused the login");
-    Err(LdapFailure { result_code: Some(WRONG), ..refused })
+    Err(LdapFailure { result_code: Some(INVALID_CREDENTIALS), ..refused })
 }
 
 #[tokio::test]
@@ -68,12 +68,13 @@ async fn of_many_logins_by_a_password_that_was_replaced_one_is_sent() {
 
 #[test]
 fn a_wrong_password_is_sent_three_times_in_a_minute_and_then_each_quarter_of_an_hour() {
-    let (mut account, began, wrong) = (Account::new(), Instant::now(), digest_of("wrong"));
+    let (mut account, began, wrong) =
+        (AccountRecord::new(), Instant::now(), password_digest("wrong"));
     let mut sent = Vec::new();
     for second in 0..2_000 {
         let now = began + Duration::from_secs(second);
         if account.check(&wrong, false, now).is_ok() {
-            account.note(wrong, &refused(), now);
+            account.record_answer(wrong, &refused(), now);
             sent.push(second);
         }
     }
@@ -102,10 +103,10 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
     let bed = Bed::new();
     bed.ask("p1").await.unwrap_err();
     bed.set("p1");
-    bed.logins.changed("uid=another,dc=corp", &["p0".to_owned()]);
+    bed.logins.forget_passwords("uid=another,dc=corp", &["p0".to_owned()]);
     bed.ask("p1").await.unwrap_err();
     // An entry may have other names for logins than its DN.
-    bed.logins.changed("uid=another,dc=corp", &["p1".to_owned()]);
+    bed.logins.forget_passwords("uid=another,dc=corp", &["p1".to_owned()]);
     bed.ask("p1").await.unwrap();
     bed.set("p2");
     for wrong in ["p1", "p3", "p4", "p2"] {
@@ -117,14 +118,14 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
         bed.ask(wrong).await.unwrap_err();
     }
     bed.set("p5");
-    bed.logins.changed(NAME, &["p5".to_owned()]);
+    bed.logins.forget_passwords(NAME, &["p5".to_owned()]);
     bed.ask("p5").await.unwrap();
     // The DN of the changed entry is another name, but the password is known and no guess.
     for wrong in ["p6", "p7", "p8"] {
         bed.ask(wrong).await.unwrap_err();
     }
     bed.set("p9");
-    bed.logins.changed("uid=another,dc=corp", &["p9".to_owned()]);
+    bed.logins.forget_passwords("uid=another,dc=corp", &["p9".to_owned()]);
     bed.ask("p9").await.unwrap();
 }
 
@@ -145,21 +146,23 @@ async fn other_refusals_do_not_count_and_memory_is_bounded() {
     let bed = Bed::new();
     let busy = || async { Err(failed("unreachable", "busy")) };
     for _ in 0..10 {
-        bed.logins.ask(SERVER, NAME, "p0", busy()).await.unwrap_err();
+        bed.logins.run_login(SERVER, NAME, "p0", busy()).await.unwrap_err();
     }
     bed.ask("p0").await.unwrap();
     for account in 0..2_000 {
-        let key = (named(&format!("cn={account}")), SERVER.to_owned());
-        bed.logins.with(&key, |account| account.note(digest_of("a"), &refused(), Instant::now()));
+        let key = (name_digest(&format!("cn={account}")), SERVER.to_owned());
+        bed.logins.with(&key, |account| {
+            account.record_answer(password_digest("a"), &refused(), Instant::now())
+        });
     }
-    let held = |record: &Record| (record.accounts.len(), record.given.len());
+    let held = |record: &LoginRecord| (record.accounts.len(), record.given.len());
     for password in 0..100 {
-        bed.logins.changed("cn=a", &[format!("{password}")]);
+        bed.logins.forget_passwords("cn=a", &[format!("{password}")]);
     }
-    assert_eq!(bed.logins.logins.lock().get("mount").map(held), Some((ACCOUNTS, GIVEN)));
-    let mut account = Account::new();
+    assert_eq!(bed.logins.logins.lock().get("mount").map(held), Some((ACCOUNTS, GIVEN_PASSWORDS)));
+    let mut account = AccountRecord::new();
     for password in 0..40 {
-        account.note(digest_of(&format!("{password}")), &refused(), Instant::now());
+        account.record_answer(password_digest(&format!("{password}")), &refused(), Instant::now());
     }
     assert_eq!(account.refused.len(), PASSWORDS);
     bed.logins.logins.forget_mount("mount");

@@ -6,12 +6,12 @@ use super::*;
 fn the_documents_have_every_limit_with_its_default_and_maximum() {
     let page = include_str!("../../../../../docs/grants.md");
     for (word, name, form) in WORDS {
-        let default = match word.get(&Limits::default()) {
+        let default = match word.get(&MountLimits::default()) {
             UNBOUNDED => String::new(),
             value => format!(" `{}` ", form.show(value)),
         };
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
-        let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
+        let most = format!("| `{}` |", form.show(word.get(&MountLimits::CEILING)));
         assert!(
             row.contains(&default) && row.contains(&most),
             "{row}: default {default}, most {most}"

@@ -4,8 +4,8 @@
 //! TLS: it adds the TLS request before the answer to the greeting, renumbers that answer, and sends
 //! the password itself if the server asks for the password.
 
-use super::secure::{Security, Stream};
-use super::{Fault, broken, read_message};
+use super::secure::{SqlStream, TlsRequirement};
+use super::{SqlFault, io_fault, read_message};
 use crate::limits;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// Bytes before the body of a packet: length and number.
 pub(super) const HEAD: usize = 4;
 /// A packet with this body length continues in the next packet.
-const UNENDED: usize = 0xff_ff_ff;
+const CONTINUED_LENGTH: usize = 0xff_ff_ff;
 /// The capability flag for TLS, of servers and clients.
 const TLS: u16 = 0x0800;
 /// Length in bytes of the common prefix of the TLS request and the answer to the greeting:
@@ -31,11 +31,11 @@ const SHA256_PLUGIN: &[u8] = b"\xfesha256_password\0";
 
 /// Starts TLS and stays until the server accepts or refuses the login.
 pub(super) async fn enter(
-    security: &Security,
+    security: &TlsRequirement,
     password: &str,
     near: &mut UnixStream,
     mut far: TcpStream,
-) -> Result<Option<Box<dyn Stream>>, Fault> {
+) -> Result<Option<Box<dyn SqlStream>>, SqlFault> {
     let Some(greeting) = read(&mut far).await? else { return Ok(None) };
     let Some(has_tls) = has_tls(&greeting) else {
         // The library reads the server's refusal, and sends nothing in the clear.
@@ -49,26 +49,26 @@ pub(super) async fn enter(
         write(&mut far, &answer).await?;
         return Ok(Some(Box::new(far)));
     };
-    let request = ask_for_tls(&mut answer).ok_or(Fault::Protocol)?;
+    let request = ask_for_tls(&mut answer).ok_or(SqlFault::Protocol)?;
     write(&mut far, &request).await?;
     let mut far = tls.secure(far).await?;
     write(&mut far, &answer).await?;
-    let goes_on = prove(password, near, &mut far).await?;
+    let goes_on = carry_authentication(password, near, &mut far).await?;
     Ok(goes_on.then_some(far))
 }
 
 /// Carries the authentication packets, and sends the password if the server asks for the password
 /// itself. Returns `false` if either end closed before the server's verdict.
-async fn prove(
+async fn carry_authentication(
     password: &str,
     near: &mut UnixStream,
-    far: &mut Box<dyn Stream>,
-) -> Result<bool, Fault> {
+    far: &mut Box<dyn SqlStream>,
+) -> Result<bool, SqlFault> {
     loop {
         let Some(packet) = read(far).await? else { return Ok(false) };
         let body = packet.get(HEAD..).unwrap_or_default();
         if body == FULL_PROOF || body.starts_with(SHA256_PLUGIN) {
-            write(far, &in_clear(password, &packet)).await?;
+            write(far, &cleartext_packet(password, &packet)).await?;
             continue;
         }
         write(near, &packet).await?;
@@ -85,7 +85,7 @@ async fn prove(
 }
 
 /// Builds the packet with the unhashed password in answer to the packet `asked`.
-fn in_clear(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
+fn cleartext_packet(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
     let length = u32::try_from(password.len() + 1).unwrap_or(u32::MAX).to_le_bytes();
     let [low, middle, high, _] = length;
     let number = asked.get(HEAD - 1).map_or(0, |number| number.wrapping_add(1));
@@ -120,7 +120,7 @@ fn ask_for_tls(answer: &mut [u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the length of the body that follows `head`.
-pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
+pub(super) fn body_length(head: [u8; HEAD]) -> Option<usize> {
     let [low, middle, high, _] = head;
     usize::try_from(u32::from_le_bytes([low, middle, high, 0])).ok()
 }
@@ -128,19 +128,19 @@ pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
 /// Checks the number of columns that a packet may announce. The library allocates memory for as
 /// many columns as a result's first packet announces. The check covers every packet that could be
 /// read as such a first packet; in all other packets, the number counts bytes of the same packet.
-pub(super) fn check(packet: &[u8]) -> Result<(), Fault> {
+pub(super) fn check(packet: &[u8]) -> Result<(), SqlFault> {
     let body = packet.get(HEAD..).unwrap_or_default();
-    let Some((number, rest)) = announced(body) else { return Ok(()) };
+    let Some((number, rest)) = length_encoded_integer(body) else { return Ok(()) };
     let is_counted = usize::try_from(number).is_ok_and(|number| number <= rest.len());
     match number <= limits::SQL_COLUMNS || is_counted {
         true => Ok(()),
-        false => Err(Fault::TooLarge),
+        false => Err(SqlFault::TooLarge),
     }
 }
 
 /// Returns the length-encoded integer at the start of a packet and the bytes after the integer, if
 /// the integer has more than one byte.
-fn announced(body: &[u8]) -> Option<(u64, &[u8])> {
+fn length_encoded_integer(body: &[u8]) -> Option<(u64, &[u8])> {
     let (kind, rest) = body.split_first()?;
     let width = match kind {
         0xfc => 2,
@@ -153,13 +153,13 @@ fn announced(body: &[u8]) -> Option<(u64, &[u8])> {
     Some((number, rest))
 }
 
-async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, Fault> {
-    read_message::<HEAD>(from, body).await
+async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, SqlFault> {
+    read_message::<HEAD>(from, body_length).await
 }
 
-async fn write(to: &mut (impl AsyncWrite + Unpin), packet: &[u8]) -> Result<(), Fault> {
-    to.write_all(packet).await.map_err(|error| broken(&error))?;
-    to.flush().await.map_err(|error| broken(&error))
+async fn write(to: &mut (impl AsyncWrite + Unpin), packet: &[u8]) -> Result<(), SqlFault> {
+    to.write_all(packet).await.map_err(|error| io_fault(&error))?;
+    to.flush().await.map_err(|error| io_fault(&error))
 }
 
-const _: () = assert!(limits::SQL_MESSAGE_BYTES < UNENDED);
+const _: () = assert!(limits::SQL_MESSAGE_BYTES < CONTINUED_LENGTH);

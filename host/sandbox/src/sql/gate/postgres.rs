@@ -1,8 +1,8 @@
 //! The gate of PostgreSQL: a single byte answers the TLS request; messages have a type and a
 //! length.
 
-use super::secure::{Security, Stream};
-use super::{Fault, broken};
+use super::secure::{SqlStream, TlsRequirement};
+use super::{SqlFault, io_fault};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -17,17 +17,17 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 /// attacker injects after the answer then break the handshake, and never become part of the secured
 /// session.
 pub(super) async fn enter(
-    security: &Security,
+    security: &TlsRequirement,
     mut far: TcpStream,
-) -> Result<Box<dyn Stream>, Fault> {
-    if matches!(security, Security::Clear) {
+) -> Result<Box<dyn SqlStream>, SqlFault> {
+    if matches!(security, TlsRequirement::Clear) {
         return Ok(Box::new(far));
     }
-    far.write_all(&SSL_REQUEST).await.map_err(|error| broken(&error))?;
-    let has_tls = match far.read_u8().await.map_err(|error| broken(&error))? {
+    far.write_all(&SSL_REQUEST).await.map_err(|error| io_fault(&error))?;
+    let has_tls = match far.read_u8().await.map_err(|error| io_fault(&error))? {
         b'S' => true,
         b'N' => false,
-        _ => return Err(Fault::Protocol),
+        _ => return Err(SqlFault::Protocol),
     };
     match security.with(has_tls)? {
         Some(tls) => tls.secure(far).await,
@@ -36,7 +36,7 @@ pub(super) async fn enter(
 }
 
 /// Returns the length of the body that follows `head`.
-pub(super) fn body(head: [u8; HEAD]) -> Option<usize> {
+pub(super) fn body_length(head: [u8; HEAD]) -> Option<usize> {
     let [_, length @ ..] = head;
     usize::try_from(u32::from_be_bytes(length)).ok()?.checked_sub(LENGTH)
 }

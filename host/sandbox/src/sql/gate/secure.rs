@@ -1,7 +1,7 @@
 //! Security of a connection: the TLS mode, the trusted authorities, and the name that the server's
 //! certificate must bear.
 
-use super::{Fault, broken};
+use super::{SqlFault, io_fault};
 use crate::http::TlsFault;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -12,49 +12,49 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// A connection with or without TLS.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait SqlStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> SqlStream for S {}
 
 /// The TLS mode of a connection.
-pub(crate) enum Security {
+pub(crate) enum TlsRequirement {
     /// No TLS.
     Clear,
     /// TLS if the server supports TLS; otherwise a connection in clear.
-    Preferred(Tls),
+    Preferred(SqlTlsSettings),
     /// TLS; the gate refuses a server without TLS.
-    Required(Tls),
+    Required(SqlTlsSettings),
 }
 
 /// Settings of a TLS handshake.
-pub(crate) struct Tls {
+pub(crate) struct SqlTlsSettings {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl Tls {
+impl SqlTlsSettings {
     /// Creates TLS settings for a server that must prove `name`.
     pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
         Self { config, name }
     }
 
     /// Performs the handshake on a connection whose server agreed to TLS.
-    pub(super) async fn secure(&self, stream: TcpStream) -> Result<Box<dyn Stream>, Fault> {
+    pub(super) async fn secure(&self, stream: TcpStream) -> Result<Box<dyn SqlStream>, SqlFault> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         let secured = connector.connect(self.name.clone(), stream).await;
-        Ok(Box::new(secured.map_err(|error| broken(&error))?))
+        Ok(Box::new(secured.map_err(|error| io_fault(&error))?))
     }
 }
 
-impl Security {
+impl TlsRequirement {
     /// Returns the TLS settings for a server with or without TLS. `None`: the connection is in
     /// clear.
-    pub(super) fn with(&self, server_has_it: bool) -> Result<Option<&Tls>, Fault> {
+    pub(super) fn with(&self, server_has_it: bool) -> Result<Option<&SqlTlsSettings>, SqlFault> {
         match self {
             Self::Clear => Ok(None),
             Self::Preferred(tls) => Ok(server_has_it.then_some(tls)),
             Self::Required(tls) if server_has_it => Ok(Some(tls)),
-            Self::Required(_) => Err(Fault::NoTls),
+            Self::Required(_) => Err(SqlFault::NoTls),
         }
     }
 }

@@ -3,13 +3,13 @@
 use super::*;
 use tokio::net::TcpListener;
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The two ends of a gate and the task of the gate.
 struct Session {
     library: UnixStream,
     server: TcpStream,
-    carried: tokio::task::JoinHandle<Result<(), Fault>>,
+    carried: tokio::task::JoinHandle<Result<(), SqlFault>>,
 }
 
 impl Session {
@@ -18,11 +18,11 @@ impl Session {
         let far = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
         let (library, mut near) = UnixStream::pair().unwrap();
-        let gate = Gate {
-            speech: Speech::Postgres,
-            security: Security::Clear,
+        let gate = ProtocolFilter {
+            speech: SqlProtocol::Postgres,
+            security: TlsRequirement::Clear,
             password: Zeroizing::default(),
-            connect_timeout: PATIENCE,
+            connect_timeout: TEST_TIMEOUT,
         };
         let carried = tokio::spawn(async move { gate.carry(&mut near, far).await });
         Self { library, server, carried }
@@ -30,7 +30,7 @@ impl Session {
 
     /// Sends the bytes `said` as the server. Returns the bytes that the library receives and the
     /// gate's result.
-    async fn hear(mut self, said: &[u8]) -> (Vec<u8>, Result<(), Fault>) {
+    async fn hear(mut self, said: &[u8]) -> (Vec<u8>, Result<(), SqlFault>) {
         let mut heard = Vec::new();
         let saying = async {
             // A closed gate refuses the bytes.
@@ -38,7 +38,7 @@ impl Session {
             let _ = self.server.shutdown().await;
         };
         let both = async { tokio::join!(saying, self.library.read_to_end(&mut heard)) };
-        timeout(PATIENCE, both).await.unwrap().1.unwrap();
+        timeout(TEST_TIMEOUT, both).await.unwrap().1.unwrap();
         (heard, self.carried.await.unwrap())
     }
 }
@@ -64,9 +64,9 @@ async fn a_message_that_is_only_announced_takes_no_memory() {
     let mut said = message(b'Z', b"I");
     said.extend_from_slice(&[b'D', 0x7f, 0xff, 0xff, 0xff, 0, 0]);
     let (_, carried) = Session::open().await.hear(&said).await;
-    assert_eq!(carried, Err(Fault::TooLarge));
+    assert_eq!(carried, Err(SqlFault::TooLarge));
     let (_, carried) = Session::open().await.hear(&[b'D', 0, 0, 0, 3]).await;
-    assert_eq!(carried, Err(Fault::Protocol), "a length counts itself");
+    assert_eq!(carried, Err(SqlFault::Protocol), "a length counts itself");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn an_answer_without_end_is_ended_and_the_next_question_counts_anew() {
     let (_, carried) = Session::open().await.hear(&row.repeat(most)).await;
     assert_eq!(carried, Ok(()));
     let (_, carried) = Session::open().await.hear(&row.repeat(most + 1)).await;
-    assert_eq!(carried, Err(Fault::TooLarge));
+    assert_eq!(carried, Err(SqlFault::TooLarge));
     let mut session = Session::open().await;
     for _ in 0..3 {
         session.library.write_all(b"asked").await.unwrap();
@@ -97,7 +97,7 @@ fn columns_are_believed_up_to_what_a_table_has() {
         vec![0xfe, 0, 0, 0, 0, 0, 0, 0, 0x10],
         [[0xfe].as_slice(), &[0xff; 8], &[0; 512]].concat(),
     ] {
-        assert_eq!(mysql::check(&packet(&announced)), Err(Fault::TooLarge), "{announced:?}");
+        assert_eq!(mysql::check(&packet(&announced)), Err(SqlFault::TooLarge), "{announced:?}");
     }
     let row = [[0xfd, 0x00, 0x80, 0x00].as_slice(), &[b'x'; 0x8000]].concat();
     for said in [

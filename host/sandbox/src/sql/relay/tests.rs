@@ -1,7 +1,7 @@
 //! Tests of the processes and addresses that a relay connects.
 
 use super::*;
-use crate::sql::gate::{Security, Speech};
+use crate::sql::gate::{SqlProtocol, TlsRequirement};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net;
 use std::process::Command;
@@ -11,16 +11,16 @@ use tokio::net::TcpListener;
 use zeroize::Zeroizing;
 
 /// Builds a gate to a server with the protocol of PostgreSQL.
-fn gate() -> Gate {
-    Gate {
-        speech: Speech::Postgres,
-        security: Security::Clear,
+fn gate() -> ProtocolFilter {
+    ProtocolFilter {
+        speech: SqlProtocol::Postgres,
+        security: TlsRequirement::Clear,
         password: Zeroizing::default(),
-        connect_timeout: PATIENCE,
+        connect_timeout: TEST_TIMEOUT,
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Environment variable that makes this test program act as the other process; the value is the
 /// name of the socket.
 const STRANGER: &str = "BULKHEAD_TEST_RELAY";
@@ -29,9 +29,9 @@ const STRANGER: &str = "BULKHEAD_TEST_RELAY";
 async fn what_is_said_is_carried_to_the_address_and_back() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    let relay = Relay::open(to, gate()).unwrap();
+    let relay = TlsRelay::open(to, gate()).unwrap();
     let mut near = UnixStream::connect(relay.socket()).await.unwrap();
-    let (mut far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+    let (mut far, _) = timeout(TEST_TIMEOUT, listener.accept()).await.unwrap().unwrap();
     near.write_all(b"asked").await.unwrap();
     let mut heard = [0; 5];
     far.read_exact(&mut heard).await.unwrap();
@@ -39,7 +39,7 @@ async fn what_is_said_is_carried_to_the_address_and_back() {
     far.write_all(b"Z\0\0\0\x05I").await.unwrap();
     drop(far);
     let mut answer = Vec::new();
-    timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, near.read_to_end(&mut answer)).await.unwrap().unwrap();
     assert_eq!(&heard, b"asked");
     assert_eq!(answer, b"Z\0\0\0\x05I", "also once nothing more is taken");
 }
@@ -47,12 +47,12 @@ async fn what_is_said_is_carried_to_the_address_and_back() {
 #[tokio::test]
 async fn an_address_that_does_not_answer_is_told_in_its_own_words() {
     let to = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let relay = Relay::open(to, gate()).unwrap();
+    let relay = TlsRelay::open(to, gate()).unwrap();
     let mut near = UnixStream::connect(relay.socket()).await.unwrap();
     let mut answer = Vec::new();
-    timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, near.read_to_end(&mut answer)).await.unwrap().unwrap();
     assert!(answer.is_empty());
-    assert_eq!(relay.fault(), Some(Fault::Broken("connection refused".to_owned())));
+    assert_eq!(relay.fault(), Some(SqlFault::Broken("connection refused".to_owned())));
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
-    let relay = Relay::open(to, gate()).unwrap();
+    let relay = TlsRelay::open(to, gate()).unwrap();
     let name = relay.socket();
     let this = std::thread::current().name().unwrap().to_owned();
     let stranger = tokio::task::spawn_blocking(move || {
@@ -84,6 +84,6 @@ fn dial_as_stranger(name: &str) {
     use std::io::Read as _;
     let address = net::SocketAddr::from_abstract_name(name).unwrap();
     let mut socket = net::UnixStream::connect_addr(&address).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
 }

@@ -5,8 +5,8 @@ mod mysql;
 
 use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
-use crate::grants::Part;
-use crate::sql::{PoolKey, Pools};
+use crate::grants::ComponentKind;
+use crate::sql::{PoolKey, SessionPools};
 use crate::tls::TlsConfigs;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -137,24 +137,24 @@ fn target(host: &str, port: u16, mode: &str) -> Target {
 }
 
 /// Opens sessions to `address`, as if `host` had resolved to `address`.
-async fn open(host: &str, address: SocketAddr, mode: &str) -> Result<Sessions, SqlFailure> {
+async fn open(host: &str, address: SocketAddr, mode: &str) -> Result<VettedPool, SqlFailure> {
     open_vetted(&target(host, address.port(), mode), address).await
 }
 
-async fn open_vetted(target: &Target, address: SocketAddr) -> Result<Sessions, SqlFailure> {
-    let aim = Aim { target, tls: &TlsConfigs::new(&[]) };
-    Sessions::open_vetted(aim, &target.endpoints[0], &[address]).await
+async fn open_vetted(target: &Target, address: SocketAddr) -> Result<VettedPool, SqlFailure> {
+    let aim = DialTarget { target, tls: &TlsConfigs::new(&[]) };
+    VettedPool::open_vetted(aim, &target.endpoints[0], &[address]).await
 }
 
-async fn lend(sessions: &Sessions) -> Lent {
+async fn lend(sessions: &VettedPool) -> SqlSession {
     sessions.lend().await.unwrap().unwrap()
 }
 
-async fn ping(sessions: &Sessions) -> Result<(), SqlFailure> {
+async fn ping(sessions: &VettedPool) -> Result<(), SqlFailure> {
     lend(sessions).await.ping().await
 }
 
-async fn transact(sessions: &Sessions, statements: &[Statement]) -> Result<(), SqlFailure> {
+async fn transact(sessions: &VettedPool, statements: &[Statement]) -> Result<(), SqlFailure> {
     lend(sessions).await.transact(statements).await
 }
 
@@ -165,7 +165,9 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     let decoy = Server::start("127.0.0.1", vetted.address.port(), SERVER).await;
     let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
     let before = vetted.accepted();
-    let super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
+    let super::AnySessionPool::Postgres(lender) = &sessions.pool else {
+        panic!("it is PostgreSQL's")
+    };
     let (one, other) = tokio::join!(lender.lend(), lender.lend());
     assert!(one.is_ok() && other.is_ok());
     assert_eq!(decoy.accepted(), 0, "nothing dialled what the name leads to now");
@@ -213,8 +215,8 @@ async fn a_connection_without_authorities_trusts_those_of_the_operator() {
     target.tls.root_certificates = None;
     let authority = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     for (known, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
-        let aim = Aim { target: &target, tls: &TlsConfigs::new(&[authority(known)]) };
-        let opened = Sessions::open_vetted(aim, &target.endpoints[0], &[server.address]).await;
+        let aim = DialTarget { target: &target, tls: &TlsConfigs::new(&[authority(known)]) };
+        let opened = VettedPool::open_vetted(aim, &target.endpoints[0], &[server.address]).await;
         assert_eq!(opened.is_ok(), lets_in);
     }
 }
@@ -245,7 +247,7 @@ async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
 
 /// Pools of several mounts, all to the same server, with 2 sessions each.
 struct Mounts {
-    pools: Pools,
+    pools: SessionPools,
     target: Target,
 }
 
@@ -253,17 +255,17 @@ impl Mounts {
     async fn with_room(sessions: u32) -> Self {
         let server = Server::start("127.0.0.1", 0, SERVER).await;
         let target = target("127.0.0.1", server.address.port(), "verify-ca");
-        Self { pools: Pools::with_room(sessions, &TlsConfigs::new(&[])), target }
+        Self { pools: SessionPools::with_room(sessions, &TlsConfigs::new(&[])), target }
     }
 
     fn key(&self, mount: &str, connection: &str) -> PoolKey {
         PoolKey::new(mount, connection, 1, &self.target)
     }
 
-    async fn open(&self, mount: &str, connection: &str) -> Result<Sessions, SqlFailure> {
-        let reach = Reach {
+    async fn open(&self, mount: &str, connection: &str) -> Result<VettedPool, SqlFailure> {
+        let reach = AllowedAddresses {
             mount: mount.into(),
-            part: Part::Engine,
+            part: ComponentKind::Engine,
             networks: Vec::new(),
             ceiling: None,
             everything: true,

@@ -1,6 +1,6 @@
 //! Typed access to values. A value of the wrong type is refused with its line.
 
-use super::{ConfigError, Lines};
+use super::{ConfigError, SourceText};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::{duration, size};
 use hcl::edit::Span;
@@ -11,15 +11,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// The value of a key, or an element of its list.
-pub(crate) struct Value<'a> {
-    lines: Lines<'a>,
+pub(crate) struct ConfigValue<'a> {
+    lines: SourceText<'a>,
     key: &'static str,
     line: usize,
     expression: &'a Expression,
 }
 
-impl<'a> Value<'a> {
-    pub(super) fn of(lines: Lines<'a>, key: &'static str, attribute: &'a Attribute) -> Self {
+impl<'a> ConfigValue<'a> {
+    pub(super) fn of(lines: SourceText<'a>, key: &'static str, attribute: &'a Attribute) -> Self {
         Self { lines, key, line: lines.of(attribute.key.span()), expression: &attribute.value }
     }
 
@@ -88,13 +88,13 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the elements of a list, each with its own line.
-    pub(crate) fn elements(&self) -> Result<Vec<Value<'a>>, ConfigError> {
+    pub(crate) fn elements(&self) -> Result<Vec<ConfigValue<'a>>, ConfigError> {
         let Expression::Array(list) = self.expression else {
             return Err(self.wrong_type("a list such as [\"a\", \"b\"]", self.expression));
         };
         let element = |expression: &'a Expression| {
             let line = expression.span().map_or(self.line, |place| self.lines.of(Some(place)));
-            Value { lines: self.lines, key: self.key, line, expression }
+            ConfigValue { lines: self.lines, key: self.key, line, expression }
         };
         Ok(list.iter().map(element).collect())
     }

@@ -3,7 +3,7 @@
 
 use super::over_tls::{client, connect, http2, start_tls};
 use super::*;
-use crate::tls::testing::Authority;
+use crate::tls::testing::TestAuthority;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::CONTENT_LENGTH;
@@ -46,7 +46,7 @@ async fn read(answer: HttpResponse<Incoming>) -> (u16, Option<String>, Bytes) {
 /// Returns the answer to the method over HTTP/1.1, and checks that the connection stays usable.
 async fn over_http1(
     running: &Running,
-    authority: &Authority,
+    authority: &TestAuthority,
     method: &str,
     path: &str,
 ) -> (u16, Option<String>, Bytes) {
@@ -65,7 +65,7 @@ async fn over_http1(
 
 #[tokio::test]
 async fn every_method_is_answered_alike_over_both_versions_of_http() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
     for (method, status) in METHODS {
@@ -83,7 +83,7 @@ async fn every_method_is_answered_alike_over_both_versions_of_http() {
 
 #[tokio::test]
 async fn head_over_http_2_is_answered_with_the_headers_of_get_and_no_body() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
     for (path, status) in [("document", 200), ("large", 200), ("nothing", 204), ("%zz", 400)] {
@@ -101,7 +101,7 @@ async fn head_over_http_2_is_answered_with_the_headers_of_get_and_no_body() {
 
 #[tokio::test]
 async fn connect_is_refused_over_http_2_and_the_connection_goes_on() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
     let asked = HttpRequest::builder().method(Method::CONNECT).uri("localhost:443");

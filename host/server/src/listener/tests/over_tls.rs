@@ -1,7 +1,7 @@
 //! Connections over TLS, in both versions of HTTP, and attacks on the handshake and on HTTP/2.
 
 use super::*;
-use crate::tls::testing::Authority;
+use crate::tls::testing::TestAuthority;
 use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
@@ -19,16 +19,16 @@ use tokio_rustls::client::TlsStream;
 /// Longer than every timeout that a test waits for, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-pub(super) async fn start_tls(authority: &Authority) -> Running {
+pub(super) async fn start_tls(authority: &TestAuthority) -> Running {
     start_settings(authority.serve(&authority.sign(7))).await
 }
 
 async fn start_settings(settings: TlsSettings) -> Running {
-    let tls = Tls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
+    let tls = ListenerTls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
     start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
 }
 
-pub(super) fn client(authority: &Authority, protocol: &str) -> ClientConfig {
+pub(super) fn client(authority: &TestAuthority, protocol: &str) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -59,7 +59,10 @@ async fn exchange_over(stream: &mut TlsStream<TcpStream>, text: &str) -> io::Res
 
 pub(super) type Http2 = SendRequest<Empty<Bytes>>;
 
-pub(super) async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
+pub(super) async fn http2(
+    address: SocketAddr,
+    authority: &TestAuthority,
+) -> (Http2, JoinHandle<()>) {
     let stream = connect(address, client(authority, "h2")).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (sender, connection) =
@@ -75,7 +78,7 @@ fn request2(path: &str) -> hyper::Request<Empty<Bytes>> {
 
 #[tokio::test]
 async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
     assert_eq!(stream.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
@@ -101,7 +104,7 @@ async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
 
 #[tokio::test]
 async fn stopping_answers_what_is_in_flight_over_http_2() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let Running { address, gate, stop, mut ended } = start_tls(&authority).await;
     let (mut sender, _connection) = http2(address, &authority).await;
     let waiting = tokio::spawn(sender.send_request(request2("/v1/wait")));
@@ -116,7 +119,7 @@ async fn stopping_answers_what_is_in_flight_over_http_2() {
 
 #[tokio::test]
 async fn who_speaks_http_to_a_port_of_tls_is_told_so() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let answer = exchange(running.address, &get("/v1/a")).await;
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("write https://"), "{answer}");
@@ -124,7 +127,7 @@ async fn who_speaks_http_to_a_port_of_tls_is_told_so() {
 
 #[tokio::test]
 async fn versions_are_those_that_are_served() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     let only =
         |min_version, max_version| TlsSettings { min_version, max_version, ..settings.clone() };
@@ -140,7 +143,7 @@ async fn versions_are_those_that_are_served() {
 
 #[tokio::test]
 async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
-    let (authority, of_clients) = (Authority::new(), Authority::new());
+    let (authority, of_clients) = (TestAuthority::new(), TestAuthority::new());
     let settings = TlsSettings {
         clients: ClientCertificates::Required(of_clients.ca_file()),
         ..authority.serve(&authority.sign(7))
@@ -178,7 +181,7 @@ async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> b
 
 #[tokio::test]
 async fn a_handshake_that_is_not_done_in_time_is_given_up() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let begun = Instant::now();
     let (mut silent, mut halfway) = (
@@ -193,8 +196,9 @@ async fn a_handshake_that_is_not_done_in_time_is_given_up() {
 
 #[tokio::test]
 async fn half_open_handshakes_take_the_slots_of_their_own_household_alone_and_go_first() {
-    let authority = Authority::new();
-    let tls = Tls::load(authority.serve(&authority.sign(7)), &(Arc::new(Quiet) as Arc<dyn Log>));
+    let authority = TestAuthority::new();
+    let tls =
+        ListenerTls::load(authority.serve(&authority.sign(7)), &(Arc::new(Quiet) as Arc<dyn Log>));
     let config = ListenerConfig { connections_per_address: 2, ..ListenerConfig::at("127.0.0.1:0") };
     let running = start_with(config, Some(tls.unwrap())).await;
     let mut first = TcpStream::connect(running.address).await.unwrap();
@@ -206,7 +210,7 @@ async fn half_open_handshakes_take_the_slots_of_their_own_household_alone_and_go
 
 #[tokio::test]
 async fn stopping_waits_for_no_handshake() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let halfway = TcpStream::connect(running.address).await.unwrap();
     halfway.into_std().unwrap().shutdown(Shutdown::Read).unwrap();
@@ -235,7 +239,7 @@ const END_HEADERS: u8 = 4;
 /// Opens a connection for hand-written HTTP/2 with the given settings.
 async fn by_hand(
     address: SocketAddr,
-    authority: &Authority,
+    authority: &TestAuthority,
     settings: &[u8],
 ) -> TlsStream<TcpStream> {
     let mut stream = connect(address, client(authority, "h2")).await.unwrap();
@@ -255,7 +259,7 @@ fn get2(path: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn streams_that_are_opened_and_taken_back_at_once_end_the_connection() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let stream = by_hand(running.address, &authority, &[]).await;
     let (mut reads, mut writes) = tokio::io::split(stream);
@@ -271,14 +275,14 @@ async fn streams_that_are_opened_and_taken_back_at_once_end_the_connection() {
     assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
 }
 
-async fn exchange_tls(running: &Running, authority: &Authority) -> String {
+async fn exchange_tls(running: &Running, authority: &TestAuthority) -> String {
     let mut stream = connect(running.address, client(authority, "http/1.1")).await.unwrap();
     exchange_over(&mut stream, &get("/v1/a")).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_head_without_end_ends_the_connection() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let stream = by_hand(running.address, &authority, &[]).await;
     let (mut reads, mut writes) = tokio::io::split(stream);
@@ -294,7 +298,7 @@ async fn a_head_without_end_ends_the_connection() {
 
 #[tokio::test]
 async fn more_headers_than_any_client_sends_are_431_over_http_2() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
     for (count, length) in [(101, 1), (10, 4_000)] {
@@ -311,7 +315,7 @@ async fn more_headers_than_any_client_sends_are_431_over_http_2() {
 
 #[tokio::test]
 async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let stream = connect(running.address, client(&authority, "h2")).await.unwrap();
     let (mut sender, connection): (Http2, _) =
@@ -336,7 +340,7 @@ async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection()
 
 #[tokio::test]
 async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connection() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut connections = Vec::new();
     // 16 MiB on each HTTP/2 connection, and 8 MiB on each HTTP/1.1 connection.
@@ -364,7 +368,7 @@ async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connecti
 
 #[tokio::test]
 async fn an_answer_over_http_2_that_is_not_taken_ends_its_connection() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     // SETTINGS_INITIAL_WINDOW_SIZE is 0: the server may send no byte of a body.
     let mut stream = by_hand(running.address, &authority, &[0, 4, 0, 0, 0, 0]).await;

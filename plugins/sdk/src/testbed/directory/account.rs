@@ -3,13 +3,13 @@
 use super::matching::{dn_key, is_same};
 use super::{Flavour, refused, rejected, ticks};
 use crate::database_plugin::StoreTime;
-use crate::ldap::{Change, Entry, Fault};
+use crate::ldap::{AttributeChange, LdapEntry, LdapFault};
 use time::OffsetDateTime;
 
 /// An entry. No search shows its password.
 #[derive(Clone)]
 pub(super) struct Account {
-    pub(super) entry: Entry,
+    pub(super) entry: LdapEntry,
     pub(super) password: String,
     previous_password: String,
     pub(super) failed_logins: u32,
@@ -19,7 +19,7 @@ pub(super) struct Account {
 impl Account {
     pub(super) fn new(dn: &str, attributes: &[(&str, &str)]) -> Self {
         let mut account = Self {
-            entry: Entry { dn: dn.to_owned(), attributes: Vec::new() },
+            entry: LdapEntry { dn: dn.to_owned(), attributes: Vec::new() },
             password: String::new(),
             previous_password: String::new(),
             failed_logins: 0,
@@ -49,16 +49,16 @@ impl Account {
                     || account_name.is_some_and(|name| is_value("sAMAccountName", name)))
     }
 
-    pub(super) fn log_in(&mut self, password: &str, takes_old: bool) -> Result<(), Fault> {
+    pub(super) fn log_in(&mut self, password: &str, takes_old: bool) -> Result<(), LdapFault> {
         if self.is_locked {
-            return Err(Fault { data: Some(0x775), ..refused(49, "invalid credentials") });
+            return Err(LdapFault { data: Some(0x775), ..refused(49, "invalid credentials") });
         }
         let is_old = takes_old && !self.previous_password.is_empty();
         if password == self.password || is_old && password == self.previous_password {
             return Ok(());
         }
         self.failed_logins += 1;
-        Err(Fault { data: Some(0x52e), ..refused(49, "invalid credentials") })
+        Err(LdapFault { data: Some(0x52e), ..refused(49, "invalid credentials") })
     }
 
     /// Sets the password, and the time of the change in the attribute of the server's kind.
@@ -76,12 +76,12 @@ impl Account {
 
     /// Returns true if an entry may make these changes to itself: a deletion of the current
     /// `unicodePwd` (Active Directory) or a replacement of `userPassword` (OpenLDAP).
-    pub(super) fn names_old_password(&self, changes: &[Change]) -> bool {
+    pub(super) fn names_old_password(&self, changes: &[AttributeChange]) -> bool {
         changes.iter().any(|change| match change {
-            Change::Delete(name, values) if name.eq_ignore_ascii_case("unicodePwd") => {
+            AttributeChange::Delete(name, values) if name.eq_ignore_ascii_case("unicodePwd") => {
                 values.iter().any(|value| quoted(value).as_deref() == Some(&self.password))
             }
-            Change::Replace(name, _) => name.eq_ignore_ascii_case("userPassword"),
+            AttributeChange::Replace(name, _) => name.eq_ignore_ascii_case("userPassword"),
             _ => false,
         })
     }
@@ -89,16 +89,18 @@ impl Account {
     /// Applies the changes in order. After a failure, earlier changes remain applied.
     pub(super) fn apply(
         &mut self,
-        changes: &[Change],
+        changes: &[AttributeChange],
         now: StoreTime,
         flavour: Flavour,
         shortest: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LdapFault> {
         for change in changes {
             let (name, values) = change.attribute();
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             match (flavour, change, values) {
-                (Flavour::ActiveDirectory, Change::Delete(..), [old]) if is("unicodePwd") => {
+                (Flavour::ActiveDirectory, AttributeChange::Delete(..), [old])
+                    if is("unicodePwd") =>
+                {
                     if quoted(old).as_deref() != Some(&self.password) {
                         return Err(rejected(19, "the old password is another one"));
                     }
@@ -110,7 +112,7 @@ impl Account {
                     check_length(&new, shortest)?;
                     self.set_password(&new, now, flavour);
                 }
-                (Flavour::OpenLdap, Change::Replace(..), [new]) if is("userPassword") => {
+                (Flavour::OpenLdap, AttributeChange::Replace(..), [new]) if is("userPassword") => {
                     let new = String::from_utf8_lossy(new).into_owned();
                     check_length(&new, shortest)?;
                     self.set_password(&new, now, flavour);
@@ -118,10 +120,10 @@ impl Account {
                 (Flavour::OpenLdap, ..) if is("unicodePwd") => {
                     return Err(rejected(17, "unicodePwd: attribute type undefined"));
                 }
-                (_, Change::Add(..), _) => self.add(name, values.to_vec()),
-                (_, Change::Replace(..), _) => self.replace(name, values.to_vec()),
-                (_, Change::Delete(..), []) => self.replace(name, Vec::new()),
-                (_, Change::Delete(..), _) => self.delete(name, values),
+                (_, AttributeChange::Add(..), _) => self.add(name, values.to_vec()),
+                (_, AttributeChange::Replace(..), _) => self.replace(name, values.to_vec()),
+                (_, AttributeChange::Delete(..), []) => self.replace(name, Vec::new()),
+                (_, AttributeChange::Delete(..), _) => self.delete(name, values),
             }
         }
         Ok(())
@@ -148,7 +150,7 @@ impl Account {
     }
 }
 
-pub(super) fn check_length(password: &str, shortest: usize) -> Result<(), Fault> {
+pub(super) fn check_length(password: &str, shortest: usize) -> Result<(), LdapFault> {
     if password.chars().count() < shortest {
         return Err(rejected(19, "the password fails the quality rules"));
     }

@@ -1,7 +1,7 @@
 //! DNs, scopes and filters of the directory in memory. Names and values are compared without case,
 //! and without spaces around the commas of a DN.
 
-use crate::ldap::{Entry, Filter, Scope};
+use crate::ldap::{Filter, LdapEntry, SearchScope};
 
 /// Returns a DN in canonical spelling. An escaped comma stays part of its value.
 pub(super) fn dn_key(dn: &str) -> String {
@@ -28,17 +28,17 @@ fn end_of_part(dn: &str) -> Option<usize> {
 }
 
 /// Returns true if the entry is in the scope. Both DNs must be in canonical spelling.
-pub(super) fn covers(base: &str, scope: Scope, entry: &str) -> bool {
+pub(super) fn covers(base: &str, scope: SearchScope, entry: &str) -> bool {
     let below = entry.strip_suffix(base).and_then(|below| below.strip_suffix(','));
     match scope {
-        Scope::Base => entry == base,
-        Scope::OneLevel => below.is_some_and(|below| end_of_part(below).is_none()),
-        Scope::Subtree => entry == base || below.is_some(),
+        SearchScope::Base => entry == base,
+        SearchScope::OneLevel => below.is_some_and(|below| end_of_part(below).is_none()),
+        SearchScope::Subtree => entry == base || below.is_some(),
     }
 }
 
 /// Returns true if the filter matches the entry.
-pub(super) fn holds(filter: &Filter, entry: &Entry) -> bool {
+pub(super) fn holds(filter: &Filter, entry: &LdapEntry) -> bool {
     filter.all_of.iter().all(|any_of| {
         any_of.iter().any(|condition| {
             let is_name = condition.attribute.eq_ignore_ascii_case("distinguishedName");
@@ -62,10 +62,10 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Returns the entry with the requested attributes only.
-pub(super) fn selected(entry: &Entry, attributes: &[String]) -> Entry {
+pub(super) fn selected(entry: &LdapEntry, attributes: &[String]) -> LdapEntry {
     let is_asked = |name: &str| {
         attributes.iter().any(|asked| asked == "*" || asked.eq_ignore_ascii_case(name))
     };
     let shown = entry.attributes.iter().filter(|(name, _)| is_asked(name));
-    Entry { dn: entry.dn.clone(), attributes: shown.cloned().collect() }
+    LdapEntry { dn: entry.dn.clone(), attributes: shown.cloned().collect() }
 }

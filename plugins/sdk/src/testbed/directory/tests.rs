@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::ldap::Filter;
-use crate::testbed::script::Fate;
+use crate::testbed::script::StepFate;
 
 const ADMIN: &str = "CN=admin,DC=corp,DC=example";
 const BOB: &str = "CN=bob,OU=people,DC=corp,DC=example";
 
-fn directory(flavour: Flavour) -> (TestDirectory, Target, Rc<Script>) {
+fn directory(flavour: Flavour) -> (TestDirectory, LdapTarget, Rc<Script>) {
     let script = Rc::new(Script::default());
     let directory = TestDirectory::new(&script);
     directory.be(flavour);
@@ -17,7 +17,7 @@ fn directory(flavour: Flavour) -> (TestDirectory, Target, Rc<Script>) {
         "first password",
         &[("cn", "bob"), ("userPrincipalName", "bob@corp.example"), ("sAMAccountName", "bob")],
     );
-    let target = Target { urls: vec!["ldaps://dc1".to_owned()], ..Target::default() };
+    let target = LdapTarget { urls: vec!["ldaps://dc1".to_owned()], ..LdapTarget::default() };
     (directory, target.log_in_as(ADMIN, "secret of admin"), script)
 }
 
@@ -46,9 +46,9 @@ fn logins_take_the_names_that_the_server_takes() {
 fn a_wrong_login_is_counted_and_an_empty_password_never_sent() {
     let (directory, target, _) = directory(Flavour::OpenLdap);
     let wrong = directory.bind(&target.log_in_as(BOB, "guess")).unwrap_err();
-    assert_eq!((wrong.code, wrong.result_code), (Code::Refused, Some(49)));
+    assert_eq!((wrong.code, wrong.result_code), (LdapFaultCode::Refused, Some(49)));
     let empty = directory.bind(&target.log_in_as(BOB, "")).unwrap_err();
-    assert_eq!(empty.code, Code::InvalidRequest);
+    assert_eq!(empty.code, LdapFaultCode::InvalidRequest);
     assert_eq!(directory.failed_logins(BOB), 1);
     directory.lock(BOB, true);
     assert!(directory.bind(&target.log_in_as(BOB, "first password")).is_err());
@@ -58,8 +58,9 @@ fn a_wrong_login_is_counted_and_an_empty_password_never_sent() {
 fn active_directory_sets_a_quoted_unicode_password_and_its_time() {
     let (directory, target, script) = directory(Flavour::ActiveDirectory);
     script.advance(5);
-    let set =
-        |value: Vec<u8>| directory.modify(&target, BOB, &[Change::replace("unicodePwd", value)]);
+    let set = |value: Vec<u8>| {
+        directory.modify(&target, BOB, &[AttributeChange::replace("unicodePwd", value)])
+    };
     set(unicode("pä𝄞ssword")).unwrap();
     assert!(directory.has_password(BOB, "pä𝄞ssword"));
     assert_eq!(directory.text(BOB, "pwdLastSet").unwrap(), "135379296050000000");
@@ -68,7 +69,8 @@ fn active_directory_sets_a_quoted_unicode_password_and_its_time() {
     assert_eq!(set(unicode("short")).unwrap_err().result_code, Some(19));
     let exop = directory.change_password(&target, BOB, None, "another one").unwrap_err();
     assert_eq!(exop.result_code, Some(2));
-    let clear = directory.modify(&target, BOB, &[Change::replace("userPassword", "in clear")]);
+    let clear =
+        directory.modify(&target, BOB, &[AttributeChange::replace("userPassword", "in clear")]);
     assert!(clear.is_ok() && directory.has_password(BOB, "pä𝄞ssword"), "it changes nothing");
 }
 
@@ -76,8 +78,8 @@ fn active_directory_sets_a_quoted_unicode_password_and_its_time() {
 fn an_entry_changes_its_own_password_by_its_old_one() {
     let (directory, target, _) = directory(Flavour::ActiveDirectory);
     let bob = target.log_in_as(BOB, "first password");
-    let add = Change::Add("unicodePwd".to_owned(), vec![unicode("next password")]);
-    let delete = |old: &str| Change::Delete("unicodePwd".to_owned(), vec![unicode(old)]);
+    let add = AttributeChange::Add("unicodePwd".to_owned(), vec![unicode("next password")]);
+    let delete = |old: &str| AttributeChange::Delete("unicodePwd".to_owned(), vec![unicode(old)]);
     let alone = directory.modify(&bob, BOB, std::slice::from_ref(&add)).unwrap_err();
     assert_eq!(alone.result_code, Some(50));
     let wrong = directory.modify(&bob, BOB, &[delete("guess"), add.clone()]).unwrap_err();
@@ -93,7 +95,7 @@ fn openldap_sets_a_password_in_two_ways() {
     let (directory, target, _) = directory(Flavour::OpenLdap);
     directory.change_password(&target, BOB, None, "second").unwrap();
     assert_eq!(directory.text(BOB, "pwdChangedTime").unwrap(), "20300101000000Z");
-    directory.modify(&target, BOB, &[Change::replace("userPassword", "third")]).unwrap();
+    directory.modify(&target, BOB, &[AttributeChange::replace("userPassword", "third")]).unwrap();
     assert!(directory.has_password(BOB, "third"));
     let bob = target.log_in_as(BOB, "third");
     assert!(directory.change_password(&bob, BOB, Some("guess"), "fourth").is_err());
@@ -101,7 +103,7 @@ fn openldap_sets_a_password_in_two_ways() {
     let other = directory.change_password(&bob.log_in_as(BOB, "fourth"), ADMIN, None, "x");
     assert_eq!(other.unwrap_err().result_code, Some(50));
     let gone = directory.change_password(&target, "cn=gone", None, "x").unwrap_err();
-    assert_eq!(gone.code, Code::NotFound);
+    assert_eq!(gone.code, LdapFaultCode::NotFound);
 }
 
 #[test]
@@ -116,13 +118,13 @@ fn a_search_finds_by_scope_and_filter_and_shows_what_was_asked_for() {
     assert_eq!(names(Search::below("ou=people,dc=corp,dc=example", Filter::everything())), [BOB]);
     assert_eq!(names(Search::below("dc=corp,dc=example", Filter::equal("cn", "*"))), [""; 0]);
     let one_level =
-        Search { scope: crate::ldap::Scope::OneLevel, ..Search::entry("dc=corp,dc=example") };
+        Search { scope: crate::ldap::SearchScope::OneLevel, ..Search::entry("dc=corp,dc=example") };
     assert_eq!(names(one_level), [ADMIN]);
     assert_eq!(names(Search::below("dc=corp,dc=example", Filter::default()).limit(1)).len(), 1);
     let shown = directory.search(&target, &Search::entry(BOB).attributes(&["CN"])).unwrap();
     assert_eq!((shown[0].attributes.len(), shown[0].text("cn")), (1, Some("bob")));
     let gone = directory.search(&target, &Search::below("dc=other", upn)).err().unwrap();
-    assert_eq!(gone.code, Code::NotFound);
+    assert_eq!(gone.code, LdapFaultCode::NotFound);
     let root =
         directory.search(&target, &Search::root_dse().attributes(&["supportedCapabilities"]));
     assert_eq!(root.unwrap()[0].text("supportedCapabilities"), Some("1.2.840.113556.1.4.800"));
@@ -138,7 +140,7 @@ fn renamed_entries_keep_their_password_and_servers_go_down_one_by_one() {
     directory.take_down("ldaps://dc1");
     assert!(directory.bind(&bob).is_ok());
     directory.take_down("ldaps://dc2");
-    assert_eq!(directory.bind(&bob).unwrap_err().code, Code::Unreachable);
+    assert_eq!(directory.bind(&bob).unwrap_err().code, LdapFaultCode::Unreachable);
     directory.bring_up("ldaps://dc1");
     assert!(directory.bind(&bob).is_ok());
 }
@@ -147,19 +149,22 @@ fn renamed_entries_keep_their_password_and_servers_go_down_one_by_one() {
 fn a_step_is_refused_loses_its_answer_or_is_the_last() {
     let (directory, target, script) = directory(Flavour::OpenLdap);
     let change = |new: &str| directory.change_password(&target, BOB, None, new);
-    let busy = Fault { result_code: Some(53), ..Fault::new(Code::RefusedChange, "not now") };
+    let busy = LdapFault {
+        result_code: Some(53),
+        ..LdapFault::new(LdapFaultCode::RefusedChange, "not now")
+    };
     directory.refuse("ldap-change-password", busy.clone());
     assert_eq!(change("second").unwrap_err(), busy);
-    let hangs = Failure::new(Kind::TimedOut, "no answer");
-    script.arrange("ldap-change-password", Fate::Refuse(hangs.clone()));
+    let hangs = Failure::new(FailureKind::TimedOut, "no answer");
+    script.arrange("ldap-change-password", StepFate::Refuse(hangs.clone()));
     let unsent = change("second").unwrap_err();
-    assert_eq!((unsent.code, unsent.may_have_happened), (Code::TimedOut, false));
+    assert_eq!((unsent.code, unsent.may_have_happened), (LdapFaultCode::TimedOut, false));
     assert!(directory.has_password(BOB, "first password"));
-    script.arrange("ldap-change-password", Fate::LoseReply(hangs));
+    script.arrange("ldap-change-password", StepFate::LoseReply(hangs));
     let unheard = change("second").unwrap_err();
-    assert_eq!((unheard.code, unheard.may_have_happened), (Code::TimedOut, true));
+    assert_eq!((unheard.code, unheard.may_have_happened), (LdapFaultCode::TimedOut, true));
     assert!(directory.has_password(BOB, "second"));
-    script.arrange("ldap-change-password", Fate::Die);
+    script.arrange("ldap-change-password", StepFate::Die);
     assert!(change("third").is_err() && directory.has_password(BOB, "third"));
     let steps = script.take_steps().join("\n");
     assert!(steps.contains(BOB) && !steps.contains("second"), "{steps}");

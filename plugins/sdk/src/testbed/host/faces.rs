@@ -3,7 +3,7 @@
 
 use super::{TestHost, Timer};
 use crate::database_plugin::StoreTime;
-use crate::host::{Clock, Entry, Leases, Level, Log, Page, Storage};
+use crate::host::{Clock, Entry, Leases, Log, LogLevel, RecordPage, Storage};
 use bulkhead_wire::failure::Failure;
 
 impl Storage for TestHost {
@@ -29,7 +29,7 @@ impl Storage for TestHost {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
-    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<RecordPage, Failure> {
         self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
     }
 
@@ -108,7 +108,7 @@ impl Clock for TestHost {
 }
 
 impl Log for TestHost {
-    fn write(&self, _level: Level, event: &str, pairs: &[(&str, &str)]) {
+    fn write(&self, _level: LogLevel, event: &str, pairs: &[(&str, &str)]) {
         let pairs: Vec<String> =
             pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.record(format!("log {event} {}", pairs.join(" ")).trim_end().to_owned());

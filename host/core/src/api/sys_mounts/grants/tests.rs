@@ -1,7 +1,7 @@
 //! Tests of changes of a mount's grants: the resulting list and the refusals.
 
 use super::*;
-use bulkhead_sandbox::Ask;
+use bulkhead_sandbox::GrantPattern;
 use serde_json::json;
 
 /// Returns the list after a change of `before`.
@@ -11,7 +11,7 @@ fn changed(before: Option<&[&str]>, values: Value) -> Result<Option<Vec<String>>
 
 /// Returns the list after a change of `before` below a ceiling.
 fn below(
-    ceiling: Option<&[Ask]>,
+    ceiling: Option<&[GrantPattern]>,
     before: Option<&[&str]>,
     values: Value,
 ) -> Result<Option<Vec<String>>, String> {
@@ -19,7 +19,7 @@ fn below(
         |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
     let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
     let running =
-        Running { version: "1.0.0", digest: "", is_official: true, usual: &usual, ceiling };
+        RunningPlugin { version: "1.0.0", digest: "", is_official: true, usual: &usual, ceiling };
     let changed = change(&mut grants, values.as_object().unwrap(), "third", running);
     changed.map_err(|failure| failure.message)?;
     Ok(grants.map(|grants| grants.iter().map(Grant::to_string).collect()))
@@ -80,7 +80,8 @@ fn what_would_be_taken_and_not_kept_is_refused() {
 
 #[test]
 fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept() {
-    let ceiling = ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<Ask>().unwrap());
+    let ceiling =
+        ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<GrantPattern>().unwrap());
     for (line, allows) in [
         ("database:y", "which allows database:x, limit:memory=96MiB;"),
         ("limit:memory=128MiB", "which allows limit:memory=96MiB;"),

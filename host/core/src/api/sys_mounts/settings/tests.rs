@@ -1,15 +1,15 @@
 //! Tests of settings as clients send them: accepted values, refusals and warnings.
 
 use super::*;
-use crate::mounts::Running;
+use crate::mounts::RunningPlugin;
 use bulkhead_access::lifetimes::Lifetimes;
 use serde_json::json;
 
-const ENGINE: Subject<'_> = Subject {
-    class: Class::Secret,
+const ENGINE: TuneTarget<'_> = TuneTarget {
+    class: MountClass::Secret,
     builtin: None,
     kind: "database",
-    running: Running {
+    running: RunningPlugin {
         version: "1.2.3",
         digest: "",
         is_official: false,
@@ -18,18 +18,26 @@ const ENGINE: Subject<'_> = Subject {
     },
     system: Lifetimes { default: 100, max: 1_000 },
 };
-const TOKEN: Subject<'_> =
-    Subject { class: Class::Auth, builtin: Some(Builtin::Token), kind: "token", ..ENGINE };
-const SYSTEM: Subject<'_> = Subject { builtin: Some(Builtin::System), kind: "system", ..ENGINE };
+const TOKEN: TuneTarget<'_> = TuneTarget {
+    class: MountClass::Auth,
+    builtin: Some(BuiltinMount::Token),
+    kind: "token",
+    ..ENGINE
+};
+const SYSTEM: TuneTarget<'_> =
+    TuneTarget { builtin: Some(BuiltinMount::System), kind: "system", ..ENGINE };
 
-fn changed(subject: &Subject<'_>, config: Value) -> Result<(Settings, Vec<String>), Failure> {
+fn changed(
+    subject: &TuneTarget<'_>,
+    config: Value,
+) -> Result<(MountSettings, Vec<String>), Failure> {
     let (values, _) = of_config(Some(&config))?;
-    let mut settings = Settings::default();
+    let mut settings = MountSettings::default();
     let warnings = change(&mut settings, &values, subject)?;
     Ok((settings, warnings))
 }
 
-fn refused(subject: &Subject<'_>, config: Value) -> String {
+fn refused(subject: &TuneTarget<'_>, config: Value) -> String {
     changed(subject, config).unwrap_err().message
 }
 
@@ -90,7 +98,7 @@ fn an_empty_text_changes_nothing_and_system_resets() {
         change(&mut settings, &said(&values, sent.as_object().unwrap()), &ENGINE).unwrap();
         settings
     };
-    let described = Settings { description: "new".to_owned(), ..before.clone() };
+    let described = MountSettings { description: "new".to_owned(), ..before.clone() };
     assert_eq!(tuned(&of_go), described);
     assert_eq!(tuned(&nothing), before);
     for reset in [json!("system"), json!(0), json!("0")] {
@@ -124,7 +132,7 @@ fn what_has_no_effect_is_stored_with_a_warning_and_empty_values_say_nothing() {
     });
     for subject in [&ENGINE, &TOKEN, &SYSTEM] {
         let (settings, warnings) = changed(subject, empty.clone()).unwrap();
-        assert_eq!((settings, warnings), (Settings::default(), Vec::new()));
+        assert_eq!((settings, warnings), (MountSettings::default(), Vec::new()));
     }
 }
 
@@ -165,7 +173,7 @@ fn parts_of_the_server_are_tuned_in_what_they_have() {
     .unwrap();
     assert_eq!((settings.default_ttl, settings.max_ttl), (300, 900));
     assert_eq!(settings.audit_non_hmac_request_keys, ["a", "b"]);
-    assert_eq!(settings.listing_visibility, Visibility::Unauth);
+    assert_eq!(settings.listing_visibility, ListingVisibility::Unauth);
     for (subject, config) in [
         (&SYSTEM, json!({ "max_lease_ttl": 9 })),
         (&TOKEN, json!({ "token_type": "batch" })),

@@ -29,7 +29,7 @@ struct Journal {
 }
 
 impl Journal {
-    async fn start() -> (Arc<Self>, Sessions) {
+    async fn start() -> (Arc<Self>, VettedPool) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let journal = Arc::new(Self::default());
@@ -141,8 +141,10 @@ fn shortened(text: &str) -> String {
 }
 
 /// Waits until a used session is idle.
-async fn until_idle(sessions: &Sessions) {
-    let super::super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
+async fn until_idle(sessions: &VettedPool) {
+    let super::super::AnySessionPool::Postgres(lender) = &sessions.pool else {
+        panic!("it is PostgreSQL's")
+    };
     while !lender.may_be_broken() {
         tokio::task::yield_now().await;
     }

@@ -78,7 +78,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, Vec<u8>)
     Ok((number, body))
 }
 
-async fn open_mysql(address: SocketAddr, mode: &str) -> Result<Sessions, SqlFailure> {
+async fn open_mysql(address: SocketAddr, mode: &str) -> Result<VettedPool, SqlFailure> {
     let target = Target {
         driver: "mysql".to_owned(),
         ..target(&address.ip().to_string(), address.port(), mode)

@@ -2,11 +2,11 @@
 //! must bear.
 
 use super::failure::{SqlFailure, failed};
-use super::gate::{Fault, Gate, Security, Speech, Tls};
-use super::relay::Relay;
+use super::gate::{ProtocolFilter, SqlFault, SqlProtocol, SqlTlsSettings, TlsRequirement};
+use super::relay::TlsRelay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Target};
-use crate::grants::Host;
-use crate::tls::{self, TlsConfigs, Trust};
+use crate::grants::ServerHost;
+use crate::tls::{self, TlsConfigs, TrustSettings};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 /// The TLS mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum SqlTlsMode {
     Disable,
     Prefer,
     Require,
@@ -24,36 +24,37 @@ enum Mode {
 
 /// A target, and the TLS settings for reaching the target.
 #[derive(Clone, Copy)]
-pub(crate) struct Aim<'a> {
+pub(crate) struct DialTarget<'a> {
     pub(super) target: &'a Target,
     pub(super) tls: &'a TlsConfigs,
 }
 
 /// The route of the library to a vetted address.
-pub(super) struct Way {
+pub(super) struct SocketRoute {
     /// Leads to the address. The library speaks in clear, because the relay terminates TLS.
-    pub(super) relay: Arc<Relay>,
+    pub(super) relay: Arc<TlsRelay>,
     pub(super) port: u16,
 }
 
-impl Way {
-    pub(super) fn to(
+impl SocketRoute {
+    pub(super) fn open_route(
         address: SocketAddr,
-        aim: Aim<'_>,
+        aim: DialTarget<'_>,
         endpoint: &Endpoint,
         connect_timeout: Duration,
     ) -> Result<Self, SqlFailure> {
         let speech = match aim.target.driver.as_str() {
-            "postgres" => Speech::Postgres,
-            "mysql" => Speech::Mysql,
+            "postgres" => SqlProtocol::Postgres,
+            "mysql" => SqlProtocol::Mysql,
             other => {
                 return Err(failed("invalid-request", format!("there is no SQL driver {other:?}")));
             }
         };
         let security = security(address, aim, endpoint)?;
         let password = Zeroizing::new(aim.target.password.clone());
-        let relay = Relay::open(address, Gate { speech, security, password, connect_timeout })
-            .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
+        let relay =
+            TlsRelay::open(address, ProtocolFilter { speech, security, password, connect_timeout })
+                .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
         Ok(Self { relay: Arc::new(relay), port: address.port() })
     }
 
@@ -61,39 +62,39 @@ impl Way {
     /// relay that closes.
     pub(super) fn fault(&self) -> Option<SqlFailure> {
         let fault = self.relay.fault()?;
-        let code = if fault == Fault::TimedOut { "timed-out" } else { "unreachable" };
+        let code = if fault == SqlFault::TimedOut { "timed-out" } else { "unreachable" };
         Some(failed(code, fault.to_string()))
     }
 }
 
 fn security(
     address: SocketAddr,
-    Aim { target, tls }: Aim<'_>,
+    DialTarget { target, tls }: DialTarget<'_>,
     endpoint: &Endpoint,
-) -> Result<Security, SqlFailure> {
-    let mode = Mode::read(&target.tls.mode)?;
-    if mode == Mode::Disable {
-        return Ok(Security::Clear);
+) -> Result<TlsRequirement, SqlFailure> {
+    let mode = SqlTlsMode::read(&target.tls.mode)?;
+    if mode == SqlTlsMode::Disable {
+        return Ok(TlsRequirement::Clear);
     }
     let name = proven_name(mode, target, endpoint)?.unwrap_or_else(|| address.ip().into());
-    let trust = Trust {
+    let trust = TrustSettings {
         root_certificates: target.tls.root_certificates.as_deref(),
         client_certificate: target.tls.client_certificate.as_deref(),
         client_key: target.tls.client_key.as_deref(),
-        insecure: matches!(mode, Mode::Prefer | Mode::Require),
-        any_name: mode == Mode::VerifyCa,
-        ..Trust::default()
+        insecure: matches!(mode, SqlTlsMode::Prefer | SqlTlsMode::Require),
+        any_name: mode == SqlTlsMode::VerifyCa,
+        ..TrustSettings::default()
     };
     let name = tls::server_name(&name, None);
-    let secured = name.and_then(|name| Ok(Tls::new(tls.config(&trust)?, name)));
+    let secured = name.and_then(|name| Ok(SqlTlsSettings::new(tls.config(&trust)?, name)));
     let secured = secured.map_err(|why| failed("invalid-request", why))?;
     match mode {
-        Mode::Prefer => Ok(Security::Preferred(secured)),
-        _ => Ok(Security::Required(secured)),
+        SqlTlsMode::Prefer => Ok(TlsRequirement::Preferred(secured)),
+        _ => Ok(TlsRequirement::Required(secured)),
     }
 }
 
-impl Mode {
+impl SqlTlsMode {
     fn read(asked: &str) -> Result<Self, SqlFailure> {
         Ok(match asked {
             "disable" => Self::Disable,
@@ -111,17 +112,17 @@ impl Mode {
 /// Returns the name that the certificate must bear. `None`: the certificate must bear the address,
 /// or the mode checks no name. Every spelling of an address means the same address.
 fn proven_name(
-    mode: Mode,
+    mode: SqlTlsMode,
     target: &Target,
     endpoint: &Endpoint,
-) -> Result<Option<Host>, SqlFailure> {
-    match (&target.tls.server_name, Host::parse(&endpoint.host)) {
-        _ if mode != Mode::VerifyFull => Ok(None),
-        (Some(asked), _) => match Host::parse(asked) {
+) -> Result<Option<ServerHost>, SqlFailure> {
+    match (&target.tls.server_name, ServerHost::parse(&endpoint.host)) {
+        _ if mode != SqlTlsMode::VerifyFull => Ok(None),
+        (Some(asked), _) => match ServerHost::parse(asked) {
             Some(host) => Ok(Some(host)),
             None => Err(failed("invalid-request", format!("{asked:?} is no name of a server"))),
         },
-        (None, Some(Host::Name(name))) => Ok(Some(Host::Name(name))),
+        (None, Some(ServerHost::Name(name))) => Ok(Some(ServerHost::Name(name))),
         (None, _) => Ok(None),
     }
 }

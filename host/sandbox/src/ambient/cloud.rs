@@ -3,11 +3,11 @@
 //! Another program may answer in place of the service: the answer is bounded, never quoted, and
 //! accepted only if it is a valid token.
 
-use super::Surroundings;
-use crate::http::Answered;
+use super::AmbientSources;
+use crate::http::HttpAnswer;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use http_body_util::Full;
 use hyper::Request;
 use hyper::body::Bytes;
@@ -20,18 +20,18 @@ const AUDIENCE_BYTES: usize = 1_024;
 /// Maximum length of a token, in bytes.
 const TOKEN_BYTES: usize = 32 << 10;
 /// Maximum lifetime that is assumed for a token, in milliseconds.
-const LONGEST: u64 = 24 * 3_600_000;
+const MAX_TOKEN_LIFETIME_MS: u64 = 24 * 3_600_000;
 /// Prefix of an audience that is a scope of Google's.
 const SCOPE: &str = "https://www.googleapis.com/auth/";
 
 /// Clouds with a known metadata service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Cloud {
+pub(crate) enum CloudProvider {
     Azure,
     Google,
 }
 
-impl Cloud {
+impl CloudProvider {
     /// Returns the cloud with this name in the contract.
     ///
     /// # Errors
@@ -61,39 +61,43 @@ pub(crate) fn is_audience(text: &str) -> bool {
 }
 
 /// A request to a metadata service, and the service's address.
-pub(crate) struct Question {
+pub(crate) struct MetadataRequest {
     pub(crate) address: SocketAddr,
     pub(crate) request: Request<Full<Bytes>>,
 }
 
 /// A token and its expiry, as store time in milliseconds.
-pub(crate) struct Given {
+pub(crate) struct ExpiringToken {
     pub(crate) token: String,
     pub(crate) expires: u64,
 }
 
-impl Surroundings {
+impl AmbientSources {
     /// Returns the request for a token of `cloud` for `audience`.
     ///
     /// # Errors
     /// `invalid-request` for an invalid audience; `precondition-failed` if the environment names an
     /// unsupported service.
-    pub(crate) fn question(&self, cloud: Cloud, audience: &str) -> Result<Question, Failure> {
+    pub(crate) fn question(
+        &self,
+        cloud: CloudProvider,
+        audience: &str,
+    ) -> Result<MetadataRequest, Failure> {
         if !is_audience(audience) {
             return Err(Failure::invalid(
                 "the audience of a cloud token has 1 to 1024 bytes of printable text",
             ));
         }
         match cloud {
-            Cloud::Google => self.of_google(audience),
-            Cloud::Azure => match self.app_service()? {
+            CloudProvider::Google => self.of_google(audience),
+            CloudProvider::Azure => match self.app_service()? {
                 Some(service) => self.of_app_service(&service, audience),
                 None => self.of_azure(audience),
             },
         }
     }
 
-    fn of_google(&self, audience: &str) -> Result<Question, Failure> {
+    fn of_google(&self, audience: &str) -> Result<MetadataRequest, Failure> {
         let (what, query) = match audience.starts_with(SCOPE) {
             true => ("token", query(&[("scopes", audience)])),
             false => ("identity", query(&[("audience", audience), ("format", "full")])),
@@ -103,7 +107,7 @@ impl Surroundings {
         question(self.google_metadata, &path, headers)
     }
 
-    fn of_azure(&self, audience: &str) -> Result<Question, Failure> {
+    fn of_azure(&self, audience: &str) -> Result<MetadataRequest, Failure> {
         let query = self.azure_query("2018-02-01", audience);
         let path = format!("/metadata/identity/oauth2/token?{query}");
         let host = self.azure_metadata.to_string();
@@ -111,7 +115,11 @@ impl Surroundings {
         question(self.azure_metadata, &path, headers)
     }
 
-    fn of_app_service(&self, service: &AppService, audience: &str) -> Result<Question, Failure> {
+    fn of_app_service(
+        &self,
+        service: &AppService,
+        audience: &str,
+    ) -> Result<MetadataRequest, Failure> {
         let path = format!("{}?{}", service.path, self.azure_query("2019-08-01", audience));
         let host = service.address.to_string();
         let headers = [("host", host.as_str()), ("x-identity-header", &service.secret)];
@@ -134,7 +142,7 @@ impl Surroundings {
                 "IDENTITY_ENDPOINT of the server's environment {why}; this version asks Azure's \
                  instance metadata service and App Service"
             );
-            Err(Failure::new(Kind::PreconditionFailed, message))
+            Err(Failure::new(FailureKind::PreconditionFailed, message))
         };
         if self.value("IDENTITY_SERVER_THUMBPRINT")?.is_some() {
             return unserved("is that of Service Fabric");
@@ -188,55 +196,59 @@ fn question(
     address: SocketAddr,
     path: &str,
     headers: [(&str, &str); 2],
-) -> Result<Question, Failure> {
+) -> Result<MetadataRequest, Failure> {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(name, value);
     }
     let request = request.body(Full::default()).map_err(|_| {
         let message = "the identity endpoint of the server's environment cannot be asked";
-        Failure::new(Kind::PreconditionFailed, message)
+        Failure::new(FailureKind::PreconditionFailed, message)
     })?;
-    Ok(Question { address, request })
+    Ok(MetadataRequest { address, request })
 }
 
-impl Cloud {
+impl CloudProvider {
     /// Reads the token of an answer.
     ///
     /// # Errors
     /// `unavailable` if the service asks to retry, `invalid-request` if the service refuses,
     /// `unreachable` if the answer is no token. The message quotes nothing of the answer except an
     /// error code.
-    pub(crate) fn token_of(self, answered: &Answered, now: u64) -> Result<Given, Failure> {
+    pub(crate) fn token_of(
+        self,
+        answered: &HttpAnswer,
+        now: u64,
+    ) -> Result<ExpiringToken, Failure> {
         let service = format!("{}'s metadata service", self.name());
         match answered.status {
             200 => {}
-            status if self.asks_to_wait(status) => {
+            status if self.is_retryable(status) => {
                 let message = format!("{service} answered {status}; try again later");
-                return Err(Failure::new(Kind::Unavailable, message));
+                return Err(Failure::new(FailureKind::Unavailable, message));
             }
             status => {
                 return Err(Failure::invalid(format!(
                     "{service} refuses with {status}{}; check the audience, and that this machine \
                      has an identity",
-                    error_word(&answered.body)
+                    oauth_error_code(&answered.body)
                 )));
             }
         }
         let given = self.read(answered, now).filter(|given| given.expires > now);
         given.ok_or_else(|| {
             let message = format!("what answers for {service} gives no token that is valid");
-            Failure::new(Kind::Unreachable, message)
+            Failure::new(FailureKind::Unreachable, message)
         })
     }
 
     /// Returns true if the status means that a retry may succeed.
-    fn asks_to_wait(self, status: u16) -> bool {
+    fn is_retryable(self, status: u16) -> bool {
         // Azure's service answers 404 while it is being updated.
         matches!(status, 408 | 410 | 429 | 500..) || self == Self::Azure && status == 404
     }
 
-    fn read(self, answered: &Answered, now: u64) -> Option<Given> {
+    fn read(self, answered: &HttpAnswer, now: u64) -> Option<ExpiringToken> {
         let flavor =
             |(name, value): &(String, String)| name == "metadata-flavor" && value == "Google";
         if self == Self::Google && !answered.headers.iter().any(flavor) {
@@ -247,15 +259,15 @@ impl Cloud {
             Err(_) if self == Self::Google => identity_token(&answered.body)?,
             Err(_) => return None,
         };
-        let expires = given.expires.min(now.saturating_add(LONGEST));
+        let expires = given.expires.min(now.saturating_add(MAX_TOKEN_LIFETIME_MS));
         let is_token = (1..=TOKEN_BYTES).contains(&given.token.len())
             && given.token.bytes().all(|byte| byte.is_ascii_graphic());
-        is_token.then_some(Given { expires, ..given })
+        is_token.then_some(ExpiringToken { expires, ..given })
     }
 }
 
 /// Returns the code of an OAuth error (RFC 6749), if any, as ` (invalid_resource)`.
-fn error_word(body: &[u8]) -> String {
+fn oauth_error_code(body: &[u8]) -> String {
     let answer = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let word = answer.get("error").and_then(Value::as_str).unwrap_or_default();
     let is_word = (1..=64).contains(&word.len())
@@ -265,7 +277,7 @@ fn error_word(body: &[u8]) -> String {
 
 /// Reads a token from an object. The expiry is in seconds from now or since 1970, as a number or as
 /// digits.
-fn access_token(answer: &Value, now: u64) -> Option<Given> {
+fn access_token(answer: &Value, now: u64) -> Option<ExpiringToken> {
     let seconds = |name: &str| {
         let value = answer.get(name)?;
         value.as_u64().or_else(|| value.as_str()?.parse().ok())
@@ -273,17 +285,17 @@ fn access_token(answer: &Value, now: u64) -> Option<Given> {
     let milliseconds = |seconds: u64| seconds.saturating_mul(1_000);
     let left = seconds("expires_in").map(|left| now.saturating_add(milliseconds(left)));
     let expires = left.or_else(|| seconds("expires_on").map(milliseconds))?;
-    Some(Given { token: answer.get("access_token")?.as_str()?.to_owned(), expires })
+    Some(ExpiringToken { token: answer.get("access_token")?.as_str()?.to_owned(), expires })
 }
 
 /// Reads a token that contains its own expiry.
-fn identity_token(body: &[u8]) -> Option<Given> {
+fn identity_token(body: &[u8]) -> Option<ExpiringToken> {
     let token = std::str::from_utf8(body).ok()?.trim();
     let (_, rest) = token.split_once('.')?;
     let claims = BASE64_URL_SAFE_NO_PAD.decode(rest.split_once('.')?.0).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
     let expires = claims.get("exp")?.as_u64()?.saturating_mul(1_000);
-    Some(Given { token: token.to_owned(), expires })
+    Some(ExpiringToken { token: token.to_owned(), expires })
 }
 
 #[cfg(test)]

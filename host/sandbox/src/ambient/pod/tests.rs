@@ -1,20 +1,20 @@
 //! Tests of the pod: its environment and its files.
 
-use crate::Surroundings;
-use crate::grants::{Host, Origin};
-use bulkhead_wire::failure::Kind;
+use crate::AmbientSources;
+use crate::grants::{Origin, ServerHost};
+use bulkhead_wire::failure::FailureKind;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-fn within(environment: &[(&str, &str)]) -> Surroundings {
+fn within(environment: &[(&str, &str)]) -> AmbientSources {
     let values: BTreeMap<String, OsString> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-    Surroundings {
+    AmbientSources {
         environment: Arc::new(move |name| values.get(name).cloned()),
-        ..Surroundings::default()
+        ..AmbientSources::default()
     }
 }
 
@@ -67,7 +67,7 @@ fn a_cluster_that_cannot_be_dialled_is_told_by_the_name_of_the_value() {
         (&[("KUBERNETES_SERVICE_HOST", "a"), ("KUBERNETES_SERVICE_PORT", "0")], "is no port"),
     ] {
         let refused = within(environment).pod().unwrap_err();
-        assert_eq!(refused.kind, Kind::PreconditionFailed);
+        assert_eq!(refused.kind, FailureKind::PreconditionFailed);
         assert!(refused.message.contains(says), "{}", refused.message);
     }
 }
@@ -79,7 +79,8 @@ fn an_origin_is_the_clusters_in_scheme_host_and_port_or_it_is_refused() {
             .pod()
             .unwrap()
             .unwrap();
-    let origin = |tls, host: &str, port| Origin { tls, host: Host::parse(host).unwrap(), port };
+    let origin =
+        |tls, host: &str, port| Origin { tls, host: ServerHost::parse(host).unwrap(), port };
     assert_eq!(pod.check(&origin(true, "10.96.0.1", 443)), Ok(()));
     assert_eq!(pod.check(&origin(true, "0x0a600001", 443)), Ok(()), "another spelling is it");
     for elsewhere in [
@@ -89,7 +90,7 @@ fn an_origin_is_the_clusters_in_scheme_host_and_port_or_it_is_refused() {
         origin(true, "kubernetes.default.svc", 443),
     ] {
         let refused = pod.check(&elsewhere).unwrap_err();
-        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains("https://10.96.0.1:443"), "{}", refused.message);
     }
 }
@@ -97,7 +98,7 @@ fn an_origin_is_the_clusters_in_scheme_host_and_port_or_it_is_refused() {
 #[tokio::test]
 async fn a_file_of_the_pod_is_read_as_it_is_now() {
     let folder = folder("read");
-    let here = Surroundings { pod_folder: folder.clone(), ..within(&[]) };
+    let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
     assert_eq!(here.pod_namespace().await, None);
     fs::write(folder.join("token"), "one\n").unwrap();
     fs::write(folder.join("namespace"), "vault").unwrap();
@@ -111,7 +112,7 @@ async fn a_file_of_the_pod_is_read_as_it_is_now() {
 #[tokio::test]
 async fn what_is_no_short_text_file_is_refused_and_not_quoted() {
     let folder = folder("bad");
-    let here = Surroundings { pod_folder: folder.clone(), ..within(&[]) };
+    let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
     let told = async || here.pod_token().await.unwrap_err();
     assert!(told().await.message.contains("entity not found"));
     for (content, says) in [
@@ -122,7 +123,7 @@ async fn what_is_no_short_text_file_is_refused_and_not_quoted() {
     ] {
         fs::write(folder.join("token"), content).unwrap();
         let refused = told().await;
-        assert_eq!(refused.kind, Kind::PreconditionFailed);
+        assert_eq!(refused.kind, FailureKind::PreconditionFailed);
         assert!(refused.message.contains(says), "{}", refused.message);
         assert!(!refused.message.contains("eyJ"), "{}", refused.message);
     }

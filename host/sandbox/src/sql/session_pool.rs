@@ -14,14 +14,14 @@ use tokio::time::timeout;
 
 /// Time to wait for a session before checking whether the server still listens. A database that is
 /// down is then reported at once, and not after the whole connect timeout.
-const PATIENCE: Duration = Duration::from_millis(250);
+const LISTENER_CHECK_DELAY: Duration = Duration::from_millis(250);
 
 /// Time after the last use of a session during which the pool lends the session without a ping.
-const TRUSTED: Duration = Duration::from_secs(1);
+const PING_FREE_TIME: Duration = Duration::from_secs(1);
 
 /// The address and limits of a pool.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct PoolBounds {
     /// The vetted address.
     pub(super) address: SocketAddr,
     pub(super) connect_timeout: Duration,
@@ -32,13 +32,13 @@ pub(super) struct Bounds {
 }
 
 /// A pool that lends its sessions.
-pub(super) struct Lender<D: Database> {
+pub(super) struct SessionPool<D: Database> {
     pool: Pool<D>,
-    bounds: Bounds,
+    bounds: PoolBounds,
 }
 
 /// A manual implementation: `derive` would require `D: Clone`.
-impl<D: Database> Clone for Lender<D> {
+impl<D: Database> Clone for SessionPool<D> {
     fn clone(&self) -> Self {
         Self { pool: self.pool.clone(), bounds: self.bounds }
     }
@@ -73,8 +73,8 @@ where
     }
 }
 
-impl<D: Database> Lender<D> {
-    pub(super) fn new(options: <D::Connection as Connection>::Options, bounds: Bounds) -> Self
+impl<D: Database> SessionPool<D> {
+    pub(super) fn new(options: <D::Connection as Connection>::Options, bounds: PoolBounds) -> Self
     where
         <D::Connection as Connection>::Options: ConnectOptions<Connection = D::Connection>,
     {
@@ -94,7 +94,7 @@ impl<D: Database> Lender<D> {
     /// # Errors
     /// The errors of a login.
     pub(super) async fn lend(&self) -> Result<Option<PoolConnection<D>>, SqlFailure> {
-        match self.patiently(self.pool.acquire()).await {
+        match self.wait_while_listening(self.pool.acquire()).await {
             Ok(session) => Ok(Some(session)),
             Err(_) if self.pool.is_closed() => Ok(None),
             Err(failure) => Err(failure),
@@ -118,15 +118,15 @@ impl<D: Database> Lender<D> {
     }
 
     /// Waits for a session or an answer as long as the server listens.
-    pub(super) async fn patiently<T>(
+    pub(super) async fn wait_while_listening<T>(
         &self,
         wanted: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, SqlFailure> {
         tokio::pin!(wanted);
-        if let Ok(had) = timeout(PATIENCE, &mut wanted).await {
+        if let Ok(had) = timeout(LISTENER_CHECK_DELAY, &mut wanted).await {
             return had.map_err(|error| of_login(&error));
         }
-        let Bounds { address, connect_timeout, most, .. } = self.bounds;
+        let PoolBounds { address, connect_timeout, most, .. } = self.bounds;
         if self.pool.size() >= most {
             // All sessions exist and are busy: dialling would show nothing.
             return wanted.await.map_err(|error| of_login(&error));
@@ -144,7 +144,7 @@ impl<D: Database> Lender<D> {
 /// Pings a session before its use unless the session was used just now; a ping costs a round trip.
 /// A session that broke since then fails at its BEGIN, before any work was done.
 async fn is_alive(session: &mut impl Connection, idle: Duration) -> Result<bool, sqlx::Error> {
-    if idle > TRUSTED {
+    if idle > PING_FREE_TIME {
         session.ping().await?;
     }
     Ok(true)

@@ -1,13 +1,13 @@
 //! Leases whose end needs a given plugin of the catalog.
 
-use super::record::{Opened, read_tolerantly};
+use super::record::{StoredLease, read_tolerantly};
 use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 
 /// Maximum number of leases that are counted.
-const COUNTED: usize = 10_000;
+const MAX_COUNTED_LEASES: usize = 10_000;
 
 impl Leases {
     /// Counts the leases and reservations whose end needs the database plugin with that name, up to
@@ -20,17 +20,17 @@ impl Leases {
         let mut count = 0;
         for space in Space::LEASES {
             let mut scan = self.store.scan(space, "");
-            while count < COUNTED
+            while count < MAX_COUNTED_LEASES
                 && let Some(page) = scan.page().await?
             {
                 let mut unit = self.store.begin();
                 for address in page {
                     match read_tolerantly(&mut unit, &address).await? {
-                        Opened::Lease(lease) => {
+                        StoredLease::Lease(lease) => {
                             count += usize::from(lease.plugins.contains(plugin))
                         }
-                        Opened::Gone => {}
-                        Opened::Damaged(why) => {
+                        StoredLease::Gone => {}
+                        StoredLease::Damaged(why) => {
                             self.log.line("error", "lease-unreadable", &[cause(&why)]);
                         }
                     }

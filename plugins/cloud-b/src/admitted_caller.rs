@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The admitted caller and the role.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct AdmittedCaller {
     /// The role's canonical name.
     pub(crate) role: String,
     /// The role's id, which distinguishes it from a later role with the same name.
@@ -19,4 +19,4 @@ pub(crate) struct Held {
     pub(crate) instance: Option<InstanceIdentity>,
 }
 
-stored!(Held, "login", reads_stored_logins);
+stored!(AdmittedCaller, "login", reads_stored_logins);

@@ -3,36 +3,42 @@
 //! Prevents a request to the wrong API: the server says which version serves the path, and the
 //! paths of both versions are built here only.
 
-use crate::client::Call;
-use crate::option::Opt;
-use crate::problem::Problem;
+use crate::client::ServerRequest;
+use crate::option::CommandOption;
+use crate::problem::CommandProblem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
 
 /// The option that names the mount apart from the secret.
-pub(super) const MOUNT: Opt =
-    Opt::text("mount", "PATH", "the mount; the argument is then the name of the secret in it");
+pub(super) const MOUNT: CommandOption = CommandOption::text(
+    "mount",
+    "PATH",
+    "the mount; the argument is then the name of the secret in it",
+);
 
 /// Reason of a refusal if no mount serves a path.
 const NO_MOUNT: &str = "no mount serves this path";
 
 /// The place of a secret or of a folder of secrets.
-pub(super) struct Place {
+pub(super) struct SecretLocation {
     mount: String,
     key: String,
     is_versioned: bool,
 }
 
-impl Place {
+impl SecretLocation {
     /// Asks the server for the mount of `typed`, which names a secret.
     ///
     /// # Errors
     /// A refusal by the server; a path that names no secret.
-    pub(super) fn of_secret(session: &Session<'_, '_>, typed: &str) -> Result<Self, Problem> {
+    pub(super) fn of_secret(
+        session: &Session<'_, '_>,
+        typed: &str,
+    ) -> Result<Self, CommandProblem> {
         let place = Self::find(session, typed)?;
         if place.key.is_empty() {
-            return Err(Problem::usage(format!(
+            return Err(CommandProblem::usage(format!(
                 "{typed:?} is a mount; add the name of a secret, as in {}/NAME",
                 place.mount
             )));
@@ -44,23 +50,23 @@ impl Place {
     ///
     /// # Errors
     /// A refusal by the server.
-    pub(super) fn find(session: &Session<'_, '_>, typed: &str) -> Result<Self, Problem> {
+    pub(super) fn find(session: &Session<'_, '_>, typed: &str) -> Result<Self, CommandProblem> {
         let mount = session.options.value("mount").map(|mount| mount.trim_matches('/'));
         let typed = typed.trim_matches('/');
         let asked = mount.unwrap_or(typed);
         if asked.is_empty() {
-            return Err(session.misuse());
+            return Err(session.usage_problem());
         }
-        let call = Call::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
+        let call = ServerRequest::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
         let doing = format!("asking which mount serves {asked}");
         let found = session.find_before(&doing, &call).map_err(with_next_command)?;
         let Some(answer) = found else {
-            let problem = Problem::refused(&doing, NO_MOUNT);
+            let problem = CommandProblem::refused(&doing, NO_MOUNT);
             return Err(with_next_command(problem));
         };
         let text = |at| answer.body.pointer(at).and_then(Value::as_str);
         let Some(found) = text("/data/path").map(|path| path.trim_matches('/')) else {
-            return Err(Problem::refused(&doing, "the answer names no mount"));
+            return Err(CommandProblem::refused(&doing, "the answer names no mount"));
         };
         let key = match mount {
             Some(_) => typed,
@@ -91,11 +97,11 @@ impl Place {
     ///
     /// # Errors
     /// A mount without versions.
-    pub(super) fn need_versions(&self, action: &str) -> Result<(), Problem> {
+    pub(super) fn need_versions(&self, action: &str) -> Result<(), CommandProblem> {
         if self.is_versioned {
             return Ok(());
         }
-        Err(Problem::usage(format!(
+        Err(CommandProblem::usage(format!(
             "{action} needs versions, and the mount {mount}/ keeps none; turn them on with \
              `bulkhead kv enable-versioning {mount}`",
             mount = self.mount
@@ -105,7 +111,7 @@ impl Place {
 
 /// Adds the command that lists the mounts to a refusal of the path. The server answers 403 whether
 /// the mount is missing or out of reach. A refusal that already names a command stays as it is.
-fn with_next_command(problem: Problem) -> Problem {
+fn with_next_command(problem: CommandProblem) -> CommandProblem {
     if !["(403)", NO_MOUNT].iter().any(|end| problem.message.ends_with(end)) {
         return problem;
     }
@@ -113,5 +119,5 @@ fn with_next_command(problem: Problem) -> Problem {
         "{}\nNext: bulkhead secrets list    # is a key-value mount at this path?",
         problem.message
     );
-    Problem { message, ..problem }
+    CommandProblem { message, ..problem }
 }

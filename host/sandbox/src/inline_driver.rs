@@ -17,29 +17,29 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Maximum number of polls of both halves before other tasks have their turn.
-const ROUNDS: usize = 16;
+const MAX_POLL_ROUNDS: usize = 16;
 
 /// The driver of one connection. Dropping it closes the connection.
-pub(crate) struct Driven {
+pub(crate) struct InlineDriver {
     /// `None` once the driver has ended. Requests without an answer end with it; otherwise they
     /// would wait forever.
     driver: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    woken: Arc<Woken>,
+    woken: Arc<WakeFlag>,
     waker: Waker,
 }
 
 /// Says if a half has to be polled, and holds the waker of the polling task.
 #[derive(Default)]
-struct Woken(Mutex<State>);
+struct WakeFlag(Mutex<WakeState>);
 
 #[derive(Default)]
-struct State {
+struct WakeState {
     is_woken: bool,
     /// The task to wake; `None` while the task polls.
     task: Option<Waker>,
 }
 
-impl Wake for Woken {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -55,10 +55,10 @@ impl Wake for Woken {
     }
 }
 
-impl Woken {
+impl WakeFlag {
     /// Begins to poll: no wake-up of the task is needed until the end.
     fn begin(&self) {
-        *sync::lock(&self.0) = State::default();
+        *sync::lock(&self.0) = WakeState::default();
     }
 
     /// Ends polling and returns true, unless a half was woken meanwhile.
@@ -71,9 +71,9 @@ impl Woken {
     }
 }
 
-impl Driven {
+impl InlineDriver {
     pub(crate) fn new(driver: impl Future<Output = ()> + Send + 'static) -> Self {
-        let woken = Arc::new(Woken::default());
+        let woken = Arc::new(WakeFlag::default());
         let waker = Waker::from(Arc::clone(&woken));
         // A panic counts as an end of the driver: pending requests learn that the driver is gone.
         let driver = AssertUnwindSafe(driver).catch_unwind().map(drop);
@@ -82,7 +82,7 @@ impl Driven {
 
     /// Drives the connection until `asked` is ready. If the driver ends earlier, `asked` fails by
     /// itself.
-    pub(crate) async fn until<T>(&mut self, asked: impl Future<Output = T>) -> T {
+    pub(crate) async fn drive_until<T>(&mut self, asked: impl Future<Output = T>) -> T {
         let mut asked = pin!(asked);
         poll_fn(|context| self.poll(context, asked.as_mut())).await
     }
@@ -109,7 +109,7 @@ impl Driven {
         context: &Context<'_>,
         mut asked: Pin<&mut impl Future<Output = T>>,
     ) -> Poll<T> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_POLL_ROUNDS {
             self.woken.begin();
             let mut inner = Context::from_waker(&self.waker);
             if let Poll::Ready(answer) = asked.as_mut().poll(&mut inner) {
@@ -135,7 +135,7 @@ mod tests {
     use tokio::sync::{mpsc, oneshot};
 
     /// A driver that answers each number with its double, and ends at 0 and with a panic at 13.
-    fn doubling() -> (mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>, Driven) {
+    fn doubling() -> (mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>, InlineDriver) {
         let (sender, mut asked) = mpsc::unbounded_channel::<(u32, oneshot::Sender<u32>)>();
         let driver = async move {
             while let Some((number, answer)) = asked.recv().await {
@@ -146,12 +146,12 @@ mod tests {
                 let _ = answer.send(number * 2);
             }
         };
-        (sender, Driven::new(driver))
+        (sender, InlineDriver::new(driver))
     }
 
     async fn ask(
         sender: &mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>,
-        driven: &mut Driven,
+        driven: &mut InlineDriver,
         number: u32,
     ) -> Option<u32> {
         let asked = async {
@@ -159,7 +159,7 @@ mod tests {
             sender.send((number, answer)).ok()?;
             answered.await.ok()
         };
-        driven.until(asked).await
+        driven.drive_until(asked).await
     }
 
     #[tokio::test]
@@ -179,7 +179,7 @@ mod tests {
             }
             sum
         };
-        assert_eq!(driven.until(many).await, 2 * (10_100 + 10_000));
+        assert_eq!(driven.drive_until(many).await, 2 * (10_100 + 10_000));
     }
 
     #[tokio::test]
@@ -206,7 +206,7 @@ mod tests {
     async fn what_is_woken_from_elsewhere_wakes_the_task() {
         let (sender, mut driven) = doubling();
         let (answer, answered) = oneshot::channel();
-        let asking = tokio::spawn(async move { driven.until(answered).await.ok() });
+        let asking = tokio::spawn(async move { driven.drive_until(answered).await.ok() });
         tokio::task::yield_now().await;
         sender.send((21, answer)).unwrap();
         assert_eq!(asking.await.unwrap(), Some(42));

@@ -6,21 +6,21 @@ use std::sync::atomic::AtomicU32;
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::testing::{Scratch, body, data, put};
-use crate::{Index, Space, Store, StoreFault};
+use crate::testing::{ScratchDirectory, body, data, put};
+use crate::{IndexColumns, Space, Store, StoreFault};
 
 type Wait<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
-fn record(key: &str) -> Contended {
-    Contended::Record(data(key))
+fn record(key: &str) -> ContendedKey {
+    ContendedKey::Record(data(key))
 }
 
-fn turn(turns: &Arc<Turns>, met: &[Contended]) -> Turn {
+fn turn(turns: &Arc<WriteQueue>, met: &[ContendedKey]) -> QueueTicket {
     turn_of(TURN_TIME, turns, met)
 }
 
-fn turn_of(time: Duration, turns: &Arc<Turns>, met: &[Contended]) -> Turn {
-    let turn = Turn::new(turns, time);
+fn turn_of(time: Duration, turns: &Arc<WriteQueue>, met: &[ContendedKey]) -> QueueTicket {
+    let turn = QueueTicket::new(turns, time);
     met.iter().for_each(|one| turn.state().report(one.clone()));
     turn
 }
@@ -33,8 +33,8 @@ fn is_waiting(wait: &mut Wait<'_>) -> bool {
     wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
-fn gives_way(turn: &Turn, key: &str) -> bool {
-    turn.state().give_way([&data(key)].into_iter()).is_some()
+fn gives_way(turn: &QueueTicket, key: &str) -> bool {
+    turn.state().yield_to_others([&data(key)].into_iter()).is_some()
 }
 
 #[tokio::test]
@@ -64,12 +64,12 @@ async fn a_request_that_met_nothing_waits_for_nothing() {
 #[tokio::test]
 async fn only_the_one_whose_turn_it_is_writes_there() {
     let turns = Arc::default();
-    let listing = Contended::Listing(KeyRange::new(Space::Data, "list/", ""));
+    let listing = ContendedKey::Listing(KeyRange::new(Space::Data, "list/", ""));
     let (first, second) = (turn(&turns, &[record("a"), listing]), turn(&turns, &[]));
     assert!(!gives_way(&second, "a"), "no turn has begun");
     assert!(first.wait(later()).await);
     assert!(gives_way(&second, "a") && gives_way(&second, "list/x"));
-    assert!(second.state().take_gave_way() && !second.state().take_gave_way(), "asked once");
+    assert!(second.state().take_yielded() && !second.state().take_yielded(), "asked once");
     assert!(!gives_way(&second, "b") && !gives_way(&first, "a") && !gives_way(&first, "list/x"));
     drop(first);
     assert!(!gives_way(&second, "a") && !gives_way(&second, "list/x"));
@@ -148,13 +148,13 @@ async fn nobody_waits_longer_than_said() {
 
 /// Increments a number, like a request that retries after conflicts.
 async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
-    let turn = store.turn();
+    let turn = store.queue_ticket();
     loop {
         tries.fetch_add(1, Ordering::Relaxed);
-        let mut unit = store.begin().in_turn(&turn);
+        let mut unit = store.begin().with_ticket(&turn);
         let found = unit.get(&data(key)).await.unwrap().unwrap();
         let number: u32 = std::str::from_utf8(&found.body).unwrap().parse().unwrap();
-        unit.put(data(key), (number + 1).to_string().into_bytes(), Index::default());
+        unit.put(data(key), (number + 1).to_string().into_bytes(), IndexColumns::default());
         match unit.commit().await {
             Ok(_) => return,
             Err(fault) => assert_eq!(fault, StoreFault::Conflict),
@@ -166,7 +166,7 @@ async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
 #[tokio::test]
 async fn of_many_that_change_one_record_each_does_and_few_begin_anew_more_than_once() {
     const WRITERS: u32 = 200;
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("n"), "0").await;
     let tries = Arc::new(AtomicU32::new(0));
@@ -188,23 +188,23 @@ async fn of_many_that_change_one_record_each_does_and_few_begin_anew_more_than_o
 
 #[tokio::test]
 async fn one_that_insists_gives_way_to_no_turn() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "0").await;
-    let (holder, other) = (store.turn(), store.turn());
+    let (holder, other) = (store.queue_ticket(), store.queue_ticket());
     holder.state().report(record("a"));
     assert!(holder.wait(later()).await);
     let write = async |insists: bool| {
-        let mut unit = store.begin().in_turn(&other);
-        unit.put(data("a"), b"1".to_vec(), Index::default());
+        let mut unit = store.begin().with_ticket(&other);
+        unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
         if insists {
-            unit.insist();
+            unit.mark_effectful();
         }
         unit.commit().await
     };
     assert_eq!(write(false).await, Err(StoreFault::Conflict));
     assert_eq!(write(true).await, Ok(None));
     let mut without_turn = store.begin();
-    without_turn.put(data("a"), b"2".to_vec(), Index::default());
+    without_turn.put(data("a"), b"2".to_vec(), IndexColumns::default());
     assert_eq!(without_turn.commit().await, Ok(None));
 }

@@ -9,21 +9,21 @@ use super::due_now::OnFailure;
 use super::record::LeaseRecord;
 use super::table::Leases;
 use bulkhead_access::background::backoff;
-use bulkhead_access::sealing::sealed;
-use bulkhead_store::{Address, Scan, Space, Store, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_access::sealing::sealed_failure;
+use bulkhead_store::{Address, PrefixScan, Space, Store, StoreFault};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Leases of a mount: all leases, or those with the key prefix `below`.
-pub(crate) struct Below<'a> {
+pub(crate) struct LeasePrefix<'a> {
     /// uuid of the mount.
     pub(crate) mount: &'a str,
     /// Prefix of the keys below the mount: empty, ending in a slash, or the whole key of a lease.
     pub(crate) below: &'a str,
 }
 
-impl Below<'_> {
-    fn scan(&self, store: &Arc<Store>, space: Space) -> Scan {
+impl LeasePrefix<'_> {
+    fn scan(&self, store: &Arc<Store>, space: Space) -> PrefixScan {
         store.scan(space, format!("{}/{}", self.mount, self.below))
     }
 }
@@ -39,7 +39,7 @@ impl Leases {
             return Ok(());
         }
         Err(Failure::new(
-            Kind::Unavailable,
+            FailureKind::Unavailable,
             "suspend_due_work is set, so that nothing would end the leases; nothing was changed: \
              revoke them one by one, or start the server without it",
         ))
@@ -55,12 +55,12 @@ impl Leases {
     /// sealed, and as [`assert_ends_work`](Self::assert_ends_work).
     pub(crate) async fn end_below(
         &self,
-        which: &[Below<'_>],
+        which: &[LeasePrefix<'_>],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
         self.assert_ends_work()?;
         self.queue_below(which, on_failure).await?;
-        let mut left = Left::default();
+        let mut left = UnendedLeases::default();
         for below in which {
             for space in Space::LEASES {
                 let mut scan = below.scan(&self.store, space);
@@ -81,7 +81,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure.
-    pub(crate) async fn has_any_below(&self, below: &Below<'_>) -> Result<bool, Failure> {
+    pub(crate) async fn has_any_below(&self, below: &LeasePrefix<'_>) -> Result<bool, Failure> {
         for space in Space::LEASES {
             if below.scan(&self.store, space).page().await?.is_some_and(|page| !page.is_empty()) {
                 return Ok(true);
@@ -97,7 +97,7 @@ impl Leases {
     /// The store's failure. The leases reached so far are due.
     pub(crate) async fn queue_below(
         &self,
-        which: &[Below<'_>],
+        which: &[LeasePrefix<'_>],
         on_failure: OnFailure,
     ) -> Result<(), Failure> {
         for space in Space::LEASES {
@@ -116,7 +116,7 @@ impl Leases {
     /// silent target.
     async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
         loop {
-            let freed = self.claims.freed();
+            let freed = self.claims.release_notice();
             tokio::pin!(freed);
             // Registered before the look-up, so that a release in between wakes this task.
             freed.as_mut().enable();
@@ -136,15 +136,20 @@ impl Leases {
                     return Ok(Some(lease.failure()));
                 }
                 // The lease is tried when the lane's target answers again.
-                Ok(lease) if self.claims.rest(&lease.full_lane()).is_some_and(|r| !r.is_zero()) => {
-                    return Ok(Some(lease.unanswered()));
+                Ok(lease)
+                    if self
+                        .claims
+                        .remaining_rest(&lease.full_lane())
+                        .is_some_and(|r| !r.is_zero()) =>
+                {
+                    return Ok(Some(lease.pending_failure()));
                 }
                 Ok(_) => {}
                 Err(unreadable) => return Ok(Some(unreadable)),
             }
             tokio::select! {
                 () = freed => {}
-                () = self.sealing.begun() => return Err(sealed()),
+                () = self.sealing.wait_for_seal() => return Err(sealed_failure()),
             }
         }
     }
@@ -152,12 +157,12 @@ impl Leases {
 
 /// The leases that could not be ended.
 #[derive(Default)]
-struct Left {
+struct UnendedLeases {
     count: u64,
     first: Option<Failure>,
 }
 
-impl Left {
+impl UnendedLeases {
     fn add(&mut self, failure: Failure) {
         self.count += 1;
         self.first.get_or_insert(failure);
@@ -167,10 +172,10 @@ impl Left {
         let Some(first) = self.first else { return Ok(()) };
         // The status only tells if a retry may help: "not found" from a target is not about our
         // path.
-        let kind = if backoff::may_pass(first.kind) || first.kind == Kind::Internal {
+        let kind = if backoff::may_pass(first.kind) || first.kind == FailureKind::Internal {
             first.kind
         } else {
-            Kind::InvalidRequest
+            FailureKind::InvalidRequest
         };
         Err(Failure::new(
             kind,
@@ -189,7 +194,7 @@ mod tests {
     use super::*;
 
     fn outcome(failures: &[Failure]) -> Option<(u16, String)> {
-        let mut left = Left::default();
+        let mut left = UnendedLeases::default();
         failures.iter().cloned().for_each(|failure| left.add(failure));
         left.outcome().err().map(|failure| (failure.kind.status(), failure.message))
     }
@@ -198,15 +203,17 @@ mod tests {
     fn leases_that_stay_are_counted_with_the_first_reason_and_whether_to_come_back() {
         assert_eq!(outcome(&[]), None);
         for (kind, status) in [
-            (Kind::InvalidRequest, 400),
-            (Kind::NotFound, 400),
-            (Kind::PermissionDenied, 400),
-            (Kind::Unreachable, 502),
-            (Kind::TimedOut, 502),
-            (Kind::Internal, 500),
+            (FailureKind::InvalidRequest, 400),
+            (FailureKind::NotFound, 400),
+            (FailureKind::PermissionDenied, 400),
+            (FailureKind::Unreachable, 502),
+            (FailureKind::TimedOut, 502),
+            (FailureKind::Internal, 500),
         ] {
-            let failures =
-                [Failure::new(kind, "the first"), Failure::new(Kind::Unreachable, "the second")];
+            let failures = [
+                Failure::new(kind, "the first"),
+                Failure::new(FailureKind::Unreachable, "the second"),
+            ];
             let (answered, message) = outcome(&failures).unwrap_or_default();
             assert_eq!(answered, status, "{kind:?}");
             assert!(

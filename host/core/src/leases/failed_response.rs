@@ -1,6 +1,6 @@
 //! Ending of leases after a response that could not be sent.
 
-use super::record::{End, LeaseRecord, put, read};
+use super::record::{EndReason, LeaseRecord, put, read};
 use super::table::Leases;
 use bulkhead_wire::failure::Failure;
 
@@ -20,7 +20,7 @@ impl Leases {
         put(
             &mut unit,
             &address,
-            &LeaseRecord { reason: Some(End::Undo), ..lease },
+            &LeaseRecord { reason: Some(EndReason::Undo), ..lease },
             self.store.now(),
         )?;
         unit.commit().await?;

@@ -3,15 +3,15 @@
 //! Prevents a request for `database/creds/reader` from also ending the leases of
 //! `database/creds/reader2`.
 
-use super::below::Below;
+use super::prefix::LeasePrefix;
 use super::table::Leases;
-use crate::mounts::Holder;
+use crate::mounts::LeaseHolder;
 
 /// Position of a path among the mounts.
-pub(crate) enum Reach {
+pub(crate) enum PathPosition {
     /// At or below a mount.
     Within {
-        mount: Holder,
+        mount: LeaseHolder,
         /// Prefix of everything below the path in the mount: empty for the mount itself, or ending
         /// in a slash.
         folder: String,
@@ -19,36 +19,36 @@ pub(crate) enum Reach {
         lease: Option<String>,
     },
     /// Above these mounts, sorted by path, or beside all mounts if the list is empty.
-    Above(Vec<Holder>),
+    Above(Vec<LeaseHolder>),
 }
 
 impl Leases {
     /// Resolves `path`, without slashes at its ends. The empty path is above all mounts.
-    pub(crate) fn resolve(&self, path: &str) -> Reach {
+    pub(crate) fn resolve(&self, path: &str) -> PathPosition {
         let Some((mount, below)) = self.mounts.holder(path) else {
             let mut all = self.mounts.holders();
             all.retain(|mount| is_below(&mount.path, path));
-            return Reach::Above(all);
+            return PathPosition::Above(all);
         };
         if below.is_empty() {
-            return Reach::Within { mount, folder: String::new(), lease: None };
+            return PathPosition::Within { mount, folder: String::new(), lease: None };
         }
         let key = self.locate(path).map(|address| address.key);
         let lease = key.and_then(|key| Some(key.split_once('/')?.1.to_owned()));
-        Reach::Within { mount, folder: format!("{below}/"), lease }
+        PathPosition::Within { mount, folder: format!("{below}/"), lease }
     }
 }
 
-impl Reach {
+impl PathPosition {
     /// Returns the leases at and below the path.
-    pub(crate) fn leases(&self) -> Vec<Below<'_>> {
+    pub(crate) fn lease_prefixes(&self) -> Vec<LeasePrefix<'_>> {
         match self {
             Self::Above(mounts) => {
-                mounts.iter().map(|mount| Below { mount: &mount.uuid, below: "" }).collect()
+                mounts.iter().map(|mount| LeasePrefix { mount: &mount.uuid, below: "" }).collect()
             }
             Self::Within { mount, folder, lease } => {
                 let beginnings = [Some(folder), lease.as_ref()].into_iter().flatten();
-                beginnings.map(|below| Below { mount: &mount.uuid, below }).collect()
+                beginnings.map(|below| LeasePrefix { mount: &mount.uuid, below }).collect()
             }
         }
     }

@@ -7,7 +7,7 @@
 //! changes something never uses an idle connection: if such a connection breaks, the client cannot
 //! know whether the server took the request.
 
-use super::line::Line;
+use super::line::HttpConnection;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
 use crate::fingerprint::Fingerprint;
 use crate::grants::Origin;
@@ -20,14 +20,14 @@ use tokio::time::Instant;
 
 /// Key of an idle connection: mount, server and TLS settings.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Purpose {
+pub(crate) struct HttpPoolKey {
     mount: String,
     origin: Origin,
     /// Fingerprint of the TLS settings, which may hold a key.
     tls: Fingerprint,
 }
 
-impl Purpose {
+impl HttpPoolKey {
     /// Creates the key for requests to `origin` of the mount with this UUID.
     pub(crate) fn of(mount: &str, origin: &Origin, tls: Option<&Tls>) -> Self {
         let said = |of: fn(&Tls) -> &Option<String>| tls.and_then(|tls| of(tls).as_ref());
@@ -42,34 +42,34 @@ impl Purpose {
 }
 
 /// All idle connections of the process.
-pub(crate) struct Kept {
-    idle: Mutex<Idle>,
+pub(crate) struct ConnectionPool {
+    idle: Mutex<IdleConnections>,
     /// Maximum idle time of a connection.
     time: Duration,
 }
 
-impl Default for Kept {
+impl Default for ConnectionPool {
     fn default() -> Self {
-        Self::for_time(limits::KEPT_TIME)
+        Self::for_time(limits::CONNECTION_IDLE_TIME)
     }
 }
 
 #[derive(Default)]
-struct Idle {
+struct IdleConnections {
     /// Idle connections; the most recently used connection is last.
-    lines: Vec<One>,
+    lines: Vec<PooledConnection>,
     /// A task is running that closes expired connections.
     is_watched: bool,
 }
 
-struct One {
-    purpose: Purpose,
+struct PooledConnection {
+    purpose: HttpPoolKey,
     address: SocketAddr,
-    line: Line,
+    line: HttpConnection,
     since: Instant,
 }
 
-impl Kept {
+impl ConnectionPool {
     /// Creates a set in which connections stay idle for `time`.
     pub(super) fn for_time(time: Duration) -> Self {
         Self { idle: Mutex::default(), time }
@@ -79,9 +79,9 @@ impl Kept {
     /// connection and returns `None`.
     pub(super) fn take(
         &self,
-        purpose: &Purpose,
+        purpose: &HttpPoolKey,
         may: impl Fn(SocketAddr) -> bool,
-    ) -> Option<(Line, SocketAddr)> {
+    ) -> Option<(HttpConnection, SocketAddr)> {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
         let place = idle.lines.iter().rposition(|one| one.purpose == *purpose)?;
@@ -90,20 +90,25 @@ impl Kept {
     }
 
     /// Keeps a connection after a complete answer, unless a limit is reached.
-    pub(super) fn keep(self: &Arc<Self>, purpose: Purpose, line: Line, address: SocketAddr) {
+    pub(super) fn keep(
+        self: &Arc<Self>,
+        purpose: HttpPoolKey,
+        line: HttpConnection,
+        address: SocketAddr,
+    ) {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
         let of_mount = idle.lines.iter().filter(|one| one.purpose.mount == purpose.mount).count();
-        if !line.may_go_on()
-            || of_mount >= limits::KEPT_OF_MOUNT
-            || idle.lines.len() >= limits::KEPT
+        if !line.is_reusable()
+            || of_mount >= limits::IDLE_CONNECTIONS_OF_MOUNT
+            || idle.lines.len() >= limits::IDLE_CONNECTIONS
         {
             return;
         }
-        idle.lines.push(One { purpose, address, line, since: Instant::now() });
+        idle.lines.push(PooledConnection { purpose, address, line, since: Instant::now() });
         if !idle.is_watched {
             idle.is_watched = true;
-            tokio::spawn(watch(Arc::downgrade(self), self.time));
+            tokio::spawn(close_expired(Arc::downgrade(self), self.time));
         }
     }
 
@@ -132,14 +137,14 @@ impl Kept {
     }
 }
 
-impl Idle {
+impl IdleConnections {
     fn expire(&mut self, time: Duration) {
         self.lines.retain(|one| one.since.elapsed() < time);
     }
 }
 
 /// Closes expired connections until no connection is left.
-async fn watch(kept: Weak<Kept>, time: Duration) {
+async fn close_expired(kept: Weak<ConnectionPool>, time: Duration) {
     loop {
         tokio::time::sleep(time).await;
         let Some(kept) = kept.upgrade() else { return };

@@ -6,8 +6,8 @@
 //! timeout. Of many calls for the same token, a single call asks, and a refusal applies to all
 //! calls that waited.
 
-use super::cloud::{Cloud, Given};
-use bulkhead_wire::failure::{Failure, Kind};
+use super::cloud::{CloudProvider, ExpiringToken};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,29 +16,29 @@ use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 /// Maximum number of cached tokens, by cloud and audience.
-const MOST: usize = 64;
+const MAX_CACHED_TOKENS: usize = 64;
 /// Remaining lifetime, in milliseconds, below which a token is requested anew: Google's service
 /// gives a new token four minutes before the expiry of the old token.
-const MARGIN: u64 = 225_000;
+const RENEWAL_MARGIN_MS: u64 = 225_000;
 /// Time for which a refusal applies to calls that waited for it.
-const REFUSED: Duration = Duration::from_secs(1);
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 /// The tokens of all clouds and audiences.
 #[derive(Default)]
 pub(crate) struct CloudTokens {
-    places: Mutex<BTreeMap<Key, Place>>,
+    places: Mutex<BTreeMap<TokenKey, TokenSlot>>,
 }
 
-type Key = (Cloud, String);
+type TokenKey = (CloudProvider, String);
 
-struct Place {
-    kept: Arc<tokio::sync::Mutex<Kept>>,
+struct TokenSlot {
+    kept: Arc<tokio::sync::Mutex<CachedToken>>,
     used: Instant,
 }
 
 /// The cached result for a cloud and an audience. No `Debug`, because of the token.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct CachedToken {
     token: Option<(Zeroizing<String>, u64)>,
     refused: Option<(Failure, Instant)>,
 }
@@ -48,17 +48,17 @@ impl CloudTokens {
     /// entry is empty; all others wait.
     pub(crate) fn of(
         &self,
-        cloud: Cloud,
+        cloud: CloudProvider,
         audience: &str,
         used: Instant,
-    ) -> Arc<tokio::sync::Mutex<Kept>> {
+    ) -> Arc<tokio::sync::Mutex<CachedToken>> {
         let (mut places, key) = (sync::lock(&self.places), (cloud, audience.to_owned()));
-        if !places.contains_key(&key) && places.len() >= MOST {
+        if !places.contains_key(&key) && places.len() >= MAX_CACHED_TOKENS {
             let oldest = places.iter().min_by_key(|(_, place)| place.used);
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.map(|key| places.remove(&key));
         }
-        let place = places.entry(key).or_insert_with(|| Place { kept: Arc::default(), used });
+        let place = places.entry(key).or_insert_with(|| TokenSlot { kept: Arc::default(), used });
         place.used = used;
         Arc::clone(&place.kept)
     }
@@ -69,25 +69,29 @@ impl CloudTokens {
     }
 }
 
-impl Kept {
+impl CachedToken {
     /// Returns a cached token that does not expire soon, or a recent refusal.
-    pub(crate) fn answer(&self, now: u64, at: Instant) -> Option<Result<Given, Failure>> {
-        if let Some(given) = self.token_beyond(now.saturating_add(MARGIN)) {
+    pub(crate) fn cached_answer(
+        &self,
+        now: u64,
+        at: Instant,
+    ) -> Option<Result<ExpiringToken, Failure>> {
+        if let Some(given) = self.token_valid_after(now.saturating_add(RENEWAL_MARGIN_MS)) {
             return Some(Ok(given));
         }
         let (refused, since) = self.refused.as_ref()?;
-        let is_recent = at.saturating_duration_since(*since) < REFUSED;
+        let is_recent = at.saturating_duration_since(*since) < REFUSAL_TIME;
         is_recent.then(|| Err(refused.clone()))
     }
 
     /// Caches the answer. If the service fails, returns the previous token while the token is valid
     /// and was not refused.
-    pub(crate) fn keep(
+    pub(crate) fn store_answer(
         &mut self,
-        answer: Result<Given, Failure>,
+        answer: Result<ExpiringToken, Failure>,
         now: u64,
         at: Instant,
-    ) -> Result<Given, Failure> {
+    ) -> Result<ExpiringToken, Failure> {
         let refused = match answer {
             Ok(given) => {
                 self.token = Some((Zeroizing::new(given.token.clone()), given.expires));
@@ -96,16 +100,16 @@ impl Kept {
             }
             Err(refused) => refused,
         };
-        if refused.kind == Kind::InvalidRequest {
+        if refused.kind == FailureKind::InvalidRequest {
             self.token = None;
         }
         self.refused = Some((refused.clone(), at));
-        self.token_beyond(now).ok_or(refused)
+        self.token_valid_after(now).ok_or(refused)
     }
 
-    fn token_beyond(&self, time: u64) -> Option<Given> {
+    fn token_valid_after(&self, time: u64) -> Option<ExpiringToken> {
         let (token, expires) = self.token.as_ref().filter(|(_, expires)| *expires > time)?;
-        Some(Given { token: token.to_string(), expires: *expires })
+        Some(ExpiringToken { token: token.to_string(), expires: *expires })
     }
 }
 

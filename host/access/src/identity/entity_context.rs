@@ -6,7 +6,7 @@
 use super::alias::{Alias, ProvenGroups};
 use super::entity::{self, Entity};
 use super::group::{self, Group, GroupKind};
-use super::proof::{Proof, counted};
+use super::proof::{LoginProof, effective_alias};
 use crate::policies::identity as values;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -15,17 +15,17 @@ use std::sync::Arc;
 
 /// An entity with its groups, as they count for a token. Empty for a token without an entity.
 #[derive(Clone, Default)]
-pub struct Standing {
+pub struct EntityContext {
     entity: Option<Arc<Entity>>,
     /// Proof of the token's login.
-    proof: Option<Proof>,
+    proof: Option<LoginProof>,
     /// The entity's direct groups first, then the groups above the direct groups, without
     /// duplicates.
     groups: Vec<Arc<Group>>,
 }
 
 /// Groups of an entity, without duplicates.
-pub struct Groups {
+pub struct EntityGroups {
     /// Groups with the entity itself as a member.
     pub direct: Vec<Arc<Group>>,
     /// Groups above the direct groups.
@@ -37,19 +37,19 @@ pub struct Groups {
 ///
 /// # Errors
 /// 403 for an entity that is disabled or deleted.
-pub async fn standing(
+pub async fn read_entity_context(
     unit: &mut Unit,
     entity_id: &str,
-    proof: Option<&Proof>,
-) -> Result<Standing, Failure> {
+    proof: Option<&LoginProof>,
+) -> Result<EntityContext, Failure> {
     if entity_id.is_empty() {
-        return Ok(Standing::default());
+        return Ok(EntityContext::default());
     }
     let entity = entity_in_force(unit, entity_id).await?;
-    let of_alias = |alias| counted(alias, proof).and_then(|counted| counted.groups);
-    let Groups { direct, inherited } = groups_by(unit, &entity, of_alias).await?;
+    let of_alias = |alias| effective_alias(alias, proof).and_then(|counted| counted.groups);
+    let EntityGroups { direct, inherited } = groups_by(unit, &entity, of_alias).await?;
     let groups = direct.into_iter().chain(inherited).collect();
-    Ok(Standing { entity: Some(entity), proof: proof.cloned(), groups })
+    Ok(EntityContext { entity: Some(entity), proof: proof.cloned(), groups })
 }
 
 /// Reads the entity with this id, or its successor after a merge.
@@ -74,7 +74,7 @@ pub async fn is_in_force(unit: &mut Unit, entity_id: &str) -> Result<bool, Failu
 }
 
 /// Reads the groups of the entity as operators and the latest logins set them.
-pub async fn groups_of(unit: &mut Unit, entity: &Entity) -> Result<Groups, Failure> {
+pub async fn groups_of(unit: &mut Unit, entity: &Entity) -> Result<EntityGroups, Failure> {
     groups_by(unit, entity, |alias| Some(&alias.groups)).await
 }
 
@@ -84,7 +84,7 @@ async fn groups_by<'a>(
     unit: &mut Unit,
     entity: &'a Entity,
     of_alias: impl Fn(&'a Alias) -> Option<&'a ProvenGroups>,
-) -> Result<Groups, Failure> {
+) -> Result<EntityGroups, Failure> {
     let mut direct = Vec::new();
     for id in &entity.groups {
         let group = group::read(unit, id).await?;
@@ -97,7 +97,7 @@ async fn groups_by<'a>(
         }
     }
     let inherited = those_above(unit, &direct).await?;
-    Ok(Groups { direct, inherited })
+    Ok(EntityGroups { direct, inherited })
 }
 
 /// Reads all groups above the groups `direct`, without `direct`.
@@ -114,7 +114,7 @@ async fn those_above(unit: &mut Unit, direct: &[Arc<Group>]) -> Result<Vec<Arc<G
     Ok(found)
 }
 
-impl Standing {
+impl EntityContext {
     /// Returns the id of the entity; empty without an entity.
     pub fn entity_id(&self) -> &str {
         self.entity.as_ref().map_or("", |entity| &entity.id)
@@ -142,22 +142,22 @@ impl Standing {
     }
 
     /// Returns the values for the templates of policies.
-    pub fn values(&self) -> values::Identity {
-        let group = |group: &Arc<Group>| values::Group {
+    pub fn values(&self) -> values::TemplateIdentity {
+        let group = |group: &Arc<Group>| values::TemplateGroup {
             id: group.id.clone(),
             name: group.name.clone(),
             metadata: group.metadata.clone(),
         };
-        values::Identity {
+        values::TemplateIdentity {
             entity: self.entity.as_deref().map(|entity| self.entity_values(entity)),
             groups: self.groups.iter().map(group).collect(),
         }
     }
 
-    fn entity_values(&self, entity: &Entity) -> values::Entity {
+    fn entity_values(&self, entity: &Entity) -> values::TemplateEntity {
         let aliases = entity.aliases.iter().map(|alias| {
-            let counted = counted(alias, self.proof.as_ref());
-            let values = values::Alias {
+            let counted = effective_alias(alias, self.proof.as_ref());
+            let values = values::TemplateAlias {
                 id: alias.id.clone(),
                 name: alias.name.clone(),
                 metadata: counted.map(|counted| counted.metadata.clone()).unwrap_or_default(),
@@ -165,7 +165,7 @@ impl Standing {
             };
             (alias.mount.accessor.clone(), values)
         });
-        values::Entity {
+        values::TemplateEntity {
             id: entity.id.clone(),
             name: entity.name.clone(),
             metadata: entity.metadata.clone(),

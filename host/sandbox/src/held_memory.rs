@@ -29,12 +29,12 @@ impl HeldBytes {
 
 /// Bytes that work of the host takes while it lasts, possibly longer than the call that asked for
 /// the work.
-pub(crate) struct Lent {
+pub(crate) struct HostWorkMemory {
     bytes: usize,
     of: [Arc<HeldBytes>; 2],
 }
 
-impl Drop for Lent {
+impl Drop for HostWorkMemory {
     fn drop(&mut self) {
         self.of.iter().for_each(|of| of.give_back(self.bytes));
     }
@@ -42,7 +42,11 @@ impl Drop for Lent {
 
 /// Takes `bytes` of the mount's share and of the process's share, until the result is dropped.
 /// `None` if either share has no room.
-pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes>) -> Option<Lent> {
+pub(crate) fn lend(
+    bytes: usize,
+    mount: &Arc<HeldBytes>,
+    process: &Arc<HeldBytes>,
+) -> Option<HostWorkMemory> {
     if !mount.take(bytes, limits::HELD_BYTES_OF_MOUNT) {
         return None;
     }
@@ -50,18 +54,18 @@ pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes
         mount.give_back(bytes);
         return None;
     }
-    Some(Lent { bytes, of: [Arc::clone(mount), Arc::clone(process)] })
+    Some(HostWorkMemory { bytes, of: [Arc::clone(mount), Arc::clone(process)] })
 }
 
 /// Bytes that a call and its nested calls hold, until all of them end.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldMemory {
     bytes: AtomicUsize,
     /// The counts of the mount and of the process.
     of: OnceLock<(Arc<HeldBytes>, Arc<HeldBytes>)>,
 }
 
-impl Held {
+impl HeldMemory {
     /// Takes `bytes` more of the mount's share and of the process's share. Takes nothing and
     /// returns false if either share has no room.
     pub(crate) fn take(
@@ -83,7 +87,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         if let Some((mount, process)) = self.of.get() {
             let bytes = *self.bytes.get_mut();
@@ -104,12 +108,12 @@ mod tests {
     #[test]
     fn the_calls_of_a_mount_together_hold_no_more_than_its_share() {
         let (process, mount, other) = (Arc::default(), Arc::default(), Arc::default());
-        let calls: Vec<Held> = (0..4).map(|_| Held::default()).collect();
+        let calls: Vec<HeldMemory> = (0..4).map(|_| HeldMemory::default()).collect();
         let quarter = limits::HELD_BYTES_OF_MOUNT / 4;
         assert!(calls.iter().all(|call| call.take(quarter, &mount, &process)));
-        let next = Held::default();
+        let next = HeldMemory::default();
         assert!(!next.take(1, &mount, &process));
-        assert!(Held::default().take(1, &other, &process), "another mount is not held up");
+        assert!(HeldMemory::default().take(1, &other, &process), "another mount is not held up");
         drop(calls);
         assert!(next.take(quarter, &mount, &process));
         drop(next);
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_lent_counts_beside_what_calls_hold_and_is_given_back_once() {
         let (process, mount) = (Arc::default(), Arc::default());
-        let call = Held::default();
+        let call = HeldMemory::default();
         assert!(call.take(limits::HELD_BYTES_OF_MOUNT - 1, &mount, &process));
         assert!(lend(2, &mount, &process).is_none());
         let lent = lend(1, &mount, &process);
@@ -134,15 +138,15 @@ mod tests {
     fn the_calls_of_all_mounts_together_hold_no_more_than_the_process_has() {
         let process = Arc::default();
         let share = limits::HELD_BYTES_OF_MOUNT;
-        let calls: Vec<Held> = (0..limits::HELD_BYTES / share)
+        let calls: Vec<HeldMemory> = (0..limits::HELD_BYTES / share)
             .map(|_| {
-                let call = Held::default();
+                let call = HeldMemory::default();
                 assert!(call.take(share, &Arc::default(), &process));
                 call
             })
             .collect();
         let mount = Arc::default();
-        let late = Held::default();
+        let late = HeldMemory::default();
         assert!(!late.take(1, &mount, &process));
         assert_eq!(bytes(&mount), 0, "what was refused is not counted");
         drop(calls);

@@ -1,7 +1,7 @@
 //! The entity and groups of a token, by the proof of its own login or of an ancestor's.
 
 use super::record::{TokenRecord, read};
-use crate::identity::{self, Standing};
+use crate::identity::{self, EntityContext};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 
@@ -13,11 +13,14 @@ use bulkhead_wire::failure::Failure;
 ///
 /// # Errors
 /// 403 if the entity is disabled or gone.
-pub async fn standing(unit: &mut Unit, token: &TokenRecord) -> Result<Standing, Failure> {
+pub async fn read_token_context(
+    unit: &mut Unit,
+    token: &TokenRecord,
+) -> Result<EntityContext, Failure> {
     let above = match token.prover.as_str() {
         "" => None,
         prover => read(unit, prover).await?,
     };
     let proof = token.proof.as_ref().or(above.as_ref().and_then(|above| above.proof.as_ref()));
-    identity::standing(unit, &token.entity_id, proof).await
+    identity::read_entity_context(unit, &token.entity_id, proof).await
 }

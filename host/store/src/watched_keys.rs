@@ -15,29 +15,29 @@ use crate::record::{Address, Space};
 
 /// The bells of every watched key of [`Space::Data`].
 #[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedKeys {
     bells: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     /// Number of watched keys, read without the lock.
     keys: AtomicUsize,
 }
 
 /// A bell that rings when a watched key is put or deleted, until the watch is dropped.
-pub struct Watch {
-    watched: Arc<Watched>,
+pub struct KeyWatch {
+    watched: Arc<WatchedKeys>,
     keys: Vec<String>,
     bell: Arc<Notify>,
 }
 
-impl Watched {
+impl WatchedKeys {
     /// Watches full keys: the mount's UUID, a slash, and the component's key.
-    pub(crate) fn watch(self: &Arc<Self>, keys: Vec<String>) -> Watch {
+    pub(crate) fn watch(self: &Arc<Self>, keys: Vec<String>) -> KeyWatch {
         let bell = Arc::new(Notify::new());
         let mut bells = sync::lock(&self.bells);
         for key in &keys {
             bells.entry(key.clone()).or_default().push(Arc::clone(&bell));
         }
         self.keys.store(bells.len(), Ordering::SeqCst);
-        Watch { watched: Arc::clone(self), keys, bell }
+        KeyWatch { watched: Arc::clone(self), keys, bell }
     }
 
     /// Rings the bells of the addresses that a commit wrote.
@@ -53,14 +53,14 @@ impl Watched {
     }
 }
 
-impl Watch {
+impl KeyWatch {
     /// Resolves after a commit since the start, or since the last call, wrote a watched key.
     pub async fn changed(&self) {
         self.bell.notified().await;
     }
 }
 
-impl Drop for Watch {
+impl Drop for KeyWatch {
     fn drop(&mut self) {
         let mut bells = sync::lock(&self.watched.bells);
         for key in &self.keys {
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_bell_rings_for_its_keys_and_remembers_that_it_rang() {
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(WatchedKeys::default());
         let watch = watched.watch(vec!["m/a".to_owned(), "m/b".to_owned()]);
         watched.ring([address(Space::Data, "m/c"), address(Space::Core, "m/a")].iter());
         assert!(watch.changed().now_or_never().is_none());
@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_bell_that_is_dropped_leaves_the_others() {
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(WatchedKeys::default());
         let (one, other) =
             (watched.watch(vec!["m/a".to_owned()]), watched.watch(vec!["m/a".to_owned()]));
         drop(one);

@@ -35,45 +35,45 @@ pub(crate) const TURN_TIME: Duration = Duration::from_secs(1);
 pub(crate) const DUE_TURN_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of contended keys and ranges for which a request queues. The request retries the
 /// rest optimistically.
-const MOST_LINES: usize = 64;
+const MAX_QUEUED_KEYS: usize = 64;
 
 /// The subject of a conflict between units.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Contended {
+pub(crate) enum ContendedKey {
     /// A record.
     Record(Address),
     /// The keys listed in a range.
     Listing(KeyRange),
 }
 
-impl Contended {
+impl ContendedKey {
     /// Returns the conflict on all data whose keys begin with the folder's name.
-    pub(crate) fn of_folder(name: &str) -> Contended {
-        Contended::Listing(KeyRange::new(Space::Data, name, ""))
+    pub(crate) fn folder_contents(name: &str) -> ContendedKey {
+        ContendedKey::Listing(KeyRange::new(Space::Data, name, ""))
     }
 }
 
 /// The queues of one store.
 #[derive(Default)]
-pub(crate) struct Turns {
-    lines: Mutex<Lines>,
+pub(crate) struct WriteQueue {
+    lines: Mutex<QueueState>,
     /// Number of queued requests, so that a commit without queued requests takes no lock.
     waiting: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Lines {
+struct QueueState {
     last_id: u64,
     /// The requests in each queue, first in line first.
-    lines: HashMap<Contended, VecDeque<u64>>,
+    lines: HashMap<ContendedKey, VecDeque<u64>>,
     /// The contended ranges: few, and searched at each write.
     ranges: HashSet<KeyRange>,
-    members: HashMap<u64, Member>,
+    members: HashMap<u64, QueuedRequest>,
 }
 
 /// A queued request.
-struct Member {
-    lines: Vec<Contended>,
+struct QueuedRequest {
+    lines: Vec<ContendedKey>,
     /// Maximum time of the turn against requests with as much time.
     time: Duration,
     /// Number of queues in which another request stands before this request.
@@ -84,34 +84,34 @@ struct Member {
 }
 
 /// A request's place in the queues. Dropping it leaves the queues.
-pub struct Turn(Arc<TurnState>);
+pub struct QueueTicket(Arc<TicketState>);
 
 /// The part of a turn shared by the request, its units and the committer.
-pub(crate) struct TurnState {
-    turns: Arc<Turns>,
+pub(crate) struct TicketState {
+    turns: Arc<WriteQueue>,
     id: u64,
     time: Duration,
-    met: Mutex<Vec<Contended>>,
-    gave_way: AtomicBool,
+    met: Mutex<Vec<ContendedKey>>,
+    yielded: AtomicBool,
 }
 
-impl Turn {
+impl QueueTicket {
     /// Creates a place in no queue, with turns of at most `time`.
-    pub(crate) fn new(turns: &Arc<Turns>, time: Duration) -> Turn {
+    pub(crate) fn new(turns: &Arc<WriteQueue>, time: Duration) -> QueueTicket {
         let id = turns.next_id();
         let (turns, met) = (Arc::clone(turns), Mutex::default());
-        Turn(Arc::new(TurnState { turns, id, time, met, gave_way: AtomicBool::new(false) }))
+        QueueTicket(Arc::new(TicketState { turns, id, time, met, yielded: AtomicBool::new(false) }))
     }
 
     /// Returns the state to which the request's units report conflicts.
-    pub(crate) fn state(&self) -> &Arc<TurnState> {
+    pub(crate) fn state(&self) -> &Arc<TicketState> {
         &self.0
     }
 
     /// Waits for the request's turn on all conflicts that its units met so far, but not beyond
     /// `until`. Returns `false` if there were no conflicts, so that there is nothing to wait for.
     pub async fn wait(&self, until: Instant) -> bool {
-        let TurnState { turns, id, time, met, .. } = &*self.0;
+        let TicketState { turns, id, time, met, .. } = &*self.0;
         let met = sync::lock(met).clone();
         if met.is_empty() {
             return false;
@@ -125,49 +125,49 @@ impl Turn {
             if Instant::now() >= until {
                 return true;
             }
-            turns.pass_over_the_slow((*id, *time));
+            turns.skip_expired_turns((*id, *time));
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         self.0.turns.leave(self.0.id);
     }
 }
 
-impl TurnState {
+impl TicketState {
     /// Records a conflict that a unit of the request met.
-    pub(crate) fn report(&self, contended: Contended) {
+    pub(crate) fn report(&self, contended: ContendedKey) {
         let mut met = sync::lock(&self.met);
-        if met.len() < MOST_LINES && !met.contains(&contended) {
+        if met.len() < MAX_QUEUED_KEYS && !met.contains(&contended) {
             met.push(contended);
         }
     }
 
     /// Returns the conflict if a unit of this request writes `written` during another request's
     /// turn.
-    pub(crate) fn give_way<'a>(
+    pub(crate) fn yield_to_others<'a>(
         &self,
         mut written: impl Iterator<Item = &'a Address>,
-    ) -> Option<Contended> {
+    ) -> Option<ContendedKey> {
         if self.turns.waiting.load(Ordering::Acquire) == 0 {
             return None;
         }
         let lines = self.turns.lock();
         let asking = (self.id, self.time);
-        let found = written.find_map(|address| lines.turn_of_another(asking, address));
-        self.gave_way.store(found.is_some(), Ordering::Release);
+        let found = written.find_map(|address| lines.blocking_turn(asking, address));
+        self.yielded.store(found.is_some(), Ordering::Release);
         found
     }
 
     /// Returns `true` if the last refused unit gave way, and resets the answer.
-    pub(crate) fn take_gave_way(&self) -> bool {
-        self.gave_way.swap(false, Ordering::AcqRel)
+    pub(crate) fn take_yielded(&self) -> bool {
+        self.yielded.swap(false, Ordering::AcqRel)
     }
 }
 
-impl Turns {
+impl WriteQueue {
     fn next_id(&self) -> u64 {
         let mut lines = self.lock();
         lines.last_id += 1;
@@ -179,7 +179,7 @@ impl Turns {
     fn enter(
         &self,
         (id, time): (u64, Duration),
-        wanted: Vec<Contended>,
+        wanted: Vec<ContendedKey>,
     ) -> Option<oneshot::Receiver<()>> {
         let mut lines = self.lock();
         if let Some(member) = lines.members.get_mut(&id)
@@ -205,31 +205,31 @@ impl Turns {
     }
 
     /// Ends the turns before `waiting` that last too long.
-    fn pass_over_the_slow(&self, waiting: (u64, Duration)) {
+    fn skip_expired_turns(&self, waiting: (u64, Duration)) {
         let mut lines = self.lock();
-        for slow in lines.slow_before(waiting, Instant::now()) {
+        for slow in lines.expired_before(waiting, Instant::now()) {
             lines.remove(slow);
         }
         self.waiting.store(lines.members.len(), Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         sync::lock(&self.lines)
     }
 }
 
-impl Lines {
+impl QueueState {
     fn append(
         &mut self,
         (id, time): (u64, Duration),
-        wanted: Vec<Contended>,
+        wanted: Vec<ContendedKey>,
     ) -> Option<oneshot::Receiver<()>> {
         let mut behind = 0;
         for one in &wanted {
             let line = self.lines.entry(one.clone()).or_default();
             behind += usize::from(!line.is_empty());
             line.push_back(id);
-            if let Contended::Listing(range) = one {
+            if let ContendedKey::Listing(range) = one {
                 self.ranges.insert(range.clone());
             }
         }
@@ -237,7 +237,7 @@ impl Lines {
         let has_turn = behind == 0;
         let since = has_turn.then(Instant::now);
         let call = (!has_turn).then_some(call);
-        self.members.insert(id, Member { lines: wanted, time, behind, since, call });
+        self.members.insert(id, QueuedRequest { lines: wanted, time, behind, since, call });
         (!has_turn).then_some(called)
     }
 
@@ -253,11 +253,11 @@ impl Lines {
                 line.retain(|other| *other != id);
             }
             match line.front().copied() {
-                Some(next) if was_first => self.move_up(next),
+                Some(next) if was_first => self.advance_request(next),
                 Some(_) => {}
                 None => {
                     self.lines.remove(one);
-                    if let Contended::Listing(range) = one {
+                    if let ContendedKey::Listing(range) = one {
                         self.ranges.remove(range);
                     }
                 }
@@ -266,7 +266,7 @@ impl Lines {
     }
 
     /// Counts another queue in which `id` is first, and starts the turn if `id` is first in all.
-    fn move_up(&mut self, id: u64) {
+    fn advance_request(&mut self, id: u64) {
         let Some(member) = self.members.get_mut(&id) else { return };
         member.behind = member.behind.saturating_sub(1);
         if member.behind > 0 {
@@ -281,10 +281,14 @@ impl Lines {
 
     /// Returns the queue in which another request has its turn and excludes writers of `address`.
     /// The turn lasts for the shorter time of the two requests.
-    fn turn_of_another(&self, (id, time): (u64, Duration), address: &Address) -> Option<Contended> {
+    fn blocking_turn(
+        &self,
+        (id, time): (u64, Duration),
+        address: &Address,
+    ) -> Option<ContendedKey> {
         let listings = self.ranges.iter().filter(|range| range.contains(address));
-        let listings = listings.map(|range| Contended::Listing(range.clone()));
-        [Contended::Record(address.clone())].into_iter().chain(listings).find(|one| {
+        let listings = listings.map(|range| ContendedKey::Listing(range.clone()));
+        [ContendedKey::Record(address.clone())].into_iter().chain(listings).find(|one| {
             let first = self.lines.get(one).and_then(VecDeque::front);
             let other = first.filter(|first| **first != id);
             let other = other.and_then(|other| self.members.get(other));
@@ -296,7 +300,7 @@ impl Lines {
 
     /// Returns the requests that stand before `id` and whose turns last too long for a request with
     /// `time`.
-    fn slow_before(&self, (id, time): (u64, Duration), now: Instant) -> Vec<u64> {
+    fn expired_before(&self, (id, time): (u64, Duration), now: Instant) -> Vec<u64> {
         let lines = self.members.get(&id).map_or(&[][..], |member| &member.lines);
         let firsts = lines.iter().filter_map(|one| self.lines.get(one)?.front().copied());
         let is_slow = |first: &u64| {

@@ -4,10 +4,10 @@
 //! (decision E1). Every request with the pod's identity is compared with that cluster, and neither
 //! the token nor the files reach a component.
 
-use super::Surroundings;
-use crate::grants::{Host, Origin};
+use super::AmbientSources;
+use crate::grants::{Origin, ServerHost};
 use crate::limits;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
@@ -16,11 +16,11 @@ const PREFIXES: [&str; 2] = ["KUBERNETES", "CLUSTER"];
 
 /// The address of the cluster where this server is a pod.
 #[derive(Debug)]
-pub(crate) struct Pod {
+pub(crate) struct PodCluster {
     pub(crate) cluster: Origin,
 }
 
-impl Pod {
+impl PodCluster {
     /// Refuses an origin that is not exactly the cluster's.
     ///
     /// # Errors
@@ -36,12 +36,12 @@ impl Pod {
     }
 }
 
-impl Surroundings {
+impl AmbientSources {
     /// Returns the pod of this server; `None` outside a cluster.
     ///
     /// # Errors
     /// `precondition-failed` if the environment names a cluster that cannot be dialled.
-    pub(crate) fn pod(&self) -> Result<Option<Pod>, Failure> {
+    pub(crate) fn pod(&self) -> Result<Option<PodCluster>, Failure> {
         for prefix in PREFIXES {
             if let Some(host) = self.value(&format!("{prefix}_SERVICE_HOST"))? {
                 return self.pod_of(prefix, &host).map(Some);
@@ -50,9 +50,9 @@ impl Surroundings {
         Ok(None)
     }
 
-    fn pod_of(&self, prefix: &str, host: &str) -> Result<Pod, Failure> {
-        let wrong = |what: String| Failure::new(Kind::PreconditionFailed, what);
-        let host = Host::parse(host).ok_or_else(|| {
+    fn pod_of(&self, prefix: &str, host: &str) -> Result<PodCluster, Failure> {
+        let wrong = |what: String| Failure::new(FailureKind::PreconditionFailed, what);
+        let host = ServerHost::parse(host).ok_or_else(|| {
             wrong(format!("{prefix}_SERVICE_HOST of the server's environment is no host"))
         })?;
         let names = [format!("{prefix}_SERVICE_PORT_HTTPS"), format!("{prefix}_SERVICE_PORT")];
@@ -61,7 +61,7 @@ impl Surroundings {
                 let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
                     wrong(format!("{} ({name} of the environment) is no port", quoted(&port)))
                 })?;
-                return Ok(Pod { cluster: Origin { tls: true, host, port } });
+                return Ok(PodCluster { cluster: Origin { tls: true, host, port } });
             }
         }
         Err(wrong(format!(
@@ -77,7 +77,7 @@ impl Surroundings {
     pub(crate) async fn pod_token(&self) -> Result<String, Failure> {
         let token = self.pod_file("token").await?.trim().to_owned();
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        is_token.then_some(token).ok_or_else(|| lacking("token", "it holds no token"))
+        is_token.then_some(token).ok_or_else(|| missing_value_failure("token", "it holds no token"))
     }
 
     /// Returns the current authority of the pod's cluster, in PEM.
@@ -98,32 +98,32 @@ impl Surroundings {
     /// their folder to another target.
     async fn pod_file(&self, name: &str) -> Result<String, Failure> {
         let path = self.pod_folder.join(name);
-        let io = |error: std::io::Error| lacking(name, &error.kind().to_string());
+        let io = |error: std::io::Error| missing_value_failure(name, &error.kind().to_string());
         let is_file = tokio::fs::metadata(&path).await.map_err(io)?.is_file();
         if !is_file {
-            return Err(lacking(name, "it is no file"));
+            return Err(missing_value_failure(name, "it is no file"));
         }
         let (mut text, most) = (Vec::new(), limits::PEM_BYTES);
         let file = File::open(&path).await.map_err(io)?;
         let read = file.take(most as u64 + 1).read_to_end(&mut text).await.map_err(io)?;
         if read > most {
-            return Err(lacking(name, "it has more than 64 KiB"));
+            return Err(missing_value_failure(name, "it has more than 64 KiB"));
         }
-        String::from_utf8(text).map_err(|_| lacking(name, "it is no text"))
+        String::from_utf8(text).map_err(|_| missing_value_failure(name, "it is no text"))
     }
 }
 
 /// Formats a host as the contract does: an IPv6 address has no brackets.
-pub(crate) fn address_of(host: &Host) -> String {
+pub(crate) fn address_of(host: &ServerHost) -> String {
     match host {
-        Host::Name(name) => name.clone(),
-        Host::Address(address) => address.to_string(),
+        ServerHost::Name(name) => name.clone(),
+        ServerHost::Address(address) => address.to_string(),
     }
 }
 
-fn lacking(name: &str, why: &str) -> Failure {
+fn missing_value_failure(name: &str, why: &str) -> Failure {
     let message = format!("the pod's file {name} cannot be used: {why}");
-    Failure::new(Kind::PreconditionFailed, message)
+    Failure::new(FailureKind::PreconditionFailed, message)
 }
 
 #[cfg(test)]

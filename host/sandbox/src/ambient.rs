@@ -11,12 +11,12 @@ mod cloud_tokens;
 mod pod;
 
 pub use cloud::is_near;
-pub(crate) use cloud::{Cloud, Given, Question};
+pub(crate) use cloud::{CloudProvider, ExpiringToken, MetadataRequest};
 pub(crate) use cloud_tokens::CloudTokens;
 pub(crate) use pod::address_of;
 
 use crate::limits;
-use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,13 +29,13 @@ const POD_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const METADATA: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
 
 /// Lookup of environment values by name, as the process sees them.
-pub type Environment = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
+pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
 /// Locations of this machine's surroundings. Cheap to clone.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct AmbientSources {
     /// The process's own environment, except in tests.
-    pub environment: Environment,
+    pub environment: EnvironmentLookup,
     /// Folder of the files `token`, `ca.crt` and `namespace`.
     pub pod_folder: PathBuf,
     /// Azure's instance metadata service.
@@ -46,7 +46,7 @@ pub struct Surroundings {
     pub azure_client_id: String,
 }
 
-impl Default for Surroundings {
+impl Default for AmbientSources {
     /// Returns the surroundings of this process, at their usual locations.
     fn default() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Default for Surroundings {
     }
 }
 
-impl fmt::Debug for Surroundings {
+impl fmt::Debug for AmbientSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Surroundings")
             .field("pod_folder", &self.pod_folder)
@@ -70,7 +70,7 @@ impl fmt::Debug for Surroundings {
     }
 }
 
-impl Surroundings {
+impl AmbientSources {
     /// Returns a value of the environment; `None` if the value is not set or empty.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Surroundings {
         };
         let wrong = |what: &str| {
             let message = format!("the value {} of the server's environment {what}", quoted(name));
-            Failure::new(Kind::PreconditionFailed, message)
+            Failure::new(FailureKind::PreconditionFailed, message)
         };
         if value.len() > limits::ENVIRONMENT_BYTES {
             return Err(wrong("has more than 32 KiB"));

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::failpoint::Injected;
+use crate::failpoint::InjectedFault;
 use crate::fault::StoreFault;
 
 /// SQLite's primary result codes that need their own message; see
@@ -25,7 +25,7 @@ const CLOSED: &str =
     "the store is closed, because the service was sealed or stopped; try again when it is open";
 
 /// The reason why a write is not known to be stored.
-pub(crate) enum Broken {
+pub(crate) enum WriteFailure {
     /// Nothing more is written, at least not by this store. Whether the writes that met the I/O
     /// error itself were stored is unknown.
     Stopped(StoreFault),
@@ -38,11 +38,13 @@ pub(crate) enum Broken {
     Unknown(String),
 }
 
-impl From<Broken> for StoreFault {
-    fn from(broken: Broken) -> StoreFault {
+impl From<WriteFailure> for StoreFault {
+    fn from(broken: WriteFailure) -> StoreFault {
         match broken {
-            Broken::Stopped(fault) | Broken::Full(fault) | Broken::Undone(fault) => fault,
-            Broken::Unknown(said) => StoreFault::Unavailable(format!(
+            WriteFailure::Stopped(fault)
+            | WriteFailure::Full(fault)
+            | WriteFailure::Undone(fault) => fault,
+            WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
                 "the database failed while committing ({said}); \
                  whether it was stored is not known, look before trying again"
             )),
@@ -50,34 +52,34 @@ impl From<Broken> for StoreFault {
     }
 }
 
-impl Broken {
+impl WriteFailure {
     /// Returns the error of every write after an I/O error with this reason.
-    pub(super) fn stopped(reason: &str) -> Broken {
-        Broken::Stopped(StoreFault::Unavailable(format!(
+    pub(super) fn stopped(reason: &str) -> WriteFailure {
+        WriteFailure::Stopped(StoreFault::Unavailable(format!(
             "nothing is written since an I/O error ({reason}), \
              because what the disk holds is not known; check the disk and restart"
         )))
     }
 
     /// Returns the error of a closed store.
-    pub(super) fn closed() -> Broken {
-        Broken::Stopped(StoreFault::Unavailable(CLOSED.into()))
+    pub(super) fn closed() -> WriteFailure {
+        WriteFailure::Stopped(StoreFault::Unavailable(CLOSED.into()))
     }
 }
 
 /// An error of a transaction, and its position before or after the commit statement.
-pub(super) struct Cut {
+pub(super) struct TransactionError {
     error: sqlx::Error,
     committing: bool,
 }
 
-impl Cut {
-    pub(super) fn before(error: sqlx::Error) -> Cut {
-        Cut { error, committing: false }
+impl TransactionError {
+    pub(super) fn before(error: sqlx::Error) -> TransactionError {
+        TransactionError { error, committing: false }
     }
 
-    pub(super) fn committing(error: sqlx::Error) -> Cut {
-        Cut { error, committing: true }
+    pub(super) fn committing(error: sqlx::Error) -> TransactionError {
+        TransactionError { error, committing: true }
     }
 
     /// Returns the reason if nothing more may be written after this error, because the content of
@@ -91,25 +93,25 @@ impl Cut {
 
     /// Returns the meaning of the error. A commit refused for lack of room or a lock is known not
     /// to be stored, and the transaction ends with the connection.
-    pub(super) fn broken(self) -> Broken {
+    pub(super) fn broken(self) -> WriteFailure {
         match primary_code(&self.error) {
             Some(code::IO) if self.stops().is_some() => {
-                Broken::Stopped(StoreFault::Unavailable(format!(
+                WriteFailure::Stopped(StoreFault::Unavailable(format!(
                     "the disk failed while writing ({}); whether this was stored is not known, \
                      and nothing more is written; check the disk and restart",
                     describe(&self.error)
                 )))
             }
-            Some(code::FULL) => Broken::Full(self.error.into()),
-            Some(code::BUSY) => Broken::Undone(self.error.into()),
-            _ if self.committing => Broken::Unknown(describe(&self.error)),
-            _ => Broken::Undone(self.error.into()),
+            Some(code::FULL) => WriteFailure::Full(self.error.into()),
+            Some(code::BUSY) => WriteFailure::Undone(self.error.into()),
+            _ if self.committing => WriteFailure::Unknown(describe(&self.error)),
+            _ => WriteFailure::Undone(self.error.into()),
         }
     }
 }
 
 /// Returns an injected fault as a database error.
-pub(super) fn injected(injected: Injected) -> sqlx::Error {
+pub(super) fn injected(injected: InjectedFault) -> sqlx::Error {
     sqlx::Error::Io(io::Error::other(injected))
 }
 
@@ -170,17 +172,17 @@ mod tests {
 
     /// An error with this extended code.
     #[derive(Debug)]
-    struct Coded(i32);
+    struct CodedError(i32);
 
-    impl fmt::Display for Coded {
+    impl fmt::Display for CodedError {
         fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(out, "(code: {})", self.0)
         }
     }
 
-    impl error::Error for Coded {}
+    impl error::Error for CodedError {}
 
-    impl DatabaseError for Coded {
+    impl DatabaseError for CodedError {
         fn message(&self) -> &str {
             "an error of a test"
         }
@@ -207,41 +209,46 @@ mod tests {
     }
 
     fn error(code: i32) -> sqlx::Error {
-        sqlx::Error::Database(Box::new(Coded(code)))
+        sqlx::Error::Database(Box::new(CodedError(code)))
     }
 
     #[test]
     fn an_io_error_at_the_commit_and_a_failed_flush_at_any_time_stop_all_writes() {
-        for cut in
-            [Cut::committing(error(778)), Cut::committing(error(1034)), Cut::before(error(1034))]
-        {
+        for cut in [
+            TransactionError::committing(error(778)),
+            TransactionError::committing(error(1034)),
+            TransactionError::before(error(1034)),
+        ] {
             assert!(cut.stops().is_some_and(|reason| reason.contains("code")));
-            let Broken::Stopped(StoreFault::Unavailable(text)) = cut.broken() else {
+            let WriteFailure::Stopped(StoreFault::Unavailable(text)) = cut.broken() else {
                 panic!("not stopped")
             };
             assert!(text.contains("is not known") && text.contains("restart"), "{text}");
         }
-        let before = Cut::before(error(266));
+        let before = TransactionError::before(error(266));
         assert_eq!(before.stops(), None);
-        assert!(matches!(before.broken(), Broken::Undone(_)));
+        assert!(matches!(before.broken(), WriteFailure::Undone(_)));
     }
 
     #[test]
     fn a_commit_that_was_refused_for_room_or_a_lock_is_known_not_to_be_stored_and_no_other() {
-        for full in [Cut::before(error(13)), Cut::committing(error(13))] {
-            let Broken::Full(StoreFault::Unavailable(text)) = full.broken() else {
+        for full in [TransactionError::before(error(13)), TransactionError::committing(error(13))] {
+            let WriteFailure::Full(StoreFault::Unavailable(text)) = full.broken() else {
                 panic!("not known to be full")
             };
             assert!(text.contains("free space"), "{text}");
         }
-        assert!(matches!(Cut::committing(error(517)).broken(), Broken::Undone(_)));
+        assert!(matches!(
+            TransactionError::committing(error(517)).broken(),
+            WriteFailure::Undone(_)
+        ));
         for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
-            assert!(matches!(Cut::committing(cut).broken(), Broken::Unknown(_)));
+            assert!(matches!(TransactionError::committing(cut).broken(), WriteFailure::Unknown(_)));
         }
         for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
-            assert!(matches!(Cut::before(cut).broken(), Broken::Undone(_)));
+            assert!(matches!(TransactionError::before(cut).broken(), WriteFailure::Undone(_)));
         }
-        let text = StoreFault::from(Broken::Unknown("no answer".into())).to_string();
+        let text = StoreFault::from(WriteFailure::Unknown("no answer".into())).to_string();
         assert!(text.contains("no answer") && text.contains("not known"), "{text}");
     }
 }

@@ -1,0 +1,82 @@
+//! Tests of the cached tokens and refusals, and of their lifetimes.
+
+use super::*;
+
+const NOW: u64 = 1_700_000_000_000;
+
+fn given(token: &str, expires: u64) -> Result<ExpiringToken, Failure> {
+    Ok(ExpiringToken { token: token.to_owned(), expires })
+}
+
+fn slow() -> Result<ExpiringToken, Failure> {
+    Err(Failure::new(FailureKind::TimedOut, "slow"))
+}
+
+/// Returns the token of an answer, or the kind of its refusal.
+fn token(answer: Result<ExpiringToken, Failure>) -> Result<String, FailureKind> {
+    answer.map(|given| given.token).map_err(|refused| refused.kind)
+}
+
+#[test]
+fn a_token_is_kept_until_shortly_before_its_end() {
+    let (mut kept, at) = (CachedToken::default(), Instant::now());
+    assert!(kept.cached_answer(NOW, at).is_none());
+    assert!(kept.store_answer(given("one", NOW + 3_600_000), NOW, at).is_ok());
+    assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Ok("one".to_owned())));
+    assert_eq!(kept.cached_answer(NOW + 3_600_000 - RENEWAL_MARGIN_MS, at).map(token), None);
+    assert!(kept.store_answer(given("short", NOW + 60_000), NOW, at).is_ok());
+    assert_eq!(
+        kept.cached_answer(NOW, at).map(token),
+        None,
+        "one of a minute is asked for each time"
+    );
+}
+
+#[test]
+fn a_refusal_holds_for_those_that_waited_and_not_for_those_that_come() {
+    let (mut kept, at) = (CachedToken::default(), Instant::now());
+    assert_eq!(token(kept.store_answer(slow(), NOW, at)), Err(FailureKind::TimedOut));
+    assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Err(FailureKind::TimedOut)));
+    assert_eq!(kept.cached_answer(NOW, at + REFUSAL_TIME).map(token), None);
+}
+
+#[test]
+fn while_the_service_fails_the_token_before_serves_to_its_end_unless_the_cloud_says_no() {
+    let (mut kept, at) = (CachedToken::default(), Instant::now());
+    let end = NOW + 3_600_000;
+    assert!(kept.store_answer(given("one", end), NOW, at).is_ok());
+    assert_eq!(token(kept.store_answer(slow(), end - 1, at)), Ok("one".to_owned()));
+    assert_eq!(token(kept.store_answer(slow(), end, at)), Err(FailureKind::TimedOut));
+    let no = Err(Failure::invalid("no identity"));
+    assert_eq!(token(kept.store_answer(no, end - 1, at)), Err(FailureKind::InvalidRequest));
+    assert_eq!(
+        token(kept.store_answer(slow(), end - 1, at)),
+        Err(FailureKind::TimedOut),
+        "it is forgotten"
+    );
+}
+
+#[tokio::test]
+async fn the_audience_that_was_not_used_for_longest_makes_room() {
+    let (tokens, start) = (CloudTokens::default(), Instant::now());
+    let at = |count: usize| start + Duration::from_millis(count.try_into().unwrap());
+    for audience in 0..MAX_CACHED_TOKENS {
+        let kept = tokens.of(CloudProvider::Azure, &audience.to_string(), at(audience));
+        assert!(kept.lock().await.store_answer(given("t", u64::MAX), NOW, start).is_ok());
+    }
+    let has = async |audience: &str, used: Instant| {
+        tokens
+            .of(CloudProvider::Azure, audience, used)
+            .lock()
+            .await
+            .cached_answer(NOW, start)
+            .is_some()
+    };
+    assert!(has("0", at(MAX_CACHED_TOKENS)).await);
+    tokens.of(CloudProvider::Google, "0", at(MAX_CACHED_TOKENS + 1));
+    assert!(has("0", at(MAX_CACHED_TOKENS + 2)).await);
+    assert!(!has("1", at(MAX_CACHED_TOKENS + 3)).await, "it made room");
+    assert!(sync::lock(&tokens.places).len() <= MAX_CACHED_TOKENS);
+    tokens.clear();
+    assert!(!has("0", start).await);
+}
