@@ -1,6 +1,7 @@
-//! A flush fails: what the disk holds is not known any more, and the next flush would say that all
-//! is well although the lost pages stay lost. From then on nothing is written, and the answers say
-//! so, until the server is restarted.
+//! A flush fails: until a restart the server writes nothing more, and its answers say so.
+//!
+//! After a failed flush the state of the disk is unknown, and a second flush would succeed although
+//! the lost pages stay lost.
 
 use crate::life::{Life, Stopped};
 use crate::recovery;
@@ -11,11 +12,11 @@ use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
 
-/// Flushes that are made to fail, in a quick run and in `make fault`.
+/// Number of failing flushes: in a quick run, and in `make fault`.
 const FLUSHES: [u64; 2] = [4, 40];
 
 #[test]
-fn after_a_failed_flush_nothing_is_acknowledged_until_a_restart() {
+fn a_failed_flush_stops_all_writes_until_a_restart() {
     let (at_start, at_end) = flushes_of_a_life();
     let tried = FLUSHES[usize::from(thorough())].min(at_end - at_start - 1);
     let mut met = 0;
@@ -27,7 +28,7 @@ fn after_a_failed_flush_nothing_is_acknowledged_until_a_restart() {
     assert!(met * 2 > tried, "only {met} of {tried} lives were answered that the disk failed");
 }
 
-/// Flushes made when the server has started, and when a life is over.
+/// Returns the number of flushes after the server's start, and after a whole life.
 fn flushes_of_a_life() -> (u64, u64) {
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("flush"));
@@ -40,7 +41,7 @@ fn flushes_of_a_life() -> (u64, u64) {
     (at_start, flushes())
 }
 
-/// A life on a disk whose flush of that number fails. Returns whether a caller was told.
+/// Runs a life on a disk whose flush number `flush` fails. Returns true if an answer reported it.
 fn live_with(flush: u64, name: &str) -> bool {
     let disk = Disk::failing_flush(flush);
     let mut server = Bulkhead::prepared(binary(), Folder::new("eio"));
@@ -69,7 +70,7 @@ fn live_with(flush: u64, name: &str) -> bool {
     told
 }
 
-/// The refusal says what to do, no other write gets through, and reads are answered.
+/// Asserts a refusal with the remedy, a refusal of another write, and a successful read.
 fn refused_and_served(answer: &Answer, root: &Client) {
     let says_so = |answer: &Answer| {
         assert_eq!(answer.status, 503, "{answer:?}");

@@ -1,10 +1,9 @@
-//! The server dies at each failpoint that a rotation of its own credential at a cloud passes, or
-//! meets an error there: afterwards the provider has one credential of ours, and it is the one that
-//! the mount logs in with.
+//! The server dies, or meets an error, at each failpoint of a rotation of its own cloud credential:
+//! afterwards the provider has exactly one credential of the mount, and this credential works.
 //!
-//! A rotation has two halves: the call that makes a credential, and what puts it in force and ends
-//! the one before, minutes later. Each half is lived through with its faults; what is due in
-//! minutes is due at once by a clock that is ahead (`clock.rs` of the harness).
+//! A rotation has two halves. The first half creates a credential. The second half, minutes later,
+//! puts the new credential in force and deletes the old credential. Each half has separate
+//! faults; the tests set the clock ahead instead of waiting (`clock.rs` of the harness).
 
 use crate::injected::{Injected, Troubled, write};
 use crate::points;
@@ -19,28 +18,28 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// By how much the clock is ahead once what was begun is due, and once all of it is over.
+/// Clock offset at which the second half is due, and offset at which the rotation is over.
 const DUE: Duration = Duration::from_secs(300);
 const OVER: Duration = Duration::from_secs(1_500);
-/// How long the second half is waited for before the server is asked how it is.
+/// Longest wait for the second half before the tests look at the server.
 const A_WHILE: Duration = Duration::from_secs(10);
-/// How long what is due at a start may take, before the clock is set ahead once more.
+/// Longest wait for work that is due at a start, before the clock is set ahead again.
 const A_MOMENT: Duration = Duration::from_secs(5);
 
-/// The account of the mount at B, and the one that logs in.
+/// The service account of the mount at Google, and the account that logs in.
 const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
 
-/// A provider, and what the mount at `auth/cloud` is there.
+/// A simulated provider with the configuration of the mount at `auth/cloud`.
 trait Provider: Sync + Sized {
-    /// The type of the mount, and how it is rotated.
+    /// The type of the mount, and the path of its rotation.
     const TYPE: &'static str;
     const ROTATE: &'static str;
 
     fn on(internet: &Internet) -> Self;
     fn config(&self) -> Value;
     fn role(&self) -> Value;
-    /// A login that holds only if the provider was asked in the mount's name.
+    /// A login that succeeds only if the mount can call the provider with its own credential.
     fn login(&self) -> Value;
     /// The names of the mount's credentials at the provider.
     fn credentials(&self) -> Vec<String>;
@@ -127,7 +126,7 @@ struct Life<P> {
 }
 
 impl<P: Provider> Life<P> {
-    /// A life whose mount is configured, and whose server is down.
+    /// Configures the mount and stops the server.
     fn begin() -> Self {
         let internet = Internet::start();
         let provider = P::on(&internet);
@@ -139,7 +138,7 @@ impl<P: Provider> Life<P> {
         Self { provider, online, clock: Clock::right(), _internet: internet }
     }
 
-    /// Starts it with that fault in its environment, that much later, and opens it.
+    /// Starts the server with a fault and a clock offset, and unseals the server.
     fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), Troubled> {
         self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
         let environment = [self.clock.over().as_slice(), fault].concat();
@@ -151,12 +150,12 @@ impl<P: Provider> Life<P> {
         Ok(())
     }
 
-    /// The first half: a credential is made.
+    /// The first half: the provider creates a credential.
     fn rotate(&self) -> Result<(), Troubled> {
         write(&self.online.root, P::ROTATE, &json!({})).map(drop)
     }
 
-    /// The second half: it takes the place of the one before, which ends.
+    /// The second half: the new credential replaces the old credential, which is deleted.
     fn finish(&mut self) -> Result<(), Troubled> {
         let end = Instant::now() + A_WHILE;
         while self.provider.credentials().len() > 1 && Instant::now() < end {
@@ -164,13 +163,13 @@ impl<P: Provider> Life<P> {
                 return Err(Troubled);
             }
         }
-        // What was ended at the provider is written down by then.
+        // The server has stored the deletion by then.
         self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(Troubled))
     }
 
-    /// What must hold of a server that is back.
+    /// Restarts the server and asserts that the mount has one working credential.
     fn check(&mut self) {
-        // What is put in force here ends the one before in a minute.
+        // A credential that comes into force here ends its predecessor a minute later.
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
             assert!(self.open(later, &[]).is_ok(), "{}", self.told());
             let end = Instant::now() + A_MOMENT;
@@ -206,7 +205,7 @@ enum Half {
 }
 
 impl Half {
-    /// A life up to where this half begins; the server is down.
+    /// Returns a life at the beginning of this half, with the server down.
     fn prepared<P: Provider>(self) -> Life<P> {
         let mut life = Life::<P>::begin();
         if matches!(self, Self::Second) {
@@ -220,7 +219,7 @@ impl Half {
         life
     }
 
-    /// How much later it begins.
+    /// Clock offset at which the half begins.
     fn later(self) -> Duration {
         match self {
             Self::First => Duration::ZERO,
@@ -248,7 +247,7 @@ fn every_point<P: Provider>(fault: &str) {
     }
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
     let fault = Injected::at(fault, number);
     let mut life = half.prepared::<P>();
@@ -260,21 +259,21 @@ fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_has_one_secret_at_azure() {
+fn a_crash_at_any_failpoint_leaves_one_azure_secret() {
     every_point::<Azure>("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_has_one_secret_at_azure() {
+fn an_error_at_any_failpoint_leaves_one_azure_secret() {
     every_point::<Azure>("fail");
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_has_one_key_at_google() {
+fn a_crash_at_any_failpoint_leaves_one_google_key() {
     every_point::<Google>("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_has_one_key_at_google() {
+fn an_error_at_any_failpoint_leaves_one_google_key() {
     every_point::<Google>("fail");
 }

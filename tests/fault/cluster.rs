@@ -1,9 +1,8 @@
-//! The server dies before and after each object that it makes and removes in a cluster, or meets an
-//! error there: afterwards everything that is there has a lease, and nothing is left when those
-//! have ended. Counted in the cluster.
+//! The server dies, or meets an error, before and after each object that it creates and removes in
+//! a Kubernetes cluster: afterwards each object has a lease, and no object outlives its lease.
 //!
-//! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
-//! with the point behind it.
+//! The tests count the objects in the cluster. `kill_loop.rs` covers the failpoints up to the
+//! configuration of the mount; these faults begin later.
 
 use crate::injected::{Injected, Troubled, write};
 use crate::points;
@@ -14,20 +13,20 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Rules of mode 3, which makes the most objects.
+/// Rules of mode 3, the mode that creates the most objects.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]";
 
 const ROLE: &str = "cluster/roles/three";
 const CREDS: &str = "cluster/creds/three";
 
-/// A server, and the namespace in which it makes what its leases need.
+/// A server, and the namespace of the objects of its leases.
 struct Life {
     namespace: Namespace,
     /// The engine's own token.
     token: String,
     server: Bulkhead,
     root: Client,
-    /// A token that was given and not taken back.
+    /// A token that was issued and not revoked.
     held: Option<Given>,
 }
 
@@ -38,7 +37,7 @@ struct Given {
 }
 
 impl Life {
-    /// A life whose server has the environment; `None` where it died while it started.
+    /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let namespace = Kubernetes::shared().namespace(json!({}));
         let token = namespace.engine();
@@ -62,7 +61,7 @@ impl Life {
         self.write("cluster/config", &config).map(drop)
     }
 
-    /// A token is made, and taken back.
+    /// Issues a token and revokes it.
     fn give_and_take(&mut self) -> Result<(), Troubled> {
         let role = json!({
             "allowed_cluster_namespaces": self.namespace.name, "generated_role_rules": RULES,
@@ -82,7 +81,7 @@ impl Life {
         Ok(())
     }
 
-    /// The names of what is in the cluster: all that a lease needs has one.
+    /// The names of the objects in the cluster. All objects of a lease share a name.
     fn names(&self) -> BTreeSet<String> {
         let name = |object: String| object.rsplit('/').next().unwrap_or_default().to_owned();
         self.namespace.made().into_iter().map(name).collect()
@@ -93,7 +92,7 @@ impl Life {
         listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
     }
 
-    /// What must hold of a server that is back.
+    /// Restarts the server and checks the objects and leases in the cluster.
     fn check(&mut self) {
         self.server.start_again();
         self.root = self.server.root();
@@ -104,7 +103,7 @@ impl Life {
             self.names().len() <= self.leases()
         });
         until_true("nothing is left without a lease", SOON, || {
-            // One that waits for what the API server may still make is 503, and has nothing there.
+            // The answer is 503 while the API server may still create an object of a lease.
             let asked = json!({ "sync": true });
             let ended = self.root.write("sys/leases/revoke-prefix/cluster", &asked);
             assert!(matches!(ended.status, 204 | 503), "{ended:?}");
@@ -118,7 +117,7 @@ impl Life {
         self.assert_silent();
     }
 
-    /// A token whose revocation was not answered is whole, or its end has begun.
+    /// After an unanswered revocation, the token still works or its revocation has begun.
     fn check_held(&self, held: &Given) {
         let lease = json!({ "lease_id": held.lease });
         if self.root.write("sys/leases/lookup", &lease).status == 200 {
@@ -141,12 +140,12 @@ impl Life {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_leaves_nothing_in_a_cluster() {
+fn a_crash_at_any_failpoint_leaves_no_object_in_a_cluster() {
     every_point("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_leaves_nothing_in_a_cluster() {
+fn an_error_at_any_failpoint_leaves_no_object_in_a_cluster() {
     every_point("fail");
 }
 
@@ -155,14 +154,14 @@ fn every_point(fault: &str) {
     points::every_behind("cluster", fault, first, |number| live(fault, number));
 }
 
-/// A life until the mount is configured.
+/// Runs a life up to the configured mount.
 fn before_tokens(environment: &[(&str, String)]) -> Life {
     let life = Life::begin(environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
     let fault = Injected::at(fault, number);
     let Some(mut life) = Life::begin(&fault.environment()) else { return true };

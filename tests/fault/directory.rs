@@ -1,9 +1,9 @@
-//! The server dies at each failpoint that rotations and loans of a directory's accounts pass, or
-//! meets an error there: afterwards every password that is shown logs in, no account is lost, and
-//! none is lent twice.
+//! The server dies, or meets an error, at each failpoint of rotations and loans of directory
+//! accounts: afterwards each displayed password logs in, no account is lost, and no account is lent
+//! twice.
 //!
-//! What a server passes before its mount is configured is the matter of `kill_loop.rs`: lives begin
-//! with the point behind it.
+//! `kill_loop.rs` covers the failpoints up to the configuration of the mount; these faults begin
+//! later.
 
 use crate::injected::{Injected, Troubled, answered, write};
 use crate::points;
@@ -13,17 +13,17 @@ use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
 use serde_json::{Value, json};
 
-/// What accounts log in with before a life knows them.
+/// Password of an account before a life takes it over.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
-/// The accounts of one life: `build` is a role's, `lent` a set's.
+/// The accounts of one life: `build` belongs to a role, `lent` to a set.
 struct Life {
     branch: Branch,
     server: Bulkhead,
     root: Client,
-    /// A loan that was answered and not given back.
+    /// A loan with an answered check-out and no check-in.
     held: Option<Loan>,
-    /// Passwords of loans that were given back, and answered so.
+    /// Passwords of loans with an answered check-in.
     returned: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ struct Loan {
 }
 
 impl Life {
-    /// A life whose server has the environment; `None` where it died while it started.
+    /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
         branch.add_all(&["build", "lent"].map(|name| (name.to_owned(), FIRST)));
@@ -51,8 +51,8 @@ impl Life {
         self.write("directory/config", &self.branch.config()).map(drop)
     }
 
-    /// Every change of a password: by reading, by hand, of the engine itself, of an account that
-    /// comes into a set, comes home, and is taken home.
+    /// Runs each kind of rotation: at a read, on request, of the engine's own account, of an
+    /// account that enters a set, at a check-in, and at the revocation of a loan.
     fn rotate(&mut self) -> Result<(), Troubled> {
         let role = json!({ "service_account_name": self.branch.full("build") });
         self.write("directory/roles/build", &role)?;
@@ -83,12 +83,12 @@ impl Life {
         Ok(())
     }
 
-    /// What must hold of a server that is back.
+    /// Restarts the server and checks the passwords and the set.
     fn check(&mut self) {
         self.server.start_again();
         self.root = self.server.root();
         if self.root.read("directory/config").status == 200 {
-            // An unfinished one would warn, with 200.
+            // An unfinished rotation would add a warning and answer 200.
             until_true("the engine logs in, and rotates itself", SOON, || {
                 self.root.write("directory/rotate-root", &json!({})).status == 204
             });
@@ -118,7 +118,7 @@ impl Life {
         }
         let mut lent = None;
         until_true("the account is lent again", SOON, || {
-            // A loan whose answer was lost has no borrower who could give it back.
+            // After a lost answer no borrower can check in the account.
             let home = self.root.write("directory/library/manage/team/check-in", &named);
             let given = self.root.write("directory/library/team/check-out", &json!({}));
             let is_lent = home.status == 200 && given.status == 200;
@@ -139,12 +139,12 @@ impl Life {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_knows_every_account_of_a_directory() {
+fn a_crash_at_any_failpoint_loses_no_directory_account() {
     every_point("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_knows_every_account_of_a_directory() {
+fn an_error_at_any_failpoint_loses_no_directory_account() {
     every_point("fail");
 }
 
@@ -153,14 +153,14 @@ fn every_point(fault: &str) {
     points::every_behind("directory", fault, first, |number| live(fault, number));
 }
 
-/// A life until the mount is configured.
+/// Runs a life up to the configured mount.
 fn before_rotations(environment: &[(&str, String)]) -> Life {
     let life = Life::begin(environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.told());
     life
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
     let fault = Injected::at(fault, number);
     let Some(mut life) = Life::begin(&fault.environment()) else { return true };

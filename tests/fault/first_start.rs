@@ -1,6 +1,5 @@
-//! The process is killed while it makes its data: before its first act on the disk, before its
-//! second, and so on until it listens. It starts again on what that left, without an operator's
-//! help, because nothing was promised yet.
+//! The process is killed before each operation on the disk, while it creates its data: it starts
+//! again without an operator's help, because it has promised nothing yet.
 
 use crate::stage::{report, sampled, sampling, until_nothing_fires};
 use bulkhead_tests::Bulkhead;
@@ -11,11 +10,11 @@ use std::os::unix::process::ExitStatusExt;
 
 const SIGKILL: i32 = 9;
 
-/// A new database takes more acts than this, or the disk has not seen them.
+/// Fewest disk operations of a new database. With fewer, the simulated disk has missed some.
 const FEWEST: u32 = 20;
 
 #[test]
-fn a_server_that_is_killed_while_it_makes_its_data_starts_again() {
+fn a_server_killed_during_its_first_start_starts_again() {
     let acts = until_nothing_fires(|number| {
         let act = sampled(number);
         let disk = Disk::killing_at(act);

@@ -1,6 +1,7 @@
-//! The disk of the audit file is full, and that of the store is not: nothing is answered that was
-//! not recorded, nothing is done of which there is no request, and when there is space again
-//! everything works, without a restart.
+//! The disk of the audit file is full while the store has space: the server answers nothing that it
+//! did not record, and changes nothing without a recorded request.
+//!
+//! When there is space again, everything works without a restart.
 
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::Operators;
@@ -11,25 +12,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Space that is left for lines, so that the end comes in a request, in an answer, and near the end
-/// of either.
+/// Space for audit lines, in bytes: the disk fills up within a request, within an answer, and near
+/// the end of either.
 const SIZES: [u64; 6] = [0, 500, 5_000, 5_700, 6_400, 7_100];
 
-/// Longer than anything here takes.
+/// Longer than any step takes.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Requests that are sent once the disk is full.
+/// Number of requests sent once the disk is full.
 const REFUSED: usize = 4;
 
 #[test]
-fn a_full_audit_disk_stops_everything_that_is_recorded_until_there_is_space_again() {
+fn a_full_audit_disk_stops_recorded_requests_until_there_is_space() {
     for size in SIZES {
         println!("space for {size} bytes");
         live_with(size);
     }
 }
 
-/// A server whose audit file is on a disk of its own.
+/// A server whose audit file is on a separate disk.
 struct Audited {
     server: Bulkhead,
     root: Client,
@@ -69,7 +70,7 @@ fn path(number: usize) -> String {
     format!("sys/policies/acl/number-{number}")
 }
 
-/// The lines of the file that are whole, and the number of those that are not.
+/// Returns the complete lines of the file, and the number of incomplete lines.
 fn lines(file: &Path) -> (Vec<Value>, usize) {
     let text = fs::read_to_string(file).expect("the audit file");
     let parsed: Vec<_> = text.lines().map(serde_json::from_str::<Value>).collect();

@@ -1,5 +1,5 @@
-//! The disk is full: writes are refused and say why, reads go on, and when there is space again
-//! everything works, without a restart and without repair.
+//! The disk is full: the server refuses writes and names the reason, and still serves reads. When
+//! there is space again, everything works without a restart or a repair.
 
 use crate::life::{Life, Stopped};
 use crate::recovery;
@@ -10,7 +10,7 @@ use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
 
-/// Amounts of space that are tried, in a quick run and in `make fault`.
+/// Number of disk sizes: in a quick run, and in `make fault`.
 const SIZES: [u64; 2] = [6, 60];
 
 #[test]
@@ -26,7 +26,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_again() {
     assert!(met * 2 > sizes, "only {met} of {sizes} lives were answered that the disk is full");
 }
 
-/// Bytes written when the server has started, and when a life is over.
+/// Returns the bytes written after the server's start, and after a whole life.
 fn written_by_a_life() -> (u64, u64) {
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("space"));
@@ -45,7 +45,7 @@ fn bytes(act: &Act) -> u64 {
     }
 }
 
-/// A life on a disk with so much space. Returns whether a caller was told that it is full.
+/// Runs a life on a disk with `space` bytes. Returns true if an answer reported the full disk.
 fn live_with(space: u64, name: &str) -> bool {
     let disk = Disk::full_after(space);
     let mut server = Bulkhead::prepared(binary(), Folder::new("full"));
@@ -70,7 +70,7 @@ fn live_with(space: u64, name: &str) -> bool {
     told
 }
 
-/// The refusal names the disk; another write is refused like it; reads are answered.
+/// Asserts a refusal that names the disk, a refusal of another write, and a successful read.
 fn refused_and_served(answer: &Answer, root: &Client) {
     let names_it = |answer: &Answer| {
         assert_eq!(answer.status, 503, "{answer:?}");
@@ -87,7 +87,8 @@ fn refused_and_served(answer: &Answer, root: &Client) {
     root.write("auth/token/lookup", &json!({ "token": ROOT })).expect(200);
 }
 
-/// Too long for the pages that are written anyway, so that it fails even where little else would.
+/// Returns a policy too long for the free space of pages in use, so that its write needs disk
+/// space.
 fn policy() -> String {
     "path \"a/b\" { capabilities = [\"read\"] }\n".repeat(400)
 }

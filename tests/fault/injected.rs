@@ -1,5 +1,5 @@
-//! One fault in the life of a server: how its server is told, what its calls become, and whether it
-//! came.
+//! One fault in the life of a server: its environment, its effect on calls, and a check that it
+//! fired.
 
 use crate::points;
 use bulkhead_tests::paths::Folder;
@@ -8,23 +8,23 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The server ended, or answered that something failed.
+/// The server ended, or answered with an error.
 pub struct Troubled;
 
-/// How long a server in trouble may take to end.
+/// Longest time that a server may take to end after an error.
 const END: Duration = Duration::from_secs(3);
 
-/// What was answered, unless that was trouble.
+/// Returns the answer, or [`Troubled`] for a 5xx or no answer.
 pub fn answered(answer: Result<Answer, String>) -> Result<Answer, Troubled> {
     answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
 }
 
-/// Writes, where a fault may come.
+/// Sends a write that a fault may hit.
 pub fn write(client: &Client, path: &str, body: &Value) -> Result<Answer, Troubled> {
     answered(client.attempt("POST", path, body.to_string().as_bytes()))
 }
 
-/// A fault at one point that can have it.
+/// A fault at a failpoint.
 pub struct Injected<'a> {
     fault: &'a str,
     number: u32,
@@ -32,12 +32,12 @@ pub struct Injected<'a> {
 }
 
 impl<'a> Injected<'a> {
-    /// `fault` at the point of that number, counted from 1.
+    /// `fault` at the failpoint with this number, counted from 1.
     pub fn at(fault: &'a str, number: u32) -> Self {
         Self { fault, number, notes: Folder::new("trace") }
     }
 
-    /// The environment of the server that is to meet it.
+    /// The environment that injects the fault into a server.
     pub fn environment(&self) -> [(&'static str, String); 2] {
         [
             ("BULKHEAD_FAULT", format!("{}@{}", self.fault, self.number)),
@@ -45,8 +45,8 @@ impl<'a> Injected<'a> {
         ]
     }
 
-    /// Ends the server, of which `lived` says whether it was in trouble. `false` where its life was
-    /// over before the fault came.
+    /// Stops the server. `lived` is the outcome of its life. Returns false if the life ended before
+    /// the fault fired.
     pub fn end<T>(&self, server: &mut Bulkhead, lived: &Result<T, Troubled>) -> bool {
         let ended = server.ended(if lived.is_err() { END } else { Duration::ZERO });
         if ended.is_none() {

@@ -1,6 +1,5 @@
-//! The server dies at the first failpoint, at the second, and so on until none is left (`make test`
-//! tries a sample of them); then the same with an error injected there. After each fault it is
-//! started again, and nothing may be lost.
+//! The server dies at each failpoint, or meets an error there: nothing is lost after a restart.
+//! `make test` tries a sample of the failpoints.
 
 use crate::life::{Life, Stopped};
 use crate::model::Model;
@@ -15,13 +14,13 @@ use std::process::ExitStatus;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What a process gets that calls `abort`.
+/// Signal of a process that called `abort`.
 const SIGABRT: i32 = 6;
 
-/// How long after a broken connection the process may take to be gone.
+/// Longest time between a broken connection and the end of the process.
 const DEATH: Duration = Duration::from_secs(3);
 
-/// What happens at a point.
+/// The effect of a failpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Abort,
@@ -37,7 +36,7 @@ impl Fault {
     }
 }
 
-/// Says which life it was, when the life's thread fails.
+/// Prints the setting of the life if the life's thread panics.
 struct Context(String);
 
 impl Drop for Context {
@@ -49,12 +48,12 @@ impl Drop for Context {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_loses_nothing() {
+fn a_crash_at_any_failpoint_loses_nothing() {
     every_point(Fault::Abort);
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_loses_nothing_and_says_so() {
+fn an_error_at_any_failpoint_loses_nothing_and_is_reported() {
     every_point(Fault::Fail);
 }
 
@@ -77,10 +76,10 @@ fn conclude(fault: Fault, count: u32, visited: &BTreeSet<String>) {
     assert!(missed.is_empty(), "no life passes {missed:?}: add a call that does to life.rs");
 }
 
-/// One life with its fault.
+/// The outcome of a life with one fault.
 struct Lived {
     fired: bool,
-    /// The points that it passed.
+    /// The failpoints that the life passed.
     names: BTreeSet<String>,
 }
 
@@ -116,8 +115,8 @@ fn live(fault: Fault, number: u32) -> Lived {
     Lived { fired, names: passed.lines().map(str::to_owned).collect() }
 }
 
-/// Lives until the end of the life or of the server; then the server is asked to stop, which is
-/// part of it. Returns how it ended, unless all was well.
+/// Runs a life until it or the server ends, and then stops the server, which is part of the life.
+/// Returns the exit status if the server reported trouble.
 fn run(fault: Fault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitStatus>) {
     let mut life = Life::new(name, server);
     let stopped = life.run();
@@ -137,7 +136,7 @@ fn run(fault: Fault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitSt
     (model, Some(server.terminate()).filter(|status| !status.success()))
 }
 
-/// How many of the points that a life passed can fail.
+/// Returns how many of the failpoints in `passed` can fail.
 fn fallible(passed: &str) -> usize {
     let points = points::all();
     let names: BTreeSet<&str> =

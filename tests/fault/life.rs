@@ -1,9 +1,8 @@
-//! The life of an API: one connection, its roles, and credentials that are renewed, revoked and
-//! left to expire.
+//! The life of an API: one connection with roles, and credentials that are renewed, revoked or left
+//! to expire.
 //!
-//! Each call is entered into the model twice: before it is sent, as something that may happen, and
-//! after its answer, as what the answer says. So the model is right at every moment at which the
-//! server may die.
+//! The model records each call twice: before the call as a possible change, and after the answer as
+//! the change that the answer reports. So the model is right whenever the server dies.
 
 use crate::model::{Credential, Ended, Model};
 use crate::stage::{SOON, postgres, users};
@@ -16,25 +15,25 @@ use std::time::{Duration, Instant};
 const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
                         VALID UNTIL '{{expiration}}' IN ROLE readers";
 
-/// How long a lease's end is waited for before the server is asked how it is.
+/// Longest wait for the end of a lease before the life sends another write.
 const A_WHILE: Duration = Duration::from_secs(4);
 
-/// How often a call is sent whose answer is 5xx: a client tries again.
+/// Attempts per call: a client retries a 5xx.
 const TRIES: u32 = 2;
 
-/// Why a life ended before its end.
+/// Reason for an early end of a life.
 #[derive(Debug)]
 pub enum Stopped {
-    /// The server gave no whole answer.
+    /// The server gave no complete answer.
     Broken(String),
-    /// [`Trouble`] had seen enough.
+    /// [`Trouble`] ended the life.
     Enough,
 }
 
-/// What is done at each answer of 5xx, before the call is sent again.
+/// Called at each 5xx answer, before the retry.
 type Trouble<'a> = Box<dyn FnMut(&Answer) -> Result<(), Stopped> + 'a>;
 
-/// One life against one server.
+/// A life on one server.
 pub struct Life<'a> {
     name: String,
     server: &'a mut Bulkhead,
@@ -48,7 +47,7 @@ pub struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    /// A life whose objects and users bear `name`: a few letters and digits, used once in this
+    /// A life whose objects and users contain `name`: a few letters and digits, unique in this
     /// program.
     pub fn new(name: &str, server: &'a mut Bulkhead) -> Self {
         let root = server.root();
@@ -65,27 +64,26 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Calls `trouble` at each answer of 5xx.
+    /// Calls `trouble` at each 5xx answer.
     pub fn in_trouble(mut self, trouble: impl FnMut(&Answer) -> Result<(), Stopped> + 'a) -> Self {
         self.trouble = Box::new(trouble);
         self
     }
 
-    /// Remembers how long that log of the disk was at each answer.
+    /// Records the length of the disk's log at each answer.
     pub fn on_disk(mut self, log: PathBuf) -> Self {
         self.disk_log = Some(log);
         self
     }
 
-    /// Whether some answer was 5xx.
+    /// Returns true if an answer was 5xx.
     pub fn was_troubled(&self) -> bool {
         self.troubled
     }
 
-    /// All of it.
+    /// Runs the whole life.
     ///
-    /// # Errors
-    /// Why it ended before its end. The model is right then, too.
+    /// # Errors The reason for an early end. The model is right then, too.
     pub fn run(&mut self) -> Result<(), Stopped> {
         self.configure()?;
         let (Some(first), Some(second)) = (self.token()?, self.token()?) else { return Ok(()) };
@@ -102,7 +100,7 @@ impl<'a> Life<'a> {
         self.see_out(taken_along.as_ref())
     }
 
-    /// Some writes more, by a server that was stopped and started in between.
+    /// Sends more writes to the restarted server.
     ///
     /// # Errors
     /// As [`Life::run`].
@@ -121,13 +119,12 @@ impl<'a> Life<'a> {
         self.server
     }
 
-    /// The end of the life: what is to be expected now.
+    /// Returns the model at the end of the life.
     pub fn into_model(self) -> Model {
         self.model
     }
 
-    /// What was to be expected when the disk's log had a length: models, each with the length from
-    /// which on it holds.
+    /// Returns the models of this life, each with the length of the disk's log from which it holds.
     pub fn history(mut self) -> Vec<(u64, Model)> {
         self.history.push((self.answered_at, self.model));
         self.history
@@ -270,8 +267,8 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Reads every object: a server in trouble may refuse to, but must not answer anything that was
-    /// never written.
+    /// Reads every object. A server in trouble may refuse a read, but must not return a value that
+    /// was never written.
     fn read_back(&mut self) -> Result<(), Stopped> {
         let paths: Vec<String> = self.model.registers().map(|(path, _)| path.clone()).collect();
         for path in &paths {
@@ -293,9 +290,10 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Waits until the user is gone, because its lease ends by itself. The fault may have hit due
-    /// work, of which no answer tells, so that a write is made every now and then: it meets the
-    /// same trouble.
+    /// Waits until the user is gone because its lease expired.
+    ///
+    /// The fault may have hit due work, which reports to no caller. A write now and then meets the
+    /// same trouble and reports it.
     fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
         let Some(Credential { username, .. }) = credential else { return Ok(()) };
         let mut asked = Instant::now();
@@ -313,8 +311,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Sends a call, until it is answered with something other than 5xx. `None` is that it was not
-    /// done, or that it is not known.
+    /// Sends a call, and retries a 5xx. `None`: the call had no effect, or its outcome is unknown.
     fn call(
         &mut self,
         asked: &Call<'_>,
@@ -352,7 +349,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// A request, with the root token unless another is named.
+/// A request; without a `token`, the root token sends it.
 struct Call<'a> {
     method: &'a str,
     path: &'a str,

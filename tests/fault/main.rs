@@ -1,13 +1,12 @@
-//! Nothing is lost when the process dies, the disk fails or the power goes: the proof, from
-//! outside.
+//! Fault tests: nothing is lost when the process dies, the disk fails or the power goes.
 //!
-//! One API's life ([`life`]) is run again and again, each time with another fault. A model that
-//! knows nothing of the server's code ([`model`]) remembers what was answered; after the server is
-//! back, [`recovery`] asks the server and the database whether both still agree with it.
+//! A [`life`] uses an API and is repeated with a different fault each time. The [`model`] shares no
+//! code with the server and records the answers. After the restart, [`recovery`] compares server
+//! and database with the model.
 //!
-//! The invariants, by the numbers of the messages: I1 what was answered is there; I2 every user in
-//! the database belongs to a lease or to a call that will be undone; I6 no secret in a file or a
-//! log; I11 what failed is never reported as success.
+//! Invariants, with their numbers in the assertions: I1, answered changes persist; I2, every user
+//! in the database belongs to a lease or to a call that will be undone; I6, no file and no log
+//! contains a secret; I11, a failure is never reported as success.
 
 mod broken_flush;
 mod cloud;

@@ -1,6 +1,6 @@
-//! The server dies in each write of a swap whose migration has several steps: afterwards one
-//! version serves the mount, or goes on with the migration, and each record is migrated exactly
-//! once.
+//! The server dies in each write of a swap whose migration has several steps: afterwards the
+//! migration continues or is over, one version serves the mount, and each record is migrated
+//! exactly once.
 
 use crate::injected::{Injected, Troubled, write};
 use crate::points;
@@ -12,18 +12,18 @@ use std::process::Command;
 use std::time::Duration;
 
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
-/// Records of the mount, which are migrated in steps of 500.
+/// Records of the mount; each migration step takes 500.
 const RECORDS: u64 = 2_000;
 /// Longest wait for the rest of a migration.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The hostile guest in that version, with data of that schema.
+/// The hostile guest with the given version and schema number.
 fn hostile(version: &str, schema: u32) -> Vec<u8> {
     let text = format!("\"version\":\"{version}\",\"schema\":{schema}");
     with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", &text)
 }
 
-/// A server that was stopped, with whose data lives begin.
+/// Returns a stopped server; lives start with a copy of its data.
 fn prepared() -> Bulkhead {
     let mut server = Bulkhead::prepared(fault_binary(), Folder::new("migrations"));
     server.start_again();
@@ -39,7 +39,7 @@ fn prepared() -> Bulkhead {
     server
 }
 
-/// A server that has not started yet, with a copy of the data.
+/// Returns a server with a copy of the template's data, not started yet.
 fn copied(template: &Bulkhead) -> Bulkhead {
     let data = Folder::new("migrations");
     let mut copy = Command::new("cp");
@@ -48,15 +48,15 @@ fn copied(template: &Bulkhead) -> Bulkhead {
     Bulkhead::prepared(fault_binary(), data)
 }
 
-/// Asks for the newer version.
+/// Requests the swap to the newer version.
 fn swap(root: &Client) -> Result<(), Troubled> {
     let tuned = write(root, "sys/mounts/stepped/tune", &json!({ "plugin_version": "2.0.0" }))?;
     assert!(tuned.status < 300, "{tuned:?}");
     Ok(())
 }
 
-/// Asserts that all records are of the schema of the version that serves, and returns true if it is
-/// the newer version.
+/// Asserts that all records have the schema of the serving version. Returns true if the newer
+/// version serves.
 #[track_caller]
 fn is_migrated(root: &Client) -> bool {
     let mount = root.read("sys/mounts/stepped").expect(200);
@@ -68,7 +68,7 @@ fn is_migrated(root: &Client) -> bool {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_of_a_migration_goes_on_with_it() {
+fn a_migration_continues_after_a_crash_at_any_failpoint() {
     let template = prepared();
     let first = points::passed_by("abort", |environment| {
         let mut server = copied(&template);

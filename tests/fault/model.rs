@@ -1,24 +1,24 @@
-//! What must be true after the server is back: told from its answers alone.
+//! The state that a server may have after a restart, derived from its answers alone.
 //!
-//! The model knows no storage and no transaction. A thing that was written has one state after an
-//! answer that says so, and several possible ones after a call whose outcome was not told.
+//! The model knows no storage and no transaction. After an answered write, an object has one state;
+//! after a call with an unknown outcome, an object has several possible states.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// All that the calls of one life may have left.
+/// All possible effects of the calls of one life.
 #[derive(Clone, Default)]
 pub struct Model {
     registers: BTreeMap<String, Register>,
     credentials: Vec<Credential>,
     tokens: BTreeMap<String, Ended>,
-    /// Calls for a credential without an answer that says how they ended: each may have left one
-    /// lease and its user, whose names no client was told.
+    /// Number of calls for a credential with an unknown outcome: each may have left a lease and a
+    /// user that no client knows.
     pub unanswered: usize,
 }
 
-/// The object at one API path: every state that it may be in. `None` is that it does not exist.
+/// The object at one API path: all its possible states. `None`: the object does not exist.
 #[derive(Clone)]
 pub struct Register(Vec<Option<Value>>);
 
@@ -28,15 +28,14 @@ pub struct Credential {
     pub username: String,
     pub password: String,
     pub lease: String,
-    /// The token that asked for it, whose end is its end.
+    /// The token that requested the credential; its end also ends the credential.
     pub token: String,
-    /// The lease's end lies between these two: the server's clock started somewhere between
-    /// question and answer.
+    /// Earliest and latest end of the lease: the server's clock started between request and answer.
     pub end: (Instant, Instant),
     pub revoked: Ended,
 }
 
-/// Whether a client ended it.
+/// State of a revocation by a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     No,
@@ -44,22 +43,22 @@ pub enum Ended {
     Yes,
 }
 
-/// What is to be expected of a credential at a moment.
+/// The expected state of a credential at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Lease and user are there.
+    /// Lease and user exist.
     There,
-    /// A call that would end it has not said how it went, or its end is about to come.
+    /// A call to end the lease has an unknown outcome, or the expiry is near.
     Either,
-    /// Its time is over or its token ended: lease and user go within seconds.
+    /// The lease expired or its token ended: lease and user go within seconds.
     Soon,
-    /// Its revocation was answered: lease and user are gone.
+    /// The revocation was answered: lease and user are gone.
     Gone,
 }
 
 impl Register {
-    /// Whether `seen` is one of the possible states. What was written must be in it; the server may
-    /// show more.
+    /// Returns true if `seen` matches a possible state. `seen` may have more members than the
+    /// written value.
     pub fn admits(&self, seen: Option<&Value>) -> bool {
         self.0.iter().any(|possible| match (possible, seen) {
             (None, None) => true,
@@ -68,13 +67,13 @@ impl Register {
         })
     }
 
-    /// For messages.
+    /// The possible states, for messages.
     pub fn possible(&self) -> String {
         format!("{:?}", self.0)
     }
 }
 
-/// Whether every member of `written` is in `seen`, with its value.
+/// Returns true if every member of `written` is in `seen` with its value.
 fn shows(seen: &Value, written: &Value) -> bool {
     match written {
         Value::Object(members) => members.iter().all(|(name, value)| shows(&seen[name], value)),
@@ -83,40 +82,40 @@ fn shows(seen: &Value, written: &Value) -> bool {
 }
 
 impl Model {
-    /// The object at `path` is being written, or with `None` deleted.
+    /// Records a write of the object at `path` before its answer; `None` is a deletion.
     pub fn may_write(&mut self, path: &str, value: Option<Value>) {
         let register =
             self.registers.entry(path.to_owned()).or_insert_with(|| Register(vec![None]));
         register.0.push(value);
     }
 
-    /// The object at `path` was written or deleted.
+    /// Records an answered write or deletion of the object at `path`.
     pub fn wrote(&mut self, path: &str, value: Option<Value>) {
         self.registers.insert(path.to_owned(), Register(vec![value]));
     }
 
-    /// A credential was given.
+    /// Records an issued credential.
     pub fn granted(&mut self, credential: Credential) {
         self.credentials.push(credential);
     }
 
-    /// A renewal by `increment` is asked for: the end may move.
+    /// Records a requested renewal by `increment`, which may move the end.
     pub fn may_renew(&mut self, lease: &str, increment: Duration) {
         let end = Instant::now() + increment;
         self.change(lease, |credential| credential.end.1 = credential.end.1.max(end));
     }
 
-    /// A renewal that was asked for at `asked` gave the lease `left`.
+    /// Records an answered renewal, sent at `asked` and left the lease `left`.
     pub fn renewed(&mut self, lease: &str, asked: Instant, left: Duration) {
         self.change(lease, |credential| credential.end = (asked + left, Instant::now() + left));
     }
 
-    /// A lease is being revoked, or was.
+    /// Records a requested or answered revocation.
     pub fn revoke(&mut self, lease: &str, ended: Ended) {
         self.change(lease, |credential| credential.revoked = ended);
     }
 
-    /// A token was made, is being ended, or was.
+    /// Records a token and the state of its end.
     pub fn token(&mut self, token: &str, ended: Ended) {
         self.tokens.insert(token.to_owned(), ended);
     }
@@ -125,17 +124,17 @@ impl Model {
         self.credentials.iter_mut().filter(|credential| credential.lease == lease).for_each(how);
     }
 
-    /// Every object by its path.
+    /// All objects by path.
     pub fn registers(&self) -> impl Iterator<Item = (&String, &Register)> {
         self.registers.iter()
     }
 
-    /// Every token that a client was given.
+    /// All tokens that a client received.
     pub fn tokens(&self) -> impl Iterator<Item = (&String, Ended)> {
         self.tokens.iter().map(|(token, ended)| (token, *ended))
     }
 
-    /// Every credential that a client was given, with what is to be expected of it at `now`.
+    /// All credentials that a client received, with their expected state at `now`.
     pub fn credentials(&self, now: Instant) -> impl Iterator<Item = (&Credential, Fate)> {
         self.credentials.iter().map(move |credential| (credential, self.fate(credential, now)))
     }
@@ -152,7 +151,7 @@ impl Model {
     }
 }
 
-/// Nearer to its end than this, a lease may end while it is looked at.
+/// A lease this close to its expiry may expire during a check.
 const ABOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answered_revocation_is_a_promise() {
+    fn only_an_answered_revocation_must_hold() {
         assert_eq!(fate(60, |_| ()), Fate::There);
         assert_eq!(fate(60, |model| model.revoke("l", Ended::Perhaps)), Fate::Either);
         assert_eq!(fate(60, |model| model.revoke("l", Ended::Yes)), Fate::Gone);

@@ -1,4 +1,4 @@
-//! The failpoints: read off the server's sources, and absent from the binary that people run.
+//! The failpoints: read from the server's sources, and absent from the released binary.
 
 use crate::stage::{report, sampled, sampling, until_nothing_fires};
 use bulkhead_tests::paths::{Folder, binary, fault_binary, files_below, repository};
@@ -7,15 +7,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A failpoint of the sources.
+/// A failpoint in the sources.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Point {
     pub name: String,
-    /// Whether an error can be injected there; otherwise the process can only end there.
+    /// True if an error can be injected; false if the process can only abort.
     pub fallible: bool,
 }
 
-/// Every point that the server's sources name.
+/// Returns all failpoints in the server's sources.
 pub fn all() -> BTreeSet<Point> {
     let sources = files_below(&repository().join("host"));
     let found: BTreeSet<_> =
@@ -27,8 +27,10 @@ pub fn all() -> BTreeSet<Point> {
     found
 }
 
-/// How many points that can have the fault a life passes that is given the environment to tell it
-/// by. The life goes on until they are counted.
+/// Returns the number of failpoints that support `fault` and that `live` passes.
+///
+/// `live` gets the environment that records them, and returns a value that keeps the life going
+/// until they are counted.
 pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u32 {
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");
@@ -36,8 +38,8 @@ pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u
     passed(fault, &trace)
 }
 
-/// Lives with the fault at the [`sampled`] points behind the first `first`. `live` says whether the
-/// fault came before its life was over.
+/// Runs lives with the fault at the [`sampled`] failpoints after the first `first`. `live` returns
+/// false if the life ended before the fault fired.
 pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
     let count = until_nothing_fires(|number| live(first + sampled(number)));
     report(&format!(
@@ -47,14 +49,14 @@ pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> b
     assert!(sampled(count) > 20, "a life passes few points: is every rotation in it?");
 }
 
-/// Lives with the fault at each point behind the first `first`: what is lived through is short.
+/// Runs short lives with the fault at every failpoint after the first `first`.
 pub fn each_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
     let count = until_nothing_fires(|number| live(first + number));
     report(&format!("{what}, {fault}: visited {count} points behind the first {first}"));
     assert!(count >= 4, "a life passes few points: is what it is about in it?");
 }
 
-/// How many of the points that a trace says were passed can have the fault.
+/// Returns the number of failpoints in a trace that support `fault`.
 pub fn passed(fault: &str, trace: &Path) -> u32 {
     let all = all().into_iter().filter(|point| point.fallible || fault == "abort");
     let names: BTreeSet<String> = all.map(|point| point.name).collect();
@@ -76,7 +78,7 @@ fn points_of(path: &Path) -> Vec<Point> {
     code.flat_map(points_in).collect()
 }
 
-/// The points that a line passes.
+/// Returns the failpoints in a line of source.
 fn points_in(line: &str) -> Vec<Point> {
     let called = |call: &str, fallible| -> Vec<Point> {
         let names = line.split(call).skip(1).filter_map(|rest| rest.split('"').next());
@@ -86,7 +88,7 @@ fn points_in(line: &str) -> Vec<Point> {
 }
 
 #[test]
-fn the_released_binary_has_no_failpoint_and_the_other_has_all() {
+fn only_the_fault_binary_has_failpoints() {
     let has = |binary: &Path, word: &str| {
         let found = Command::new("grep").args(["-aqF", "-e", word]).arg(binary).status();
         match found.expect("grep can be started").code() {

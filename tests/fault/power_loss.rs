@@ -1,6 +1,5 @@
-//! The power goes: of everything that was not flushed, any part may be on the disk and any part
-//! not, torn at its sectors. The server starts on every such disk, and everything that was answered
-//! before the cut is there.
+//! The power fails: any part of the unflushed data may be on the disk, torn at sector boundaries.
+//! The server starts on every such disk, and everything that it answered before the cut is there.
 
 use crate::life::Life;
 use crate::model::Model;
@@ -12,14 +11,14 @@ use bulkhead_tests::paths::{Folder, binary};
 use std::path::Path;
 use std::process::Command;
 
-/// Cuts at chance in a quick run, and in `make fault`.
+/// Number of random cuts: in a quick run, and in `make fault`.
 const CUTS: [usize; 2] = [16, 400];
 
-/// The first entries, in which key and database come into being, are cut one by one.
+/// The first entries create key and database; the test cuts after each of them.
 const BIRTH: usize = 24;
 
 #[test]
-fn what_was_answered_before_the_power_went_is_there() {
+fn answered_writes_survive_a_power_loss() {
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("power"));
     let history = two_days(&disk, &mut server);
@@ -36,8 +35,8 @@ fn what_was_answered_before_the_power_went_is_there() {
     }
 }
 
-/// A life, an orderly end, a second start, and some writes more: the log is written back in
-/// between, and both kinds of removal happen. Returns what was to be expected when.
+/// Runs a life, a restart and some more writes, so that the log is written back and both kinds of
+/// removal happen. Returns the models with the log lengths from which they hold.
 fn two_days(disk: &Disk, server: &mut Bulkhead) -> Vec<(u64, Model)> {
     let environment = disk.under(server.data());
     server.start_with(&environment).expect("nothing fails on this disk");
@@ -68,7 +67,7 @@ fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut C
     assert_whole(&found.data().join("bulkhead.db"));
 }
 
-/// Where SQLite's own program is installed, it is asked whether the file is whole.
+/// Checks the database with SQLite's own program, where that program is installed.
 fn assert_whole(database: &Path) {
     let asked = Command::new("sqlite3").arg(database).arg("PRAGMA integrity_check").output();
     if let Ok(answer) = asked {

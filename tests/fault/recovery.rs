@@ -1,4 +1,4 @@
-//! The invariants, asked of a server that is back, of the database, and of the files.
+//! The invariants, checked at a restarted server, at the database and in the files.
 
 use crate::model::{Ended, Fate, Model};
 use crate::stage::{SOON, postgres, users};
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// All of them, of the life `name`; afterwards nothing of it is left in the database.
+/// Checks all invariants for the life `name`. Afterwards the database has no user of that life.
 pub fn check(name: &str, server: &Bulkhead, model: &Model) {
     store_holds(&server.root(), model);
     database_holds(name, &server.root(), model);
@@ -17,8 +17,8 @@ pub fn check(name: &str, server: &Bulkhead, model: &Model) {
     nothing_leaks(server, model);
 }
 
-/// I1, I11: what was answered is readable with its value; what was not has one of its possible
-/// values.
+/// I1, I11: an answered write is readable with its value; an object with an unanswered write has
+/// one of its possible values.
 pub fn store_holds(root: &Client, model: &Model) {
     for (path, register) in model.registers() {
         let answer = root.read(path);
@@ -55,7 +55,7 @@ pub fn store_holds(root: &Client, model: &Model) {
     }
 }
 
-/// I2: who was promised a user has one; every other user goes, or its lease is there.
+/// I2: every promised user exists; every other user goes, or still has a lease.
 fn database_holds(name: &str, root: &Client, model: &Model) {
     let all: Vec<_> = model.credentials(Instant::now()).collect();
     for (credential, fate) in &all {
@@ -87,8 +87,10 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
     });
 }
 
-/// Users of calls without an answer cannot be asked about; there are not more of them than such
-/// calls, and those without a lease are found by [`end`], after which no lease is left.
+/// Returns true if every user with a known lease still has the lease.
+///
+/// Users of unanswered calls have leases with unknown names. They are at most as many as such
+/// calls, and [`end`] finds those without a lease.
 fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
     let mut unknown: BTreeSet<String> = users(name).into_iter().collect();
     let mut without = 0;
@@ -100,8 +102,8 @@ fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
     without == 0 && unknown.len() <= model.unanswered
 }
 
-/// Ends the life's tokens, and all leases with them: a user that is left had none, nor a
-/// reservation that was undone.
+/// Ends the life's tokens and so all its leases. A remaining user had neither a lease nor an
+/// undone reservation.
 fn end(name: &str, root: &Client, model: &Model) {
     for (token, _) in model.tokens().filter(|(_, ended)| *ended != Ended::Yes) {
         let status = root.write("auth/token/revoke", &json!({ "token": token })).status;
@@ -114,7 +116,7 @@ fn end(name: &str, root: &Client, model: &Model) {
     });
 }
 
-/// I6: no secret in a file of the data or a printed line, and no core file.
+/// I6: no secret in a file of the data or in a printed line, and no core file.
 pub fn nothing_leaks(server: &Bulkhead, model: &Model) {
     let printed = server.printed();
     leaks::assert_silent("the server's log", &printed, CANARY);

@@ -1,5 +1,5 @@
-//! The server dies in each write of a rekey, or meets an error there: afterwards exactly one set of
-//! shares opens the data, and it is the new one where the rekey was answered.
+//! The server dies, or meets an error, in each write of a rekey: afterwards exactly one set of
+//! shares unseals the server. If the rekey was answered, that set is the new one.
 
 use crate::injected::{Injected, Troubled, write};
 use crate::points;
@@ -9,13 +9,13 @@ use bulkhead_tests::paths::{Folder, fault_binary};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A server that was stopped, and its operators.
+/// A stopped server and its operators.
 struct Template {
     server: Bulkhead,
     operators: Operators,
 }
 
-/// A rekey whose new shares wait for their verification.
+/// A rekey whose new shares await verification.
 struct Begun {
     new: Operators,
     verification: Value,
@@ -30,7 +30,7 @@ impl Template {
         Self { server, operators }
     }
 
-    /// A server that has not started yet, with a copy of the data.
+    /// Returns a server with a copy of the data, not started yet.
     fn copied(&self) -> Bulkhead {
         let data = Folder::new("rekey");
         let from = self.server.data().join(".");
@@ -39,7 +39,7 @@ impl Template {
         Bulkhead::prepared(fault_binary(), data).in_production()
     }
 
-    /// Opens the server and makes new shares.
+    /// Unseals the server and creates new shares.
     fn begin(&self, server: &Bulkhead) -> Result<Begun, Troubled> {
         let nobody = server.client(None);
         for key in &self.operators.keys[..2] {
@@ -60,7 +60,7 @@ impl Template {
         Ok(Begun { new: Operators::of(&made, 3), verification })
     }
 
-    /// Gives the new shares back; the last one replaces the old shares.
+    /// Verifies the new shares; the last share completes the rekey.
     fn verify(&self, server: &Bulkhead, begun: &Begun) -> Result<(), Troubled> {
         let root = self.operators.root(server);
         for key in &begun.new.keys[1..] {
@@ -68,14 +68,14 @@ impl Template {
             let answer = write(&root, "sys/rotate/root/verify", &given)?;
             assert_eq!(answer.status, 200, "{answer:?}");
         }
-        // The service goes on.
+        // The server still accepts writes.
         let policy = json!({ "policy": "path \"a\" {}" });
         assert_eq!(write(&root, "sys/policies/acl/after", &policy)?.status, 204);
         Ok(())
     }
 }
 
-/// Whether these shares open the sealed server, which is sealed again.
+/// Returns true if these shares unseal the sealed server. Seals the server again.
 fn opens(server: &Bulkhead, operators: &Operators) -> bool {
     for key in &operators.keys[..operators.threshold] {
         let answer = give(server, key);
@@ -101,7 +101,7 @@ fn one_set_of_shares_opens(fault: &str) {
     points::each_behind("rekey", fault, first, |number| live(&template, fault, number));
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(template: &Template, fault: &str, number: u32) -> bool {
     let injected = Injected::at(fault, number);
     let mut server = template.copied();
@@ -120,11 +120,11 @@ fn live(template: &Template, fault: &str, number: u32) -> bool {
 }
 
 #[test]
-fn a_server_that_dies_in_a_rekey_is_opened_by_one_set_of_shares() {
+fn a_crash_during_a_rekey_leaves_one_valid_set_of_shares() {
     one_set_of_shares_opens("abort");
 }
 
 #[test]
-fn a_server_that_meets_an_error_in_a_rekey_is_opened_by_one_set_of_shares() {
+fn an_error_during_a_rekey_leaves_one_valid_set_of_shares() {
     one_set_of_shares_opens("fail");
 }

@@ -1,8 +1,7 @@
-//! The server dies at each failpoint that rotations pass, or meets an error there: afterwards the
-//! password that is shown logs in, the connection works, and nothing is left unfinished.
+//! The server dies, or meets an error, at each failpoint of a rotation: afterwards the displayed
+//! password logs in, the connection works, and no rotation is unfinished.
 //!
-//! What a server passes before the first rotation is the matter of `kill_loop.rs`: lives begin with
-//! the point behind it.
+//! `kill_loop.rs` covers the failpoints up to the first rotation; these faults begin later.
 
 use crate::injected::{Injected, Troubled, write};
 use crate::points;
@@ -13,9 +12,9 @@ use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What accounts log in with before a life knows them.
+/// Password of an account before a life takes it over.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
-/// How long a rotation that is due by itself is waited for before the server is asked how it is.
+/// Longest wait for a scheduled rotation before the life looks at the server.
 const A_WHILE: Duration = Duration::from_secs(15);
 
 /// The accounts and objects of one life.
@@ -26,7 +25,7 @@ struct Life {
 }
 
 impl Life {
-    /// A life whose server has the environment; `None` where it died while it started.
+    /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(name: &str, environment: &[(&str, String)]) -> Option<Self> {
         for user in [format!("{name}-app"), format!("{name}-keeper")] {
             let rights = if user.ends_with("keeper") { "SUPERUSER" } else { "" };
@@ -52,7 +51,8 @@ impl Life {
         self.write("database/config/c", &self.connection()).map(drop)
     }
 
-    /// Every kind of rotation: at the creation, by hand, of the connection's own user, by itself.
+    /// Runs each kind of rotation: at creation, on request, of the connection's own user, on
+    /// schedule.
     fn rotate(&mut self) -> Result<(), Troubled> {
         let role = json!({
             "db_name": "c", "username": format!("{}-app", self.name), "rotation_period": 5,
@@ -70,7 +70,7 @@ impl Life {
         self.write("database/static-roles/app", &longer).map(drop)
     }
 
-    /// The password that is shown; empty where there is no role, or no answer.
+    /// The displayed password; empty without a role or an answer.
     fn shown(&self) -> String {
         let answer = self.root.attempt("GET", "database/static-creds/app", b"");
         let given = answer.ok().filter(|answer| answer.status == 200);
@@ -81,7 +81,7 @@ impl Life {
         self.root.read("database/static-roles/app").status == 200
     }
 
-    /// What must hold of a server that is back.
+    /// Restarts the server and checks the passwords and the connection.
     fn check(&mut self) {
         self.server.start_again();
         self.root = self.server.root();
@@ -93,7 +93,7 @@ impl Life {
             until_ok("the connection's own user logs in", SOON, || {
                 done(self.root.write("database/reset/c", &json!({})))
             });
-            // An unfinished one would refuse another.
+            // An unfinished rotation would refuse another rotation.
             until_ok("no rotation of the connection is unfinished", SOON, || {
                 done(self.root.write("database/rotate-root/c", &json!({})))
             });
@@ -107,18 +107,18 @@ impl Life {
     }
 }
 
-/// The answer as an error, unless it is 204.
+/// Returns the answer as an error, unless it is 204.
 fn done(answer: Answer) -> Result<(), Answer> {
     if answer.status == 204 { Ok(()) } else { Err(answer) }
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_of_a_rotation_knows_every_password() {
+fn a_crash_at_any_failpoint_of_a_rotation_loses_no_password() {
     every_point("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_of_a_rotation_fails_knows_every_password() {
+fn an_error_at_any_failpoint_of_a_rotation_loses_no_password() {
     every_point("fail");
 }
 
@@ -127,14 +127,14 @@ fn every_point(fault: &str) {
     points::every_behind("rotations", fault, first, |number| live(fault, number));
 }
 
-/// A life until the connection is configured.
+/// Runs a life up to the configured connection.
 fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
     let life = Life::begin(&format!("{fault}0"), environment).expect("without a fault it starts");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
     let name = format!("{fault}{number}");
     let fault = Injected::at(fault, number);

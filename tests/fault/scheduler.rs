@@ -1,5 +1,5 @@
-//! The server dies in each write of the scheduler's API, or meets an error there: afterwards what
-//! was answered is there, and no role, token or link is half of one.
+//! The server dies, or meets an error, in each write of the scheduler's API: afterwards answered
+//! records exist, and no role, token or link is incomplete.
 
 use crate::injected::{Injected, Troubled};
 use crate::points;
@@ -15,18 +15,18 @@ const TOKEN: &str = "/v1/acl/token";
 /// Names that the roles of a life have had.
 const NAMES: [&str; 2] = ["dev", "renamed"];
 
-/// A server, and the records that its answers told.
+/// A server, and the records known from its answers.
 struct Life {
     server: Bulkhead,
     management: String,
-    /// The record at each path, as it was answered last; `None` where it was deleted.
+    /// The last answered record at each path; `None` if it was deleted.
     known: BTreeMap<String, Option<Value>>,
-    /// The path of the write that was not answered.
+    /// The path of the unanswered write.
     doubtful: Option<String>,
 }
 
 impl Life {
-    /// A life whose server has the environment; `None` where it died while it started.
+    /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let server = Bulkhead::prepared(fault_binary(), Folder::new("scheduler"));
         let (management, known) = (String::new(), BTreeMap::new());
@@ -34,7 +34,7 @@ impl Life {
         life.start(environment).then_some(life)
     }
 
-    /// Whether the server started.
+    /// Returns true if the server started.
     fn start(&mut self, environment: &[(&str, String)]) -> bool {
         let listener = ("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "127.0.0.1:0".to_owned());
         let environment: Vec<_> = environment.iter().cloned().chain([listener]).collect();
@@ -49,7 +49,7 @@ impl Life {
         request.attempt(scheduler_address(&self.server))
     }
 
-    /// The record at a path of a server in which nothing fails; `None` where there is none.
+    /// Returns the record at a path of a server without faults; `None` if there is none.
     #[track_caller]
     fn read(&self, path: &str) -> Option<Value> {
         let answer = self.ask("GET", path, &Value::Null).expect("an answer");
@@ -57,7 +57,7 @@ impl Life {
         (answer.status == 200).then(|| answer.json())
     }
 
-    /// Writes where a fault may come.
+    /// Sends a write that a fault may hit.
     fn write(&mut self, method: &str, path: &str, body: &Value) -> Result<PlainAnswer, Troubled> {
         self.doubtful = Some(path.to_owned());
         let answer = self.ask(method, path, body).filter(|answer| answer.status < 500);
@@ -67,7 +67,7 @@ impl Life {
         Ok(answer)
     }
 
-    /// Writes a record, and remembers it under its own path.
+    /// Writes a record, and remembers the answer under the record's own path.
     fn save(&mut self, path: &str, id: &str, body: &Value) -> Result<Value, Troubled> {
         let record = self.write("PUT", path, body)?.json();
         let own = record[id].as_str().expect("an identifier");
@@ -89,7 +89,7 @@ impl Life {
         self.write("PUT", "/v1/acl/policy/readonly", &policy).map(drop)
     }
 
-    /// A role and a token with a link to it come, change and go.
+    /// Creates, changes and deletes a role and a token that links to the role.
     fn live(&mut self) -> Result<(), Troubled> {
         let links = json!([{ "Name": "readonly" }]);
         let role = self.save(ROLE, "ID", &json!({ "Name": NAMES[0], "Policies": links }))?;
@@ -103,7 +103,7 @@ impl Life {
         self.delete(&format!("{TOKEN}/{accessor}"))
     }
 
-    /// Asserts of a server that is back what must hold.
+    /// Restarts the server and checks records, names and tokens.
     fn check(&mut self) {
         assert!(self.start(&[]), "{}", self.server.printed());
         if self.management.is_empty() {
@@ -121,7 +121,7 @@ impl Life {
         self.check_tokens();
     }
 
-    /// Every answered record is there, as it was answered.
+    /// Asserts that every answered record exists unchanged.
     fn check_known(&self) {
         let certain = self.known.iter().filter(|(path, _)| self.doubtful.as_ref() != Some(path));
         for (path, record) in certain {
@@ -133,7 +133,7 @@ impl Life {
         }
     }
 
-    /// A name belongs to a role that has it, or is free.
+    /// Asserts that each name is free or belongs to a role with the same name.
     fn check_names(&self) {
         for name in NAMES {
             match self.read(&format!("{ROLE}/name/{name}")) {
@@ -146,7 +146,7 @@ impl Life {
         }
     }
 
-    /// A token opens with its secret, and its links lead to roles.
+    /// Asserts that each token's secret works and that the token's links lead to roles.
     fn check_tokens(&self) {
         let tokens = self.read("/v1/acl/tokens").expect("a list");
         for token in tokens.as_array().expect("a list") {
@@ -164,12 +164,12 @@ impl Life {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_leaves_no_half_role_token_or_link() {
+fn a_crash_at_any_failpoint_leaves_scheduler_records_complete() {
     every_point("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_leaves_no_half_role_token_or_link() {
+fn an_error_at_any_failpoint_leaves_scheduler_records_complete() {
     every_point("fail");
 }
 
@@ -182,7 +182,7 @@ fn every_point(fault: &str) {
     points::each_behind("scheduler", fault, first, |number| live(fault, number));
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
     let fault = Injected::at(fault, number);
     let Some(mut life) = Life::begin(&fault.environment()) else { return true };

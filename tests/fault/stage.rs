@@ -1,5 +1,5 @@
-//! What all lives of this program share: one database, whose superuser's password is the canary,
-//! and how long the program may take.
+//! Shared by all lives: a database whose superuser's password is the canary, the time limits, and
+//! the choice of failpoints.
 
 use bulkhead_tests::Postgres;
 use bulkhead_tests::leaks::CANARY;
@@ -8,33 +8,34 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long anything may take that is to happen by itself: an expiry, an undone reservation, the
-/// end of a token's leases. The promise is two seconds where nothing fails; where something does,
-/// the pause before the next attempt comes on top, ten seconds and a fifth after what looks like a
-/// refusal, and a busy machine.
+/// Longest time for anything that happens by itself: an expiry, an undone reservation, the end of a
+/// token's leases.
+///
+/// Without a fault the promise is two seconds. A fault adds the pause before the next attempt, 12
+/// seconds after an apparent refusal, and the delays of a busy machine.
 pub const SOON: Duration = Duration::from_secs(45);
 
-/// Lives at the same time: most of a life is waiting for its shortest lease.
+/// Number of concurrent lives. A life mostly waits for its shortest lease.
 const AT_ONCE: usize = 4;
 
-/// `make test` tries one point in so many, `make fault` all of them.
+/// `make test` tries one failpoint in `STRIDE`; `make fault` tries all.
 const STRIDE: u32 = 4;
 
-/// The seed, unless `FAULT_SEED` names another.
+/// The seed, unless `FAULT_SEED` sets another.
 const SEED: u64 = 20_261_121;
 
-/// The one state of this program that outlives a test: a cluster costs more than a life. Users are
-/// told apart by the names of their lives. It ends when this program does.
+/// The database of all tests, shared because a database takes longer to start than a life. The names of the
+/// lives distinguish their users. The database ends with this program.
 static POSTGRES: LazyLock<Postgres> =
     LazyLock::new(|| Postgres::start_with(CANARY, &["-c", "max_connections=200"]));
 
-/// The database.
+/// The shared database.
 pub fn postgres() -> &'static Postgres {
     &POSTGRES
 }
 
-/// The users of the life `name`: its roles' names go on with a letter, so that life `x1` is not
-/// told those of life `x10`.
+/// The users of the life `name`. A role's name continues with a letter, so life `x1` does not see
+/// the users of life `x10`.
 pub fn users(name: &str) -> Vec<String> {
     let rows = POSTGRES.query(&format!(
         "SELECT rolname FROM pg_roles WHERE rolname ~ '^v-[^-]*-{name}[a-z]' ORDER BY 1"
@@ -42,8 +43,8 @@ pub fn users(name: &str) -> Vec<String> {
     rows.lines().map(str::to_owned).collect()
 }
 
-/// Calls `fires` with 1, 2, 3 and so on until it says that nothing happened there any more, some at
-/// a time, and returns for how many it did happen.
+/// Calls `fires` with 1, 2, 3 and so on, several at a time, until it returns false. Returns how
+/// many calls returned true.
 pub fn until_nothing_fires(fires: impl Fn(u32) -> bool + Sync) -> u32 {
     let (next, last) = (AtomicU32::new(1), AtomicU32::new(u32::MAX));
     std::thread::scope(|scope| {
@@ -64,16 +65,16 @@ pub fn until_nothing_fires(fires: impl Fn(u32) -> bool + Sync) -> u32 {
     last.into_inner() - 1
 }
 
-/// Says something that is to be seen although the test succeeds.
+/// Prints a line that also appears when the test succeeds.
 pub fn report(line: &str) {
-    // not through println!, whose text is thrown away with a success
+    // `println!` would be captured and dropped on success
     writeln!(std::io::stderr(), "{line}").expect("standard error can be written to");
 }
 
-/// Returns the seed of everything that is left to chance: which points are sampled, where the power
-/// goes. Tests print it.
+/// Returns the seed of all random choices: the sampled failpoints and the power cuts. Tests print
+/// it.
 ///
-/// # Panics
+/// # Panics If `FAULT_SEED` is not a number.
 /// If `FAULT_SEED` is set to what is not a number.
 pub fn seed() -> u64 {
     match std::env::var("FAULT_SEED") {
@@ -82,8 +83,8 @@ pub fn seed() -> u64 {
     }
 }
 
-/// Returns the point that the `number`th life (from 1) is to fail at: each one if `make fault`
-/// asked, else one in [`STRIDE`], beginning where the seed says.
+/// Returns the failpoint at which life `number` (from 1) fails: every failpoint in `make fault`,
+/// else one in [`STRIDE`] with an offset from the seed.
 pub fn sampled(number: u32) -> u32 {
     if thorough() { number } else { at_stride(number, seed()) }
 }
@@ -93,12 +94,12 @@ fn at_stride(number: u32, seed: u64) -> u32 {
     number.saturating_sub(1) * STRIDE + 1 + offset
 }
 
-/// Says which of the points are tried.
+/// Describes the choice of failpoints.
 pub fn sampling() -> String {
     if thorough() { "all".to_owned() } else { format!("one in {STRIDE}, FAULT_SEED={}", seed()) }
 }
 
-/// Whether `make fault` asked, which has the time to try everything.
+/// Returns true in `make fault`, which tries everything.
 pub fn thorough() -> bool {
     std::env::var_os("FAULT_THOROUGH").is_some_and(|value| value == "1")
 }
@@ -110,7 +111,7 @@ fn numbers_are_tried_until_one_does_nothing() {
 }
 
 #[test]
-fn every_point_is_sampled_by_some_seed_and_by_one_alone() {
+fn each_failpoint_is_sampled_by_exactly_one_offset() {
     let mut points: Vec<u32> =
         (0..4).flat_map(|seed| (1..=3).map(move |number| at_stride(number, seed))).collect();
     points.sort_unstable();

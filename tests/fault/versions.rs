@@ -1,6 +1,6 @@
-//! The server dies in each write of a registration and of swaps, or meets an error there:
-//! afterwards the component is in the catalog and can be mounted, or can be registered again;
-//! exactly one version serves each mount, and the data of the mount are whole.
+//! The server dies, or meets an error, in each write of a registration and of two swaps: afterwards
+//! the component is usable or can be registered again, exactly one version serves each mount, and
+//! the mount's data are whole.
 
 use crate::injected::{Injected, Troubled, answered, write};
 use crate::points;
@@ -21,12 +21,12 @@ struct Swapped {
     new: &'static str,
 }
 
-/// The newer version migrates the data.
+/// A mount whose newer version migrates the data.
 const MIGRATED: Swapped = Swapped { path: "migrated", kind: "hostile", old: "1.0.0", new: "2.0.0" };
-/// Both versions read the same schema.
+/// A mount whose two versions read the same schema.
 const EXCHANGED: Swapped = Swapped { path: "exchanged", kind: "notes", old: "0.1.0", new: "0.2.0" };
 
-/// The version of the hostile guest that migrates the data of its version before.
+/// The version of the hostile guest that migrates the data of version 1.0.0.
 fn newer_hostile() -> Vec<u8> {
     let text = "\"version\":\"2.0.0\",\"schema\":3";
     with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", text)
@@ -40,7 +40,7 @@ impl Swapped {
         root.write(&format!("sys/mounts/{path}"), &fields).expect(204);
     }
 
-    /// Asks for the newer version.
+    /// Requests the swap to the newer version.
     fn swap(&self, root: &Client) -> Result<(), Troubled> {
         let fields = json!({ "plugin_version": self.new });
         let tuned = write(root, &format!("sys/mounts/{}/tune", self.path), &fields)?;
@@ -59,7 +59,7 @@ impl Swapped {
     }
 }
 
-/// A server that was stopped, with whose data lives begin, so that components are compiled once.
+/// A stopped server; lives start with a copy of its data, so that components are compiled once.
 struct Template {
     server: Bulkhead,
     newer: Vec<u8>,
@@ -81,14 +81,14 @@ impl Template {
         Self { server, newer: newer_hostile() }
     }
 
-    /// A server that has not started yet, with a copy of the data.
+    /// Returns a server with a copy of the data, not started yet.
     fn copied(&self) -> Bulkhead {
         let data = Folder::new("versions");
         copy(self.server.data(), data.path());
         Bulkhead::prepared(fault_binary(), data)
     }
 
-    /// A version is registered, and two mounts are swapped. Counts the steps that were answered.
+    /// Registers a version and swaps two mounts. Counts the answered steps.
     fn live(&self, root: &Client, steps: &mut u32) -> Result<(), Troubled> {
         let registered = answered(root.attempt_upload(HOSTILE, &self.newer))?;
         assert_eq!(registered.status, 204, "{registered:?}");
@@ -100,8 +100,7 @@ impl Template {
         Ok(())
     }
 
-    /// Asserts of a server that is back what must hold after so many answered steps, and finishes
-    /// the life.
+    /// Checks a restarted server after `steps` answered steps, and finishes the life.
     fn check(&self, root: &Client, steps: u32) {
         let seen = [is_registered(root), MIGRATED.is_swapped(root), EXCHANGED.is_swapped(root)];
         for (step, is_seen) in (0..).zip(seen) {
@@ -130,7 +129,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
 }
 
-/// Returns true if the newer version of the hostile guest is in the catalog, where it is usable.
+/// Returns true if the catalog has the newer version of the hostile guest, and it is usable.
 #[track_caller]
 fn is_registered(root: &Client) -> bool {
     let found = root.read(&format!("{HOSTILE}?version={}", MIGRATED.new));
@@ -141,7 +140,7 @@ fn is_registered(root: &Client) -> bool {
     true
 }
 
-/// The data of both mounts are those of the versions that serve the mounts, and whole.
+/// Asserts that each mount's data are whole and fit the serving version.
 #[track_caller]
 fn check_data(root: &Client) {
     let acts = root.read("migrated/acts").expect(200);
@@ -150,12 +149,12 @@ fn check_data(root: &Client) {
 }
 
 #[test]
-fn a_server_that_dies_at_any_point_serves_one_version_with_whole_data() {
+fn a_crash_at_any_failpoint_of_a_swap_leaves_one_version_and_whole_data() {
     every_point("abort");
 }
 
 #[test]
-fn a_server_in_which_any_point_fails_serves_one_version_with_whole_data() {
+fn an_error_at_any_failpoint_of_a_swap_leaves_one_version_and_whole_data() {
     every_point("fail");
 }
 
@@ -169,7 +168,7 @@ fn every_point(fault: &str) {
     points::every_behind("versions", fault, first, |number| live(&template, fault, number));
 }
 
-/// One life with its fault. `false` where it was over before the fault came.
+/// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(template: &Template, fault: &str, number: u32) -> bool {
     let fault = Injected::at(fault, number);
     let mut server = template.copied();
