@@ -1,5 +1,5 @@
-//! What the machine has, given to a component by its own grant and to no other: values of the
-//! environment, tokens of two clouds, and requests in the name of the server's pod.
+//! Ambient credentials, each under a separate grant: values of the environment, tokens of two
+//! clouds, and requests with the pod's service account.
 
 mod cluster;
 pub(crate) mod metadata;
@@ -14,14 +14,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The pod's first token, and the one that takes its place.
+/// The pod's first token, and its rotated token.
 const POD_TOKENS: [&str; 2] = ["!Yx8^Lm3~Pq5$Rt6", "#Gh1%Jk7&Zc0!Wd4"];
 
 const RESOURCE: &str = "https://vault.azure.example";
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// A server in surroundings that are a test's, with the probe mounted at `cloud/` and granted
-/// nothing.
+/// A server in a simulated environment, with the probe mounted at `cloud/` without grants.
 struct Stage {
     server: Bulkhead,
     root: Client,
@@ -82,14 +81,14 @@ impl Stage {
         self.root.write("cloud/fetch/pod", &crate::world::with(asked, more))
     }
 
-    /// Fails when `secret` shows in the log, or in a file of the data.
+    /// Asserts that the log and the data files do not contain `secret`.
     #[track_caller]
     fn is_silent(&self, secret: &str) {
         assert_silent("the server's log", &self.server.printed(), secret);
         assert_sealed(self.server.data(), secret);
     }
 
-    /// Makes the machine a pod with that token.
+    /// Writes the files of a pod with `token`.
     fn be_pod(&self, token: &str) {
         for (name, text) in
             [("token", token), ("ca.crt", &self.cluster.authority), ("namespace", "vault\n")]
@@ -99,7 +98,7 @@ impl Stage {
     }
 }
 
-/// Refused for want of that grant, whose command is printed.
+/// Asserts a refusal that prints the command for the missing grant `line`.
 #[track_caller]
 fn ungranted(refused: &Answer, line: &str) {
     assert_eq!(refused.status, 403, "{refused:?}");
@@ -108,7 +107,7 @@ fn ungranted(refused: &Answer, line: &str) {
 }
 
 #[test]
-fn a_value_of_the_environment_is_given_by_its_own_name_alone() {
+fn each_environment_variable_needs_its_own_grant() {
     let secret = "%Tz6!Nb2^Vx9~Qw3";
     let stage = Stage::new(&[
         ("PROBE_NAME", "contoso"),
@@ -136,7 +135,7 @@ fn a_value_of_the_environment_is_given_by_its_own_name_alone() {
 }
 
 #[test]
-fn a_machines_token_is_asked_of_its_cloud_once_and_kept() {
+fn a_cloud_token_is_requested_once_and_cached() {
     let stage = Stage::new(&[]);
     ungranted(&stage.token("azure", RESOURCE), "ambient:cloud-token");
     assert_eq!(stage.metadata.asked(), [""; 0]);
@@ -176,7 +175,7 @@ fn a_machines_token_is_asked_of_its_cloud_once_and_kept() {
 }
 
 #[test]
-fn what_a_metadata_service_says_is_bounded_and_not_repeated() {
+fn answers_of_a_metadata_service_are_bounded_and_not_repeated() {
     let stage = Stage::new(&[]);
     stage.grant("ambient:cloud-token");
     let endless = "x".repeat(100_000);
@@ -212,7 +211,7 @@ fn what_a_metadata_service_says_is_bounded_and_not_repeated() {
 }
 
 #[test]
-fn app_service_is_asked_where_the_environment_names_it() {
+fn app_service_is_used_if_the_environment_names_it() {
     let metadata = Metadata::start();
     let endpoint = format!("http://{}/msi/token", metadata.address);
     let stage = Stage::new(&[("IDENTITY_ENDPOINT", &endpoint), ("IDENTITY_HEADER", HEADER)]);
@@ -258,19 +257,19 @@ fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
     let roots = json!({ "roots": elsewhere.authority });
     stage.in_the_pods_name(&api, roots).expect(502);
     stage.in_the_pods_name(&api, json!({ "identity": "root" })).expect(400);
-    // The cluster is granted in the pod's name, and to no other request.
+    // This grant covers requests in the pod's name only.
     ungranted(
         &stage.root.write("cloud/fetch/own", &json!({ "url": api })),
         &format!("http:{}", stage.cluster.url("")),
     );
     assert_eq!(stage.cluster.shown(), [format!("Bearer {first}")]);
     assert_eq!(elsewhere.shown(), [""; 0]);
-    // The file is written anew, as a cluster does.
+    // A cluster rotates the token by rewriting the file.
     stage.be_pod(second);
     stage.cluster.know(second);
     let data = stage.in_the_pods_name(&api, json!({})).expect(200).body["data"].clone();
     assert_eq!(data["status"], 200, "{data}");
-    // A token of the component's own has the cluster's authority, and the pod's stays where it is.
+    // With its own token the component reaches the cluster's authority, but never the pod's token.
     let own = json!({ "headers": { "Authorization": "Bearer of-its-own" } });
     let data = stage.in_the_pods_name(&api, own).expect(200).body["data"].clone();
     assert_eq!(data["status"], 401, "{data}");
@@ -280,7 +279,7 @@ fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
 }
 
 #[test]
-fn a_server_that_repeats_the_pods_token_tells_it_in_no_text() {
+fn a_pod_token_repeated_by_a_server_appears_in_no_message() {
     let stage = Stage::new(&[]);
     stage.grant("ambient:pod-identity");
     let [first, second] = POD_TOKENS;

@@ -1,5 +1,4 @@
-//! Machines with role ids and secret ids log in to the binary that ships, with the requests of
-//! published clients.
+//! AppRole logins with role ids and secret ids, with the requests of published clients.
 
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
 
-/// A server in dev mode, which mounts the method at `auth/approle`, with the role `web`.
+/// A dev server with the method at `auth/approle` and the role `web`.
 struct Stage {
     server: Bulkhead,
     root: Client,
@@ -67,7 +66,7 @@ fn a_machine_logs_in_and_its_token_follows_the_role() {
 }
 
 #[test]
-fn fifty_logins_at_once_with_ten_uses_are_ten() {
+fn fifty_concurrent_logins_consume_exactly_ten_uses() {
     let stage = Stage::new(&json!({ "secret_id_num_uses": 10 }));
     let made = stage.secret_id(&json!({}));
     let secret_id = made.text("secret_id");
@@ -114,7 +113,7 @@ fn no_role_reads_or_removes_a_secret_id_of_another_role() {
 }
 
 #[test]
-fn a_secret_id_of_other_networks_lets_nobody_in() {
+fn a_secret_id_bound_to_other_networks_is_refused() {
     let stage = Stage::new(&json!({}));
     let elsewhere = stage.secret_id(&json!({ "cidr_list": ["192.0.2.0/24"], "num_uses": 1 }));
     stage.login(elsewhere.text("secret_id")).expect(403);
@@ -124,7 +123,7 @@ fn a_secret_id_of_other_networks_lets_nobody_in() {
 }
 
 #[test]
-fn guesses_lock_no_role_out() {
+fn guesses_do_not_lock_a_role() {
     let stage = Stage::new(&json!({}));
     let made = stage.secret_id(&json!({}));
     let guess = |_| stage.login("9b0f2a70-0000-4000-8000-000000000000").status;
@@ -132,7 +131,7 @@ fn guesses_lock_no_role_out() {
     stage.login(made.text("secret_id")).expect(200);
 }
 
-pub(super) fn nonsense_about_roles_is_refused_and_stores_nothing() {
+pub(super) fn bad_role_settings_are_refused_and_not_stored() {
     let stage = Stage::new(&json!({ "secret_id_num_uses": 2, "secret_id_ttl": 60 }));
     let before = stage.root.read("auth/approle/role/web").expect(200).body["data"].clone();
     for (path, body, status, says) in [

@@ -1,5 +1,5 @@
-//! The audit file of a running server: whose acts are in it, what is not in it, and what becomes of
-//! it when it is moved.
+//! The audit file of a running server: recorded requests, unrecorded content, and reopening after a
+//! move.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
@@ -21,7 +21,7 @@ impl World {
             .expect("a server in dev mode audits to its data folder")
     }
 
-    /// The lines about `path`.
+    /// Returns the audit lines about `path`.
     fn lines_of(&self, path: &str) -> Vec<Value> {
         let lines = self.audited();
         let lines =
@@ -37,7 +37,7 @@ impl World {
 }
 
 #[test]
-fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_hash() {
+fn the_audit_file_holds_hashes_of_secrets_and_no_secret() {
     let world = World::of(Postgres::start_with(CANARY, &[]));
     world.connect("demo");
     world.role("reader", json!({ "default_ttl": "1h" }));
@@ -91,7 +91,7 @@ fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_h
 }
 
 #[test]
-fn a_body_that_cannot_be_read_is_recorded_and_a_long_one_makes_no_long_line() {
+fn unreadable_bodies_are_recorded_and_audit_lines_stay_short() {
     let world = World::empty();
     let path = "sys/policies/acl/broken";
     for (method, body, status) in [
@@ -110,7 +110,7 @@ fn a_body_that_cannot_be_read_is_recorded_and_a_long_one_makes_no_long_line() {
         let accessor = asked["auth"]["accessor"].as_str().expect("the caller is told");
         assert!(accessor.starts_with("hmac-sha256:"), "{asked}");
     }
-    // 597 KB of empty texts wrote 31 MB.
+    // Regression: 597 KB of empty strings wrote 31 MB.
     let texts = json!({ "x": vec![""; 199_000] });
     world.root.write("auth/token/renew-self", &texts);
     assert_eq!(world.lines_of("auth/token/renew-self")[0]["request"]["unknown_fields"][0], "x");
@@ -119,7 +119,7 @@ fn a_body_that_cannot_be_read_is_recorded_and_a_long_one_makes_no_long_line() {
 }
 
 #[test]
-fn what_is_asked_of_everybody_is_not_recorded() {
+fn open_status_endpoints_are_not_audited() {
     let world = World::empty();
     for path in ["sys/health", "sys/seal-status", "sys/leader", "sys/init"] {
         world.root.read(path).expect(200);
@@ -128,7 +128,7 @@ fn what_is_asked_of_everybody_is_not_recorded() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_anew_at_a_signal() {
+fn sighup_reopens_a_moved_audit_file() {
     let world = World::empty();
     world.root.read("sys/mounts").expect(200);
     let old = world.bulkhead.data().join("audit.log.1");
@@ -147,7 +147,7 @@ fn a_file_that_was_moved_away_is_opened_anew_at_a_signal() {
 }
 
 #[test]
-fn headers_that_an_operator_wants_are_recorded_and_bearers_never() {
+fn configured_headers_are_audited_and_bearer_tokens_never() {
     let world = World::empty();
     let base = "sys/config/auditing/request-headers";
     world.root.write(&format!("{base}/X-Trace"), &json!({})).expect(204);

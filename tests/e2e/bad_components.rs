@@ -1,6 +1,7 @@
-//! Components that are wrong, or made to hurt: each is refused in bounded time and memory, with
-//! words for its author, and leaves nothing. Those without `#[test]` are rows of the table of bad
-//! input.
+//! Malformed and hostile components: the server refuses each upload in bounded time and memory,
+//! tells the author why, and stores nothing.
+//!
+//! The functions without `#[test]` are rows of `bad_input/table.rs`.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
@@ -9,16 +10,16 @@ use bulkhead_tests::paths::{guest, plugin, with_text};
 use bulkhead_tests::{Answer, Socket};
 use std::time::{Duration, Instant};
 
-/// Where the probe is registered.
+/// Catalog path of the probe.
 const PROBE: &str = "secret/probe";
 
-/// A component of one core module with these sections.
+/// Returns a component with a single core module of these sections.
 fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {
     let module = [MODULE.to_vec(), sections.concat()].concat();
     [COMPONENT.to_vec(), section(1, &module)].concat()
 }
 
-/// As many functions that do nothing.
+/// Returns a component with `count` empty functions.
 fn functions(count: usize) -> Vec<u8> {
     let types = section(1, &[1, 0x60, 0, 0]);
     let declared = section(3, &[number(count), vec![0; count]].concat());
@@ -26,19 +27,18 @@ fn functions(count: usize) -> Vec<u8> {
     of_module(&[types, declared, code])
 }
 
-/// The probe, with one text of its description replaced by another as long.
+/// Returns the probe with a text of its description replaced by another text of the same length.
 fn probe_with(text: &str, other: &str) -> Vec<u8> {
     with_text(guest("probe"), text, other)
 }
 
-/// Uploads it, which is refused at once and with little memory, and leaves nothing.
+/// Asserts that the upload is refused quickly, with little memory, and stores nothing.
 #[track_caller]
 fn refused(world: &World, to: &str, component: &[u8], why: &str) -> Answer {
     refused_within(Duration::from_secs(5), world, to, component, why)
 }
 
-/// As [`refused`], of a component that has to be compiled before it can be asked what it is: the
-/// compiler steps behind everything else that the machine does.
+/// Like [`refused`], for a component that is compiled first. The compiler runs at low priority.
 #[track_caller]
 fn refused_once_compiled(world: &World, to: &str, component: &[u8], why: &str) -> Answer {
     refused_within(Duration::from_secs(60), world, to, component, why)
@@ -69,7 +69,7 @@ pub(super) fn components_cut_short_are_refused() {
     }
 }
 
-pub(super) fn what_is_no_component_is_told_what_it_is() {
+pub(super) fn uploads_other_than_components_are_refused_with_their_kind() {
     let world = World::empty();
     refused(&world, PROBE, b"", "the body is empty");
     refused(&world, PROBE, b"#!/bin/sh", "not WebAssembly");
@@ -108,7 +108,7 @@ pub(super) fn unknown_imports_are_refused_with_their_list() {
     );
 }
 
-pub(super) fn a_component_of_a_later_contract_is_told_both_versions_and_the_remedy() {
+pub(super) fn a_component_of_a_later_contract_is_refused_with_both_versions() {
     let world = World::empty();
     for (served, later) in [("engine@1.", "engine@2."), ("storage@1.", "storage@2.")] {
         let answer = refused(&world, PROBE, &probe_with(served, later), "major version 2");
@@ -125,8 +125,8 @@ pub(super) fn a_million_functions_are_refused_before_they_are_compiled() {
     refused(&world, PROBE, &deep, "");
 }
 
-/// Declared, and sent in part by a client that does not wait for an answer: what is over the limit
-/// is never kept.
+/// A `content-length` of 100 MB, and the first part of such a body: the server does not buffer
+/// beyond its limit.
 pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let world = World::empty();
     let path = format!("sys/plugins/catalog/{PROBE}");
@@ -164,13 +164,13 @@ pub(super) fn tables_that_collide_are_refused_with_their_row() {
     );
 }
 
-pub(super) fn tables_that_claim_what_is_the_servers_are_refused() {
+pub(super) fn tables_that_claim_reserved_paths_are_refused() {
     let world = World::empty();
     refused_once_compiled(&world, PROBE, &probe_with("count/{name}", "sys/x/{name}"), "\"sys\"");
 }
 
 #[test]
-fn a_component_is_what_the_caller_says_or_it_is_refused_with_both() {
+fn a_component_must_match_the_callers_name_version_and_digest() {
     let world = World::empty();
     let probe = guest("probe");
     refused_once_compiled(&world, "secret/other", &probe, "plugin name mismatch");
@@ -182,7 +182,7 @@ fn a_component_is_what_the_caller_says_or_it_is_refused_with_both() {
         refused(&world, name, &probe, "cannot be the name");
     }
     refused(&world, "secret/database", &probe, "built in");
-    // Mounts that were enabled under an alias would be served by the upload.
+    // Mounts under an alias would be served by the upload.
     for alias in ["secret/kubernetes", "secret/ad", "auth/azure", "auth/gcp"] {
         refused(&world, alias, &probe, "built in");
     }

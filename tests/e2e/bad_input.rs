@@ -1,4 +1,4 @@
-//! Nonsense in, a clear refusal out, and nothing changed: neither in the store nor in the database.
+//! Bad input is refused with a clear reason and changes neither the store nor the database.
 
 mod table;
 
@@ -6,7 +6,7 @@ use crate::world::World;
 use bulkhead_tests::Answer;
 use serde_json::{Value, json};
 
-/// One piece of nonsense: how it is sent, and what the refusal must say.
+/// A bad request and the expected refusal.
 struct Case {
     method: &'static str,
     path: &'static str,
@@ -25,7 +25,7 @@ fn case(
     Case { method, path, body: body.to_string(), status, says }
 }
 
-/// Sends every case, and looks after each that nothing has changed.
+/// Sends every case and asserts after each that nothing has changed.
 #[track_caller]
 fn refuse_all(world: &World, cases: &[Case]) {
     let before = world.configured();
@@ -59,7 +59,7 @@ fn assert_refused(case: &Case, answer: &Answer) {
     assert!(errors.len() < 2000, "{method} {path}: the refusal repeats what it was sent: {errors}");
 }
 
-pub(super) fn what_is_not_one_json_object_is_refused() {
+pub(super) fn bodies_other_than_one_json_object_are_refused() {
     let world = World::new();
     let mut cases = Vec::new();
     for path in
@@ -77,7 +77,7 @@ pub(super) fn what_is_not_one_json_object_is_refused() {
     refuse_all(&world, &cases);
 }
 
-/// Paths with routes of the host, of an engine, and of neither.
+/// Paths of the host, of an engine, and without a route.
 const WRITTEN: [&str; 4] =
     ["database/roles/bad", "sys/policies/acl/bad", "auth/token/create", "nothing/here"];
 
@@ -140,7 +140,7 @@ pub(super) fn values_of_the_wrong_type_are_refused_by_name() {
     refuse_all(&world, &cases.collect::<Vec<_>>());
 }
 
-/// A field of a role, a value that it cannot have, and what the refusal says.
+/// A field of a role, a value of the wrong type, and a part of the refusal.
 fn fields_of_roles_of_the_wrong_type() -> [(&'static str, Value, &'static str); 8] {
     [
         ("db_name", json!(["demo"]), "db_name"),
@@ -154,7 +154,7 @@ fn fields_of_roles_of_the_wrong_type() -> [(&'static str, Value, &'static str); 
     ]
 }
 
-/// A path, a body that it cannot take, and what the refusal says.
+/// A path, a body with a wrong type, and a part of the refusal.
 fn bodies_with_a_wrong_type() -> [(&'static str, Value, &'static str); 9] {
     [
         ("database/config/bad", json!({ "plugin_name": ["x"] }), "plugin_name"),
@@ -169,7 +169,7 @@ fn bodies_with_a_wrong_type() -> [(&'static str, Value, &'static str); 9] {
     ]
 }
 
-pub(super) fn durations_that_are_none_are_refused_with_the_value() {
+pub(super) fn malformed_durations_are_refused_with_the_value() {
     let world = World::new();
     let mut cases = Vec::new();
     for (value, says) in [
@@ -203,7 +203,7 @@ pub(super) fn durations_that_are_none_are_refused_with_the_value() {
     refuse_all(&world, &cases);
 }
 
-pub(super) fn times_that_are_negative_or_overflow_are_refused_wherever_one_is_given() {
+pub(super) fn negative_and_overflowing_times_are_refused_in_every_field() {
     let world = World::new();
     let fields = [
         ("auth/token/create", "ttl"),
@@ -420,7 +420,7 @@ pub(super) fn roles_that_lack_what_they_need_are_refused() {
     );
 }
 
-pub(super) fn credentials_of_what_is_not_there_are_refused() {
+pub(super) fn credentials_of_missing_roles_and_leases_are_refused() {
     let world = World::new();
     let orphan = json!({ "db_name": "gone", "creation_statements": "CREATE ROLE \"{{name}}\"" });
     assert!(world.root.write("database/roles/orphan", &orphan).status < 300);
@@ -446,7 +446,7 @@ pub(super) fn credentials_of_what_is_not_there_are_refused() {
     );
 }
 
-pub(super) fn paths_that_lead_nowhere_are_refused() {
+pub(super) fn paths_without_a_route_are_refused() {
     let world = World::new();
     refuse_all(
         &world,
@@ -464,8 +464,8 @@ pub(super) fn paths_that_lead_nowhere_are_refused() {
     );
 }
 
-/// A caller who may not is told no more than of any other path.
-pub(super) fn paths_that_could_be_read_in_two_ways_are_refused_for_everybody() {
+/// A caller without permission learns no more than about any other path.
+pub(super) fn ambiguous_paths_are_refused_for_every_caller() {
     let world = World::new();
     let (weak, nobody) = (world.weak(), world.bulkhead.client(None));
     for path in [
@@ -515,7 +515,7 @@ pub(super) fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     world.root.read("database/roles/large").expect(404);
 }
 
-/// Sends policies that are refused and not stored.
+/// Asserts that each policy is refused and not stored.
 fn refuse_policies(world: &World, policies: &[(&str, &str)]) {
     for (rules, says) in policies {
         let refused =

@@ -1,5 +1,5 @@
-//! The time of day that is set on the machine of a running server, or of one that is started again:
-//! what ends in five seconds ends after five and within six, whichever way.
+//! Jumps of the system clock while a server runs or is down: a token of five seconds lives between
+//! five and six seconds.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 const HOUR: i64 = 3_600;
 const LIFE: Duration = Duration::from_secs(5);
-/// Ends are counted from the next whole second, after the token is made.
+/// Tokens end at a whole second, so a second is added, plus half a second for requests.
 const AT_MOST: Duration = Duration::from_millis(6_500);
 const SOON: Duration = Duration::from_secs(20);
 
-/// A token of [`LIFE`], and when that was asked for.
+/// Returns a token of [`LIFE`] and the time of its request.
 fn token(server: &Bulkhead) -> (String, Instant) {
     let begun = Instant::now();
     let asked = json!({ "policies": ["default"], "ttl": "5s" });
@@ -29,9 +29,9 @@ fn is_refused(client: &Client) -> bool {
     answer.status == 403
 }
 
-/// Sets the clock as `steps` say, one after the other, as soon as the token is there: it holds
-/// after each, and ends when it would have.
-fn token_lives_its_life(steps: &[i64]) {
+/// Sets the clock to each of `steps` right after the token is created, and asserts that the token's
+/// lifetime does not change.
+fn token_lives_five_seconds(steps: &[i64]) {
     let clock = Clock::right();
     let mut server = Bulkhead::prepared(binary(), Folder::new("clocked"));
     server.start_with(&clock.over()).expect("the server starts");
@@ -43,7 +43,8 @@ fn token_lives_its_life(steps: &[i64]) {
             assert!(!is_refused(&client) || begun.elapsed() >= LIFE, "{steps:?}: it ended early");
         }
     }
-    // Before the last request that it served: what slows the test down makes no token older.
+    // Measured before the last successful request, so that a slow test does not add to the
+    // lifetime.
     let mut lived = begun.elapsed();
     until_true("the token is refused", SOON, || {
         let asked = begun.elapsed();
@@ -60,17 +61,17 @@ fn token_lives_its_life(steps: &[i64]) {
 }
 
 #[test]
-fn a_token_of_five_seconds_ends_after_five_however_the_clock_is_set() {
+fn clock_jumps_do_not_change_a_tokens_lifetime() {
     let ways: [&[i64]; 5] = [&[], &[HOUR], &[-HOUR], &[24 * HOUR, 0], &[-24 * HOUR, 24 * HOUR]];
     thread::scope(|scope| {
         for steps in ways {
-            scope.spawn(move || token_lives_its_life(steps));
+            scope.spawn(move || token_lives_five_seconds(steps));
         }
     });
 }
 
-/// A server on data that it keeps, with the clock that was so far ahead while it made a token, and
-/// is so far ahead when it is killed and started again.
+/// Creates a token with the clock ahead by `before` seconds, restarts the server with the clock
+/// ahead by `after` seconds, and asserts that the token ends no later.
 fn token_is_not_prolonged_by_a_restart(before: i64, after: i64) {
     let clock = Clock::right();
     let mut server = Bulkhead::prepared(binary(), Folder::new("restarted"));
@@ -82,10 +83,10 @@ fn token_is_not_prolonged_by_a_restart(before: i64, after: i64) {
     server.start_with(&clock.over()).expect("the server starts again");
     let ready = begun.elapsed();
     until_true("the token is refused", SOON, || is_refused(&server.client(Some(&first))));
-    // The time for which the server was down does not count.
+    // The downtime does not count.
     assert!(begun.elapsed() < AT_MOST + ready, "{before} to {after}: {:?}", begun.elapsed());
     until_true("the operator is told", SOON, || server.printed().contains("clock-behind"));
-    // The server is not stuck in the time that it goes on from.
+    // The lower bound of the clock must not stop the time of new tokens.
     let (next, begun) = token(&server);
     let next = server.client(Some(&next));
     assert!(!is_refused(&next));

@@ -1,5 +1,5 @@
-//! Machines and identities of Azure log in to the binary that ships, through the proxy of its
-//! configuration; and those who forge or borrow who they are do not.
+//! Azure logins of machines and identities, through the configured proxy; forged and borrowed
+//! identities are refused.
 
 mod credentials;
 mod weaknesses;
@@ -12,7 +12,7 @@ use bulkhead_tests::internet::{Fault, Internet, Online};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A cloud, and a server whose mount `auth/azure` is an application of it.
+/// A simulated Azure, and a server whose mount `auth/azure` is an application there.
 struct Stage {
     internet: Internet,
     azure: Arc<CloudA>,
@@ -21,12 +21,12 @@ struct Stage {
 }
 
 impl Stage {
-    /// With the role `dev`, which binds that.
+    /// A stage with the role `dev`, which has the bounds `role`.
     fn with_role(role: &Value) -> Self {
         Self::configured(role, "")
     }
 
-    /// The same of a server with more in its configuration.
+    /// Like [`Stage::with_role`], with additions to the server's configuration.
     fn configured(role: &Value, more: &str) -> Self {
         let internet = Internet::start();
         let azure = CloudA::on(&internet);
@@ -57,7 +57,7 @@ fn bound() -> Value {
 }
 
 #[test]
-fn machines_scale_sets_and_other_resources_log_in_by_what_their_tokens_prove() {
+fn machines_scale_sets_and_other_resources_log_in() {
     let stage = Stage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1"));
     let given = stage.azure.add(Machine::vm("apps", "vm2").with_identity("shared", "id1"));
@@ -122,7 +122,7 @@ fn forged_and_borrowed_identities_are_refused_with_400() {
 }
 
 #[test]
-fn what_fails_is_tried_again_as_often_as_the_configuration_says() {
+fn failed_requests_are_retried_as_configured() {
     let stage = Stage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
     let tried = |faults: usize, retries: u32| {
@@ -139,7 +139,7 @@ fn what_fails_is_tried_again_as_often_as_the_configuration_says() {
     stage.internet.forget();
     let later = json!({ "max_retries": 5, "retry_delay": "10ms", "max_retry_delay": "2s" });
     stage.online.root.write("auth/azure/config", &later).expect(204);
-    // The provider wants to be left alone for longer than a caller waits.
+    // The provider's `Retry-After` is longer than a caller's timeout.
     stage.internet.fail("management.azure.com", "/", Fault::RetryAfter(503, 60), 9);
     stage.login(&claims, &json!({})).expect(502);
     assert_eq!(stage.internet.asked("management.azure.com").len(), 1);

@@ -1,5 +1,5 @@
-//! Logins of Google Cloud's service accounts and instances, on the binary that ships, through the
-//! proxy of its configuration to a provider that signs real tokens.
+//! Google Cloud logins of service accounts and instances, through the configured proxy, with a
+//! simulated provider that signs real tokens.
 
 mod credentials;
 mod google;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 const RULES: &str = r#"path "auth/gcp/role/dev" { capabilities = ["read"] }"#;
 
-/// A server with the method at `auth/gcp`, and a role of each type.
+/// Starts a server with the method at `auth/gcp` and a role of each type.
 fn ready(google: &Google) -> Online {
     configured(google, "")
 }
 
-/// The same with more in its configuration.
+/// Like [`ready`], with additions to the server's configuration.
 fn configured(google: &Google, more: &str) -> Online {
     let online = google.internet.server(more);
     let root = &online.root;
@@ -54,7 +54,7 @@ fn renew(client: &Client) -> Answer {
 }
 
 #[test]
-fn an_account_logs_in_is_renewed_and_is_out_once_it_is_disabled() {
+fn an_account_logs_in_and_renews_until_it_is_disabled() {
     let google = Google::start();
     let online = ready(&google);
     let answer = login(&online, "dev", &google.of_account(&json!({}))).expect(200);
@@ -83,7 +83,7 @@ fn an_account_logs_in_is_renewed_and_is_out_once_it_is_disabled() {
 }
 
 #[test]
-fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
+fn an_instance_logs_in_by_zone_labels_and_group() {
     let google = Google::start();
     let online = ready(&google);
     let answer = login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
@@ -103,7 +103,7 @@ fn an_instance_logs_in_by_its_place_its_labels_and_its_group() {
 }
 
 #[test]
-fn a_policy_on_a_role_is_not_passed_by_another_spelling_of_its_name() {
+fn another_spelling_of_a_role_does_not_bypass_its_policy() {
     let google = Google::start();
     let online = ready(&google);
     let rules = r#"path "auth/gcp/role/*" { capabilities = ["create", "read", "update", "delete"] }
@@ -123,7 +123,7 @@ fn a_policy_on_a_role_is_not_passed_by_another_spelling_of_its_name() {
 }
 
 #[test]
-fn no_forged_and_no_borrowed_identity_is_let_in() {
+fn forged_and_borrowed_identities_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     let (provider, account) = (google.cloud.signer(), google.cloud.key_of(EMAIL));
@@ -175,7 +175,7 @@ fn no_forged_and_no_borrowed_identity_is_let_in() {
 }
 
 #[test]
-fn the_root_key_is_rotated_and_logins_go_on_by_the_new_one() {
+fn logins_continue_after_a_rotation_of_the_root_key() {
     let google = Google::start();
     let online = ready(&google);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
@@ -191,7 +191,7 @@ fn the_root_key_is_rotated_and_logins_go_on_by_the_new_one() {
 }
 
 #[test]
-fn an_explanation_says_what_does_not_hold_and_lets_nobody_in() {
+fn an_explanation_names_the_unmet_bound_and_issues_no_token() {
     let google = Google::start();
     let online = ready(&google);
     google.label("red");

@@ -1,5 +1,5 @@
-//! The cluster engine on a real API server: tokens that may do what was granted, and nothing that
-//! is left of them.
+//! The cluster engine on a real API server: tokens have the granted rights, and revocation leaves
+//! no object behind.
 
 mod crashes;
 mod liar;
@@ -17,7 +17,7 @@ use std::fs;
 /// Rules of mode 3.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, create]}]";
 
-/// A server and a namespace of the cluster, with the rights of a section of `docs/cluster.md`.
+/// A server, and a namespace with the rights of a section of `docs/cluster.md`.
 struct Harbour {
     bulkhead: Bulkhead,
     namespace: Namespace,
@@ -26,7 +26,7 @@ struct Harbour {
     token: String,
 }
 
-/// A token that was given.
+/// An issued token.
 struct Given {
     name: String,
     token: String,
@@ -35,12 +35,13 @@ struct Given {
 }
 
 impl Harbour {
-    /// With the rights of that section of the page: 1 to 3 for the modes, 4 for the whole cluster.
+    /// Starts with the rights of a section of the document: 1 to 3 for the modes, 4 for the whole
+    /// cluster.
     fn with_rights(section: usize) -> Self {
         Self::of(Kubernetes::shared(), section)
     }
 
-    /// As [`Harbour::with_rights`], on that cluster.
+    /// Like [`Harbour::with_rights`], on the given cluster.
     fn of(kubernetes: &'static Kubernetes, section: usize) -> Self {
         let bulkhead = Bulkhead::start();
         let namespace = kubernetes.namespace(json!({"team": "blue"}));
@@ -107,14 +108,15 @@ impl Harbour {
         assert_unprinted(&self.bulkhead, token);
     }
 
-    /// The status of listing and of removing what the roles of these tests allow to list alone.
+    /// Status of listing configmaps, which the roles of these tests allow, and of listing secrets,
+    /// which they do not allow.
     fn tries(&self, token: &str) -> [u16; 2] {
         [("GET", "configmaps"), ("GET", "secrets")]
             .map(|(method, kind)| self.namespace.try_as(token, method, kind))
     }
 }
 
-/// Fails when a piece of a token that is no chance shows in what the server printed or audited.
+/// Asserts that the log and the audit file contain no characteristic piece of the token.
 #[track_caller]
 fn assert_unprinted(bulkhead: &Bulkhead, token: &str) {
     let audited = fs::read_to_string(bulkhead.data().join("audit.log")).unwrap_or_default();

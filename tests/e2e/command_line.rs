@@ -1,4 +1,4 @@
-//! The command line: what it prints, to which stream, and with which exit code.
+//! The command line: output, error output and exit codes.
 
 use crate::world::World;
 use bulkhead_tests::Bulkhead;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// Exit code, output, error output.
+/// Returns exit code, output and error output.
 fn run(bulkhead: &Bulkhead, arguments: &[&str]) -> (i32, String, String) {
     shown(bulkhead.command(arguments).output().expect("the command can be started"))
 }
@@ -17,7 +17,7 @@ fn shown(done: Output) -> (i32, String, String) {
     (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
 }
 
-/// As [`run`], with that text on its standard input.
+/// Like [`run`], with `input` on standard input.
 fn piped(mut command: Command, input: &str) -> (i32, String, String) {
     let mut child = command
         .stdin(Stdio::piped())
@@ -32,7 +32,7 @@ fn piped(mut command: Command, input: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn a_credential_is_asked_for_shown_and_revoked() {
+fn a_credential_is_read_and_revoked() {
     let world = World::new();
     let (code, json, _) = run(&world.bulkhead, &["read", "-format=json", "database/creds/reader"]);
     assert_eq!(code, 0);
@@ -118,7 +118,7 @@ fn names_with_commas_are_several_names() {
 }
 
 #[test]
-fn a_token_is_looked_up_renewed_asked_and_ended_by_its_text_and_by_its_accessor() {
+fn a_token_is_looked_up_renewed_and_revoked_by_text_or_accessor() {
     let world = World::new();
     world.client_with("reader", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
     let made = |more: &[&str]| {
@@ -207,7 +207,7 @@ fn all_leases_below_a_path_are_listed_and_ended_at_once() {
 }
 
 #[test]
-fn the_audit_file_is_asked_for_a_value_without_showing_it() {
+fn audit_hash_computes_a_hash_without_showing_the_value() {
     let world = World::empty();
     let (code, listed, error) = run(&world.bulkhead, &["audit", "list"]);
     assert!(code == 0 && listed.contains("file/"), "{listed}{error}");
@@ -224,7 +224,7 @@ fn the_audit_file_is_asked_for_a_value_without_showing_it() {
 }
 
 #[test]
-fn an_operator_initialises_opens_and_closes_a_server() {
+fn an_operator_initialises_unseals_and_seals_a_server() {
     let server = uninitialised();
     assert_eq!(run(&server, &["status"]).0, 2, "not initialised counts as sealed");
     let (code, output, error) =
@@ -267,7 +267,7 @@ fn an_operator_initialises_opens_and_closes_a_server() {
 }
 
 #[test]
-fn what_an_operator_types_wrongly_is_said_and_changes_nothing() {
+fn operator_mistakes_are_reported_and_change_nothing() {
     let server = uninitialised();
     let (code, _, error) = run(&server, &["operator", "init", "-key-shares=2", "-key-threshold=3"]);
     assert!(code == 1 && error.contains('3'), "{error}");

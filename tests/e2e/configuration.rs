@@ -1,5 +1,4 @@
-//! A server that is told by a file: what it does with each setting, what it refuses, and what a
-//! signal changes.
+//! The configuration file: the effect of each setting, refused settings, and changes by a signal.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::Operators;
@@ -13,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A server with that file, and what operators know of it. The file may speak of `DATA` and of
-/// `FOLDER`.
+/// A server with a configuration file, and its operators. The file may contain the placeholders
+/// `DATA` and `FOLDER`.
 struct Told {
     server: Bulkhead,
     operators: Operators,
@@ -36,7 +35,7 @@ impl Told {
         Self { server, operators, folder }
     }
 
-    /// Sends the head of a request as it is, and gives the whole answer.
+    /// Sends the head of a request verbatim and returns the whole answer.
     fn raw(&self, head: &str) -> String {
         let address = self.server.url().replace("http://", "");
         let mut stream = TcpStream::connect(address).expect("the server listens");
@@ -54,11 +53,11 @@ fn written(folder: &Folder, text: &str) -> PathBuf {
     file
 }
 
-/// The least of a file whose server can be started beside others.
+/// Smallest configuration of a server that runs beside others.
 const LEAST: &str =
     "listener \"tcp\" { address = \"127.0.0.1:0\" }\nstorage \"sqlite\" { path = \"DATA\" }\n";
 
-/// Exit code, output, error output of `bulkhead server` with these arguments.
+/// Runs `bulkhead server` and returns exit code, output and error output.
 fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
     let mut command = Command::new(binary());
     let done = command.arg("server").args(arguments).arg("--config").arg(file).env_clear().output();
@@ -101,7 +100,7 @@ fn a_server_does_what_its_file_says() {
 }
 
 #[test]
-fn the_data_are_where_the_file_says_and_are_opened_again() {
+fn data_are_stored_in_the_configured_folder_and_reopened() {
     let mut told = Told::by(LEAST);
     assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
     assert!(told.server.printed().contains(&format!("data: {}", told.server.data().display())));
@@ -161,7 +160,7 @@ fn a_wrong_file_is_refused_by_line_whether_it_is_checked_or_served() {
 }
 
 #[test]
-fn a_certificate_without_its_key_is_refused_and_never_silently_left_out() {
+fn a_certificate_without_a_key_is_refused() {
     let folder = Folder::new("tls");
     let text = "listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  tls_cert_file = \"/c.pem\"\n}\n";
     let (code, _, error) = run(&[], &written(&folder, text));
@@ -169,7 +168,7 @@ fn a_certificate_without_its_key_is_refused_and_never_silently_left_out() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_configuration_file_is_named() {
     for mode in [&["--check"][..], &[]] {
         let (code, _, error) = run(mode, Path::new("/nonexistent/bulkhead.hcl"));
         assert!(code == 1 && error.contains("/nonexistent/bulkhead.hcl cannot be read"), "{error}");
@@ -177,7 +176,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn what_the_file_says_is_said_nowhere_else() {
+fn settings_beside_a_configuration_file_are_refused() {
     let folder = Folder::new("twice");
     let file = written(&folder, LEAST);
     for (arguments, says) in [
@@ -204,7 +203,7 @@ fn what_the_file_says_is_said_nowhere_else() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_names_the_place_in_the_file() {
+fn an_unavailable_address_is_reported_with_its_place_in_the_file() {
     let told = Told::by(LEAST);
     let taken = told.server.url().replace("http://", "");
     let other = Folder::new("taken");
@@ -217,7 +216,7 @@ fn an_address_that_cannot_be_had_names_the_place_in_the_file() {
     );
 }
 
-/// One device, and this machine as a trusted proxy.
+/// An audit device, and this machine as a trusted proxy.
 const BEHIND_A_PROXY: &str = r#"
 listener "tcp" {
   address         = "127.0.0.1:0"
@@ -228,7 +227,7 @@ audit "file" "main" { path = "FOLDER/audit.log" }
 "#;
 
 impl Told {
-    /// Asks who the root token is, with these lines in the head; gives the whole answer.
+    /// Looks up the root token with additional header lines, and returns the whole answer.
     fn asks(&self, lines: &str) -> String {
         let token = &self.operators.token;
         self.raw(&format!(
@@ -236,7 +235,7 @@ impl Told {
         ))
     }
 
-    /// Address and port of the last request in the audit file of that name.
+    /// Returns address and port of the last request in the audit file `name`.
     fn recorded(&self, name: &str) -> (String, u64) {
         let text =
             fs::read_to_string(self.folder.path().join(name)).expect("there is an audit file");
@@ -250,7 +249,7 @@ impl Told {
 }
 
 #[test]
-fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
+fn only_a_trusted_proxy_sets_the_client_address() {
     let told = Told::by(BEHIND_A_PROXY);
     for (lines, client) in [
         ("\r\nX-Forwarded-For: 198.51.100.1", "198.51.100.1"),
@@ -281,7 +280,7 @@ fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
 }
 
 #[test]
-fn nobody_is_believed_where_no_proxy_is_trusted() {
+fn forwarded_addresses_are_ignored_without_a_trusted_proxy() {
     let told = Told::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
     for lines in [
         "\r\nX-Forwarded-For: 198.51.100.1",
@@ -296,7 +295,7 @@ fn nobody_is_believed_where_no_proxy_is_trusted() {
 }
 
 #[test]
-fn a_hangup_opens_the_audit_anew_and_ends_nothing() {
+fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
     let mut told = Told::by(BEHIND_A_PROXY);
     let audit = |name: &str| told.folder.path().join(name);
     told.asks("\r\nX-Forwarded-For: 198.51.100.1");
@@ -325,7 +324,7 @@ fn a_hangup_opens_the_audit_anew_and_ends_nothing() {
 }
 
 #[test]
-fn a_hangup_before_anything_is_open_ends_nothing() {
+fn sighup_does_not_end_a_sealed_server() {
     let mut told = Told::by(LEAST);
     told.operators.root(&told.server).send("PUT", "sys/seal", b"").expect(204);
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Versions of a database plugin: each connection keeps its version until an operator chooses
-//! again, and leases end by the version that serves their connection.
+//! Versions of a database plugin: a connection keeps its version until an operator chooses another,
+//! and the version that serves the connection revokes its leases.
 
 use crate::world::World;
 use bulkhead_tests::operators::open;
@@ -10,13 +10,13 @@ const KEYRING: &str = "keyring-database-plugin";
 const CATALOG: &str = "sys/plugins/catalog/database/keyring-database-plugin";
 const PIN: &str = "sys/plugins/pins/database/keyring-database-plugin";
 
-/// The keyring in that version.
+/// The keyring plugin in the given version.
 fn keyring(version: &str) -> Vec<u8> {
     let (own, other) = (format!("{KEYRING}1.0.0"), format!("{KEYRING}{version}"));
     with_text(guest("keyring"), &own, &other)
 }
 
-/// A world with those versions of the keyring, whose mount `database/` may use the keyring.
+/// A world with these versions of the keyring, which the mount `database/` may use.
 fn world(versions: &[&str]) -> World {
     let world = World::empty();
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
@@ -30,7 +30,7 @@ fn world(versions: &[&str]) -> World {
     world
 }
 
-/// The fields of a connection of the keyring, without a version.
+/// The fields of a keyring connection, without a version.
 fn fields(world: &World) -> Value {
     json!({
         "plugin_name": KEYRING, "allowed_roles": "*", "username": "bulkhead",
@@ -38,7 +38,7 @@ fn fields(world: &World) -> Value {
     })
 }
 
-/// Writes the connection with those further fields.
+/// Writes the connection with additional fields.
 #[track_caller]
 fn connect(world: &World, name: &str, more: Value) {
     let fields = crate::world::with(fields(world), more);
@@ -46,7 +46,7 @@ fn connect(world: &World, name: &str, more: Value) {
     assert!(written.status < 300, "{written:?}");
 }
 
-/// The version that the operator asked for, and the version that serves the connection.
+/// Returns the requested version and the running version.
 #[track_caller]
 fn versions(world: &World, name: &str) -> (String, String) {
     let shown = world.root.read(&format!("database/config/{name}")).expect(200);
@@ -92,7 +92,7 @@ fn a_connection_is_swapped_by_a_write_and_its_older_leases_end_by_the_newer_vers
 }
 
 #[test]
-fn the_last_version_that_live_leases_need_stays_without_their_connection() {
+fn the_last_version_stays_while_leases_need_it() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "keys", json!({}));
@@ -149,7 +149,7 @@ fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
 }
 
 #[test]
-fn versions_that_are_not_there_are_refused_with_the_versions_that_are() {
+fn missing_versions_are_refused_with_the_existing_versions() {
     let world = world(&["1.0.0", "2.0.0"]);
     connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
     for (more, why) in [
@@ -166,7 +166,7 @@ fn versions_that_are_not_there_are_refused_with_the_versions_that_are() {
 }
 
 #[test]
-fn a_version_that_is_removed_by_force_is_missed_and_another_version_takes_over() {
+fn another_version_replaces_a_version_removed_by_force() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));

@@ -1,5 +1,5 @@
-//! The hostile guest in the built server: uploaded as another author's component, it does
-//! everything it can over HTTP, and nothing but its own requests is any the worse for it.
+//! The hostile guest in the built server: as an uploaded component, it does everything possible
+//! over HTTP, and harms only its own requests.
 
 use crate::world::{World, with};
 use bulkhead_tests::paths::{guest, plugin};
@@ -11,19 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who every failure of the host's says it was.
+/// Start of each failure message of the host.
 const TITLE: &str = "plugin hostile 1.0.0 (sha256 ";
-/// As long as no answer of a neighbour takes, however busy the machine.
+/// Longer than any answer of a neighbour on a busy machine.
 const HELD_UP: Duration = Duration::from_secs(3);
-/// How much more memory the server may have afterwards, in bytes.
+/// Most additional memory of the server afterwards, in bytes.
 const GROWTH: u64 = 64 << 20;
-/// How soon it has given back what it had more.
+/// Longest time until the server has released the memory.
 const RETURN: Duration = Duration::from_secs(60);
-/// The longest first rest of a component that crashes, and time to notice.
+/// The longest first pause of a crashing component, and time to notice its end.
 const RESTED: Duration = Duration::from_secs(30);
 
-/// What the guest does, what comes of it, and words of the failure; with the title where the host
-/// stopped it.
+/// An act of the guest, the status, and a part of the failure message.
 const ACTS: &[(&str, u16, &str)] = &[
     ("endless-loop", 502, "ran past its deadline"),
     ("loop-in-allocator", 502, "ran past its deadline"),
@@ -66,7 +65,7 @@ const ACTS: &[(&str, u16, &str)] = &[
     ("private-keys-without-grant", 403, "does not ask for crypto:sign"),
 ];
 
-/// Acts that go on after their request: in calls that have only a second here, so that the test
+/// Acts that continue after their request, in calls with a deadline of a second, so that the test
 /// ends.
 const LATER: &[(&str, u16, &str)] = &[
     ("endless-wake", 404, ""),
@@ -77,7 +76,7 @@ const LATER: &[(&str, u16, &str)] = &[
     ("panicking-renew", 200, ""),
 ];
 
-/// What is done with the leases of acts that answer one.
+/// Calls on the leases of these acts, with status and message.
 const LEASES: &[(&str, &str, u16, &str)] = &[
     ("endless-renew", "renew", 502, "ran past its deadline"),
     ("panicking-renew", "renew", 500, "panicked"),
@@ -85,7 +84,7 @@ const LEASES: &[(&str, &str, u16, &str)] = &[
     ("panicking-revoke", "revoke", 500, "panicked"),
 ];
 
-/// A server with the hostile guest mounted as `hostile/`, and an honest neighbour.
+/// Starts a server with the hostile guest at `hostile/` and an honest neighbour.
 fn attacked() -> (Bulkhead, Client) {
     let server = Bulkhead::start();
     let root = server.root();
@@ -96,12 +95,12 @@ fn attacked() -> (Bulkhead, Client) {
     (server, root)
 }
 
-/// The hostile guest at `path`.
+/// Mounts the hostile guest at `path`.
 fn mounted(root: &Client, path: &str) {
     root.write(&format!("sys/mounts/{path}"), &json!({ "type": "hostile" })).expect(204);
 }
 
-/// Asks for something that may end as no request of an honest component does.
+/// Sends a request whose status may be anything.
 #[track_caller]
 fn harm(root: &Client, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -109,7 +108,7 @@ fn harm(root: &Client, method: &str, path: &str, body: &Value) -> Answer {
         .unwrap_or_else(|why| panic!("{path}: no answer: {why}"))
 }
 
-/// One act, and the request after it. Returns its lease, where it answers one.
+/// Runs an act and a request after it. Returns the lease of the act's answer, if any.
 #[track_caller]
 fn contained(root: &Client, (act, status, words): (&str, u16, &str)) -> String {
     let answer = harm(root, "GET", &format!("hostile/{act}"), &Value::Null);
@@ -128,8 +127,8 @@ fn check(answer: &Answer, (act, status, words): (&str, u16, &str)) {
     );
 }
 
-/// Asks the honest neighbour until `work` is done. Returns how often it answered, and the longest
-/// that it took.
+/// Sends requests to the honest neighbour until `work` is done. Returns their number and the
+/// longest duration.
 fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
     let is_done = AtomicBool::new(false);
     let client = server.root();
@@ -150,7 +149,7 @@ fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
     })
 }
 
-/// Says that the work is done, also where it panicked: the neighbour is not asked for ever.
+/// Ends the requests to the neighbour when `work` is done or panics.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -160,7 +159,7 @@ impl Drop for Done<'_> {
 }
 
 #[test]
-fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it() {
+fn a_hostile_component_harms_only_its_own_requests() {
     let (server, root) = attacked();
     let known = root.read("hostile/acts").expect(200).body["data"]["acts"].clone();
     let mut known: Vec<&str> =
@@ -199,11 +198,11 @@ fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it(
     assert!(!server.printed().contains("panicked at"), "{}", server.printed());
 }
 
-/// Decisions T33 and T34: none of them could be talked into what it has no word for. Of the
-/// system's interfaces a cloud's method waits by the clock between two tries, and the cluster
-/// engine has its maps seeded.
+/// Decisions T33 and T34: a component cannot be tricked into using an interface that it does not
+/// import. Two exceptions use WASI: the cloud methods wait between attempts, and the cluster engine
+/// seeds its maps.
 #[test]
-fn an_official_component_imports_what_it_uses_and_no_more() {
+fn official_components_import_only_the_interfaces_that_they_use() {
     let clock = ["clocks/monotonic-clock", "io/poll"].as_slice();
     for (name, used, unused, of_wasi) in [
         ("database", "storage", ["ambient", "http", "identity", "ldap"].as_slice(), [].as_slice()),
@@ -263,7 +262,7 @@ fn an_official_component_imports_what_it_uses_and_no_more() {
     }
 }
 
-/// The interfaces of a package that a component has the names of.
+/// The interfaces of a package that a component names.
 fn interfaces<'a>(component: &'a [u8], package: &str) -> BTreeSet<&'a str> {
     let starts = component.windows(package.len()).enumerate();
     let starts = starts.filter(|(_, bytes)| *bytes == package.as_bytes());
@@ -275,7 +274,7 @@ fn interfaces<'a>(component: &'a [u8], package: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn a_component_that_crashes_and_crashes_rests_and_comes_back_while_its_neighbours_are_served() {
+fn a_crashing_component_pauses_and_recovers_beside_its_neighbours() {
     let (server, root) = attacked();
     mounted(&root, "other");
     for _ in 0..16 {
@@ -298,7 +297,7 @@ fn a_component_that_crashes_and_crashes_rests_and_comes_back_while_its_neighbour
 }
 
 #[test]
-fn a_mount_has_sessions_of_its_own_and_loses_none_with_another() {
+fn mounts_do_not_share_database_sessions() {
     let world = World::new();
     world.root.write("sys/mounts/other", &json!({ "type": "database" })).expect(204);
     world.credential("reader");
@@ -311,8 +310,8 @@ fn a_mount_has_sessions_of_its_own_and_loses_none_with_another() {
     let own = sessions();
     assert!(!own.is_empty());
 
-    // Of the same name, address and user, and with another password: what it has not, it is not
-    // lent.
+    // The same server and user with another password: the mount must not get a session of the first
+    // mount.
     let wrong =
         with(world.connection(), json!({ "password": "not this one", "verify_connection": false }));
     assert!(world.root.write("other/config/demo", &wrong).status < 300);

@@ -1,5 +1,4 @@
-//! Versions of the contract: a component that was built for any released minor version of the
-//! contract runs on this server.
+//! Contract versions: a component built for any released minor version runs on this server.
 
 use crate::world::World;
 use bulkhead_tests::paths::guest;
@@ -7,7 +6,7 @@ use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::Duration;
 
-/// Longest wait for the end of work in the background.
+/// Longest wait for background work.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A component for each released minor version.

@@ -5,10 +5,10 @@ use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How long after its end a credential may still be there.
+/// Longest time that a credential may exist after its expiry.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The seconds between the end that the database knows and now.
+/// Returns the seconds until the expiry that the database has stored.
 fn seconds_valid(world: &World, username: &str) -> f64 {
     let left = format!(
         "SELECT extract(epoch FROM rolvaliduntil - now()) FROM pg_roles \
@@ -17,7 +17,7 @@ fn seconds_valid(world: &World, username: &str) -> f64 {
     world.postgres.query(&left).parse().expect("a user of a lease has an end")
 }
 
-/// Fails unless the user is there until the end of its lease and gone soon after.
+/// Asserts that the user exists until its lease ends and is gone soon after.
 fn assert_gone_on_time(world: &World, username: &str, end: Instant) {
     let left = end.saturating_duration_since(Instant::now());
     until_true("the user goes at the end of its lease", left + GRACE, || {
@@ -44,7 +44,7 @@ fn a_new_credential_logs_in_and_reads_what_its_role_grants() {
 }
 
 #[test]
-fn every_credential_is_another_one() {
+fn every_credential_is_different() {
     let world = World::new();
     let (first, second) = (world.credential("reader"), world.credential("reader"));
     assert_ne!(first.username, second.username);
@@ -54,7 +54,7 @@ fn every_credential_is_another_one() {
 }
 
 #[test]
-fn the_database_stops_accepting_it_five_seconds_after_the_lease() {
+fn a_user_expires_in_the_database_five_seconds_after_its_lease() {
     let world = World::new();
     let credential = world.credential("reader");
     let left = seconds_valid(&world, &credential.username);
@@ -108,7 +108,7 @@ fn a_revoked_credential_is_gone_and_its_session_is_ended() {
 }
 
 #[test]
-fn revoking_twice_is_no_mistake() {
+fn a_second_revocation_succeeds() {
     let world = World::new();
     let credential = world.credential("reader");
     world.revoke(&credential.lease);
@@ -116,7 +116,7 @@ fn revoking_twice_is_no_mistake() {
 }
 
 #[test]
-fn a_user_that_somebody_dropped_by_hand_is_revoked_with_success() {
+fn revoking_a_dropped_user_succeeds() {
     let world = World::new();
     let credential = world.credential("reader");
     world.postgres.query(&format!("DROP ROLE \"{}\"", credential.username));
@@ -125,7 +125,7 @@ fn a_user_that_somebody_dropped_by_hand_is_revoked_with_success() {
 }
 
 #[test]
-fn revocation_takes_along_whatever_the_user_was_granted() {
+fn revocation_removes_all_grants_of_the_user() {
     let world = World::new();
     world.postgres.query(
         r#"CREATE SCHEMA "Mixed Case; drop";
@@ -157,7 +157,7 @@ fn revocation_takes_along_whatever_the_user_was_granted() {
 }
 
 #[test]
-fn a_user_that_owns_data_is_shut_out_and_the_data_stays() {
+fn a_user_that_owns_data_is_locked_out_and_its_data_stay() {
     let world = World::new();
     let owner = [
         r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#,
@@ -215,7 +215,7 @@ fn an_expired_credential_is_gone_within_two_seconds() {
     let credential = world.credential("brief");
     let end = Instant::now() + Duration::from_secs(credential.seconds);
     assert_gone_on_time(&world, &credential.username, end);
-    // The database has dropped the user before the server has stored that the lease is over.
+    // The database drops the user before the server stores the end of the lease.
     until_true("the lease goes after its user", GRACE, || {
         let lease = json!({ "lease_id": credential.lease });
         world.root.write("sys/leases/lookup", &lease).status == 400
@@ -233,7 +233,7 @@ fn an_expired_credential_is_gone_although_its_role_was_deleted() {
 }
 
 #[test]
-fn a_credential_that_expires_while_the_process_is_down_is_gone_within_two_seconds_of_its_restart() {
+fn a_credential_that_expired_during_downtime_goes_two_seconds_after_the_restart() {
     let mut world = World::new();
     world.role("brief", json!({ "default_ttl": "2s" }));
     let credential = world.credential("brief");
@@ -274,7 +274,7 @@ fn a_lease_survives_a_restart_and_is_renewed_and_revoked_after_it() {
 }
 
 #[test]
-fn a_revoked_token_takes_its_credentials_along() {
+fn a_revoked_token_revokes_its_credentials() {
     let world = World::new();
     let reader = r#"path "database/creds/reader" { capabilities = ["read"] }
                     path "auth/token/revoke-self" { capabilities = ["update"] }"#;
@@ -323,7 +323,7 @@ fn sixteen_callers_at_once_each_get_a_credential() {
 }
 
 #[test]
-fn a_root_user_that_is_no_superuser_is_enough() {
+fn a_root_user_without_superuser_suffices() {
     let world = World::empty();
     world.postgres.query(
         "CREATE ROLE manager LOGIN CREATEROLE PASSWORD 'of-the-manager';
@@ -348,7 +348,7 @@ fn a_root_user_that_is_no_superuser_is_enough() {
 }
 
 #[test]
-fn a_grant_that_another_gave_is_told_and_the_user_is_locked_out_until_it_is_gone() {
+fn a_foreign_grant_is_reported_and_its_user_is_locked_out() {
     let world = World::empty();
     world.postgres.query(
         "CREATE ROLE manager LOGIN CREATEROLE PASSWORD 'of-the-manager';
@@ -361,7 +361,7 @@ fn a_grant_that_another_gave_is_told_and_the_user_is_locked_out_until_it_is_gone
                     '{{expiration}}'; GRANT SELECT ON managed TO \"{{name}}\"";
     world.role("reader", json!({ "creation_statements": creation }));
     let credential = world.credential("reader");
-    // The manager may not revoke this, and is told so by the database.
+    // The manager may not revoke this grant; the database's error names it.
     world.postgres.query(&format!("GRANT SELECT ON orders TO \"{}\"", credential.username));
     let lease = json!({ "lease_id": credential.lease });
     let told = world.root.write("sys/leases/revoke", &lease).expect(400);
@@ -374,7 +374,7 @@ fn a_grant_that_another_gave_is_told_and_the_user_is_locked_out_until_it_is_gone
 }
 
 #[test]
-fn a_connection_is_reset_and_goes_on() {
+fn a_connection_works_after_a_reset() {
     let world = World::new();
     let before = world.credential("reader");
     world.root.write("database/reset/demo", &json!({})).expect(204);
@@ -385,7 +385,7 @@ fn a_connection_is_reset_and_goes_on() {
 }
 
 #[test]
-fn an_object_with_too_many_grants_is_told_with_what_to_do_instead() {
+fn an_object_with_too_many_grants_is_reported_with_a_remedy() {
     let world = World::new();
     world.postgres.query(
         "DO $$ BEGIN FOR number IN 1..3000 LOOP BEGIN \

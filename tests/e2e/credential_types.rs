@@ -1,12 +1,12 @@
-//! Credentials that are no passwords, against a database plugin whose users have public keys: the
-//! key that the database holds is that of the key that the caller was given.
+//! Credentials other than passwords, with a database plugin whose users have public keys: the
+//! database holds the public half of the issued key.
 
 use crate::world::{World, with};
 use bulkhead_tests::paths::guest;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-/// A world whose connection `keys` is one of the keyring, which any role may use.
+/// A world with a keyring connection `keys`, open to any role.
 fn world() -> World {
     let world = World::empty();
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
@@ -31,13 +31,13 @@ fn role(more: Value) -> Value {
     with(keys, more)
 }
 
-/// The public key that the database holds for the user.
+/// The user's public key in the database.
 fn held(world: &World, username: &str) -> String {
     let comment = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname";
     world.postgres.query(&format!("{comment} = '{username}'"))
 }
 
-/// The public half of a key, as another program reads it, in the lines of PostgreSQL.
+/// The public half of a key, computed by another program, with PostgreSQL's line ends.
 fn public_half(private_key: &str) -> String {
     let key = KeyPair::from_pem(private_key).expect("a private key in PEM");
     key.public_key_pem().replace('\r', "").trim_end().to_owned()
@@ -85,7 +85,7 @@ fn a_type_that_the_plugin_does_not_know_is_refused() {
     world.root.read("database/roles/signer").expect(404);
 }
 
-/// A certificate of that key, for an authority or not.
+/// A certificate for the key; `is_ca` marks it as an authority.
 fn certificate(key: &KeyPair, is_ca: IsCa) -> String {
     let mut wanted = CertificateParams::default();
     wanted.is_ca = is_ca;
@@ -93,7 +93,7 @@ fn certificate(key: &KeyPair, is_ca: IsCa) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_an_authority_is_told_without_holes() {
+fn errors_about_an_authority_are_not_redacted() {
     let world = World::new();
     let [key, other] = [(); 2].map(|()| KeyPair::generate().expect("a key"));
     let authority = certificate(&key, IsCa::Ca(BasicConstraints::Unconstrained));

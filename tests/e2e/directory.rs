@@ -1,5 +1,5 @@
-//! The directory engine on a real OpenLDAP and a real Active Directory (Samba): what is shown logs
-//! in, what was shown before does not, and a refusal changes nothing.
+//! The directory engine on a real OpenLDAP and a real Active Directory (Samba): the displayed
+//! password logs in, an earlier password does not, and a refusal changes nothing.
 
 mod config;
 mod creds;
@@ -16,10 +16,10 @@ use bulkhead_tests::directory_server::KINDS;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
 use serde_json::{Value, json};
 
-/// What accounts log in with before the engine knows them.
+/// Password of an account before the engine takes it over.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
-/// A server, and a branch of a directory with the accounts `svc1` to `svc3`.
+/// A server, and a directory branch with the accounts `svc1` to `svc3`.
 struct Quay {
     bulkhead: Bulkhead,
     branch: Branch,
@@ -27,12 +27,12 @@ struct Quay {
 }
 
 impl Quay {
-    /// On the directory of that kind, with nothing configured.
+    /// A quay on a directory of this kind, without configuration.
     fn empty(kind: Kind) -> Self {
         Self::of(DirectoryServer::shared(kind).branch())
     }
 
-    /// On that branch, with nothing configured.
+    /// A quay on this branch, without configuration.
     fn of(branch: Branch) -> Self {
         let bulkhead = Bulkhead::start();
         let accounts = ["svc1", "svc2", "svc3"].map(|name| (name.to_owned(), FIRST));
@@ -41,19 +41,19 @@ impl Quay {
         Self { bulkhead, branch, root }
     }
 
-    /// With the configuration.
+    /// A configured quay.
     fn new(kind: Kind) -> Self {
         let quay = Self::empty(kind);
         quay.configure(json!({})).expect(204);
         quay
     }
 
-    /// One of each kind.
+    /// A quay on each kind of directory.
     fn both() -> impl Iterator<Item = Self> {
         KINDS.into_iter().map(Self::new)
     }
 
-    /// Writes the configuration with these changes.
+    /// Writes the configuration with `changes`.
     #[track_caller]
     fn configure(&self, changes: Value) -> Answer {
         self.root.write("directory/config", &crate::world::with(self.branch.config(), changes))
@@ -74,7 +74,7 @@ impl Quay {
         self.root.write(&format!("directory/library/{set}"), &fields).expect(204);
     }
 
-    /// What an account is called to the engine: by its user principal name, where it has one.
+    /// The account's name in requests: the user principal name, if the directory has these.
     fn name(&self, account: &str) -> String {
         match self.branch.server.kind {
             Kind::OpenLdap => self.branch.full(account),
@@ -82,7 +82,7 @@ impl Quay {
         }
     }
 
-    /// What the role shows.
+    /// Reads the role's credentials.
     #[track_caller]
     fn creds(&self, role: &str) -> Answer {
         self.root.read(&format!("directory/creds/{role}")).expect(200)
@@ -93,7 +93,7 @@ impl Quay {
         self.branch.takes(account, password)
     }
 
-    /// Fails when a piece of a password shows in what the server printed or refused.
+    /// Asserts that log and refusals contain no piece of the password.
     #[track_caller]
     fn assert_silent(&self, password: &str) {
         self.bulkhead.assert_silent(password);

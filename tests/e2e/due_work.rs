@@ -1,5 +1,5 @@
-//! What ends in its time while everything of other mounts hangs, at its size: thousands of wakes
-//! that never come back, and databases that accept and never answer.
+//! Due work of a healthy mount while other mounts hang: thousands of wakes that never return, and
+//! databases that accept connections and never answer.
 
 use crate::world::{CREATION, World, with};
 use bulkhead_tests::paths::guest;
@@ -9,15 +9,16 @@ use serde_json::json;
 use std::thread;
 use std::time::Duration;
 
-/// Wakes of one mount that hang, in more lanes than there are places.
+/// Number of hanging wakes of a mount, and number of their lanes, which is more than the
+/// concurrency limit.
 const HANGING: u32 = 2_000;
 const LANES: u32 = 500;
-/// Databases that do not answer, and credentials in each of them that are due.
+/// Number of unresponsive databases, and due credentials in each.
 const UNREACHABLE: u32 = 16;
 const DUE_IN_EACH: u32 = 5;
-/// How soon after its end a lease of a healthy mount has ended.
+/// Longest time until a lease of a healthy mount ends after its expiry.
 const ENDED: Duration = Duration::from_secs(2);
-/// For what is waited for before that.
+/// Longest wait for the preparations.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -30,10 +31,10 @@ fn a_lease_ends_within_two_seconds_beside_hung_wakes_and_databases_of_many_mount
     ends_beside_what_hangs(|number| format!("away-{number}"));
 }
 
-/// With the connections to the database that is paused each in the mount that `mount` names.
+/// `mount` names the mount of each connection to the paused database.
 fn ends_beside_what_hangs(mount: impl Fn(u32) -> String) {
     let world = World::new();
-    // Whoever gave up while it was paused is still let in when it goes on.
+    // Clients that gave up during the pause still hold connections afterwards.
     let away = Postgres::start_with(&world.postgres.password, &["-c", "max_connections=500"]);
     let due: Vec<String> =
         (0..UNREACHABLE).flat_map(|n| leases_of(&world, &away, &mount(n), n)).collect();
@@ -58,7 +59,7 @@ fn ends_beside_what_hangs(mount: impl Fn(u32) -> String) {
     });
 }
 
-/// Credentials of a connection to the database that is going to be paused.
+/// Issues credentials of a connection to the database that will be paused.
 fn leases_of(world: &World, away: &Postgres, mount: &str, number: u32) -> Vec<String> {
     let root = &world.root;
     if root.read(&format!("sys/mounts/{mount}")).status != 200 {
@@ -78,7 +79,7 @@ fn leases_of(world: &World, away: &Postgres, mount: &str, number: u32) -> Vec<St
     (0..DUE_IN_EACH).map(asked).map(|given| given.lease().to_owned()).collect()
 }
 
-/// Lets the wakes of a mount of another author hang, and waits until some do.
+/// Makes the wakes of a mount hang, and waits until some do.
 fn hang(root: &Client) {
     root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
     root.write("sys/mounts/hung", &json!({ "type": "probe" })).expect(204);

@@ -1,10 +1,8 @@
-//! Every endpoint, in the order in which an operator would use them: refused without a token,
-//! refused with a weak one, served with the right one, and the answer compared with its golden
-//! file.
+//! Every endpoint, in an operator's order: refused without a token, refused with a weak token,
+//! served with the right token, and the answer compared with its golden file.
 //!
-//! The rows are in the files of the folder beside this file, named after what they are about;
-//! `inspected.rs` fails when an endpoint has none. A row's name is its golden file: the path with
-//! its captures' names, and the operation.
+//! The rows are in the modules of this folder; `inspected.rs` fails if an endpoint has no row. A
+//! row is named after its golden file: the path with the names of its captures, and the operation.
 
 mod approle;
 mod auth_token;
@@ -52,10 +50,11 @@ use bulkhead_tests::{Client, DirectoryServer, Kind, Kubernetes};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
-/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of
-/// `auth/token`), `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}` in path and
-/// body stand for the latest ones given.
+/// An endpoint. A body that is a string names a guest component, whose bytes are sent.
+///
+/// Path and body may contain placeholders for the latest values of the answers: `{lease}`,
+/// `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of `auth/token`),
+/// `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}`.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -79,23 +78,23 @@ impl Row {
         }
     }
 
-    /// Served to everyone.
+    /// True if the endpoint needs no token.
     fn is_open(&self) -> bool {
         inspected::endpoint_of(self).is_some_and(|endpoint| endpoint.unauthenticated)
     }
 
-    /// Asked for with a wrapping time.
+    /// True if the row is sent with a wrapping TTL.
     fn is_wrapped(&self) -> bool {
         self.golden.starts_with("sys-wrapping-wrap.")
     }
 
-    /// About the caller's own token, which the root token is not meant for.
+    /// True if the row is about the caller's own token, which should not be the root token.
     fn is_about_self(&self) -> bool {
         self.golden.contains("-self.")
     }
 }
 
-/// The latest of what is named by the answers before, filled in where a row names it.
+/// The latest values of the placeholders.
 #[derive(Default)]
 struct Latest {
     lease: String,
@@ -141,7 +140,7 @@ impl Latest {
     }
 }
 
-/// Every row of every file.
+/// All rows of all modules.
 fn all_rows() -> Vec<Row> {
     let files = [
         cloud_a::rows(),
@@ -187,7 +186,7 @@ fn send(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
     send_to(client, row, &latest.fill(row.path), latest)
 }
 
-/// As [`send`], to another path.
+/// Like [`send`], to another path.
 fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_tests::Answer {
     let body = match &row.body {
         Value::Null => Vec::new(),
@@ -200,7 +199,7 @@ fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_
     }
 }
 
-/// As [`send`]; what goes on in the background is asked for until it has ended.
+/// Like [`send`]; repeats the request until background work has ended.
 fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
     let settled = || {
         let answer = send(client, row, latest);
@@ -209,7 +208,7 @@ fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_t
     until("the end of what goes on", Duration::from_secs(30), settled).0
 }
 
-/// A token that may do everything by policy, not by being root.
+/// Grants everything by policy, not as root.
 const OPERATOR: &str = r#"path "*" {
     capabilities = ["create", "read", "update", "patch", "delete", "list", "sudo"]
 }"#;
@@ -330,7 +329,7 @@ fn tokens_answer_as_agreed() {
 }
 
 #[test]
-fn keys_and_what_is_published_of_them_answer_as_agreed() {
+fn identity_keys_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &identity_oidc::rows());
 }
@@ -408,7 +407,7 @@ fn the_catalog_answers_as_agreed() {
 }
 
 #[test]
-fn what_callers_see_of_mounts_is_answered_as_agreed() {
+fn visible_mounts_are_answered_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_internal_ui_mounts::rows());
 }
@@ -420,15 +419,15 @@ fn the_openapi_document_has_the_endpoints_agreed() {
 }
 
 #[test]
-fn what_operators_ask_of_an_open_server_is_answered_as_agreed() {
+fn operator_endpoints_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &operators::rows());
     assert_eq!(seal_status(&world.bulkhead)["sealed"], true);
 }
 
-/// Of a server that gave no token out yet.
+/// The rows of a server that has issued no token yet.
 #[test]
-fn a_server_is_initialised_and_opened_with_the_answers_agreed() {
+fn initialisation_and_unsealing_answer_as_agreed() {
     let server = uninitialised();
     let nobody = server.client(None);
     let mut key = String::new();
@@ -445,7 +444,7 @@ fn a_server_is_initialised_and_opened_with_the_answers_agreed() {
 }
 
 #[test]
-fn put_writes_as_post_does_and_get_lists_on_request() {
+fn put_writes_like_post_and_get_can_list() {
     let world = World::new();
     let body = json!({ "default_ttl": "2h" }).to_string();
     world.root.send("PUT", "database/roles/reader", body.as_bytes()).expect(204);
@@ -457,7 +456,7 @@ fn put_writes_as_post_does_and_get_lists_on_request() {
 }
 
 #[test]
-fn what_is_absent_is_404_without_a_word() {
+fn missing_objects_are_404_with_empty_errors() {
     let world = World::empty();
     for path in ["database/config/nowhere", "database/roles/nobody"] {
         assert_eq!(world.root.read(path).expect(404).body, json!({ "errors": [] }));
@@ -469,7 +468,7 @@ fn what_is_absent_is_404_without_a_word() {
 }
 
 #[test]
-fn an_update_keeps_what_it_does_not_name() {
+fn an_update_keeps_omitted_fields() {
     let world = World::new();
     world.root.write("database/roles/reader", &json!({ "max_ttl": "8h" })).expect(204);
     let role = world.root.read("database/roles/reader").expect(200);

@@ -1,5 +1,4 @@
-//! The first commands of a person at a shell: mistyped, without a token, without a server, logged
-//! in.
+//! A user's first commands in a shell: mistyped, without a token, without a server, and logged in.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{sealed, uninitialised};
@@ -11,13 +10,13 @@ use std::process::{Output, Stdio};
 /// Exit code, output, error output.
 type Shown = (i32, String, String);
 
-/// Runs a command of a person without `BULKHEAD_TOKEN`.
+/// Runs a command without `BULKHEAD_TOKEN`.
 fn run(server: &Bulkhead, arguments: &[&str]) -> Shown {
     let mut command = server.command(arguments);
     shown(command.env_remove("BULKHEAD_TOKEN").output().expect("the command can be started"))
 }
 
-/// As [`run`], with this text on its standard input.
+/// Like [`run`], with `input` on standard input.
 fn piped(server: &Bulkhead, arguments: &[&str], input: &str) -> Shown {
     let mut command = server.command(arguments);
     let command = command.env_remove("BULKHEAD_TOKEN").stdin(Stdio::piped());
@@ -72,7 +71,7 @@ fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
 }
 
 #[test]
-fn the_next_command_is_named_for_a_sealed_an_empty_and_a_missing_server() {
+fn errors_of_a_sealed_new_or_missing_server_name_the_next_command() {
     let (server, _) = sealed(1, 1);
     let (code, _, error) = run(&server, &["secrets", "list"]);
     assert!(code == 1 && error.contains("Next: bulkhead operator unseal"), "{error}");
@@ -90,7 +89,7 @@ fn the_next_command_is_named_for_a_sealed_an_empty_and_a_missing_server() {
 }
 
 #[test]
-fn programs_choose_the_format() {
+fn the_environment_and_options_choose_the_format() {
     let server = Bulkhead::start();
     let token = bulkhead_tests::bulkhead::ROOT;
     let typed = |arguments: &[&str]| {

@@ -1,6 +1,5 @@
-//! Files that are not what they were: of another server, of another program, with a flipped byte,
-//! with rows that changed places. They are refused, plainly, and served again once the cause is
-//! gone.
+//! Damaged or foreign files: of another server, of another program, with a flipped byte, or with
+//! swapped rows. They are refused with a reason, and served again after a repair.
 
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Bulkhead, Postgres};
@@ -11,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long an end may take that is to happen by itself, with the pause before its next attempt.
+/// Longest wait for an expiry, including the pause before the next attempt.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A server that was used and stopped in order, so that its database is one file.
+/// A server that was used and stopped in order, so that its database is a single file.
 fn stopped() -> Bulkhead {
     let mut server = Bulkhead::prepared(binary(), Folder::new("foreign"));
     server.start_again();
@@ -34,7 +33,7 @@ fn database(server: &Bulkhead) -> PathBuf {
     server.data().join("bulkhead.db")
 }
 
-/// Fails unless the server refuses to start, names the folder, and leaves the database as it is.
+/// Asserts that the server refuses to start, names the folder, and leaves the database unchanged.
 fn refused(server: &mut Bulkhead) -> String {
     let before = (fs::read(database(server)).expect("it is there"), server.printed().len());
     let status = server.start_with(&[]).expect_err("it must not start");
@@ -79,7 +78,7 @@ pub(super) fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_a
     server.root().read("sys/policies/acl/one").expect(200);
 }
 
-pub(super) fn a_file_that_is_no_database_of_ours_is_refused() {
+pub(super) fn a_foreign_database_file_is_refused() {
     for content in [b"of some other program".repeat(400), vec![0; 8192]] {
         let mut server = stopped();
         fs::write(database(&server), content).expect("a file can be written");
@@ -87,7 +86,7 @@ pub(super) fn a_file_that_is_no_database_of_ours_is_refused() {
     }
 }
 
-/// The row of the policy `name`, which is the only one whose key ends so.
+/// The row of the policy `name`; no other key ends with this name.
 async fn sealed(connection: &mut SqliteConnection, name: &str) -> (String, Vec<u8>, Vec<u8>) {
     let query = sqlx::query("SELECT key, stamp, sealed FROM record WHERE key LIKE ?")
         .bind(format!("%/{name}"));
@@ -108,7 +107,7 @@ async fn put(connection: &mut SqliteConnection, key: &str, stamp: &[u8], sealed:
     assert_eq!(done.rows_affected(), 1);
 }
 
-/// What a thief does who has the file and no key.
+/// Edits the database without a key, like a thief of the file.
 fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -125,7 +124,8 @@ fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
     });
 }
 
-/// Reading the policy is a fault of ours that names the record; all others are served.
+/// Asserts that the damaged policies answer with a server error that names the record, and that the
+/// whole policies are served.
 fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
     for name in damaged {
         let answer = server
@@ -141,7 +141,7 @@ fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
     server.root().read("sys/mounts").expect(200);
 }
 
-pub(super) fn a_flipped_byte_costs_its_record_and_no_other_until_it_is_flipped_back() {
+pub(super) fn a_flipped_byte_damages_only_its_record() {
     let mut server = stopped();
     let flip = |server: &Bulkhead| {
         edit(&database(server), async |connection: &mut SqliteConnection| {
@@ -160,7 +160,7 @@ pub(super) fn a_flipped_byte_costs_its_record_and_no_other_until_it_is_flipped_b
     assert_damaged(&server, &[], &["one", "two"]);
 }
 
-/// Flips a byte in each row that `condition` names, and returns how many there were.
+/// Flips a byte in each row that matches `condition`, and returns their number.
 fn flip_where(server: &Bulkhead, condition: &str) -> usize {
     let mut flipped = 0;
     edit(&database(server), async |connection: &mut SqliteConnection| {
@@ -188,7 +188,7 @@ fn flip_where(server: &Bulkhead, condition: &str) -> usize {
 }
 
 #[test]
-fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_starting() {
+fn unreadable_mounts_and_descriptions_do_not_prevent_a_start() {
     let mut server = stopped();
     assert_eq!(flip_where(&server, "key = 'mount/database/'"), 1);
     assert!(flip_where(&server, "key LIKE 'description/%'") >= 2);
@@ -207,7 +207,7 @@ fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_s
 }
 
 #[test]
-fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
+fn unreadable_leases_do_not_delay_other_leases() {
     let (postgres, mut server) = (Postgres::start(), stopped());
     let users = || postgres.users().len();
     server.start_again();
@@ -244,7 +244,7 @@ fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
     bulkhead_tests::wait::until_true("the repaired ones end, too", SOON, || users() == 0);
 }
 
-pub(super) fn rows_that_changed_places_are_both_refused() {
+pub(super) fn swapped_rows_are_both_refused() {
     let mut server = stopped();
     let swap = |server: &Bulkhead| {
         edit(&database(server), async |connection: &mut SqliteConnection| {

@@ -1,22 +1,21 @@
-//! A disk that fills up while a server works. What it takes to lose nothing at any point is in
-//! `tests/fault`.
+//! A disk that fills up while a server works. `tests/fault` shows that no data are lost.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::paths::{Folder, binary};
 use serde_json::json;
 
-/// Space for a server that has started, and for some writes of [`policy`].
+/// Space for a started server and for some writes of [`policy`].
 const SPACE: u64 = 4 << 20;
 
-/// Far more writes than there is space for.
+/// Far more writes than fit into the space.
 const WRITES: usize = 200;
 
 fn policy() -> String {
     "path \"a/b\" { capabilities = [\"read\"] }\n".repeat(1000)
 }
 
-pub(super) fn a_full_disk_refuses_writes_in_words_and_is_served_again_when_there_is_space() {
+pub(super) fn a_full_disk_refuses_writes_with_a_reason_until_there_is_space() {
     let disk = Disk::full_after(SPACE);
     let mut server = Bulkhead::prepared(binary(), Folder::new("full-row"));
     let environment = disk.under(server.data());

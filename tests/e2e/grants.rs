@@ -1,10 +1,10 @@
-//! Grants from outside: what a refusal says to type is typed, and what a connection may name is
-//! dialled and nothing else.
+//! Grants over HTTP: the command that a refusal prints works, and a connection reaches only the
+//! addresses in its configuration.
 
 use crate::world::{World, with};
 use serde_json::json;
 
-/// The words of the command at the end of a refusal, behind the program's name.
+/// The words of the command in a refusal, without the program's name.
 fn remedy(refusal: &str) -> Vec<String> {
     let (_, command) = refusal.split_once("to allow it: bulkhead ").expect("a remedy");
     let words = command.split_whitespace();
@@ -12,7 +12,7 @@ fn remedy(refusal: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_narrowed_mount_refuses_what_its_connection_names_until_the_printed_command_is_typed() {
+fn the_printed_command_allows_a_refused_connection() {
     let world = World::new();
     world.credential("reader");
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_mount_without_the_grant_for_a_database_plugin_reaches_none() {
 }
 
 #[test]
-fn a_connection_never_names_the_clouds_metadata_nor_this_very_server() {
+fn a_connection_never_reaches_cloud_metadata_or_this_server() {
     let world = World::empty();
     let own = world.bulkhead.url().rsplit(':').next().expect("a port").to_owned();
     let own = |host: &str| format!("{host}:{own}");

@@ -111,7 +111,7 @@ fn numbers_and_parameters_that_do_not_fit_begin_nothing() {
 }
 
 #[test]
-fn shares_and_nonces_that_do_not_fit_are_refused_and_change_nothing() {
+fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
     let (mut server, operators) = three_of_five();
     let (_, others) = sealed(5, 3);
     let nobody = server.client(None);

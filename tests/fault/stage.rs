@@ -24,8 +24,8 @@ const STRIDE: u32 = 4;
 /// The seed, unless `FAULT_SEED` sets another.
 const SEED: u64 = 20_261_121;
 
-/// The database of all tests, shared because a database takes longer to start than a life. The names of the
-/// lives distinguish their users. The database ends with this program.
+/// The database of all tests, shared because a database takes longer to start than a life. The
+/// names of the lives distinguish their users. The database ends with this program.
 static POSTGRES: LazyLock<Postgres> =
     LazyLock::new(|| Postgres::start_with(CANARY, &["-c", "max_connections=200"]));
 

@@ -28,14 +28,14 @@ macro_rules! bad_input {
 }
 
 bad_input! {
-    "malformed JSON" => bad_input::what_is_not_one_json_object_is_refused;
+    "malformed JSON" => bad_input::bodies_other_than_one_json_object_are_refused;
     "wrong types" => bad_input::values_of_the_wrong_type_are_refused_by_name;
-    "unknown mounts and fields" => bad_input::paths_that_lead_nowhere_are_refused,
+    "unknown mounts and fields" => bad_input::paths_without_a_route_are_refused,
         bad_input::unknown_fields_are_ignored_with_a_warning_and_kept_for_a_plugin;
     "missing roles and connections" => bad_input::roles_that_lack_what_they_need_are_refused,
-        bad_input::credentials_of_what_is_not_there_are_refused,
+        bad_input::credentials_of_missing_roles_and_leases_are_refused,
         bad_input::connections_of_unknown_plugins_and_versions_are_refused;
-    "bad durations and URLs" => bad_input::durations_that_are_none_are_refused_with_the_value,
+    "bad durations and URLs" => bad_input::malformed_durations_are_refused_with_the_value,
         bad_input::addresses_that_cannot_be_dialled_are_refused_by_name;
     "statements that do not lex" =>
         bad_input::statements_that_do_not_lex_are_refused_when_the_role_is_written,
@@ -52,19 +52,19 @@ bad_input! {
         hostile_names::hostile_names_of_connections_and_roles_are_no_names;
     "nonsense about users and roles of logins" =>
         userpass::nonsense_about_users_is_refused_and_stores_nothing,
-        approle::nonsense_about_roles_is_refused_and_stores_nothing;
+        approle::bad_role_settings_are_refused_and_not_stored;
     "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
         secrecy::a_refusal_never_shows_what_it_was_given_to_keep;
     "a second process on the directory" =>
         foreign_files::a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on;
     "a database file of another cluster or format" =>
         foreign_files::the_database_of_another_cluster_is_refused_and_the_own_one_opens_again,
-        foreign_files::a_file_that_is_no_database_of_ours_is_refused;
+        foreign_files::a_foreign_database_file_is_refused;
     "swapped or flipped rows" =>
-        foreign_files::a_flipped_byte_costs_its_record_and_no_other_until_it_is_flipped_back,
-        foreign_files::rows_that_changed_places_are_both_refused;
+        foreign_files::a_flipped_byte_damages_only_its_record,
+        foreign_files::swapped_rows_are_both_refused;
     "a full disk" =>
-        full_disk::a_full_disk_refuses_writes_in_words_and_is_served_again_when_there_is_space;
+        full_disk::a_full_disk_refuses_writes_with_a_reason_until_there_is_space;
     "wrong, repeated or foreign shares" => unseal::a_share_that_was_given_before_makes_no_progress,
         unseal::a_wrong_share_ends_the_attempt_at_the_threshold,
         unseal::a_share_of_another_cluster_ends_the_attempt_at_the_threshold,
@@ -76,26 +76,26 @@ bad_input! {
     "HCL bombs" => bad_input::policies_made_to_cost_time_or_memory_are_refused;
     "1 MB" => bad_input::policies_of_a_million_bytes_are_refused_with_the_limit;
     "paths with `..`, `//`, NUL, encoded slashes" =>
-        bad_input::paths_that_could_be_read_in_two_ways_are_refused_for_everybody;
+        bad_input::ambiguous_paths_are_refused_for_every_caller;
     "mounts over mounts and reserved paths" =>
         mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
     "negative and overflowing TTLs" =>
-        bad_input::times_that_are_negative_or_overflow_are_refused_wherever_one_is_given;
+        bad_input::negative_and_overflowing_times_are_refused_in_every_field;
     "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
     "components that are truncated" => bad_components::components_cut_short_are_refused;
-    "modules" => bad_components::what_is_no_component_is_told_what_it_is;
+    "modules" => bad_components::uploads_other_than_components_are_refused_with_their_kind;
     "components of the wrong world" =>
         bad_components::components_of_another_world_are_refused_with_the_type_to_register;
     "components with unknown imports" =>
         bad_components::unknown_imports_are_refused_with_their_list;
     "a component of a later contract" =>
-        bad_components::a_component_of_a_later_contract_is_told_both_versions_and_the_remedy;
+        bad_components::a_component_of_a_later_contract_is_refused_with_both_versions;
     "components of 100 MB" => bad_components::a_hundred_megabytes_are_refused_in_bounded_memory;
     "components with a million functions" =>
         bad_components::a_million_functions_are_refused_before_they_are_compiled;
     "route tables that collide or claim `sys`" =>
         bad_components::tables_that_collide_are_refused_with_their_row,
-        bad_components::tables_that_claim_what_is_the_servers_are_refused;
+        bad_components::tables_that_claim_reserved_paths_are_refused;
     "JSON nested 10,000 deep" => bad_input::objects_nested_ten_thousand_deep_are_refused;
     "a million keys" => bad_input::a_million_keys_are_refused;
     "duplicate keys" => bad_input::keys_that_are_given_twice_are_refused_by_name;
