@@ -1,5 +1,5 @@
-//! Callers that send too much, too slowly, halfway, twice or not at all: they are refused or
-//! closed, and no other client notices.
+//! Callers that send too much, too slowly, incompletely, twice or not at all: the server refuses or
+//! closes them, and no other client notices.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::socket::connections;
@@ -8,19 +8,19 @@ use bulkhead_tests::{Bulkhead, Socket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longer than any limit of the server's that a test waits for, on a busy machine.
+/// Longer than any limit of the server that a test waits for, on a busy machine.
 const SOON: Duration = Duration::from_secs(15);
 
-/// As long as no answer takes, however busy the machine.
+/// Longer than any answer takes on a busy machine.
 const HELD_UP: Duration = Duration::from_secs(2);
 
-/// How much a server's memory may have grown after an attack, in bytes.
+/// Most memory growth after an attack, in bytes.
 const GROWTH: u64 = 64 << 20;
 
-/// A second request behind the first, that no client meant to send.
+/// A smuggled second request behind the first.
 const SMUGGLED: &str = "GET /v1/sys/seal-status HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/// What is measured of the honest client: one request on a connection of its own, so many times.
+/// Returns the 99th percentile of the duration of an honest request on a new connection.
 fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
     let mut times: Vec<Duration> = (0..100)
         .map(|_| {
@@ -33,7 +33,7 @@ fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
     times[98]
 }
 
-/// Descriptors that a process may have: this one, or a server.
+/// Sets the limit of open file descriptors of a process.
 fn allow_descriptors(process: u32, soft: u64) {
     let limit = format!("--nofile={soft}:");
     let done = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
@@ -43,8 +43,8 @@ fn allow_descriptors(process: u32, soft: u64) {
     );
 }
 
-/// Runs `attack` beside an honest client, who must hardly notice; afterwards the server is as it
-/// was before.
+/// Runs `attack` beside an honest client, whose requests must stay fast; afterwards the server has
+/// recovered.
 fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
     let server = Bulkhead::start();
     slowest_but_one_in_a_hundred(&server);
@@ -55,8 +55,8 @@ fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
         "p99 before {before:?}, beside the attack {beside:?}; {memory} bytes, then {} bytes",
         server.memory()
     );
-    // What else runs on these cores slows a measurement down; a server that an attack holds up
-    // does not answer.
+    // Other programs on this machine slow the measurement, so the bound is wide: a blocked server
+    // would not answer at all.
     assert!(beside < HELD_UP, "{beside:?} beside the attack, {before:?} before");
     drop(attackers);
     server.root().list("sys/policies/acl").expect(200);
@@ -68,10 +68,10 @@ fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
     assert!(!server.printed().contains("panic"), "{}", server.printed());
 }
 
-/// What strangers may make of the server's memory together, in bytes.
+/// Most memory growth by all unauthenticated callers together, in bytes.
 const GROWTH_BY_STRANGERS: u64 = 200 << 20;
 
-/// Most memory that a process had since this was asked of it before.
+/// Returns the peak memory of the server since the last call.
 fn peak_memory(server: &Bulkhead) -> u64 {
     let of = |file: &str| format!("/proc/{}/{file}", server.pid());
     let status = std::fs::read_to_string(of("status")).expect("the server runs");
@@ -82,7 +82,7 @@ fn peak_memory(server: &Bulkhead) -> u64 {
 }
 
 #[test]
-fn two_hundred_strangers_with_any_json_of_any_length_take_little_memory() {
+fn two_hundred_unauthenticated_json_bodies_take_little_memory() {
     let server = Bulkhead::start();
     let objects = |count: usize| format!("[{}0]", "{\"a\":0},".repeat(count));
     let wide: String = (0..5_000).map(|number| format!("\"{number}\":0,")).collect();
@@ -122,7 +122,7 @@ fn two_hundred_strangers_with_any_json_of_any_length_take_little_memory() {
     assert!(peak < before + GROWTH_BY_STRANGERS, "{before} bytes before, {peak} at most");
 }
 
-/// The one answer that came, with the connection closed after it.
+/// Returns the only answer; the server must close the connection after it.
 #[track_caller]
 fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
     let mut socket = Socket::open(server);
@@ -136,7 +136,7 @@ fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
 }
 
 #[test]
-fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_ends() {
+fn ambiguous_http_requests_get_one_answer_and_close_the_connection() {
     let server = Bulkhead::start();
     let post = |head: &str, body: &str| {
         format!("POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n{body}{SMUGGLED}")
@@ -180,7 +180,7 @@ fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_en
             "{sent:?}: {answer}"
         );
     }
-    // Who begins HTTP/2 would not understand an answer of HTTP/1.1.
+    // An HTTP/2 client would not understand an answer in HTTP/1.1.
     let mut socket = Socket::open(&server);
     socket.send(format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{SMUGGLED}"));
     assert_eq!(socket.until_closed(SOON).as_deref(), Some(""));
@@ -211,7 +211,7 @@ pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
             "{answer}"
         );
     }
-    // What is still being sent may be cut before the answer is read.
+    // The server may reset the connection before the client reads the answer.
     let mut socket = Socket::open(&server);
     socket.send(get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(1 << 20))));
     let answer = socket.until_closed(SOON).expect("it is closed");
@@ -220,13 +220,13 @@ pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
 }
 
 #[test]
-fn five_thousand_idle_connections_cost_a_newcomer_nothing() {
+fn five_thousand_idle_connections_do_not_delay_a_new_client() {
     allow_descriptors(std::process::id(), 6 << 10);
     survives(|server| (0..5_000).map(|_| Socket::open(server)).collect::<Vec<_>>());
 }
 
 #[test]
-fn connections_left_halfway_cost_a_newcomer_nothing() {
+fn half_sent_requests_do_not_delay_a_new_client() {
     survives(|server| {
         let half = |end: fn(&Socket)| {
             let mut socket = Socket::open(server);
@@ -244,7 +244,7 @@ fn connections_left_halfway_cost_a_newcomer_nothing() {
 }
 
 #[test]
-fn headers_that_drip_are_given_up() {
+fn slowly_sent_headers_time_out() {
     survives(|server| {
         let mut slow: Vec<Socket> = (0..200).map(|_| Socket::open(server)).collect();
         let start = Instant::now();
@@ -260,7 +260,7 @@ fn headers_that_drip_are_given_up() {
     });
 }
 
-pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
+pub(super) fn unfinished_bodies_share_a_memory_bound_and_time_out() {
     survives(|server| {
         let head = format!(
             "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
@@ -299,7 +299,7 @@ pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
 }
 
 #[test]
-fn who_asks_and_never_reads_is_given_up() {
+fn a_client_that_never_reads_is_disconnected() {
     survives(|server| {
         let ask = "GET /v1/sys/internal/specs/openapi HTTP/1.1\r\nhost: x\r\n\r\n";
         let ask = ask.replace("host: x", &format!("host: x\r\nx-vault-token: {}", ROOT));
@@ -316,7 +316,7 @@ fn who_asks_and_never_reads_is_given_up() {
 }
 
 #[test]
-fn a_server_out_of_descriptors_lets_idle_connections_go_and_comes_back() {
+fn a_server_out_of_descriptors_closes_idle_connections_and_recovers() {
     let server = Bulkhead::start();
     allow_descriptors(server.pid(), 64);
     let crowd: Vec<Socket> = (0..200).map(|_| Socket::open(&server)).collect();

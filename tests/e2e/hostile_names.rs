@@ -1,5 +1,5 @@
-//! Names that people choose, built to break out of SQL. A user's name holds letters, digits and
-//! `_.@-` only, however its caller is called, and nothing else comes into being.
+//! Names chosen to break out of SQL. A user's name contains only letters, digits and `_.@-`,
+//! whatever the caller is called, and the database gets no other object.
 
 use crate::world::{CREATION, World, with};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn is_harmless(name: &str) -> bool {
     name.len() <= 63 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.@-".contains(c))
 }
 
-/// Fails when there is a role beside the ones that are expected, or one with powers.
+/// Asserts that the database has only expected roles, none of them with privileges.
 #[track_caller]
 fn assert_nothing_else(world: &World) {
     let users = world.postgres.users();
@@ -36,7 +36,7 @@ fn assert_nothing_else(world: &World) {
     assert_eq!(world.postgres.query("SELECT count(*) FROM orders"), "2");
 }
 
-/// A credential asked for by every hostile caller: made, logged in with, renewed, revoked.
+/// For every hostile display name, creates a credential, logs in, renews and revokes.
 #[track_caller]
 fn live_through(world: &World) {
     for name in HOSTILE.iter().copied().chain([&*"n".repeat(200)]) {
@@ -62,7 +62,7 @@ pub(super) fn the_default_names_of_users_are_harmless() {
     live_through(&World::new());
 }
 
-pub(super) fn names_by_a_template_of_the_operators_are_harmless() {
+pub(super) fn names_from_an_operators_template_are_harmless() {
     let world = World::new();
     let template = "v-{{.DisplayName | truncate 30}}-{{random 8}}-'\";\\";
     let written =
@@ -82,7 +82,7 @@ pub(super) fn names_stay_harmless_in_every_kind_of_quote() {
     live_through(&world);
 }
 
-pub(super) fn hostile_names_of_connections_and_roles_are_no_names() {
+pub(super) fn hostile_names_of_connections_and_roles_are_refused() {
     let world = World::new();
     for name in
         ["a%22b", "a%27b", "a;drop", "a%5C", "%F0%9F%97%9D", "a%0Ab", "..", "-a", "a-", ".a"]

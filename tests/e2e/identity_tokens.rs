@@ -1,5 +1,5 @@
-//! A component shows who its mount is, and a reader who knows nothing but the issuer's documents
-//! believes it: before and after a rotation, and after the server's restart.
+//! Identity tokens of a mount: a verifier with only the issuer's documents accepts them, also after
+//! a rotation and a restart.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const DISCOVERY: &str = "identity/oidc/plugins/.well-known/openid-configuration";
 const ROTATE: &str = "identity/oidc/key/default/rotate";
 
-/// Lets the probe be mounted at `cloud/`, and sign for the mount.
+/// Mounts the probe at `cloud/` with the grant to sign.
 #[track_caller]
 fn mounted(root: &Client) {
     root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
@@ -21,7 +21,7 @@ fn mounted(root: &Client) {
     root.write("sys/mounts/cloud", &mount).expect(204);
 }
 
-/// A token of the mount for the audience of a cloud.
+/// Returns a token of the mount for a cloud's audience.
 #[track_caller]
 fn signed(root: &Client) -> String {
     let asked = json!({ "audience": "sts.example.com", "ttl": "10m" });
@@ -36,7 +36,7 @@ fn json_of(part: &str) -> Value {
     serde_json::from_slice(&decoded(part)).expect("JSON")
 }
 
-/// The claims of a token, as a cloud reads them that was told the issuer and nothing else.
+/// Returns the claims of a token, verified like a cloud that knows only the issuer.
 #[track_caller]
 fn believed(server: &Bulkhead, token: &str) -> Value {
     let stranger = server.client(None);
@@ -64,7 +64,7 @@ fn believed(server: &Bulkhead, token: &str) -> Value {
 }
 
 #[test]
-fn a_stranger_believes_a_mounts_token_by_the_published_keys_alone() {
+fn a_verifier_with_the_published_keys_accepts_a_mounts_token() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     mounted(&root);
@@ -80,7 +80,7 @@ fn a_stranger_believes_a_mounts_token_by_the_published_keys_alone() {
     server.start_again();
     operators.unseal(&server);
     let root = operators.root(&server);
-    // Another port is another issuer, unless the operator says otherwise.
+    // A new port is a new issuer, unless an operator has configured the issuer.
     root.write("identity/oidc/config", &json!({ "issuer": server.url() })).expect(200);
     believed(&server, &signed(&root));
     root.write("identity/oidc/config", &issuer).expect(200);
@@ -95,7 +95,7 @@ fn a_stranger_believes_a_mounts_token_by_the_published_keys_alone() {
 }
 
 #[test]
-fn a_mount_without_the_grant_signs_nothing_and_is_told_which_it_lacks() {
+fn a_mount_without_the_grant_cannot_sign_and_the_error_names_the_grant() {
     let (server, operators) = open();
     let root = operators.root(&server);
     root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);

@@ -1,5 +1,4 @@
-//! A server's first moments: what it says before it is initialised, what initialisation gives, and
-//! what it refuses.
+//! Initialisation of a server: answers before, the result, and refused parameters.
 
 use bulkhead_tests::operators::{Operators, give, seal_status, sealed, uninitialised};
 use bulkhead_tests::{Bulkhead, Client};
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Requests of every kind that a sealed server cannot serve.
+/// Requests of every kind that a sealed server refuses.
 const ORDINARY: [(&str, &str); 12] = [
     ("GET", "sys/mounts"),
     ("POST", "sys/mounts/database"),
@@ -23,8 +22,7 @@ const ORDINARY: [(&str, &str); 12] = [
     ("GET", "no/such/mount"),
 ];
 
-/// Fails unless everything but what opens a server is answered with the words that clients look
-/// for.
+/// Asserts that every request answers with the text that clients recognise as sealed.
 #[track_caller]
 pub fn assert_closed(client: &Client) {
     for (method, path) in ORDINARY {
@@ -39,7 +37,7 @@ fn is_initialised(server: &Bulkhead) -> bool {
 }
 
 #[test]
-fn a_fresh_server_says_that_it_is_not_initialised_and_serves_nothing_else() {
+fn an_uninitialised_server_reports_its_state_and_serves_nothing_else() {
     let server = uninitialised();
     let nobody = server.client(None);
     assert_eq!(nobody.read("sys/init").expect(200).body, json!({ "initialized": false }));
@@ -68,7 +66,7 @@ fn a_fresh_server_says_that_it_is_not_initialised_and_serves_nothing_else() {
 }
 
 #[test]
-fn health_is_told_in_the_numbers_that_the_asker_chose() {
+fn health_answers_with_the_status_codes_of_the_query() {
     let (server, operators) = sealed(1, 1);
     let fresh = uninitialised();
     let nobody = server.client(None);
@@ -86,7 +84,7 @@ fn health_is_told_in_the_numbers_that_the_asker_chose() {
 }
 
 #[test]
-fn initialisation_gives_each_share_and_a_root_token_once() {
+fn initialisation_returns_shares_and_a_root_token_once() {
     let server = uninitialised();
     let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
     let given = server.client(None).write("sys/init", &asked).expect(200);
@@ -114,7 +112,7 @@ fn initialisation_gives_each_share_and_a_root_token_once() {
 }
 
 #[test]
-fn one_share_alone_opens_what_it_was_made_for() {
+fn a_single_share_unseals_a_server_with_a_threshold_of_one() {
     let (server, operators) = sealed(1, 1);
     assert_eq!(operators.keys.len(), 1);
     operators.unseal(&server);
@@ -122,14 +120,14 @@ fn one_share_alone_opens_what_it_was_made_for() {
 }
 
 #[test]
-fn the_most_shares_that_can_be_asked_for_open_it_too() {
+fn the_maximum_of_255_shares_unseals_the_server() {
     let (server, mut operators) = sealed(255, 255);
     operators.keys.reverse();
     operators.unseal(&server);
 }
 
 #[test]
-fn clients_that_send_null_for_what_they_do_not_use_are_served() {
+fn null_fields_of_an_initialisation_are_accepted() {
     let server = uninitialised();
     let asked = json!({
         "secret_shares": 1, "secret_threshold": 1, "pgp_keys": null, "root_token_pgp_key": null,
@@ -146,7 +144,7 @@ fn clients_that_send_null_for_what_they_do_not_use_are_served() {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused_with_the_number_and_change_nothing() {
+fn bad_share_numbers_are_refused_and_change_nothing() {
     let server = uninitialised();
     let nobody = server.client(None);
     let numbers = |shares: Value, threshold: Value| {
@@ -189,7 +187,7 @@ fn numbers_that_make_no_sense_are_refused_with_the_number_and_change_nothing() {
 }
 
 #[test]
-fn one_of_many_that_initialise_at_once_is_served_and_has_the_right_keys() {
+fn one_of_many_concurrent_initialisations_succeeds() {
     let server = uninitialised();
     let asked = json!({ "secret_shares": 3, "secret_threshold": 2 });
     let answers = std::thread::scope(|scope| {
@@ -205,10 +203,9 @@ fn one_of_many_that_initialise_at_once_is_served_and_has_the_right_keys() {
     Operators::of(&served[0].body, 2).unseal(&server);
 }
 
-/// A kill at the moment of each millisecond after the request has left, until one comes too late to
-/// matter.
+/// Kills the server one millisecond later in each round, until three rounds have been too late.
 #[test]
-fn a_server_killed_while_it_is_initialised_has_nothing_or_everything() {
+fn a_killed_initialisation_is_complete_or_has_no_effect() {
     let mut late = 0;
     for delay in (0..).map(Duration::from_millis) {
         let mut server = uninitialised();

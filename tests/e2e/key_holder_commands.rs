@@ -1,4 +1,4 @@
-//! `bulkhead operator generate-root` and `operator rekey`, as holders of keys type them.
+//! `bulkhead operator generate-root` and `operator rekey`, as key holders type them.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, of_key_holders, seal_status, sealed};
@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::io::Write;
 use std::process::Stdio;
 
-/// Runs `bulkhead operator` with these words and that text on its standard input. Returns the exit
-/// code, the output and the error output.
+/// Runs `bulkhead operator` with these words and `input` on standard input. Returns exit code,
+/// output and error output.
 fn operator(server: &Bulkhead, token: &str, words: &[&str], input: &str) -> (i32, String, String) {
     let mut command = server.command(&[&["operator"], words].concat());
     command.env("BULKHEAD_TOKEN", token);

@@ -1,16 +1,16 @@
-//! `bulkhead kv` against the key-value engine.
+//! `bulkhead kv` with the key-value engine.
 
 use bulkhead_tests::Bulkhead;
 use serde_json::{Value, json};
 
-/// Exit code, output, error output.
+/// Returns exit code, output and error output.
 fn run(server: &Bulkhead, arguments: &[&str]) -> (i32, String, String) {
     let done = server.command(arguments).output().expect("the command can be started");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
 }
 
-/// As [`run`], for a command that succeeds.
+/// Like [`run`], for a command that succeeds.
 #[track_caller]
 fn output(server: &Bulkhead, arguments: &[&str]) -> String {
     let (code, output, error) = run(server, arguments);

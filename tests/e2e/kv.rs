@@ -1,5 +1,5 @@
-//! The key-value engine on a running server: what a team keeps in it, and what happens to it in
-//! restarts, races and the hands of others.
+//! The key-value engine on a running server: a team's secrets through restarts, concurrent writes
+//! and foreign tokens.
 
 mod bad_input;
 mod mounts;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::thread;
 
-/// Number of writers of a race.
+/// Number of concurrent writers.
 const WRITERS: usize = 50;
 
 fn data(value: Value) -> Value {
     json!({ "data": value })
 }
 
-/// Writes a secret of version 2 of the API, and returns the number of its version.
+/// Writes a secret in version 2 of the API, and returns its version number.
 #[track_caller]
 fn put(world: &World, path: &str, value: Value) -> u64 {
     let written = world.root.write(&format!("secret/data/{path}"), &data(value)).expect(200);
@@ -66,7 +66,7 @@ fn versions_are_deleted_undeleted_and_destroyed() {
 }
 
 #[test]
-fn of_many_writers_with_the_same_version_one_wins() {
+fn one_of_many_writers_with_the_same_version_wins() {
     let world = World::empty();
     put(&world, "app", json!({ "n": 0 }));
     let body = |writer: usize| json!({ "data": { "n": writer }, "options": { "cas": 1 } });
@@ -88,7 +88,7 @@ fn of_many_writers_with_the_same_version_one_wins() {
 }
 
 #[test]
-fn of_many_writers_without_a_version_none_is_lost() {
+fn no_write_of_many_writers_without_a_version_is_lost() {
     let world = World::empty();
     world.root.write("secret/config", &json!({ "max_versions": 100 })).expect(204);
     let mut numbers: Vec<u64> = thread::scope(|scope| {
@@ -125,7 +125,7 @@ fn secrets_outlive_a_power_cut() {
 }
 
 #[test]
-fn a_listing_shows_secrets_and_folders_once_and_in_parts() {
+fn a_listing_shows_secrets_and_folders_once_and_in_pages() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     world.root.list("secret/metadata").expect(404);
@@ -173,7 +173,7 @@ fn a_team_reaches_its_own_secrets_and_no_others() {
 }
 
 #[test]
-fn no_value_of_a_secret_is_in_the_logs_and_each_can_be_found_by_its_hash() {
+fn logs_hold_hashes_of_secret_values_and_no_values() {
     let world = World::empty();
     let canary = "canary-Zx81-Qd7-of-a-secret";
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);

@@ -1,15 +1,14 @@
-//! Many credentials at once, as the database sees them: ended below a path, also when something
-//! happens meanwhile.
+//! Revocation of many credentials below a path, also with failures during the revocation.
 
 use crate::world::World;
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long ending a few dozen users may take on a busy machine.
+/// Longest time to revoke a few dozen users on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A world with a second role whose name begins as the first one's.
+/// A world with a second role whose name begins like the first role's name.
 fn world() -> World {
     let world = World::new();
     world.role("reader2", json!({ "default_ttl": "1h" }));
@@ -17,7 +16,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_revoked_prefix_takes_its_users_and_no_others() {
+fn revoking_a_prefix_removes_its_users_and_no_others() {
     let world = world();
     for _ in 0..30 {
         world.credential("reader");
@@ -49,7 +48,7 @@ fn a_listing_gives_the_ids_by_which_leases_are_revoked() {
 }
 
 #[test]
-fn a_process_killed_while_it_revokes_a_prefix_goes_on_when_it_starts_again() {
+fn a_prefix_revocation_continues_after_a_kill() {
     let mut world = world();
     for _ in 0..12 {
         world.credential("reader");
@@ -64,7 +63,7 @@ fn a_process_killed_while_it_revokes_a_prefix_goes_on_when_it_starts_again() {
 }
 
 #[test]
-fn leases_of_a_database_that_is_gone_stay_until_they_are_forced() {
+fn leases_of_a_missing_database_stay_until_a_forced_revocation() {
     let mut world = world();
     let credential = world.credential("reader");
     world.postgres.stop();

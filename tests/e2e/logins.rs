@@ -1,5 +1,5 @@
-//! Logins from outside, through the auth method of `plugins/examples/passphrase`, which an operator
-//! uploads, mounts, and writes users into as clients of this API do.
+//! Logins through the example auth method `plugins/examples/passphrase`, which an operator uploads,
+//! mounts and fills with users.
 
 use crate::world::World;
 use bulkhead_tests::operators::open;
@@ -7,7 +7,7 @@ use bulkhead_tests::paths::guest;
 use bulkhead_tests::{Answer, Client};
 use serde_json::{Value, json};
 
-/// Registers the example and mounts it at `auth/up`.
+/// Registers the example and mounts the method at `auth/up`.
 #[track_caller]
 fn mount(root: &Client) {
     root.upload("sys/plugins/catalog/auth/passphrase", &guest("passphrase")).expect(204);
@@ -31,13 +31,13 @@ fn token(answer: &Answer) -> String {
 }
 
 #[test]
-fn a_user_logs_in_reads_what_the_policy_allows_renews_and_is_out_when_the_mount_goes() {
+fn a_user_logs_in_and_renews_until_the_mount_is_removed() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
     let rules = r#"path "database/config/demo" { capabilities = ["read"] }"#;
     world.root.write("sys/policies/acl/p1", &json!({ "policy": rules })).expect(204);
-    // As published clients write it: the deprecated names, and a duration as text.
+    // Like published clients: deprecated field names, and a duration as text.
     user(&world.root, "amy", &json!({ "policies": "p1", "ttl": "1h" }));
     let answer = login(&stranger, "amy", "amy knows this").expect(200);
     assert_eq!(answer.body["data"], Value::Null);
@@ -45,7 +45,7 @@ fn a_user_logs_in_reads_what_the_policy_allows_renews_and_is_out_when_the_mount_
     assert_eq!(auth["policies"], json!(["default", "p1"]));
     assert_eq!(auth["metadata"], json!({ "username": "amy" }));
     let lives = auth["lease_duration"].as_u64().expect("a token has a duration");
-    // A passphrase takes a busy machine seconds to hash.
+    // Hashing a passphrase takes seconds on a busy machine.
     assert!((3_590..=3_600).contains(&lives), "{lives}");
     assert_eq!(auth["orphan"], json!(true));
     let amy = world.bulkhead.client(Some(&token(&answer)));
@@ -68,7 +68,7 @@ fn a_user_logs_in_reads_what_the_policy_allows_renews_and_is_out_when_the_mount_
 }
 
 #[test]
-fn a_wrong_login_says_nothing_and_shows_no_passphrase_anywhere() {
+fn a_failed_login_reveals_no_reason_and_no_passphrase() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -90,7 +90,7 @@ fn a_wrong_login_says_nothing_and_shows_no_passphrase_anywhere() {
 }
 
 #[test]
-fn a_name_whose_passphrase_is_guessed_is_locked_also_for_the_right_one_and_unlocked_by_hand() {
+fn failed_logins_lock_a_user_until_an_operator_unlocks_it() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -109,7 +109,7 @@ fn a_name_whose_passphrase_is_guessed_is_locked_also_for_the_right_one_and_unloc
 }
 
 #[test]
-fn batch_tokens_are_given_where_the_mount_or_the_user_says_so_and_end_with_the_mount() {
+fn batch_tokens_are_issued_as_configured_and_end_with_the_mount() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -127,7 +127,7 @@ fn batch_tokens_are_given_where_the_mount_or_the_user_says_so_and_end_with_the_m
 }
 
 #[test]
-fn a_login_outlives_a_restart_with_its_entity_and_can_then_be_renewed() {
+fn a_login_and_its_entity_survive_a_restart() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     mount(&root);
@@ -144,7 +144,7 @@ fn a_login_outlives_a_restart_with_its_entity_and_can_then_be_renewed() {
 }
 
 #[test]
-fn the_engine_of_the_sdks_first_page_keeps_notes() {
+fn the_engine_on_the_sdks_first_page_works() {
     let world = World::empty();
     world.root.upload("sys/plugins/catalog/secret/notes", &guest("notes")).expect(204);
     world.root.write("sys/mounts/notes", &json!({ "type": "notes" })).expect(204);

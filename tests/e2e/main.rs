@@ -1,7 +1,7 @@
-//! End to end: the built server, a real PostgreSQL, and what each of them shows to the outside.
+//! End-to-end tests: the built server and a real PostgreSQL, seen from outside.
 //!
-//! One binary, one module an area. Every test has servers of its own, so that "no user is left" can
-//! be asked of the whole database.
+//! Each area is a module of this program. Every test starts its own servers, so that an assertion
+//! such as "no user is left" covers the whole database.
 
 mod ambient;
 mod approle;

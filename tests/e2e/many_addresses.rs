@@ -1,5 +1,5 @@
-//! Callers without a token at several addresses of this machine: what those at one address cost
-//! those at another, and all of them together the server.
+//! Unauthenticated callers from several addresses of this machine: their effect on other addresses,
+//! and their total cost to the server.
 
 use crate::world::World;
 use bulkhead_tests::operators::{Operators, seal_status, sealed};
@@ -22,17 +22,17 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// As long as an answer takes on a busy machine.
+/// Longest time for an answer on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// How much of the server's memory all strangers together may take, in bytes.
+/// Most memory growth by all unauthenticated callers together, in bytes.
 const GROWTH_BY_STRANGERS: u64 = 200 << 20;
 
 fn address(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, last)
 }
 
-/// Status and body of what is written to `path` from an address, on a connection of its own.
+/// Sends a write from an address on a new connection, and returns status and body.
 fn write_from(server: &Bulkhead, from: Ipv4Addr, path: &str, body: &Value) -> (u16, Value) {
     let mut socket = Socket::open_from(server, from);
     let text = body.to_string();
@@ -47,7 +47,7 @@ fn write_from(server: &Bulkhead, from: Ipv4Addr, path: &str, body: &Value) -> (u
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
-/// Stops the strangers of a test when it is dropped, also by a failed assertion.
+/// Stops the strangers of a test when dropped, also after a failed assertion.
 struct Strangers<'a>(&'a AtomicBool);
 
 impl Drop for Strangers<'_> {
@@ -62,7 +62,7 @@ fn give_from(server: &Bulkhead, from: u8, operators: &Operators, index: usize) -
 }
 
 #[test]
-fn a_stranger_keeps_no_server_sealed_with_resets_and_bogus_shares_from_another_address() {
+fn resets_and_bogus_shares_from_another_address_do_not_prevent_an_unseal() {
     let (server, operators) = sealed(5, 3);
     let stop = AtomicBool::new(false);
     let asked = AtomicUsize::new(0);
@@ -138,7 +138,8 @@ fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
         let beside: Vec<Duration> = (0..3).map(|_| log_in()).collect();
         drop(strangers);
         println!("a login takes {alone:?} alone, and {beside:?} beside two hundred strangers");
-        // One hash of each of three addresses, before each of two steps, and a busy machine.
+        // A login waits for a hash of each of three addresses before each of two steps; plus a busy
+        // machine.
         let most = alone * 12 + Duration::from_secs(2);
         assert!(beside.iter().all(|took| *took < most), "{beside:?}, and {alone:?} alone");
     });
@@ -149,7 +150,7 @@ fn connector(server: &Bulkhead) -> TlsConnector {
     tls_client::trust([authority], &["h2"])
 }
 
-/// A connection from an address that takes next to nothing of what is sent.
+/// A connection from an address, with a small receive buffer.
 async fn connect(server: SocketAddr, from: Ipv4Addr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4 << 10).expect("a socket takes the option");
@@ -157,7 +158,7 @@ async fn connect(server: SocketAddr, from: Ipv4Addr) -> TcpStream {
     socket.connect(server).await.expect("the server listens")
 }
 
-/// What a client keeps so that its answers stay untaken.
+/// Open connections whose client does not read the answers.
 #[derive(Default)]
 struct Untaken {
     answers: Vec<hyper::Response<Incoming>>,
@@ -165,7 +166,7 @@ struct Untaken {
     http1: Vec<TlsStream<TcpStream>>,
 }
 
-/// Asks for the document on 64 streams of a connection whose window is 0.
+/// Requests a large document on 64 streams of a connection with a window of 0.
 async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut Untaken) {
     let builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(0)
@@ -176,14 +177,14 @@ async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut Untaken) {
     for _ in 0..64 {
         let request = hyper::Request::get("https://localhost/v1/sys/internal/specs/openapi");
         let asked = sender.send_request(request.body(Empty::new()).expect("a request"));
-        // The server may end the connection.
+        // The server may close the connection.
         let Ok(answer) = asked.await else { break };
         untaken.answers.push(answer);
     }
     untaken.senders.push(sender);
 }
 
-/// Everything that one address asks for and does not take.
+/// All unread answers to an address.
 async fn ask_from(server: SocketAddr, connector: TlsConnector, from: Ipv4Addr) -> Untaken {
     use tokio::io::AsyncWriteExt;
     let (mut untaken, name) = (Untaken::default(), ServerName::try_from("localhost"));
@@ -206,7 +207,7 @@ async fn ask_from(server: SocketAddr, connector: TlsConnector, from: Ipv4Addr) -
 }
 
 #[test]
-fn answers_that_thirty_addresses_without_a_token_do_not_take_cost_little_memory() {
+fn unread_answers_to_thirty_addresses_take_little_memory() {
     let mut server = Bulkhead::prepared(binary(), Folder::new("untaken")).over_tls();
     server.start_again();
     let connector = connector(&server);

@@ -1,19 +1,18 @@
-//! Mounts from outside: with the bodies that clients send, with a database behind them, and with
-//! nonsense.
+//! Mounts over HTTP: bodies of published clients, a database behind a mount, and bad settings.
 
 use crate::world::World;
 use bulkhead_tests::wait::until;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Everything that is known of mounts, to be compared with what it was before.
+/// All known mounts, for a comparison of before and after.
 #[track_caller]
 fn known(world: &World) -> [Value; 2] {
     ["sys/mounts", "sys/auth"].map(|path| world.root.read(path).expect(200).body["data"].clone())
 }
 
 #[test]
-fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
+fn bodies_of_published_clients_are_accepted_with_nulls() {
     let world = World::empty();
     let python = json!({
         "type": "database", "description": null, "config": null, "options": null,
@@ -65,7 +64,7 @@ fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
 }
 
 #[test]
-fn what_is_set_is_read_back_in_every_member() {
+fn every_mount_setting_is_read_back() {
     let world = World::empty();
     let config = json!({
         "default_lease_ttl": "1h", "max_lease_ttl": 7200, "force_no_cache": true,
@@ -163,8 +162,7 @@ fn an_empty_text_in_a_partial_update_changes_no_limit() {
     assert_eq!(read("database/roles/reader")["max_ttl"], 0, "0 is said");
 }
 
-/// A mount `warehouse` with a connection and a role, and a credential of it that is in the
-/// database.
+/// Creates a mount `warehouse` with a connection, a role and a credential.
 fn warehouse(world: &World) -> String {
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     assert!(world.root.write("warehouse/config/demo", &world.connection()).status < 300);
@@ -184,7 +182,7 @@ fn credential(world: &World, mount: &str) -> String {
 }
 
 #[test]
-fn a_disabled_mount_takes_its_credentials_with_it() {
+fn a_disabled_mount_revokes_its_credentials() {
     let world = World::empty();
     let username = warehouse(&world);
     world.root.delete("sys/mounts/warehouse").expect(204);
@@ -195,7 +193,7 @@ fn a_disabled_mount_takes_its_credentials_with_it() {
 }
 
 #[test]
-fn a_mount_whose_database_is_away_stays_with_its_credentials() {
+fn a_mount_with_an_unreachable_database_stays_mounted() {
     let mut world = World::empty();
     warehouse(&world);
     world.postgres.stop();
@@ -208,7 +206,7 @@ fn a_mount_whose_database_is_away_stays_with_its_credentials() {
 }
 
 #[test]
-fn a_moved_mount_goes_on_elsewhere() {
+fn a_moved_mount_works_at_its_new_path() {
     let world = World::empty();
     let username = warehouse(&world);
     let begun = world
@@ -227,10 +225,10 @@ fn a_moved_mount_goes_on_elsewhere() {
     credential(&world, "teams/orders");
 }
 
-/// Where it is written, what, and what the refusal says.
+/// A path, a body, and a part of the refusal.
 type Nonsense = (&'static str, Value, &'static str);
 
-/// Mounts of no plugin, or with settings that no mount can have.
+/// Mounts without a plugin, or with impossible settings.
 fn mounts_that_cannot_be() -> Vec<Nonsense> {
     let mount = |config: Value| json!({ "type": "database", "config": config });
     vec![
@@ -275,7 +273,7 @@ fn mounts_that_cannot_be() -> Vec<Nonsense> {
     ]
 }
 
-/// Paths that are taken, reserved, or none.
+/// Paths that are taken, reserved or malformed.
 fn paths_that_cannot_be_had() -> Vec<Nonsense> {
     vec![
         (
@@ -306,7 +304,7 @@ fn paths_that_cannot_be_had() -> Vec<Nonsense> {
     ]
 }
 
-/// Settings that a mount cannot be given later.
+/// Settings that cannot be changed later.
 fn settings_that_cannot_be_tuned() -> Vec<Nonsense> {
     vec![
         ("sys/mounts/nowhere/tune", json!({}), "No secret engine mount at nowhere/"),
@@ -323,7 +321,7 @@ fn settings_that_cannot_be_tuned() -> Vec<Nonsense> {
     ]
 }
 
-/// Moves from nowhere, to where something is, or of what the server is made of.
+/// Moves from a missing mount, to a taken path, or of a built-in mount.
 fn moves_that_cannot_be_made() -> Vec<Nonsense> {
     vec![
         ("sys/remount", json!({ "from": "database" }), "to is required"),
@@ -354,7 +352,7 @@ fn moves_that_cannot_be_made() -> Vec<Nonsense> {
     ]
 }
 
-pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
+pub(super) fn bad_mount_settings_are_refused_and_change_nothing() {
     let world = World::empty();
     let before = known(&world);
     let cases = [
@@ -384,7 +382,7 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn who_may_not_learns_nothing_of_mounts() {
+fn a_caller_without_permission_learns_nothing_about_mounts() {
     let world = World::empty();
     let weak = world.weak();
     for path in ["sys/mounts", "sys/auth", "sys/remount/status/x"] {

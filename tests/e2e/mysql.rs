@@ -1,4 +1,4 @@
-//! Credentials of MariaDB, from its own point of view.
+//! Credentials of MariaDB, checked in the database.
 
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client, MariaDb};
@@ -16,7 +16,7 @@ const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}';
 
 /// A server, a database, and the connection `sea` between them.
 struct Sea {
-    /// Declared first, because it is to end first.
+    /// Declared first, so that the server ends first.
     _bulkhead: Bulkhead,
     mariadb: MariaDb,
     root: Client,
@@ -43,7 +43,7 @@ impl Sea {
         sea
     }
 
-    /// Configures `sea`; `fields` come on top of the usual ones.
+    /// Configures `sea` with the usual fields and `fields`.
     fn connect(&self, fields: Value) -> Answer {
         let usual = json!({
             "plugin_name": "mysql-database-plugin",
@@ -80,7 +80,7 @@ impl Sea {
 }
 
 #[test]
-fn a_credential_logs_in_reads_what_it_may_and_is_gone_with_its_sessions() {
+fn a_credential_logs_in_and_its_revocation_ends_its_sessions() {
     let sea = Sea::connected();
     let credential = sea.credential("reader");
     let (name, password) = (&credential.username, &credential.password);
@@ -99,7 +99,7 @@ fn a_credential_logs_in_reads_what_it_may_and_is_gone_with_its_sessions() {
 }
 
 #[test]
-fn an_account_of_another_host_goes_as_well_and_one_that_is_gone_is_success() {
+fn accounts_of_other_hosts_are_removed_and_missing_accounts_are_no_error() {
     let sea = Sea::connected();
     sea.role(
         "local",
@@ -120,7 +120,7 @@ fn an_account_of_another_host_goes_as_well_and_one_that_is_gone_is_success() {
 }
 
 #[test]
-fn a_lease_that_ends_takes_its_user_along_although_the_server_knows_no_end() {
+fn an_expired_lease_removes_its_mariadb_user() {
     let sea = Sea::connected();
     sea.role("brief", json!({ "creation_statements": [CREATION], "default_ttl": "2s" }));
     let end = Instant::now() + Duration::from_secs(20);
@@ -132,12 +132,12 @@ fn a_lease_that_ends_takes_its_user_along_although_the_server_knows_no_end() {
 }
 
 #[test]
-fn a_creation_that_fails_in_its_middle_leaves_no_user() {
+fn a_partly_failed_creation_leaves_no_user() {
     let sea = Sea::connected();
     let broken = json!({ "creation_statements": [CREATION, "GRANT nothing TO '{{name}}'@'%'"] });
     sea.role("broken", broken);
     let refused = sea.root.read("database/creds/broken").expect(400);
-    // MariaDB has no such user, and MySQL no such role.
+    // MariaDB reports a missing user, MySQL a missing role.
     let is_told = ["(error 1", "(error 3523)"].iter().any(|told| refused.errors().contains(told));
     assert!(is_told, "its number is told: {}", refused.errors());
     assert_eq!(sea.mariadb.users(), Vec::<String>::new());
@@ -167,7 +167,7 @@ fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn a_password_that_must_be_reset_and_a_locked_account_are_said_to_be_so() {
+fn errors_name_an_expired_password_and_a_locked_account() {
     let sea = Sea::new(&[]);
     sea.mariadb.query("CREATE USER 'due'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' PASSWORD EXPIRE");
     sea.mariadb.query("CREATE USER 'shut'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' ACCOUNT LOCK");
@@ -185,7 +185,7 @@ fn a_password_that_must_be_reset_and_a_locked_account_are_said_to_be_so() {
 }
 
 #[test]
-fn a_name_that_two_users_could_share_is_told_and_removes_no_other_user() {
+fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
     let sea = Sea::new(&[]);
     let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
     assert!(told.body["warnings"].to_string().contains("eight random characters"), "{told:?}");
@@ -207,7 +207,7 @@ fn a_name_that_two_users_could_share_is_told_and_removes_no_other_user() {
 }
 
 #[test]
-fn no_limit_of_sessions_is_taken_with_a_warning() {
+fn an_unlimited_number_of_sessions_is_capped_with_a_warning() {
     let sea = Sea::new(&[]);
     let told = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
     assert!(told.body["warnings"].to_string().contains("64 is what counts"), "{told:?}");
@@ -274,7 +274,7 @@ fn the_names_of_older_servers_have_sixteen_characters() {
 }
 
 #[test]
-fn a_connection_shows_its_certificate_and_checks_the_servers() {
+fn a_connection_presents_a_certificate_and_verifies_the_servers() {
     let sea = Sea::new(&["--require-secure-transport=ON"]);
     sea.mariadb.query(
         "CREATE USER 'certified'@'%' REQUIRE SUBJECT '/CN=certified'; \
@@ -306,7 +306,7 @@ fn a_connection_shows_its_certificate_and_checks_the_servers() {
 }
 
 #[test]
-fn a_password_that_changed_at_the_server_is_told_and_the_new_one_takes_over() {
+fn a_password_changed_at_the_server_is_reported_and_can_be_replaced() {
     let sea = Sea::connected();
     let before = sea.credential("reader");
     let renewed = json!({ "lease_id": before.lease, "increment": "30m" });
@@ -324,15 +324,15 @@ fn a_password_that_changed_at_the_server_is_told_and_the_new_one_takes_over() {
 }
 
 #[test]
-fn a_server_that_breaks_its_protocol_fails_its_own_call_alone() {
+fn a_protocol_error_fails_only_its_own_call() {
     let sea = Sea::connected();
     let liar = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = liar.local_addr().expect("an address").port();
-    // A greeting that ends behind its version, where more is to come.
+    // A greeting that is cut after its version.
     let greeting = [3, 0, 0, 0, 10, b'5', 0];
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = liar.accept() {
-            // The client may be gone already.
+            // The client may have closed the connection.
             let _ = stream.write_all(&greeting);
         }
     });
@@ -343,7 +343,7 @@ fn a_server_that_breaks_its_protocol_fails_its_own_call_alone() {
 }
 
 #[test]
-fn a_certificate_that_is_issued_logs_in_until_its_lease_ends() {
+fn an_issued_certificate_logs_in_until_its_lease_ends() {
     let sea = Sea::connected();
     let authority = &sea.mariadb.authority;
     let config = json!({
@@ -371,7 +371,7 @@ fn a_certificate_that_is_issued_logs_in_until_its_lease_ends() {
     }
 }
 
-/// The password that is shown of `app`.
+/// The displayed password of `app`.
 fn shown(sea: &Sea) -> String {
     let answer = sea.root.read("database/static-creds/app").expect(200);
     answer.text("password").to_owned()
@@ -415,7 +415,7 @@ fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
 }
 
 #[test]
-fn the_connections_own_password_is_changed_and_goes_on_working() {
+fn a_connection_works_after_a_rotation_of_its_own_password() {
     let sea = Sea::connected();
     let before = sea.credential("reader");
     sea.root.write("database/rotate-root/sea", &json!({})).expect(204);

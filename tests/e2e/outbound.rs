@@ -1,5 +1,5 @@
-//! The way out: a component's HTTP through the proxy of the configuration, as far as its mount's
-//! grants go and no further.
+//! Outbound HTTP of a component: through the configured proxy, and only as far as the mount's
+//! grants allow.
 
 use bulkhead_tests::internet::{Fault, Internet, Online, Response, secret_file};
 use bulkhead_tests::leaks::assert_silent;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const API: &str = "api.example";
 const PASSWORD: &str = "^Kw7~Lq2!Vb9";
 
-/// What the site of [`API`] says.
+/// An internet with the site [`API`].
 fn internet() -> Internet {
     let internet = Internet::start();
     internet.serve(API, |request| {
@@ -21,7 +21,7 @@ fn internet() -> Internet {
     internet
 }
 
-/// The probe, mounted at `third/` with those grants.
+/// Mounts the probe at `third/` with these grants.
 fn mount(online: &Online, grants: &[&str]) {
     online.root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
     let probe = json!({ "type": "probe", "grants": grants });
@@ -33,7 +33,7 @@ fn fetch(online: &Online, url: &str) -> Answer {
 }
 
 #[test]
-fn a_components_request_leaves_through_the_proxy_which_sees_its_name_and_no_more() {
+fn a_request_leaves_through_the_proxy_which_sees_only_the_host() {
     let internet = internet();
     let online = internet.server("");
     mount(&online, &["http:https://api.example", "http:http://api.example:81"]);
@@ -53,7 +53,7 @@ fn a_components_request_leaves_through_the_proxy_which_sees_its_name_and_no_more
 }
 
 #[test]
-fn what_no_grant_is_for_never_reaches_the_proxy() {
+fn requests_without_a_grant_never_reach_the_proxy() {
     let internet = internet();
     let online = internet.server("");
     let metadata = ["http:http://169.254.169.254", "http:http://metadata.google.internal"];
@@ -76,7 +76,7 @@ fn what_no_grant_is_for_never_reaches_the_proxy() {
 }
 
 #[test]
-fn a_proxy_that_refuses_hangs_or_is_away_is_502_and_no_text_shows_its_credentials() {
+fn a_failing_proxy_is_502_and_its_credentials_are_not_shown() {
     let internet = internet();
     internet.want_credentials(&format!("user:{PASSWORD}"));
     let folder = Folder::new("proxy");
@@ -106,7 +106,7 @@ fn a_proxy_that_refuses_hangs_or_is_away_is_502_and_no_text_shows_its_credential
 }
 
 #[test]
-fn the_environment_says_the_proxy_where_the_file_does_not_and_what_passes_it_by() {
+fn the_environment_sets_the_proxy_if_the_file_does_not() {
     let internet = internet();
     let near = Internet::start();
     let block = "no_proxy = [\"10.0.0.0/8\", \".inside.invalid\"]";
@@ -124,13 +124,13 @@ fn the_environment_says_the_proxy_where_the_file_does_not_and_what_passes_it_by(
     assert_eq!(internet.tunnels(), ["api.example:443"], "the file's no_proxy counts alone");
     let unknown = fetch(&online, "https://a.inside.invalid/").expect(502);
     assert!(unknown.errors().contains("the name has no address"), "{}", unknown.errors());
-    // It is no proxy's to reach this machine: the other internet is asked as a server.
+    // Requests to this machine bypass the proxy; the other internet is called directly.
     fetch(&online, &format!("http://{}/", near.address)).expect(200);
     assert_eq!(internet.tunnels().len(), 1);
 }
 
 #[test]
-fn a_check_reads_the_authorities_and_sighup_leaves_the_way_out_as_it_is() {
+fn a_check_reads_the_authorities_and_sighup_keeps_the_proxy_settings() {
     let internet = internet();
     let online = internet.server("");
     mount(&online, &["http:https://api.example"]);

@@ -1,5 +1,4 @@
-//! Signatures of plugins: made by commands without a server, and asked for by the policy of a
-//! server's configuration.
+//! Plugin signatures: made by commands without a server, and required by a server's configuration.
 
 use crate::plugin_sources::{Configured, bulkhead, chmod, put, sha256};
 use bulkhead_tests::Answer;
@@ -11,7 +10,7 @@ use std::path::Path;
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
-/// A key of `bulkhead plugin keygen` in a folder of its own.
+/// A key of `bulkhead plugin keygen` in a separate folder.
 struct Signer {
     folder: Folder,
     public: String,
@@ -39,7 +38,7 @@ impl Signer {
     }
 }
 
-/// The JSON that a command without a server shows.
+/// The JSON output of a command without a server.
 #[track_caller]
 fn shown(arguments: &[&str]) -> Value {
     let done = bulkhead(arguments);
@@ -55,7 +54,7 @@ fn refused(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
-/// The settings of a server that has that policy and trusts these signers.
+/// The settings of a server with this policy and these trusted signers.
 fn policy(word: &str, signers: &[&Signer]) -> String {
     let keys: Vec<String> = signers.iter().map(|one| format!("\"{}\"", one.public)).collect();
     let keys = keys.join(", ");
@@ -72,7 +71,7 @@ impl Configured {
 }
 
 #[test]
-fn a_server_that_requires_signatures_takes_what_a_trusted_key_signed_and_says_by_which() {
+fn a_required_signature_is_verified_and_its_key_is_shown() {
     let signer = Signer::new();
     let configured = Configured::with(&policy("require", &[&Signer::new(), &signer]));
     let file = configured.at("probe.wasm");
@@ -91,7 +90,7 @@ fn a_server_that_requires_signatures_takes_what_a_trusted_key_signed_and_says_by
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let shown = configured.root().read(PROBE).expect(200);
     assert_eq!(shown.text("signed_by"), signer.public);
-    // The signature is kept with the bytes that it is of.
+    // The catalog stores the signature with the signed bytes.
     configured.register("probe.wasm", &sha256(&file)).expect(204);
     assert_eq!(configured.root().read(PROBE).expect(200).text("signed_by"), signer.public);
     put(configured.plugins.path(), "probe-2.wasm", &in_version("probe", "2.0.0"));
@@ -137,7 +136,7 @@ fn a_server_that_warns_registers_an_unsigned_plugin_with_a_warning() {
 }
 
 #[test]
-fn a_plugin_without_a_trusted_signature_is_left_out_at_the_next_start_and_nothing_else_is() {
+fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
     let (before, after) = (Signer::new(), Signer::new());
     let mut configured = Configured::with(&policy("none", &[&before]));
     let signature = before.sign(&configured.at("probe.wasm"));
@@ -167,7 +166,7 @@ fn a_plugin_without_a_trusted_signature_is_left_out_at_the_next_start_and_nothin
 }
 
 #[test]
-fn a_private_key_is_closed_to_others_and_never_overwritten() {
+fn a_private_key_has_mode_0600_and_is_never_overwritten() {
     let signer = Signer::new();
     let file = signer.folder.path().join("key.pem");
     let mode = fs::metadata(&file).expect("a key").permissions().mode() & 0o7777;

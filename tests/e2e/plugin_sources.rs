@@ -1,4 +1,4 @@
-//! Sources of plugins beside uploads: the plugin directory of a server, and what is refused of it.
+//! Plugin sources other than uploads: the plugin directory, and refused files in it.
 
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary, guest, in_version};
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
-/// A server with a plugin directory, which has `probe.wasm` in it.
+/// A server with a plugin directory that contains `probe.wasm`.
 pub(crate) struct Configured {
     pub(crate) server: Bulkhead,
     pub(crate) operators: Operators,
@@ -23,7 +23,7 @@ impl Configured {
         Self::with("")
     }
 
-    /// One with additions to its configuration.
+    /// A server with additions to its configuration.
     pub(crate) fn with(more: &str) -> Self {
         let (plugins, data) = (Folder::new("plugins"), Folder::new("plugin-sources"));
         chmod(plugins.path(), 0o755);
@@ -45,12 +45,12 @@ impl Configured {
         self.plugins.path().join(name)
     }
 
-    /// Registers that file as the probe.
+    /// Registers the file as the probe.
     pub(crate) fn register(&self, command: &str, sha256: &str) -> Answer {
         self.root().write(PROBE, &json!({ "command": command, "sha256": sha256 }))
     }
 
-    /// Expects that the file is refused, and that the catalog and the other mounts are as before.
+    /// Asserts that the file is refused and that catalog and mounts are unchanged.
     #[track_caller]
     fn assert_refused(&self, command: &str, sha256: &str, says: &str) {
         let refused = self.register(command, sha256).expect(400).errors();
@@ -59,7 +59,7 @@ impl Configured {
         self.root().read("sys/mounts").expect(200);
     }
 
-    /// Starts the server again with other additions to its configuration.
+    /// Restarts the server with other additions to its configuration.
     pub(crate) fn restart_with(&mut self, more: &str) {
         let text = configuration(self.server.data(), self.plugins.path(), more);
         fs::write(self.server.data().join("bulkhead.hcl"), text).expect("a file");
@@ -109,7 +109,7 @@ fn a_file_of_the_plugin_directory_is_registered_by_its_name_and_digest_and_serve
     let root = configured.root();
     root.write("sys/mounts/third", &json!({ "type": "probe" })).expect(204);
     root.write("third/count/visits", &json!({})).expect(204);
-    // The bytes are stored: the file is not needed any more.
+    // The bytes are stored: the server no longer needs the file.
     fs::remove_file(configured.at("probe.wasm")).expect("a file of ours");
     configured.restart_with("");
     let root = configured.root();
@@ -133,7 +133,7 @@ fn a_file_with_another_digest_or_without_one_is_refused() {
 }
 
 #[test]
-fn no_name_link_or_pipe_leads_elsewhere() {
+fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
     let configured = Configured::new();
     let outside = Folder::new("outside");
     put(outside.path(), "probe.wasm", &guest("probe"));
@@ -154,7 +154,7 @@ fn no_name_link_or_pipe_leads_elsewhere() {
 }
 
 #[test]
-fn what_every_user_can_change_is_refused() {
+fn world_writable_plugin_files_are_refused() {
     let configured = Configured::new();
     let digest = sha256(&configured.at("probe.wasm"));
     chmod(&configured.at("probe.wasm"), 0o666);
@@ -206,7 +206,7 @@ fn a_server_without_a_plugin_directory_says_so() {
 }
 
 #[test]
-fn the_command_registers_by_name_and_a_second_version_stands_beside_the_first() {
+fn the_command_registers_two_versions_by_name() {
     let configured = Configured::new();
     put(configured.plugins.path(), "probe-2.wasm", &in_version("probe", "2.0.0"));
     for (file, name) in [("probe.wasm", None), ("probe-2.wasm", Some("-name=probe"))] {

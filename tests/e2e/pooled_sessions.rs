@@ -1,16 +1,16 @@
-//! Sessions of databases are shared by many roles: statements of one role leave nothing on a
-//! session for the statements of another role.
+//! Database sessions are shared by many roles: a role's statements leave nothing on a session for
+//! the statements of another role.
 
 use crate::world::{CREATION, World, with};
 use bulkhead_tests::{Bulkhead, Client, MariaDb};
 use serde_json::{Value, json};
 
-/// A connection with one session for all roles.
+/// A connection with a single session for all roles.
 fn one_session() -> Value {
     json!({ "max_open_connections": 1, "max_idle_connections": 1 })
 }
 
-/// Statements that leave something on a session, each with a query that shows it.
+/// Statements that change a session, each with a query that shows the change.
 const LEFT_BEHIND: [(&str, &str); 10] = [
     ("SET ROLE readers", "SELECT current_user"),
     ("SET SESSION AUTHORIZATION readers", "SELECT session_user"),
@@ -34,7 +34,7 @@ const LEFT_BEHIND: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn what_a_role_leaves_on_a_session_of_postgresql_is_gone_for_the_next() {
+fn a_postgresql_session_is_reset_between_roles() {
     let world = World::new();
     let postgres = &world.postgres;
     postgres.query("CREATE TABLE seen (question text, answer text)");
@@ -72,7 +72,7 @@ fn seen(world: &World) -> String {
 }
 
 #[test]
-fn a_password_is_kept_as_the_database_says_and_not_as_another_role_does() {
+fn password_encryption_set_by_another_role_has_no_effect() {
     let world = World::new();
     let config = with(world.connection(), one_session());
     assert!(world.root.write("database/config/demo", &config).status < 300);
@@ -89,7 +89,7 @@ fn a_password_is_kept_as_the_database_says_and_not_as_another_role_does() {
 }
 
 struct Sea {
-    /// Declared first, because it is to end first.
+    /// Declared first, so that the server ends first.
     _bulkhead: Bulkhead,
     mariadb: MariaDb,
     root: Client,
@@ -127,7 +127,7 @@ impl Sea {
 }
 
 #[test]
-fn what_a_role_leaves_on_a_session_of_mariadb_is_gone_for_the_next() {
+fn a_mariadb_session_is_reset_between_roles() {
     const CREATE: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
     let sea = Sea::new();
     sea.mariadb

@@ -1,5 +1,5 @@
-//! What PostgreSQL has of its own, against a real one: certificates of both sides, several hosts,
-//! and accounts that change their own passwords.
+//! PostgreSQL's own features, with a real server: certificates on both sides, several hosts, and
+//! accounts that change their own passwords.
 
 use crate::world::{World, with};
 use bulkhead_tests::Postgres;
@@ -9,17 +9,17 @@ use std::net::TcpListener;
 
 mod rights;
 
-/// Creates a user that shows a certificate.
+/// Creates a user that logs in with a certificate.
 const CERTIFIED: &str = "CREATE ROLE \"{{name}}\" LOGIN VALID UNTIL '{{expiration}}' IN ROLE \
                          readers, certified";
 
-/// The connection URL with those parameters.
+/// The connection URL with additional parameters.
 fn url(world: &World, parameters: &str) -> String {
     let port = world.postgres.port;
     format!("postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{port}/demo?{parameters}")
 }
 
-/// A certificate of an authority that signed none of ours.
+/// The certificate of an authority that signed no certificate of these tests.
 fn other_authority() -> String {
     let path = repository().join("host/sandbox/src/http/fixtures/other-authority.pem");
     std::fs::read_to_string(path).expect("the fixture can be read")
@@ -30,7 +30,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 #[test]
-fn a_connection_holds_the_servers_certificate_against_its_own_authorities_alone() {
+fn a_connection_trusts_only_its_own_authorities() {
     let world = World::empty();
     let authority = world.postgres.authority.certificate();
     let connect = |more: Value| {
@@ -52,7 +52,7 @@ fn a_connection_holds_the_servers_certificate_against_its_own_authorities_alone(
 }
 
 #[test]
-fn a_connection_shows_its_certificate_in_place_of_a_password() {
+fn a_connection_authenticates_with_a_client_certificate() {
     let world = World::empty();
     world.postgres.query("CREATE ROLE keeper LOGIN SUPERUSER; GRANT certified TO keeper");
     let connect = |subject: &str| {
@@ -74,7 +74,7 @@ fn a_connection_shows_its_certificate_in_place_of_a_password() {
 }
 
 #[test]
-fn a_certificate_that_is_issued_logs_in_until_its_lease_ends() {
+fn an_issued_certificate_logs_in_until_its_lease_ends() {
     let world = World::new();
     let authority = &world.postgres.authority;
     for key_type in ["ec", "rsa", "ed25519"] {

@@ -1,4 +1,4 @@
-//! The server as a process: its start, its end, and its data folder between two lives.
+//! The server as a process: its start, its end, and its data folder between two starts.
 
 use crate::world::World;
 use bulkhead_tests::Bulkhead;
@@ -36,7 +36,7 @@ fn a_second_process_on_the_same_data_is_refused() {
 }
 
 #[test]
-fn what_was_answered_is_there_after_a_kill() {
+fn answered_writes_survive_a_kill() {
     let mut world = World::new();
     for number in 0..20 {
         world.role(&format!("role-{number}"), json!({ "default_ttl": number }));
@@ -50,14 +50,14 @@ fn what_was_answered_is_there_after_a_kill() {
 }
 
 #[test]
-fn a_server_that_is_asked_to_stop_says_that_all_is_well() {
+fn a_stopped_server_exits_with_success() {
     let mut bulkhead = Bulkhead::start();
     bulkhead.root().read("sys/health").expect(200);
     assert!(bulkhead.stop());
 }
 
 #[test]
-fn an_option_of_the_other_mode_is_wrong_usage_and_names_the_right_one() {
+fn an_option_of_the_other_mode_is_refused_with_the_right_option() {
     for (arguments, right) in [
         (&["--dev", "--listen-address", "127.0.0.1:0"][..], "--dev-listen-address"),
         (&["--dev-listen-address", "127.0.0.1:0"], "--listen-address"),
@@ -73,7 +73,7 @@ fn an_option_of_the_other_mode_is_wrong_usage_and_names_the_right_one() {
 }
 
 #[test]
-fn a_dev_server_prints_the_key_that_opens_it_again() {
+fn a_dev_server_prints_its_unseal_key() {
     let mut bulkhead = Bulkhead::start();
     let root = bulkhead.root();
     root.write(
@@ -93,8 +93,8 @@ fn a_dev_server_prints_the_key_that_opens_it_again() {
     bulkhead.root().read("sys/policies/acl/kept").expect(200);
 }
 
-/// The key that a dev server printed behind the first `seen` bytes of its output, once the whole
-/// line is there.
+/// Returns the key that a dev server printed after the first `seen` bytes of its output, once the
+/// line is complete.
 fn unseal_key(bulkhead: &Bulkhead, seen: usize) -> String {
     let line =
         |text: &str| Some(text.split_once("\nunseal key: ")?.1.split_once('\n')?.0.to_owned());

@@ -1,4 +1,4 @@
-//! Lease-count quotas before a real database: what has no place is refused before it is asked.
+//! Lease-count quotas before a real database: a request over the quota does not reach the database.
 
 use crate::world::World;
 use bulkhead_tests::wait::until_true;
@@ -20,7 +20,7 @@ fn a_client_in_a_loop_gets_as_many_users_as_the_quota_allows_and_no_more() {
     assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 9, "{statuses:?}");
     assert_eq!(world.postgres.users().len(), 3);
 
-    // Refused before the database is asked, and the rest of the mount is not affected.
+    // The request does not reach the database, and other roles are not affected.
     world.role("writer", json!({}));
     world.credential("writer");
     let paused = world.postgres.pause();
@@ -35,7 +35,7 @@ fn a_client_in_a_loop_gets_as_many_users_as_the_quota_allows_and_no_more() {
 }
 
 #[test]
-fn a_client_over_its_rate_is_refused_and_told_when_to_come_again() {
+fn a_client_over_its_rate_is_refused_with_retry_after() {
     let world = World::new();
     let root = &world.root;
     let quota = json!({ "path": "database", "rate": 3, "interval": "1h" });
@@ -53,7 +53,7 @@ fn a_client_over_its_rate_is_refused_and_told_when_to_come_again() {
 }
 
 #[test]
-fn a_quota_for_everything_leaves_the_way_out_open_and_lasts_over_a_restart() {
+fn a_global_quota_survives_a_restart_and_can_be_removed() {
     let mut world = World::new();
     let quota = json!({ "rate": 2, "interval": "1h", "block_interval": "1h" });
     world.root.write("sys/quotas/rate-limit/all", &quota).expect(204);
@@ -69,7 +69,7 @@ fn a_quota_for_everything_leaves_the_way_out_open_and_lasts_over_a_restart() {
 }
 
 #[test]
-fn a_rate_that_makes_no_sense_is_refused() {
+fn a_bad_rate_is_refused() {
     let world = World::new();
     for (fields, why) in [
         (json!({ "rate": 0 }), "would refuse every request"),

@@ -1,6 +1,5 @@
-//! The README's first three minutes, typed as printed: the commands that `make demo-postgres`
-//! prints, in a shell, against a dev server. What the README says one sees is what the test
-//! expects.
+//! The README's commands, run as printed: the demo of `make demo-postgres` in a shell with a dev
+//! server, and the production start. The output must be the README's.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
@@ -12,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// `make demo-postgres`, from the moment at which everything needed is installed.
+/// `make demo-postgres`, with all requirements installed.
 struct Demo {
     process: Child,
     commands: String,
@@ -68,7 +67,7 @@ fn block_of(document: &str, name: &str) -> String {
     inside.lines().filter(|line| !line.starts_with("```")).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines without spaces at their ends, and with the random part of a user's name, and rulers, cut.
+/// Trims lines, and cuts rulers and the random part of a user's name.
 fn steady(text: &str) -> Vec<String> {
     let steady = |line: &str| {
         let line = line.trim();
@@ -113,7 +112,7 @@ fn the_demo_prints_the_readmes_commands_and_no_others() {
 }
 
 #[test]
-fn what_the_server_prints_to_try_works() {
+fn the_commands_that_a_dev_server_prints_work() {
     let bulkhead = Bulkhead::start();
     let printed = until("the server is ready", Duration::from_secs(10), || {
         let printed = bulkhead.printed();
@@ -130,15 +129,14 @@ fn what_the_server_prints_to_try_works() {
     assert!(run.status.success(), "{typed}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// The README's production server, started as printed in a folder of its own; only its port is
-/// another one.
+/// The README's production server, started as printed in a temporary folder, but with another port.
 struct Printed {
     process: Child,
     folder: Folder,
     url: String,
 }
 
-/// A shell that knows the program by the name that the README uses.
+/// A shell with the program under the README's name.
 fn shell(line: &str, folder: &Folder) -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("bash");
@@ -171,7 +169,7 @@ impl Printed {
         Self { process, folder, url }
     }
 
-    /// Types one line, with that on its standard input; returns what it printed.
+    /// Types a line, with `input` on standard input, and returns the output.
     fn types(&self, line: &str, input: &str) -> String {
         let mut command = shell(line, &self.folder);
         let command =

@@ -1,11 +1,12 @@
 //! Exchanges recorded with a server of the same API: each request is sent again, in order, and its
 //! answer is compared in status, keys and types.
 //!
-//! `recorded/exchanges.jsonl` holds one a line: the request, and the shape of its answer. A
-//! placeholder such as `<token-3>` is the value that an earlier answer gave. A part of the
-//! recording is left out, so that some requests meet another state than they did; these, and the
-//! answers that depart on purpose, stand in `recorded/departures.tsv` with our status and the
-//! reason. The exchanges with a sealed server are in `sealed.rs` and `unseal.rs`.
+//! Each line of `recorded/exchanges.jsonl` holds a request and the shape of its answer. A
+//! placeholder such as `<token-3>` is a value of an earlier answer.
+//!
+//! A part of the recording is left out, so some requests meet another state. These requests, and
+//! deliberate differences, are in `recorded/departures.tsv` with our status and the reason. The
+//! exchanges with a sealed server are in `sealed.rs` and `unseal.rs`.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const EXCHANGES: &str = include_str!("recorded/exchanges.jsonl");
-/// Name, our status, reason; separated by tabs.
+/// Name, our status and reason, separated by tabs.
 const DEPARTURES: &str = include_str!("recorded/departures.tsv");
 
 /// Values of placeholders, by placeholder.
@@ -34,7 +35,7 @@ impl Names {
         self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 
-    /// Takes the values of the placeholders in `shape` from an answer.
+    /// Stores the values of the placeholders in `shape`, taken from an answer.
     fn learn(&mut self, shape: &Value, answer: &Value) {
         match (shape, answer) {
             (Value::String(pattern), Value::String(text)) => {
@@ -58,7 +59,7 @@ impl Names {
     }
 }
 
-/// One recorded exchange.
+/// A recorded exchange.
 struct Exchange(Value);
 
 impl Exchange {
@@ -79,7 +80,7 @@ impl Exchange {
         request.send(world.bulkhead.address())
     }
 
-    /// Returns the first difference between the answer and the recorded one.
+    /// Returns the first difference between the answer and the recorded answer.
     fn difference(&self, answer: &PlainAnswer) -> Option<String> {
         let status = self.0["status"].as_u64().expect("a status");
         if u64::from(answer.status) != status {
@@ -93,8 +94,8 @@ impl Exchange {
     }
 }
 
-/// Returns the first place where a value has not that shape. A value may have more members, and a
-/// list may be empty where the recorded one was null.
+/// Returns the first place where a value differs from the shape. A value may have more members, and
+/// a list may be empty instead of a recorded null.
 fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
     match (value, shape) {
         (Value::Object(value), Value::Object(shape)) => shape.iter().find_map(|(key, shape)| {

@@ -1,11 +1,11 @@
-//! Who may not: no token, a wrong token, a token of another policy. A refusal tells nothing but
-//! itself.
+//! Callers without permission: no token, a wrong token, a token with another policy. A refusal
+//! reveals nothing else.
 
 use crate::world::World;
 use bulkhead_tests::Client;
 use serde_json::json;
 
-/// What a client learns of `path`, with the path itself taken out of the text.
+/// Returns status and errors of a request, without the path in the text.
 fn learned(client: &Client, method: &str, path: &str) -> (u16, String) {
     let answer = client.send(method, path, if method == "POST" { b"{}" } else { b"" });
     (answer.status, answer.errors().replace(path, "<path>"))
@@ -38,7 +38,7 @@ fn a_refusal_does_not_tell_what_exists() {
 }
 
 #[test]
-fn a_lease_id_is_no_right_to_the_lease() {
+fn a_lease_id_alone_gives_no_right_to_the_lease() {
     let world = World::new();
     let credential = world.credential("reader");
     let weak = world.weak();
@@ -51,7 +51,7 @@ fn a_lease_id_is_no_right_to_the_lease() {
 }
 
 #[test]
-fn a_token_that_is_none_of_ours_is_refused() {
+fn an_unknown_token_is_refused() {
     let world = World::new();
     for token in ["bhs.AAAAAAAAAAAAAAAAAAAAAAAA", "x", "bhs.", "../../etc", &"long".repeat(1000)] {
         let stranger = world.bulkhead.client(Some(token));
@@ -66,7 +66,7 @@ fn a_token_that_is_none_of_ours_is_refused() {
 }
 
 #[test]
-fn a_policy_gives_what_it_names_and_nothing_beside_it() {
+fn a_policy_grants_only_the_paths_that_it_names() {
     let world = World::new();
     world.role("writer", json!({ "default_ttl": "1h" }));
     let client = world
@@ -82,7 +82,7 @@ fn a_policy_gives_what_it_names_and_nothing_beside_it() {
 }
 
 #[test]
-fn creating_and_updating_are_two_rights() {
+fn create_and_update_are_separate_capabilities() {
     let world = World::new();
     let creator =
         world.client_with("creator", r#"path "database/roles/*" { capabilities = ["create"] }"#);
@@ -106,7 +106,7 @@ fn a_denial_in_one_policy_outweighs_a_grant_in_another() {
 }
 
 #[test]
-fn a_role_that_the_connection_does_not_allow_gets_nothing() {
+fn a_role_outside_allowed_roles_gets_no_credential() {
     let world = World::new();
     for allowed in [json!([]), json!(["writer", "read"]), json!("READER"), json!("reader?")] {
         let written =
@@ -125,7 +125,7 @@ fn a_role_that_the_connection_does_not_allow_gets_nothing() {
 }
 
 #[test]
-fn taking_a_role_off_the_list_stops_neither_renewal_nor_revocation() {
+fn removing_a_role_from_allowed_roles_stops_neither_renewal_nor_revocation() {
     let world = World::new();
     let credential = world.credential("reader");
     assert!(world.root.write("database/config/demo", &json!({ "allowed_roles": [] })).status < 300);

@@ -1,5 +1,5 @@
-//! Other shares of the unseal key, made by a quorum of the old ones: which shares open the server
-//! at each moment, and what is refused.
+//! New shares of the unseal key, made by a quorum of the old shares: valid shares at each moment,
+//! and refused requests.
 
 use bulkhead_tests::operators::{Operators, give, of_key_holders, seal_status, sealed};
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -9,7 +9,7 @@ const INIT: &str = "sys/rekey/init";
 const UPDATE: &str = "sys/rekey/update";
 const VERIFY: &str = "sys/rekey/verify";
 
-/// An open server with five shares, of which three are needed.
+/// An unsealed server with a threshold of three of five shares.
 fn three_of_five() -> (Bulkhead, Operators) {
     let (server, operators) = of_key_holders(5, 3);
     operators.unseal(&server);
@@ -30,7 +30,7 @@ fn share(client: &Client, path: &str, key: &str, nonce: &str) -> Answer {
     client.write(path, &json!({ "key": key, "nonce": nonce }))
 }
 
-/// Gives these shares in order; the last one has to complete the set.
+/// Enters these shares in order; the last share must complete the set.
 #[track_caller]
 fn complete(client: &Client, path: &str, keys: &[String], nonce: &str) -> Value {
     let (last, before) = keys.split_last().expect("a share");
@@ -42,7 +42,7 @@ fn complete(client: &Client, path: &str, keys: &[String], nonce: &str) -> Value 
     done
 }
 
-/// The holders of new shares, who know the old root token.
+/// The holders of the new shares, with the old root token.
 fn holders(done: &Value, threshold: usize, before: &Operators) -> Operators {
     let mut body = done.clone();
     body["root_token"] = json!(before.token);
@@ -51,7 +51,7 @@ fn holders(done: &Value, threshold: usize, before: &Operators) -> Operators {
     holders
 }
 
-/// Fails unless these shares do not open the sealed server.
+/// Asserts that these shares do not unseal the server.
 #[track_caller]
 fn assert_useless(server: &Bulkhead, operators: &Operators) {
     let answers: Vec<_> = operators.keys.iter().map(|key| give(server, key)).collect();
@@ -67,7 +67,7 @@ fn refused(answer: Answer, word: &str) {
 }
 
 #[test]
-fn after_a_rekey_the_new_shares_open_the_data_and_the_old_ones_do_not() {
+fn after_a_rekey_only_the_new_shares_unseal() {
     let (mut server, operators) = three_of_five();
     let nobody = server.client(None);
     let policy = json!({"policy": "path \"a\" {}"});
@@ -92,7 +92,7 @@ fn after_a_rekey_the_new_shares_open_the_data_and_the_old_ones_do_not() {
 }
 
 #[test]
-fn numbers_and_parameters_that_do_not_fit_begin_nothing() {
+fn bad_parameters_begin_no_rekey() {
     let (server, _) = three_of_five();
     let nobody = server.client(None);
     for (shares, threshold) in [(2, 3), (5, 1), (0, 0), (5, 0), (256, 3), (-1, 3), (3, -3)] {
@@ -138,7 +138,7 @@ fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn with_verification_the_old_shares_open_until_the_new_ones_came_back() {
+fn the_old_shares_unseal_until_the_new_shares_are_verified() {
     let (mut server, operators) = three_of_five();
     let nobody = server.client(None);
     let nonce = begin(&nobody, 5, 3, true);

@@ -1,5 +1,5 @@
-//! A copy of the data that was restored from a backup, beside the server that made it: it does
-//! nothing by itself until it is told to.
+//! A copy of the data restored from a backup, beside the original server: the copy does no due work
+//! until it is configured to.
 
 use crate::world::CREATION;
 use bulkhead_tests::internet::{Internet, Online};
@@ -10,14 +10,14 @@ use std::fs;
 use std::time::Duration;
 
 const LATER: Duration = Duration::from_secs(7_200);
-/// For what happens by itself.
+/// Longest wait for due work.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How long nothing is to happen: what is due is begun at the unsealing, in less than one.
+/// Time without due work; a server starts due work less than a second after the unsealing.
 const A_WHILE: Duration = Duration::from_secs(3);
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
 const SETTING: &str = "suspend_due_work = true\n";
 
-/// A server with two users that end within the hour, and an account that is rotated each hour.
+/// A server with two users that expire within the hour and an account with an hourly rotation.
 struct Copy {
     postgres: Postgres,
     online: Online,
@@ -61,8 +61,8 @@ impl Copy {
         self.postgres.has_user(credential["data"]["username"].as_str().expect("a name"))
     }
 
-    /// Starts it on the same data some time later, when all of it is due, with that in its
-    /// configuration.
+    /// Changes the configuration and restarts the server on the same data at a time when all work
+    /// is due.
     fn restart_later(&mut self, change: impl Fn(&str) -> String) {
         let file = self.online.configuration();
         let text = fs::read_to_string(&file).expect("the configuration");
@@ -72,7 +72,7 @@ impl Copy {
 }
 
 #[test]
-fn a_restored_copy_ends_and_rotates_nothing_until_it_is_told_to() {
+fn a_restored_copy_does_no_due_work_until_configured() {
     let mut copy = Copy::new();
     let (kept, revoked) = (copy.credential(), copy.credential());
     let password = copy.shown();
@@ -85,7 +85,7 @@ fn a_restored_copy_ends_and_rotates_nothing_until_it_is_told_to() {
     assert_eq!(copy.shown(), password, "a password was rotated");
     assert_eq!(copy.postgres.login("app", &password, "SELECT 1").as_deref(), Ok("1"));
 
-    // What is asked for is done, and what would wait for ever is refused.
+    // Explicit requests are served; a request that would wait for due work is refused.
     let lease = json!({ "lease_id": revoked["lease_id"] });
     copy.root().write("sys/leases/revoke", &lease).expect(204);
     assert!(!copy.has_user(&revoked) && copy.has_user(&kept));

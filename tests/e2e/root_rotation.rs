@@ -1,5 +1,5 @@
-//! Rotation of a connection's own password against a real database: afterwards the connection works
-//! and the old password does not.
+//! Rotation of a connection's own password on a real database: afterwards the connection works and
+//! the old password does not.
 
 use crate::world::{World, with};
 use bulkhead_tests::Postgres;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(40);
-/// What the connection's own user logs in with before its first rotation.
+/// Password of the connection's own user before the first rotation.
 const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
 
-/// A world whose connection `demo` logs in as `keeper`, which may make users and change itself.
+/// A world whose connection `demo` logs in as `keeper`, which may create users and change itself.
 fn world() -> World {
     let world = World::new();
     world.postgres.query(&format!("CREATE ROLE keeper SUPERUSER LOGIN PASSWORD '{FIRST}'"));
@@ -28,7 +28,7 @@ fn logs_in(postgres: &Postgres, password: &str) -> bool {
 }
 
 #[test]
-fn after_a_rotation_the_old_password_is_over_and_the_connection_works() {
+fn after_a_rotation_the_connection_works_and_the_old_password_does_not() {
     let world = world();
     let before = world.credential("reader");
     world.root.write("database/rotate-root/demo", &json!({})).expect(204);
@@ -44,7 +44,7 @@ fn after_a_rotation_the_old_password_is_over_and_the_connection_works() {
 }
 
 #[test]
-fn a_period_rotates_it_by_itself_and_disabling_ends_that() {
+fn a_rotation_period_rotates_the_password_of_a_connection() {
     let world = world();
     let config = keeper(&world, json!({ "rotation_period": 10 }));
     assert!(world.root.write("database/config/demo", &config).status < 300);
@@ -56,7 +56,7 @@ fn a_period_rotates_it_by_itself_and_disabling_ends_that() {
 }
 
 #[test]
-fn what_cannot_be_rotated_is_refused_and_nothing_is_changed() {
+fn a_connection_without_a_password_template_is_not_rotated() {
     let world = world();
     let inline = world.postgres.url().replace("{{password}}", FIRST);
     let config = keeper(&world, json!({ "connection_url": inline }));
@@ -68,7 +68,7 @@ fn what_cannot_be_rotated_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_statement_that_fails_leaves_the_connection_as_it_was_and_goes_on_once_it_is_mended() {
+fn a_failed_rotation_keeps_the_password_and_completes_after_a_repair() {
     let world = world();
     let broken = json!({ "root_rotation_statements": "ALTER ROLE nobody PASSWORD '{{password}}'" });
     assert!(world.root.write("database/config/demo", &broken).status < 300);
@@ -86,7 +86,7 @@ fn a_statement_that_fails_leaves_the_connection_as_it_was_and_goes_on_once_it_is
     });
 }
 
-/// P10: sessions of earlier generations are closed.
+/// P10: sessions with an earlier password are closed.
 #[test]
 fn many_rotations_resets_and_reloads_leave_few_sessions() {
     let world = world();

@@ -1,5 +1,4 @@
-//! The scheduler's ACL API, as its own clients use it: plain HTTP, tokens of its own, reads that
-//! wait for a change.
+//! The scheduler's ACL API for its own clients: plain HTTP, its own tokens, and blocking reads.
 
 mod bad_input;
 mod blocking;
@@ -12,10 +11,10 @@ mod tokens;
 use bulkhead_tests::scheduler::{PlainAnswer, Scheduler};
 use serde_json::{Value, json};
 
-/// Policy rules that the scheduler takes.
+/// Policy rules that the scheduler accepts.
 const RULES: &str = "namespace \"default\" { policy = \"read\" }";
 
-/// A bed with the policy `readonly`.
+/// Starts a scheduler with the policy `readonly`.
 fn bed() -> Scheduler {
     let scheduler = Scheduler::start();
     let policy = json!({ "Name": "readonly", "Rules": RULES });
@@ -23,13 +22,13 @@ fn bed() -> Scheduler {
     scheduler
 }
 
-/// Makes a role with the policy `readonly`, and returns its record.
+/// Creates a role with the policy `readonly` and returns the record.
 fn role(scheduler: &Scheduler, name: &str) -> Value {
     let role = json!({ "Name": name, "Policies": [{ "Name": "readonly" }] });
     scheduler.manage("PUT", "/v1/acl/role", &role).json()
 }
 
-/// Makes a client token with links to these roles, and returns its record.
+/// Creates a client token with links to these roles and returns the record.
 fn token(scheduler: &Scheduler, roles: &[&Value]) -> Value {
     let links: Vec<Value> = roles.iter().map(|role| json!({ "ID": role["ID"] })).collect();
     let mut given = json!({ "Name": "client", "Type": "client", "Roles": links });

@@ -1,4 +1,4 @@
-//! What sealing does to a server at work: data, leases, requests in flight, and a new key under
+//! Sealing a server at work: its data, leases and requests in flight, and a key rotation under
 //! load.
 
 use crate::initialise::assert_closed;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a lease whose time is over may still stand, on a busy machine.
+/// Longest time that an expired lease may remain on a busy machine.
 const SOON: Duration = Duration::from_secs(15);
 
-/// A server without dev mode, open, with the database engine, the connection `demo` and the role
+/// A production server, unsealed, with the database engine, the connection `demo` and the role
 /// `reader`.
 fn world() -> (World, Operators) {
     let (bulkhead, operators) = operators::open();
@@ -25,7 +25,7 @@ fn world() -> (World, Operators) {
     (world, operators)
 }
 
-/// Kills the server and starts it again. Its address has changed, and it is sealed.
+/// Kills and restarts the server. Its address is new, and it is sealed.
 fn restart(world: &mut World, operators: &Operators) {
     world.bulkhead.kill();
     world.bulkhead.start_again();
@@ -33,7 +33,7 @@ fn restart(world: &mut World, operators: &Operators) {
 }
 
 #[test]
-fn a_killed_server_comes_back_sealed_and_has_everything_once_it_is_open() {
+fn a_killed_server_restarts_sealed_and_loses_nothing() {
     let (mut world, operators) = world();
     let credential = world.credential("reader");
     let before = world.configured();
@@ -50,7 +50,7 @@ fn a_killed_server_comes_back_sealed_and_has_everything_once_it_is_open() {
 }
 
 #[test]
-fn who_may_seal_and_rotate_is_a_matter_of_policy() {
+fn sealing_and_key_rotation_need_a_policy() {
     let (world, operators) = world();
     let update = r#"path "sys/*" { capabilities = ["create", "read", "update"] }"#;
     for client in [world.bulkhead.client(None), world.weak(), world.client_with("no-sudo", update)]
@@ -67,22 +67,21 @@ fn who_may_seal_and_rotate_is_a_matter_of_policy() {
     operators.unseal(&world.bulkhead);
 }
 
-/// The notes of the clients of a server that is sealed, rotated or killed while they work:
-/// policies, because writing one is one record, and its name says which.
+/// Writes a note: a policy, because a policy is a single record whose rules contain its name.
 fn note(client: &Client, name: &str) -> Answer {
     let rules = format!("path \"note/{name}\" {{ capabilities = [\"read\"] }}");
     client.write(&format!("sys/policies/acl/{name}"), &json!({ "policy": rules }))
 }
 
-/// Fails unless the note is there with what was written.
+/// Asserts that the note exists with its content.
 #[track_caller]
 fn assert_noted(client: &Client, name: &str) {
     let read = client.read(&format!("sys/policies/acl/{name}")).expect(200);
     assert!(read.text("policy").contains(&format!("\"note/{name}\"")), "{read:?}");
 }
 
-/// Eight clients write note after note, and read each back, until `during` returns; they hand over
-/// what was acknowledged. Every answer must be one of `allowed`.
+/// Eight clients write notes and read each back until `during` returns. Returns the acknowledged
+/// notes. Each answer must be a success or in `allowed`.
 fn under_load(root: &Client, allowed: &[u16], during: impl FnOnce(&AtomicU32)) -> Vec<String> {
     let (over, written) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
@@ -147,7 +146,7 @@ fn sealing_closes_at_once_and_loses_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_credential_that_was_under_way_when_the_seal_closed_is_given_whole_or_taken_back() {
+fn a_credential_in_flight_during_a_seal_is_issued_or_revoked() {
     let (world, operators) = world();
     let given = std::thread::scope(|scope| {
         let askers: Vec<_> =
@@ -206,7 +205,7 @@ fn term(root: &Client) -> u64 {
 }
 
 #[test]
-fn a_new_key_under_load_loses_nothing_before_during_and_after() {
+fn a_key_rotation_under_load_loses_nothing() {
     let (mut world, operators) = world();
     let first = term(&world.root);
     note(&world.root, "first").expect(204);
@@ -248,7 +247,7 @@ fn a_kill_while_the_key_changes_leaves_every_record_readable() {
 }
 
 #[test]
-fn a_server_is_opened_and_closed_again_and_again_in_one_life() {
+fn a_server_is_sealed_and_unsealed_repeatedly() {
     let (world, operators) = world();
     for round in 0..5 {
         note(&world.root, &format!("round-{round}")).expect(204);
@@ -262,7 +261,7 @@ fn a_server_is_opened_and_closed_again_and_again_in_one_life() {
 }
 
 #[test]
-fn the_leader_is_the_server_itself_and_steps_down_for_nobody() {
+fn a_server_is_its_own_leader_and_ignores_step_down() {
     let (world, _) = world();
     let leader = world.bulkhead.client(None).read("sys/leader").expect(200).body;
     assert_eq!(leader["is_self"], Value::Bool(true), "{leader}");

@@ -1,5 +1,4 @@
-//! The process and the files of a server that keeps its data sealed: who may look at them, and what
-//! they show.
+//! The process and the files of a sealed server: access rights and content.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::leaks::assert_sealed;
@@ -62,7 +61,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn every_file_is_its_owners_alone_from_the_first_moment() {
+fn every_data_file_has_mode_0600() {
     let server = uninitialised();
     let files = |server: &Bulkhead| {
         for file in files_below(server.data()) {
@@ -82,7 +81,7 @@ fn every_file_is_its_owners_alone_from_the_first_moment() {
 }
 
 #[test]
-fn a_data_folder_that_the_server_makes_is_its_owners_alone() {
+fn a_created_data_folder_has_mode_0700() {
     let outer = Folder::new("modes");
     let data = outer.path().join("made/by/the/server");
     let mut server = Command::new(binary())
@@ -103,8 +102,10 @@ fn a_data_folder_that_the_server_makes_is_its_owners_alone() {
     server.wait().expect("a killed server ends");
 }
 
-/// The server as another, ordinary user, when the tests run as root; else as theirs. The owner of a
-/// process's files below `/proc` says whether its memory can be had: root, once it cannot.
+/// Runs the server as an ordinary user, also if the tests run as root.
+///
+/// The owner of the files below `/proc` shows whether the user can read the process's memory: root
+/// owns the files of a protected process.
 fn ordinary(outer: &Folder) -> Bulkhead {
     let data = Folder::at(outer.path().join("data"));
     if fs::metadata("/proc/self").expect("this process").uid() != 0 {
@@ -127,7 +128,7 @@ fn ordinary(outer: &Folder) -> Bulkhead {
 }
 
 #[test]
-fn the_memory_of_the_process_is_not_for_its_own_user() {
+fn the_process_memory_is_not_readable_by_its_own_user() {
     let outer = Folder::new("dump");
     let mut server = ordinary(&outer);
     server.start_again();
@@ -171,7 +172,7 @@ fn assert_nowhere(server: &Bulkhead, operators: &Operators, in_base64: &[String]
     for file in files_below(server.data()) {
         let bytes = fs::read(&file).expect("a file of the data folder can be read");
         for key in &operators.keys {
-            // The last byte is a share's number; what is secret are those before it.
+            // The last byte is the share's number, which is not secret.
             let secret = &raw(key)[..32];
             let shown = bytes.windows(secret.len()).any(|run| run == secret);
             assert!(!shown, "{} holds the bytes of a key", file.display());
@@ -203,7 +204,7 @@ fn no_key_and_no_root_token_is_in_a_file_or_in_the_log() {
 }
 
 #[test]
-fn a_sealed_server_that_is_asked_to_stop_says_that_all_is_well() {
+fn a_stopped_sealed_server_exits_with_success() {
     let (mut server, operators) = sealed(3, 2);
     give(&server, &operators.keys[0]).expect(200);
     assert!(server.stop());

@@ -1,5 +1,5 @@
-//! No secret in an answer, a log, or a file: not the root password, however hard it is to quote,
-//! and not a credential after its one answer.
+//! No answer, log or file contains a secret: neither a root password that is hard to quote, nor a
+//! credential after its first answer.
 
 mod rows;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// A world whose root password is the canary, connected.
+/// A connected world whose root password is the canary.
 fn world() -> World {
     let world = World::of(Postgres::start_with(CANARY, &[]));
     world.connect("demo");
@@ -69,7 +69,7 @@ fn every_shape_of_connection_url_hides_the_password_it_holds() {
     world.bulkhead.assert_silent(CANARY);
 }
 
-pub(super) fn a_refusal_never_shows_what_it_was_given_to_keep() {
+pub(super) fn a_refused_connection_never_shows_its_password() {
     let world = world();
     let shapes: [Value; 6] = [
         json!({ "connection_url": format!("postgresql://bulkhead:{CANARY}@[broken/demo") }),
@@ -91,7 +91,7 @@ pub(super) fn a_refusal_never_shows_what_it_was_given_to_keep() {
 }
 
 #[test]
-fn a_statement_that_fails_beside_a_password_tells_its_code_only() {
+fn a_failed_statement_with_a_password_reports_only_the_error_code() {
     let world = world();
     for (name, statement) in [
         ("position", "CREATE ROLE \"{{name}}\" '{{password}}'"),
@@ -164,8 +164,8 @@ fn the_data_folder_is_for_its_owner_only() {
     }
 }
 
-/// A caller who may change the user of a connection, and reads off the answers which guesses are
-/// pieces of its password.
+/// A caller with the right to change a connection's user could learn from the answers which guesses
+/// are parts of the password.
 #[test]
 fn an_answer_does_not_depend_on_a_password_that_the_caller_guesses_at() {
     let world = World::new();
@@ -186,7 +186,7 @@ fn an_answer_does_not_depend_on_a_password_that_the_caller_guesses_at() {
     }
 }
 
-/// A caller who may change a connection, and points it at a server of the caller's own.
+/// A caller with the right to change a connection could redirect it to another server.
 #[test]
 fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Static roles against a real database: the password that is shown is always the one that logs in,
-//! whatever happens to the database, the process or the account.
+//! Static roles on a real database: the displayed password always logs in, whatever happens to the
+//! database, the process or the account.
 
 use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For what happens by itself, with the pauses between attempts.
+/// Longest wait for background work, including the pauses between attempts.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How soon what has nothing to do with a database answers.
+/// Longest time for an answer that needs no database.
 const AT_ONCE: Duration = Duration::from_secs(4);
-/// What the account logs in with before Bulkhead knows it.
+/// Password of an account before Bulkhead takes it over.
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
 
 /// A world with the connection `demo` and the account `app`.
@@ -26,12 +26,12 @@ fn account(postgres: &Postgres, name: &str) {
     postgres.query(&format!("CREATE ROLE \"{name}\" LOGIN PASSWORD '{FIRST}' IN ROLE readers"));
 }
 
-/// What a test writes to a static role of `username` unless it is about something else.
+/// The usual fields of a static role of `username`.
 fn role(username: &str) -> Value {
     json!({ "db_name": "demo", "username": username, "rotation_period": "1h" })
 }
 
-/// The password that is shown.
+/// The displayed password.
 fn shown(world: &World, role: &str) -> String {
     let answer = world.root.read(&format!("database/static-creds/{role}")).expect(200);
     answer.text("password").to_owned()
@@ -41,13 +41,13 @@ fn logs_in(postgres: &Postgres, username: &str, password: &str) -> bool {
     postgres.login(username, password, "SELECT 1").is_ok()
 }
 
-/// Whether what is shown of `app` logs in.
+/// Returns true if the displayed password of `app` logs in.
 fn is_in_force(world: &World) -> bool {
     logs_in(&world.postgres, "app", &shown(world, "app"))
 }
 
 #[test]
-fn a_new_role_takes_the_account_over_and_shows_what_logs_in() {
+fn a_new_static_role_rotates_the_password_and_shows_it() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     assert!(is_in_force(&world));
@@ -61,7 +61,7 @@ fn a_new_role_takes_the_account_over_and_shows_what_logs_in() {
 }
 
 #[test]
-fn a_password_is_changed_when_its_period_is_over_and_again() {
+fn a_password_is_rotated_after_every_period() {
     let world = world();
     let often = with(role("app"), json!({ "rotation_period": 5 }));
     world.root.write("database/static-roles/app", &often).expect(204);
@@ -73,7 +73,7 @@ fn a_password_is_changed_when_its_period_is_over_and_again() {
 }
 
 #[test]
-fn a_rotation_by_hand_gives_another_password_at_once() {
+fn a_requested_rotation_changes_the_password_at_once() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let before = shown(&world, "app");
@@ -85,7 +85,7 @@ fn a_rotation_by_hand_gives_another_password_at_once() {
 }
 
 #[test]
-fn statements_of_the_operator_change_the_password_and_their_failure_shows_none() {
+fn custom_statements_rotate_the_password_and_their_errors_hide_it() {
     let world = world();
     let given = json!({ "rotation_statements": "ALTER ROLE \"{{name}}\" PASSWORD '{{password}}'" });
     world.root.write("database/static-roles/app", &with(role("app"), given)).expect(204);
@@ -107,7 +107,7 @@ fn statements_of_the_operator_change_the_password_and_their_failure_shows_none()
 }
 
 #[test]
-fn an_account_that_is_not_there_or_is_the_connections_own_gets_no_role() {
+fn missing_accounts_and_the_connections_own_user_get_no_static_role() {
     let world = world();
     for (username, told) in [("nobody", "no such user"), ("bulkhead", "rotate-root/demo")] {
         let refused = world.root.write("database/static-roles/app", &role(username)).expect(400);
@@ -132,10 +132,10 @@ fn an_imported_password_stays_until_the_first_rotation() {
     assert!(is_in_force(&world));
 }
 
-/// Each login is a process of the server; and a pool for each account would push out those that are
+/// Each login is a process of the database server, and a pool for each account would push out pools
 /// in use.
 #[test]
-fn the_proof_of_a_password_is_one_login_and_leaves_no_session() {
+fn verifying_a_password_takes_one_login_and_leaves_no_session() {
     let world = World::of(Postgres::start_with("of-the-connection", &["-c", "log_connections=on"]));
     account(&world.postgres, "app");
     world.connect("demo");
@@ -149,10 +149,10 @@ fn the_proof_of_a_password_is_one_login_and_leaves_no_session() {
     assert!(is_in_force(&world));
 }
 
-/// P1: a database that does not answer keeps nothing waiting but what needs it, and what is due is
-/// made when it is back.
+/// P1: an unresponsive database delays only requests that need it, and overdue rotations happen
+/// when it is back.
 #[test]
-fn a_database_that_hangs_stalls_no_other_and_its_role_recovers() {
+fn an_unresponsive_database_delays_no_other_and_its_role_recovers() {
     let world = world();
     let away = Postgres::start_with(&world.postgres.password, &[]);
     account(&away, "far");
@@ -188,9 +188,9 @@ fn a_database_that_hangs_stalls_no_other_and_its_role_recovers() {
     });
 }
 
-/// P3: a restart rotates nothing that is not due, and forgets nothing that is.
+/// P3: a restart rotates nothing early and forgets nothing that is due.
 #[test]
-fn a_restart_rotates_nothing_early_and_what_was_due_meanwhile() {
+fn a_restart_rotates_only_overdue_roles() {
     let mut world = world();
     account(&world.postgres, "soon");
     world.root.write("database/static-roles/app", &role("app")).expect(204);
@@ -206,9 +206,9 @@ fn a_restart_rotates_nothing_early_and_what_was_due_meanwhile() {
     assert!(is_in_force(&world));
 }
 
-/// Two at once is the database's own error (`tuple concurrently updated`), and here is none.
+/// Concurrent changes would fail with the database's error `tuple concurrently updated`.
 #[test]
-fn rotations_of_one_role_at_once_end_with_one_password_that_logs_in() {
+fn concurrent_rotations_of_a_role_end_with_one_working_password() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     thread::scope(|scope| {
@@ -224,9 +224,9 @@ fn rotations_of_one_role_at_once_end_with_one_password_that_logs_in() {
     until_true("what is shown logs in", PATIENCE, || is_in_force(&world));
 }
 
-/// S11: each read of static credentials asks the connection.
+/// S11: each read of static credentials checks the connection's allowed roles.
 #[test]
-fn a_role_that_the_connection_does_not_admit_any_more_shows_nothing() {
+fn a_static_role_outside_allowed_roles_shows_no_password() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let closed = with(world.connection(), json!({ "allowed_roles": "other" }));
@@ -236,9 +236,9 @@ fn a_role_that_the_connection_does_not_admit_any_more_shows_nothing() {
     world.root.write("database/rotate-role/app", &json!({})).expect(403);
 }
 
-/// P10: the two capabilities are told apart.
+/// P10: create and update are separate capabilities.
 #[test]
-fn to_create_and_to_update_a_static_role_are_two_capabilities() {
+fn create_and_update_of_a_static_role_are_separate_capabilities() {
     let world = world();
     let rules =
         |may: &str| format!("path \"database/static-roles/*\" {{ capabilities = [\"{may}\"] }}");
@@ -251,7 +251,7 @@ fn to_create_and_to_update_a_static_role_are_two_capabilities() {
 }
 
 #[test]
-fn a_user_that_may_not_log_in_gets_the_password_all_the_same() {
+fn a_user_without_login_right_gets_a_new_password() {
     let world = world();
     world.postgres.query("ALTER ROLE app NOLOGIN");
     world.root.write("database/static-roles/app", &role("app")).expect(200);
@@ -260,7 +260,7 @@ fn a_user_that_may_not_log_in_gets_the_password_all_the_same() {
 }
 
 #[test]
-fn account_names_are_what_the_operator_wrote_and_no_syntax() {
+fn account_names_with_sql_syntax_are_quoted() {
     let world = World::new();
     for name in ["Mixed Case", "quote\"d", "it's", "semi;colon", "{{password}}"] {
         let doubled = name.replace('"', "\"\"");
@@ -272,11 +272,11 @@ fn account_names_are_what_the_operator_wrote_and_no_syntax() {
 }
 
 #[test]
-fn after_the_database_was_restored_from_a_backup_a_rotation_heals_the_role() {
+fn a_rotation_repairs_a_role_after_a_database_restore() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let lease = world.credential("reader").lease;
-    // The account is as it was before, and the user of the lease was never made.
+    // The account has its old password, and the user of the lease does not exist.
     world.postgres.query(&format!("ALTER ROLE app PASSWORD '{FIRST}'"));
     for user in world.postgres.users() {
         world.postgres.query(&format!("DROP ROLE \"{user}\""));

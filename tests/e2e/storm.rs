@@ -1,7 +1,7 @@
-//! Rotations, resets, reloads and credentials of one connection at once: the server serves every
+//! Concurrent rotations, resets, reloads and credentials of a connection: the server serves every
 //! request, and tries no login with an earlier password.
 //!
-//! `BULKHEAD_STORM_SECONDS` lets each storm last longer than three seconds.
+//! `BULKHEAD_STORM_SECONDS` makes each storm last longer than three seconds.
 
 use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
 /// Longest wait for due work after a storm.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Most lines of the server's log in a failure.
+/// Most lines of the server's log in a failure message.
 const MOST_TOLD: usize = 40;
-/// Number of clients for credentials. The first half revokes: one of each role.
+/// Number of clients that read credentials. The first half also revokes, with a client for each
+/// role.
 const READERS: u32 = 4;
 
-/// How long a storm of any engine lasts.
+/// Duration of a storm of any engine.
 pub(crate) fn length() -> Duration {
     let seconds = match std::env::var("BULKHEAD_STORM_SECONDS") {
         Ok(seconds) => {
@@ -32,7 +33,7 @@ pub(crate) fn length() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The requests of all clients, and the refused ones.
+/// The requests of all clients, and the refused requests.
 struct Storm<'a> {
     root: &'a Client,
     connection: &'a str,
@@ -43,7 +44,7 @@ struct Storm<'a> {
 }
 
 impl Storm<'_> {
-    /// Sends requests until the time is over. `logs_in` asks the database for a login.
+    /// Sends requests until the time is over. `logs_in` tries a login at the database.
     fn rage(&self, roles: &[&str], logs_in: impl Fn(&str, &str) -> bool + Sync) {
         let (began, length) = (Instant::now(), length());
         thread::scope(|scope| {
@@ -66,7 +67,7 @@ impl Storm<'_> {
         });
     }
 
-    /// Asserts that the server refused nothing, and shows `log` otherwise.
+    /// Asserts that the server refused nothing; shows `log` otherwise.
     fn assert_all_served(&self, log: &str) {
         let refused = self.refused.lock().expect("no client panicked with it");
         let served = self.served.load(Ordering::Relaxed);
@@ -75,7 +76,7 @@ impl Storm<'_> {
         assert!(refused.is_empty(), "beside {served}: {refused:#?}, {told:#?}");
     }
 
-    /// Repeats one request.
+    /// Repeats a request.
     fn repeat(&self, path: &str) {
         while !self.ends.load(Ordering::Relaxed) {
             let answer = self.root.write(path, &json!({}));

@@ -1,4 +1,4 @@
-//! A database that is down, slow, or says no: a clear answer in time, and nothing left behind.
+//! Databases that are down, slow or refuse: a clear answer in time, and nothing left behind.
 
 use crate::world::{CREATION, World, with};
 use bulkhead_tests::Postgres;
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// On top of a connection's own timeout: the rest of the request, on a busy machine.
+/// Added to a connection's own timeout: the rest of the request, on a busy machine.
 const SLACK: Duration = Duration::from_secs(8);
 
 pub(super) fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
@@ -71,7 +71,7 @@ pub(super) fn a_database_that_does_not_answer_is_502_within_the_connections_time
 }
 
 #[test]
-fn a_database_that_stops_answering_in_mid_session_leaves_no_user_once_it_goes_on() {
+fn a_database_that_pauses_and_resumes_keeps_no_orphaned_user() {
     let world = World::empty();
     let connection = with(world.connection(), json!({ "connect_timeout": "1s" }));
     assert!(world.root.write("database/config/demo", &connection).status < 300);
@@ -90,7 +90,7 @@ fn a_database_that_stops_answering_in_mid_session_leaves_no_user_once_it_goes_on
 }
 
 #[test]
-fn one_database_that_hangs_holds_up_no_other() {
+fn an_unresponsive_database_does_not_delay_another() {
     let world = World::new();
     let other = World::empty();
     let elsewhere =
@@ -110,9 +110,10 @@ fn one_database_that_hangs_holds_up_no_other() {
     });
 }
 
-/// While it is away its leases wait together; and what an operator reads says so.
+/// While the database is away, its leases wait together, and a read of the connection warns of
+/// them.
 #[test]
-fn a_database_that_was_away_leaves_no_user_once_it_is_back_and_says_meanwhile_what_waits() {
+fn leases_of_a_database_that_was_away_end_when_it_is_back() {
     const WAITING: usize = 24;
     let world = World::empty();
     let connection =
@@ -142,7 +143,7 @@ fn a_database_that_was_away_leaves_no_user_once_it_is_back_and_says_meanwhile_wh
 }
 
 #[test]
-fn a_credential_is_revoked_where_it_was_made_and_waits_while_its_connection_leads_elsewhere() {
+fn a_credential_is_revoked_only_at_the_server_that_created_it() {
     let world = World::new();
     let credential = world.credential("reader");
     let other = Postgres::start();
@@ -184,7 +185,7 @@ pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {
 }
 
 #[test]
-fn a_database_that_does_not_exist_is_said_to_be_missing() {
+fn a_missing_database_is_reported_as_missing() {
     let world = World::empty();
     let url = world.postgres.url().replace("/demo", "/nowhere");
     let connection = with(world.connection(), json!({ "connection_url": url }));
@@ -201,7 +202,7 @@ fn a_database_that_does_not_exist_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_mistyped_parameter_of_the_url_is_named_and_the_tail_of_a_password_is_not() {
+fn an_unknown_url_parameter_is_named_without_parts_of_the_password() {
     let world = World::empty();
     let url = world.postgres.url();
     let refused = |url: &str| {
@@ -222,7 +223,7 @@ fn a_mistyped_parameter_of_the_url_is_named_and_the_tail_of_a_password_is_not() 
 }
 
 #[test]
-fn a_plugin_without_a_connection_is_told_when_it_is_reloaded() {
+fn a_reload_without_connections_warns() {
     let world = World::new();
     for (plugin, why) in [
         ("postgres-database-plugin", "database plugin"),
@@ -241,7 +242,7 @@ fn a_plugin_without_a_connection_is_told_when_it_is_reloaded() {
 }
 
 #[test]
-fn names_that_users_of_postgresql_could_share_are_told_and_remove_no_other_user() {
+fn a_postgresql_username_template_without_randomness_removes_no_other_user() {
     let world = World::empty();
     let template = json!({ "username_template": "v-{{.RoleName}}", "max_open_connections": -1 });
     let connection = with(world.connection(), template);
@@ -261,7 +262,7 @@ fn names_that_users_of_postgresql_could_share_are_told_and_remove_no_other_user(
 }
 
 #[test]
-fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
+fn a_root_password_changed_elsewhere_is_400_and_creates_no_user() {
     let world = World::new();
     world.postgres.query(
         "CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; \
@@ -282,7 +283,7 @@ fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
 }
 
 #[test]
-fn a_session_that_the_database_cut_is_opened_again() {
+fn a_session_closed_by_the_database_is_reopened() {
     let world = World::new();
     world.credential("reader");
     let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -316,7 +317,7 @@ fn sessions_stay_within_the_connections_limit() {
 }
 
 #[test]
-fn a_session_that_is_used_again_and_again_holds_no_statement_of_before() {
+fn a_reused_session_keeps_no_prepared_statements() {
     let world = World::empty();
     let one_session = with(world.connection(), json!({ "max_open_connections": 1 }));
     assert!(world.root.write("database/config/demo", &one_session).status < 300);
@@ -329,7 +330,7 @@ fn a_session_that_is_used_again_and_again_holds_no_statement_of_before() {
 }
 
 #[test]
-fn a_removed_connection_says_what_still_needs_it() {
+fn removing_a_connection_warns_of_the_leases_that_need_it() {
     let world = World::new();
     let credential = world.credential("reader");
     let removed = world.root.delete("database/config/demo").expect(200);

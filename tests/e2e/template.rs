@@ -1,5 +1,5 @@
-//! The template as an author outside of the repository has it: copied, built against the crates as
-//! they would be published, and used as its README says.
+//! The plugin template, used by an author outside of the repository: copied, built with the crates
+//! as published, and run with the commands of its README.
 
 use crate::world::World;
 use bulkhead_tests::paths::{Folder, repository, target};
@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Crates that an author's plugin is built with, each after those that it needs.
+/// Crates of a plugin's build, dependencies first.
 const PUBLISHED: [&str; 3] = ["bulkhead-wire", "bulkhead-crypto", "bulkhead-sdk"];
 
-/// Runs a command to its end, and gives what it printed.
+/// Runs a command and returns its output.
 #[track_caller]
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("the command can be started");
@@ -19,16 +19,16 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The cargo that built this test, which has fetched all that is needed.
+/// The cargo of this build, which has fetched all dependencies.
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(arguments).arg("--offline").env_remove("CARGO_TARGET_DIR");
-    // the suite sets the last one for the test programs alone
+    // the test suite sets `RUSTC_BOOTSTRAP` for the test programs alone
     cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP");
     cargo
 }
 
-/// The crates as they are published, unpacked: they hold what cargo packs, and nothing beside it.
+/// Packs and unpacks the crates: a published crate contains only what cargo packs.
 fn publish(folder: &Path) {
     let mut package = cargo(&["package", "--no-verify", "--allow-dirty", "--exclude-lockfile"]);
     package.args(PUBLISHED.iter().flat_map(|name| ["-p", name]));
@@ -39,8 +39,8 @@ fn publish(folder: &Path) {
     }
 }
 
-/// Builds the copy in `author`, in the build's own folder: what others than the published crates
-/// are made of is there already.
+/// Builds the copy in `author`, with this build's target folder, which has the dependencies
+/// compiled.
 fn build(author: &Path, published: &Path) -> Vec<u8> {
     let mut build = cargo(&["build", "--release", "--target", "wasm32-wasip2"]);
     for name in PUBLISHED {
@@ -51,7 +51,7 @@ fn build(author: &Path, published: &Path) -> Vec<u8> {
     fs::read(target().join("wasm32-wasip2/release/shelf.wasm")).expect("the component")
 }
 
-/// What the README types of the command line, in its order.
+/// The README's commands, in order.
 fn commands(readme: &str) -> Vec<Vec<String>> {
     let typed = readme.lines().filter_map(|line| line.strip_prefix("bulkhead "));
     let words = |line: &str| {

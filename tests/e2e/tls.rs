@@ -1,5 +1,5 @@
-//! TLS as real clients see it: curl, openssl, the command line; certificates that change under
-//! load; and handshakes that are begun and left.
+//! TLS with real clients: curl, openssl and the command line; certificates renewed under load; and
+//! abandoned handshakes.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
@@ -29,7 +29,7 @@ fn over_tls() -> Bulkhead {
     server
 }
 
-/// Exit code and all that it printed.
+/// Returns the exit code and all output.
 fn run(command: &mut Command) -> (i32, String) {
     let done = command.stdin(Stdio::null()).output().expect("the program is installed");
     let mut text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -62,7 +62,7 @@ fn curl_is_served_in_both_versions_of_http_once_it_knows_the_authority() {
 }
 
 #[test]
-fn what_is_published_of_a_server_that_speaks_tls_leads_to_it() {
+fn published_documents_name_the_https_url() {
     let server = over_tls();
     let url = format!("{}/v1/identity/oidc/plugins/.well-known", server.url());
     let mut command = Command::new("curl");
@@ -72,7 +72,7 @@ fn what_is_published_of_a_server_that_speaks_tls_leads_to_it() {
     assert_eq!((code, document["jwks_uri"].as_str()), (0, Some(format!("{url}/keys").as_str())));
 }
 
-/// What openssl's client says of a connection over which it is typed `input`.
+/// The output of openssl's client for a connection with the typed `input`.
 fn s_client(server: &Bulkhead, arguments: &[&str], input: &str) -> (bool, String) {
     let (address, authority) = (server.address().to_string(), server.authority());
     let mut child = Command::new("openssl")
@@ -86,7 +86,7 @@ fn s_client(server: &Bulkhead, arguments: &[&str], input: &str) -> (bool, String
         .expect("openssl is installed");
     let mut typed = child.stdin.take().expect("its input was asked for");
     typed.write_all(input.as_bytes()).expect("it reads its input");
-    // With its input it ends, too.
+    // The client ends with its input.
     drop(typed);
     let done = child.wait_with_output().expect("it ends");
     let mut text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -110,7 +110,7 @@ fn openssl_verifies_the_chain_in_tls_1_2_and_1_3_and_older_versions_are_refused(
 }
 
 #[test]
-fn a_client_that_renegotiates_is_refused_and_the_next_one_served() {
+fn tls_renegotiation_is_refused() {
     let server = over_tls();
     let (_, text) = s_client(&server, &["-tls1_2"], "R\n");
     assert!(text.contains("Secure Renegotiation IS supported"), "as the standard asks: {text}");
@@ -155,7 +155,7 @@ fn the_command_line_speaks_tls_with_the_two_lines_that_the_server_printed() {
     assert!(code == 1 && text.contains("write https://"), "{code}: {text}");
 }
 
-/// An authority of a test's own.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -176,7 +176,7 @@ impl Authority {
     }
 }
 
-/// Puts a file in the place of another in one step, as those do who renew certificates.
+/// Replaces a file atomically, as certificate renewal does.
 fn replace(file: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let beside = file.with_extension("new");
@@ -201,7 +201,7 @@ async fn open(connector: &TlsConnector, address: SocketAddr) -> Result<Connectio
     connect(connector, stream).await
 }
 
-/// One request on a connection, which stays open.
+/// Sends a request on a connection, which stays open.
 async fn ask(connection: &mut Connection) -> Result<(), String> {
     let request = format!(
         "GET /v1/auth/token/lookup-self HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\r\n"
@@ -222,12 +222,12 @@ async fn ask(connection: &mut Connection) -> Result<(), String> {
     if answer.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(answer) }
 }
 
-/// Requests a second that are asked for, on kept connections and on fresh ones.
+/// Requests per second on kept and on new connections, and number of connections.
 const KEPT: u32 = 800;
 const FRESH: u32 = 200;
 const CONNECTIONS: u32 = 8;
 
-/// Asks at its share of a rate until it is told to stop: how many answers came.
+/// Sends requests at a connection's share of the rate until `stop`. Returns the number of answers.
 async fn keep_asking(
     connector: TlsConnector,
     address: SocketAddr,
@@ -282,7 +282,7 @@ fn certificates_are_renewed_under_load_without_a_failed_request() {
         }
         until_true("the new certificate is served", Duration::from_secs(20), || served() > before);
     }
-    // A certificate of another key leaves what is served where it is.
+    // The server ignores a certificate that does not fit its key.
     replace(&folder.join("cert.pem"), &ours.sign().0);
     until_true("the bad one is told", Duration::from_secs(20), || {
         server.printed().contains("is not the key of the first certificate")
@@ -298,7 +298,7 @@ fn certificates_are_renewed_under_load_without_a_failed_request() {
     assert!(different >= 4, "{different} certificates were seen");
 }
 
-/// What a handshake that is left halfway may cost, in bytes, of five hundred.
+/// Most memory for five hundred half-open handshakes, in bytes.
 const GROWTH: u64 = 20 << 20;
 
 #[test]
@@ -325,7 +325,7 @@ fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
         let mut halfway = Vec::new();
         for _ in 0..500 {
             let mut stream = TcpStream::connect(server.address()).await.expect("it listens");
-            // A record of 512 bytes with a hello, of which a part is there.
+            // The first part of a record of 512 bytes with a hello.
             let mut begin = vec![22, 3, 1, 2, 0, 1, 0, 1, 252];
             begin.extend([3; 200]);
             stream.write_all(&begin).await.expect("the server reads");
@@ -341,7 +341,7 @@ fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
 }
 
 #[test]
-fn a_socket_in_the_file_system_serves_curl_and_the_command_line_and_goes_with_the_server() {
+fn a_unix_socket_serves_clients_and_is_removed_at_the_end() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, data) = (Folder::new("socket"), Folder::new("data"));
     let socket = folder.path().join("b.sock");
@@ -370,7 +370,7 @@ fn a_socket_in_the_file_system_serves_curl_and_the_command_line_and_goes_with_th
 }
 
 #[test]
-fn a_server_whose_certificate_cannot_be_served_does_not_start_and_says_why_in_one_sentence() {
+fn a_server_with_an_unusable_certificate_does_not_start() {
     let (folder, authority) = (Folder::new("bad-certificate"), Authority::new());
     let file = |name: &str| folder.path().join(name);
     let ((certificate, key), (_, another)) = (authority.sign(), authority.sign());

@@ -1,4 +1,4 @@
-//! Child tokens: what they may be given, how long they live, and how they end.
+//! Child tokens: rights, lifetime and end.
 
 use crate::world::World;
 use bulkhead_tests::wait::until_true;
@@ -29,7 +29,7 @@ fn a_child_cannot_be_given_more_than_its_parent_has() {
 }
 
 #[test]
-fn a_tokens_own_lookup_tells_its_policies_and_what_is_left_of_its_life() {
+fn a_token_looks_up_its_own_policies_and_ttl() {
     let world = World::empty();
     let asked = json!({
         "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop",
@@ -75,7 +75,7 @@ fn an_expired_token_is_refused_and_its_children_with_it() {
 }
 
 #[test]
-fn a_revoked_token_takes_its_children_along() {
+fn a_revoked_token_revokes_its_children() {
     let world = World::empty();
     let maker = world.client_with("maker", MAKER);
     let made = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
@@ -89,7 +89,7 @@ fn a_revoked_token_takes_its_children_along() {
 }
 
 #[test]
-fn a_restriction_that_cannot_be_kept_is_refused_and_not_ignored() {
+fn unsupported_token_restrictions_are_refused() {
     let world = World::empty();
     for restriction in
         [json!({ "entity_alias": "somebody" }), json!({ "bound_cidrs": ["10.0.0.0/8"] })]
@@ -105,7 +105,7 @@ const READER: &str = r#"path "database/creds/*" { capabilities = ["read"] }
                         path "auth/token/lookup-self" { capabilities = ["read"] }"#;
 
 #[test]
-fn a_token_of_three_uses_is_served_three_times_and_takes_its_credential_along() {
+fn a_token_with_three_uses_ends_after_the_third_with_its_credential() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
     let made = world
@@ -219,7 +219,7 @@ fn tokens_survive_a_restart_and_are_nowhere_in_the_clear() {
 }
 
 #[test]
-fn renewal_asks_for_seconds_from_now() {
+fn a_renewal_increment_counts_from_now() {
     let world = World::empty();
     let made = world.root.write("auth/token/create", &json!({ "ttl": "1m" })).expect(200);
     assert_eq!(made.body["auth"]["renewable"], true);

@@ -1,4 +1,4 @@
-//! Shares, one after another: which of them open a server, and what becomes of those that do not.
+//! Entering shares: sets that unseal a server, and refused shares.
 
 use bulkhead_tests::operators::{Operators, give, open, seal_status, sealed};
 use bulkhead_tests::{Answer, Bulkhead};
@@ -21,7 +21,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A share with this number and another content: no share of anything.
+/// A share with this number and a forged content.
 fn forged(key: &str) -> String {
     let mut forged = bytes(key);
     forged[0] ^= 1;
@@ -29,7 +29,7 @@ fn forged(key: &str) -> String {
 }
 
 #[test]
-fn any_threshold_of_the_shares_opens_it_in_any_order() {
+fn any_quorum_of_shares_unseals_in_any_order() {
     let (mut server, operators) = sealed(5, 3);
     for choice in [[0, 1, 2], [4, 2, 0], [3, 4, 1]] {
         for (given, index) in choice.into_iter().enumerate() {
@@ -54,7 +54,7 @@ fn any_threshold_of_the_shares_opens_it_in_any_order() {
 }
 
 #[test]
-fn a_share_is_taken_in_either_spelling() {
+fn a_share_is_accepted_in_hexadecimal_and_base64() {
     let server = bulkhead_tests::operators::uninitialised();
     let asked = json!({ "secret_shares": 4, "secret_threshold": 4 });
     let given = server.client(None).write("sys/init", &asked).expect(200);
@@ -66,7 +66,7 @@ fn a_share_is_taken_in_either_spelling() {
     assert_eq!(give(&server, base64(3)).expect(200).body["sealed"], false);
 }
 
-pub(super) fn a_share_that_was_given_before_makes_no_progress() {
+pub(super) fn a_repeated_share_makes_no_progress() {
     let (server, operators) = sealed(5, 3);
     for _ in 0..5 {
         let answer = give(&server, &operators.keys[0]).expect(200);
@@ -78,7 +78,7 @@ pub(super) fn a_share_that_was_given_before_makes_no_progress() {
     assert_eq!(give(&server, &operators.keys[2]).expect(200).body["sealed"], false);
 }
 
-/// Gives a share that must not help, and then the right ones, which must.
+/// Enters a wrong share, which must end the attempt, and then the right shares, which must unseal.
 #[track_caller]
 fn refused_at_the_threshold(server: &Bulkhead, operators: &Operators, strange: &str) {
     give(server, &operators.keys[0]).expect(200);
@@ -105,7 +105,7 @@ pub(super) fn a_share_of_another_cluster_ends_the_attempt_at_the_threshold() {
     refused_at_the_threshold(&server, &operators, &others.keys[2]);
 }
 
-pub(super) fn every_share_of_another_cluster_together_is_refused() {
+pub(super) fn all_shares_of_another_cluster_are_refused() {
     let (server, operators) = sealed(3, 2);
     let (_, others) = sealed(3, 2);
     give(&server, &others.keys[0]).expect(200);
@@ -122,7 +122,7 @@ fn the_whole_key_of_another_cluster_is_refused() {
     operators.unseal(&server);
 }
 
-pub(super) fn nonsense_is_refused_without_a_word_of_it_and_costs_no_progress() {
+pub(super) fn malformed_shares_are_not_repeated_and_cost_no_progress() {
     let (server, operators) = sealed(3, 2);
     give(&server, &operators.keys[0]).expect(200);
     let canary = "c4n4ry-Zq9xW7kJ4vB2nR";
@@ -158,7 +158,7 @@ pub(super) fn nonsense_is_refused_without_a_word_of_it_and_costs_no_progress() {
 }
 
 #[test]
-fn a_reset_forgets_the_shares_that_were_given() {
+fn a_reset_discards_entered_shares() {
     let (server, operators) = sealed(5, 3);
     give(&server, &operators.keys[0]).expect(200);
     let before = give(&server, &operators.keys[1]).expect(200).body["nonce"].clone();
@@ -183,7 +183,7 @@ fn progress_does_not_outlive_the_process() {
 }
 
 #[test]
-fn a_share_for_a_server_that_is_open_changes_nothing() {
+fn a_share_for_an_unsealed_server_changes_nothing() {
     let (server, operators) = open();
     for key in [operators.keys[0].as_str(), &forged(&operators.keys[1])] {
         let answer = give(&server, key).expect(200);
@@ -193,7 +193,7 @@ fn a_share_for_a_server_that_is_open_changes_nothing() {
 }
 
 #[test]
-fn shares_that_come_at_once_open_it_once() {
+fn concurrent_shares_unseal_once() {
     let (server, operators) = sealed(8, 5);
     std::thread::scope(|scope| {
         for key in &operators.keys {

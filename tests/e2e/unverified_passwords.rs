@@ -1,5 +1,5 @@
-//! Static roles whose account cannot log in from here, or whose rotation the database refuses: no
-//! password that was set is lost, and no dead password is shown.
+//! Static roles whose account cannot log in from this server, or whose rotation the database
+//! refuses: no password that was set is lost, and no dead password is displayed.
 
 use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-/// Maximum wait for background work, with the pauses between attempts.
+/// Longest wait for background work, including the pauses between attempts.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// The password of accounts before Bulkhead knows the account.
+/// Password of an account before Bulkhead takes it over.
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
 
 /// The usual static role of the account `app`.
@@ -23,7 +23,7 @@ fn shown(root: &Client) -> String {
     root.read("database/static-creds/app").expect(200).text("password").to_owned()
 }
 
-/// Checks for the warning that the password could not be verified.
+/// Asserts the warning that the password could not be verified.
 #[track_caller]
 fn assert_unverified(answer: Answer) {
     let answer = answer.expect(200);
@@ -45,7 +45,7 @@ fn logs_in(postgres: &Postgres, password: &str) -> bool {
     postgres.login("app", password, "SELECT 1").is_ok()
 }
 
-/// Puts a first rule before those of the server, or takes it away again.
+/// Puts `first` before the other rules of `pg_hba.conf`, or removes an earlier first rule.
 fn rule(postgres: &Postgres, first: &str) {
     let path = postgres.query("SHOW hba_file");
     let rules = fs::read_to_string(&path).expect("the rules can be read");
@@ -56,7 +56,7 @@ fn rule(postgres: &Postgres, first: &str) {
 }
 
 #[test]
-fn a_postgresql_account_that_cannot_log_in_from_here_keeps_the_password_that_it_was_given() {
+fn an_unverified_postgresql_password_is_kept() {
     type Reason = (&'static str, fn(&Postgres), fn(&Postgres));
     let reasons: [Reason; 4] = [
         (
@@ -102,7 +102,7 @@ fn a_postgresql_account_that_cannot_log_in_from_here_keeps_the_password_that_it_
 }
 
 #[test]
-fn an_imported_password_that_is_wrong_is_refused_and_one_that_cannot_be_tried_is_told() {
+fn a_wrong_imported_password_is_refused_and_an_unverified_one_warns() {
     let world = world();
     let imported = |password: &str| {
         with(role("demo"), json!({ "skip_import_rotation": true, "password": password }))
@@ -118,9 +118,9 @@ fn an_imported_password_that_is_wrong_is_refused_and_one_that_cannot_be_tried_is
     assert_eq!(is_verified(&world.root), false);
 }
 
-/// Follows the advice of the refusal: asks again, as often as possible.
+/// Follows the advice of the refusal: retries as often as possible.
 #[test]
-fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
+fn a_refused_candidate_password_is_replaced_despite_frequent_retries() {
     let world = world();
     world.root.write("database/static-roles/app", &role("demo")).expect(204);
     world.postgres.query(
@@ -130,7 +130,7 @@ fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
     );
     let refusing = json!({ "rotation_statements": "SELECT try_out('{{password}}')" });
     world.root.write("database/static-roles/app", &refusing).expect(204);
-    // Another hand has changed the password, so that no known one is in force.
+    // Somebody else has changed the password, so no known password is in force.
     world.postgres.query(&format!("ALTER ROLE app PASSWORD '{FIRST}'"));
     world.root.write("database/rotate-role/app", &json!({})).expect(400);
     let candidates = || {
@@ -155,7 +155,7 @@ fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
 }
 
 #[test]
-fn a_mariadb_account_that_cannot_log_in_from_here_keeps_the_password_that_it_was_given() {
+fn an_unverified_mariadb_password_is_kept() {
     let mariadb = MariaDb::start(&[]);
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();

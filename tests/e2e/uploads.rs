@@ -1,4 +1,4 @@
-//! Components that are not ours: uploaded, mounted, called, kept, and removed.
+//! Uploaded third-party components: mounted, called, stored and removed.
 
 use crate::world::{World, with};
 use bulkhead_tests::operators::{Operators, open};
@@ -11,15 +11,15 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where the probe is registered.
+/// Catalog path of the probe.
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
-/// The same component with other bytes: a section that no reader looks at.
+/// The same component with an additional custom section, so with other bytes.
 fn with_a_note(component: &[u8]) -> Vec<u8> {
     [component, &[0, 2, 1, b'x']].concat()
 }
 
-/// Registers the probe, and mounts it at `where`.
+/// Registers the probe and mounts it at `path`.
 #[track_caller]
 fn mounted(root: &Client, path: &str) {
     root.upload(PROBE, &guest("probe")).expect(204);
@@ -27,7 +27,7 @@ fn mounted(root: &Client, path: &str) {
 }
 
 #[test]
-fn a_component_that_is_not_ours_serves_and_is_there_after_a_restart_and_a_second_unsealing() {
+fn an_uploaded_component_survives_a_restart_and_an_unsealing() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     mounted(&root, "third");
@@ -52,7 +52,7 @@ fn a_component_that_is_not_ours_serves_and_is_there_after_a_restart_and_a_second
 }
 
 #[test]
-fn the_same_component_is_registered_once_and_no_other_takes_its_place() {
+fn a_registered_component_is_not_replaced() {
     let world = World::empty();
     let probe = guest("probe");
     world.root.upload(PROBE, &probe).expect(204);
@@ -69,7 +69,7 @@ fn the_same_component_is_registered_once_and_no_other_takes_its_place() {
 }
 
 #[test]
-fn a_plugin_in_use_or_of_this_binary_is_not_removed() {
+fn a_plugin_in_use_or_built_in_is_not_removed() {
     let world = World::empty();
     mounted(&world.root, "third");
     let refused = world.root.delete(PROBE).expect(400);
@@ -97,7 +97,7 @@ fn an_uploaded_component_reaches_nothing_that_it_was_not_granted() {
 }
 
 #[test]
-fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_raised() {
+fn a_mounts_grants_stay_below_its_plugins_ceiling() {
     let world = World::empty();
     let probe = guest("probe");
     let ceiling = |lines: &str| format!("{PROBE}?{lines}");
@@ -132,15 +132,15 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
 
 const THEIRS: &str = "thirdparty-database-plugin";
 
-/// The plugin for PostgreSQL under the name and alias of another author's.
+/// The PostgreSQL plugin under another author's name and alias.
 fn brought_along() -> Vec<u8> {
     let named = with_text(plugin("database-postgresql"), "postgresql-database-plugin", THEIRS);
-    // The alias, and right behind it the first of the credential types.
+    // The first credential type directly follows the alias.
     with_text(named, "postgresqlpassword", "thirdpartypassword")
 }
 
 #[test]
-fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_allow() {
+fn an_uploaded_database_plugin_connects_only_where_ceiling_and_mount_allow() {
     let world = World::empty();
     let theirs = THEIRS;
     let brought = brought_along();
@@ -175,7 +175,7 @@ fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_
 }
 
 #[test]
-fn a_database_plugin_that_live_leases_need_is_kept_or_removed_knowingly() {
+fn a_database_plugin_with_live_leases_is_only_removed_by_force() {
     let world = World::empty();
     let theirs = THEIRS;
     let brought = brought_along();
@@ -185,7 +185,7 @@ fn a_database_plugin_that_live_leases_need_is_kept_or_removed_knowingly() {
     assert!(upload().status < 300);
     let grants = json!({ "add_grants": [line, "address:127.0.0.0/8"] });
     world.root.write("sys/mounts/database/tune", &grants).expect(204);
-    // By its other name: what a lease needs is known by the plugin's own.
+    // The connection uses the alias; the lease depends on the plugin's own name.
     let settings = with(world.connection(), json!({ "plugin_name": "thirdparty" }));
     assert!(world.root.write("database/config/demo", &settings).status < 300);
     world.role("reader", json!({}));
@@ -213,13 +213,13 @@ fn a_database_plugin_that_live_leases_need_is_kept_or_removed_knowingly() {
     world.root.delete(&place).expect(204);
 }
 
-/// The process that compiles for the server, if there is one. A zombie is one.
+/// The server's compiler process, if any. A zombie counts.
 fn compiler_of(server: u32) -> Option<u32> {
     let processes = fs::read_dir("/proc").expect("the system tells of its processes");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let is_child = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name in brackets may have spaces in it; the state and the parent follow.
+        // The name in brackets may contain spaces; the state and the parent follow.
         let parent = stat
             .rsplit_once(')')
             .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
@@ -248,7 +248,7 @@ fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
 }
 
 #[test]
-fn of_an_upload_the_audit_file_has_the_length_and_no_byte() {
+fn the_audit_file_records_only_the_length_of_an_upload() {
     let world = World::empty();
     let probe = guest("probe");
     world.root.upload(PROBE, &probe).expect(204);
@@ -311,7 +311,7 @@ fn idle_mounts_of_an_uploaded_component_cost_little_memory_and_no_time_at_the_st
     assert!(server.printed().contains("plugin-loaded"), "{}", server.printed());
 }
 
-/// Starts the server again. Returns the time that its opening took, and its memory then.
+/// Restarts the server. Returns the duration of its unsealing and its memory afterwards.
 fn opened_again(server: &mut Bulkhead, operators: &Operators) -> (Duration, u64) {
     server.kill();
     server.start_again();

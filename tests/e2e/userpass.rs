@@ -1,10 +1,10 @@
-//! Users with passwords log in to the binary that ships, with the requests of published clients.
+//! Logins of users with passwords, with the requests of published clients.
 
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A server in dev mode, which mounts the method at `auth/userpass`.
+/// A dev server with the method at `auth/userpass`.
 struct Stage {
     server: Bulkhead,
     root: Client,
@@ -64,7 +64,7 @@ fn a_user_logs_in_and_the_token_follows_the_user() {
 }
 
 #[test]
-fn a_guesser_learns_no_name_by_words_locks_or_time() {
+fn guesses_do_not_reveal_existing_names() {
     let stage = Stage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));
     stage.user("carol", &json!({ "password": "open sesame", "token_bound_cidrs": "10.0.0.0/8" }));
@@ -75,7 +75,7 @@ fn a_guesser_learns_no_name_by_words_locks_or_time() {
     let unproven = stage.stranger.write("auth/userpass/login/bob", &json!({})).expect(400);
     let unknown = stage.stranger.write("auth/userpass/login/eve", &json!({})).expect(400);
     assert_eq!(unproven.errors(), unknown.errors());
-    // Each spelling counts for the same name.
+    // All spellings of a name count as the same name.
     for name in ["bob", "eve"] {
         let spellings = [
             name.to_owned(),
@@ -118,7 +118,7 @@ fn an_unknown_user_takes_the_time_of_a_wrong_password() {
     assert!(unknown * 2 > known && known * 2 > unknown, "{known:?} {unknown:?}");
 }
 
-pub(super) fn nonsense_about_users_is_refused_and_stores_nothing() {
+pub(super) fn bad_user_settings_are_refused_and_not_stored() {
     let stage = Stage::new();
     for (path, body, status, says) in [
         ("users/bob", json!({}), 400, "password is required"),

@@ -1,5 +1,5 @@
-//! Versions of a plugin: a mount is swapped from version to version and keeps its data, its leases
-//! and every request.
+//! Plugin versions: a mount swaps from version to version and keeps its data and leases, and loses
+//! no request.
 
 use crate::world::World;
 use bulkhead_tests::operators::open;
@@ -13,19 +13,19 @@ use std::time::Duration;
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
-/// The part of the description of the hostile guest that names its version and its schema.
+/// The hostile guest's version and schema in its description.
 const OF_HOSTILE: &str = "\"version\":\"1.0.0\",\"schema\":2";
 
-/// Longest wait for the end of work in the background.
+/// Longest wait for background work.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The hostile guest in that version, with data of that schema.
+/// The hostile guest with the given version and schema number.
 fn hostile(version: &str, schema: u32) -> Vec<u8> {
     let other = format!("\"version\":\"{version}\",\"schema\":{schema}");
     with_text(guest("hostile"), OF_HOSTILE, &other)
 }
 
-/// A world with two versions of the probe, of which the older version serves `third/`.
+/// A world with two versions of the probe; the older version serves `third/`.
 fn two_probes() -> World {
     let world = World::empty();
     world.root.upload(PROBE, &guest("probe")).expect(204);
@@ -34,26 +34,26 @@ fn two_probes() -> World {
     world
 }
 
-/// Mounts that version of the plugin at `third/`.
+/// Mounts the plugin at `third/` with this version.
 #[track_caller]
 fn enable(root: &Client, kind: &str, version: &str) {
     let fields = json!({ "type": kind, "config": { "plugin_version": version } });
     root.write("sys/mounts/third", &fields).expect(204);
 }
 
-/// Asks for that version of the plugin of `third/`.
+/// Requests this version for the plugin of `third/`.
 fn swap(root: &Client, version: &str) -> Answer {
     root.write("sys/mounts/third/tune", &json!({ "plugin_version": version }))
 }
 
-/// The version that the operator asked for, and the version that serves `third/`.
+/// Returns the requested version and the running version of `third/`.
 #[track_caller]
 fn versions(root: &Client) -> (String, String) {
     let mount = root.read("sys/mounts/third").expect(200);
     (mount.text("plugin_version").to_owned(), mount.text("running_plugin_version").to_owned())
 }
 
-/// Both, where the mount serves the version that was asked for.
+/// The result of [`versions`] if requested and running version are the same.
 fn both(version: &str) -> (String, String) {
     (version.to_owned(), version.to_owned())
 }
@@ -107,7 +107,7 @@ fn the_version_of_a_mount_survives_a_restart() {
 }
 
 #[test]
-fn requests_lose_nothing_while_their_mount_is_swapped_again_and_again() {
+fn repeated_swaps_lose_no_request() {
     let world = two_probes();
     let (stop, counted) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -160,7 +160,7 @@ fn data_of_an_older_schema_are_migrated_while_requests_wait_and_a_downgrade_is_r
 }
 
 #[test]
-fn a_version_that_cannot_migrate_leaves_the_version_before_serving() {
+fn a_failed_migration_keeps_the_previous_version() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &hostile("1.0.0", 4)).expect(204);
@@ -178,7 +178,7 @@ fn a_version_that_cannot_migrate_leaves_the_version_before_serving() {
 }
 
 #[test]
-fn a_version_that_crashes_again_and_again_is_replaced_by_the_version_before() {
+fn a_crashing_version_is_replaced_by_the_previous_version() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &hostile("1.0.0", 2)).expect(204);
@@ -194,7 +194,7 @@ fn a_version_that_crashes_again_and_again_is_replaced_by_the_version_before() {
 }
 
 #[test]
-fn a_version_that_is_not_there_or_not_free_is_refused_and_nothing_changes() {
+fn missing_versions_and_other_bytes_of_a_version_are_refused() {
     let world = two_probes();
     let root = &world.root;
     for (version, why) in [("3.0.0", "1.0.0, 2.0.0"), ("newest", "\"newest\""), ("^1", "\"^1\"")] {
@@ -214,7 +214,7 @@ fn a_version_that_is_not_there_or_not_free_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn of_two_swaps_at_once_one_is_done_and_the_other_is_done_after_it_or_refused() {
+fn concurrent_swaps_happen_one_after_the_other_or_are_refused() {
     let world = two_probes();
     let root = &world.root;
     root.upload(PROBE, &in_version("probe", "3.0.0")).expect(204);
@@ -263,7 +263,7 @@ fn the_catalog_shows_every_version_and_a_version_in_use_stays() {
     assert_eq!(versions(root), both("2.0.0"));
 }
 
-/// The hostile guest in that version, with data of schema 2. The guest also reads schema 3.
+/// The hostile guest with the given version and schema 2, which also reads schema 3.
 fn tolerant(version: &str) -> Vec<u8> {
     let more = ",\"reads_schema_up_to\":3";
     let room = format!("{OF_HOSTILE}{}", " ".repeat(more.len()));
@@ -272,7 +272,7 @@ fn tolerant(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_version_that_reads_the_newer_schema_takes_the_mount_back() {
+fn a_mount_can_downgrade_to_a_version_that_reads_its_schema() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &tolerant("1.0.0")).expect(204);
@@ -358,7 +358,7 @@ fn a_pin_survives_a_restart_and_keeps_its_version_in_the_catalog() {
 }
 
 #[test]
-fn pins_and_reloads_that_make_no_sense_are_refused_with_the_remedy() {
+fn bad_pins_and_reloads_are_refused_with_the_remedy() {
     let world = two_probes();
     let root = &world.root;
     for (path, fields, why) in [
@@ -454,7 +454,7 @@ fn a_mount_without_rollback_keeps_the_version_that_crashes() {
 }
 
 #[test]
-fn a_probation_goes_on_after_a_restart() {
+fn a_probation_continues_after_a_restart() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     for version in ["1.0.0", "2.0.0"] {
@@ -473,13 +473,13 @@ fn a_probation_goes_on_after_a_restart() {
     });
 }
 
-/// The hostile guest in that version. A call that loops has nine seconds instead of one.
+/// The hostile guest with the given version, and a deadline of nine seconds instead of one.
 fn patient(version: &str) -> Vec<u8> {
     with_text(hostile(version, 2), ",\"deadline\":1", ",\"deadline\":9")
 }
 
 #[test]
-fn a_version_that_loops_is_replaced_before_its_calls_reach_their_deadline() {
+fn a_looping_version_is_replaced_before_the_deadline_of_its_calls() {
     let world = World::empty();
     let root = &world.root;
     for version in ["1.0.0", "2.0.0"] {
@@ -497,7 +497,7 @@ fn a_version_that_loops_is_replaced_before_its_calls_reach_their_deadline() {
 }
 
 #[test]
-fn a_version_that_passed_its_probation_is_held_to_no_shorter_time() {
+fn a_shorter_deadline_applies_only_during_probation() {
     let world = World::empty();
     let root = &world.root;
     for version in ["1.0.0", "2.0.0"] {
@@ -517,14 +517,13 @@ fn a_version_that_passed_its_probation_is_held_to_no_shorter_time() {
     assert_eq!(versions(root), both("2.0.0"));
 }
 
-/// The hostile guest in that version, with data of schema 7, whose migration fails at that record.
+/// The hostile guest with the given version and schema 7; its migration fails at that record.
 fn failing_at(version: &str, record: &str) -> Vec<u8> {
     let at = format!("a-step-fails-at={record}");
     with_text(hostile(version, 7), "a-step-fails-at=none.", &at)
 }
 
-/// A server with a mount of 5,000 records of schema 6, served by version 1.0.0 of the hostile
-/// guest.
+/// Mounts version 1.0.0 of the hostile guest with 5,000 records of schema 6.
 fn five_thousand_records(root: &Client) {
     root.upload(HOSTILE, &hostile("1.0.0", 6)).expect(204);
     enable(root, "hostile", "1.0.0");
@@ -566,7 +565,7 @@ fn five_thousand_records_are_migrated_in_steps_while_requests_wait() {
 }
 
 #[test]
-fn a_step_that_fails_leaves_whole_data_which_a_repaired_version_migrates_to_the_end() {
+fn a_repaired_version_completes_a_failed_migration() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     five_thousand_records(&root);
@@ -608,7 +607,7 @@ fn a_step_that_fails_leaves_whole_data_which_a_repaired_version_migrates_to_the_
 }
 
 #[test]
-fn a_version_whose_first_step_fails_leaves_the_version_before_serving() {
+fn a_failed_first_migration_step_keeps_the_previous_version() {
     let world = World::empty();
     let root = &world.root;
     five_thousand_records(root);

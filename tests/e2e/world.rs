@@ -1,20 +1,20 @@
-//! One server with one database: the stage of nearly every test.
+//! A server with a database, as most tests need.
 
 use bulkhead_tests::{Answer, Bulkhead, Client, Postgres};
 use serde_json::{Value, json};
 
-/// Creates a user that may log in until the lease's end and reads what `readers` may read.
+/// Creates a user that can log in until the lease ends and reads what `readers` may read.
 pub const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
                         VALID UNTIL '{{expiration}}' IN ROLE readers";
 
-/// A server and a database. The server is declared first, because it is to end first.
+/// A server and a database. The server is declared first, so that it ends first.
 pub struct World {
     pub bulkhead: Bulkhead,
     pub postgres: Postgres,
     pub root: Client,
 }
 
-/// What `creds` gave.
+/// An issued credential.
 #[derive(Clone, Debug)]
 pub struct Credential {
     pub username: String,
@@ -24,19 +24,19 @@ pub struct Credential {
 }
 
 impl World {
-    /// With nothing configured.
+    /// A world without configuration.
     pub fn empty() -> Self {
         Self::of(Postgres::start())
     }
 
-    /// With that database, and nothing configured.
+    /// A world with this database, without configuration.
     pub fn of(postgres: Postgres) -> Self {
         let bulkhead = Bulkhead::start();
         let root = bulkhead.root();
         Self { bulkhead, postgres, root }
     }
 
-    /// With the connection `demo`, and the role `reader` whose leases last an hour.
+    /// A world with the connection `demo` and the role `reader`, whose leases last an hour.
     pub fn new() -> Self {
         let world = Self::empty();
         world.connect("demo");
@@ -44,7 +44,7 @@ impl World {
         world
     }
 
-    /// What a connection to this database is configured with.
+    /// The fields of a connection to this database.
     pub fn connection(&self) -> Value {
         json!({
             "plugin_name": "postgresql-database-plugin",
@@ -63,7 +63,7 @@ impl World {
         answer
     }
 
-    /// Writes the role `name` on the connection `demo`; `fields` come on top of the usual ones.
+    /// Writes the role `name` on the connection `demo`, with the usual fields and `fields`.
     #[track_caller]
     pub fn role(&self, name: &str, fields: Value) -> Answer {
         let usual = json!({ "db_name": "demo", "creation_statements": [CREATION] });
@@ -72,13 +72,13 @@ impl World {
         answer
     }
 
-    /// Asks for a credential, which must be given and must be there.
+    /// Reads a credential and asserts that its user exists.
     #[track_caller]
     pub fn credential(&self, role: &str) -> Credential {
         self.credential_for(&self.root, role)
     }
 
-    /// As [`World::credential`], asked with another token.
+    /// Like [`World::credential`], with another token.
     #[track_caller]
     pub fn credential_for(&self, client: &Client, role: &str) -> Credential {
         let answer = client.read(&format!("database/creds/{role}")).expect(200);
@@ -96,7 +96,7 @@ impl World {
         credential
     }
 
-    /// A client whose token has the policy `rules`, and nothing else, not even the default policy.
+    /// A client whose token has only the policy `rules`, without the default policy.
     #[track_caller]
     pub fn client_with(&self, policy: &str, rules: &str) -> Client {
         self.root
@@ -107,7 +107,7 @@ impl World {
         self.bulkhead.client(answer.body["auth"]["client_token"].as_str())
     }
 
-    /// A client whose token may do something, and nothing of what the tests ask.
+    /// A client whose token has a policy, but no right to anything in the tests.
     #[track_caller]
     pub fn weak(&self) -> Client {
         self.client_with(
@@ -116,13 +116,13 @@ impl World {
         )
     }
 
-    /// Revokes the lease, which must work.
+    /// Revokes the lease and asserts success.
     #[track_caller]
     pub fn revoke(&self, lease: &str) {
         self.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(204);
     }
 
-    /// All that is configured, to be compared with what it was before.
+    /// The whole configuration, for a comparison of before and after.
     #[track_caller]
     pub fn configured(&self) -> Value {
         let everything = ["config", "roles"].map(|kind| {

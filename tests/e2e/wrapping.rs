@@ -1,5 +1,5 @@
-//! Wrapped answers over HTTP and on the command line: one reader, whoever comes first, also after a
-//! crash; and the cubbyhole of a token.
+//! Wrapped answers over HTTP and on the command line: a wrapped answer has a single reader, also
+//! after a crash. And the cubbyhole of a token.
 
 use crate::world::World;
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -13,7 +13,7 @@ fn token_of(answer: &Answer) -> String {
     answer.body["wrap_info"]["token"].as_str().expect("a wrapping token").to_owned()
 }
 
-/// Fields wrapped for a minute.
+/// Wraps fields for a minute.
 fn wrapped(client: &Client, fields: &Value) -> String {
     token_of(&client.wrapping("60").write("sys/wrapping/wrap", fields).expect(200))
 }
@@ -51,7 +51,7 @@ fn a_wrapped_credential_reaches_its_reader_with_its_lease() {
 }
 
 #[test]
-fn a_wrapping_time_that_says_nothing_is_refused() {
+fn a_malformed_wrapping_ttl_is_refused() {
     let server = Bulkhead::start();
     for ttl in ["soon", "0", "-5", "1x", "500ms"] {
         let answer = server.root().wrapping(ttl).read("sys/mounts").expect(400);
@@ -65,7 +65,7 @@ fn a_wrapping_time_that_says_nothing_is_refused() {
 }
 
 #[test]
-fn a_hundred_readers_at_once_open_an_answer_once() {
+fn one_of_a_hundred_concurrent_readers_unwraps() {
     let server = Bulkhead::start();
     for is_caller in [false, true] {
         let token = wrapped(&server.root(), &json!({ "password": "p" }));
@@ -121,7 +121,7 @@ fn the_command_line_wraps_and_unwraps() {
 }
 
 #[test]
-fn a_cubbyhole_is_its_tokens_own() {
+fn a_cubbyhole_belongs_to_its_token() {
     let server = Bulkhead::start();
     let made = server.root().write("auth/token/create", &json!({})).expect(200);
     let child = server.client(made.body["auth"]["client_token"].as_str());

@@ -47,14 +47,14 @@ bad_input! {
         targets::a_database_that_does_not_answer_is_502_within_the_connections_timeout,
         targets::a_wrong_root_password_is_400_and_names_the_connection;
     "display names built to break SQL" => hostile_names::the_default_names_of_users_are_harmless,
-        hostile_names::names_by_a_template_of_the_operators_are_harmless,
+        hostile_names::names_from_an_operators_template_are_harmless,
         hostile_names::names_stay_harmless_in_every_kind_of_quote,
-        hostile_names::hostile_names_of_connections_and_roles_are_no_names;
+        hostile_names::hostile_names_of_connections_and_roles_are_refused;
     "nonsense about users and roles of logins" =>
-        userpass::nonsense_about_users_is_refused_and_stores_nothing,
+        userpass::bad_user_settings_are_refused_and_not_stored,
         approle::bad_role_settings_are_refused_and_not_stored;
     "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
-        secrecy::a_refusal_never_shows_what_it_was_given_to_keep;
+        secrecy::a_refused_connection_never_shows_its_password;
     "a second process on the directory" =>
         foreign_files::a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on;
     "a database file of another cluster or format" =>
@@ -65,11 +65,11 @@ bad_input! {
         foreign_files::swapped_rows_are_both_refused;
     "a full disk" =>
         full_disk::a_full_disk_refuses_writes_with_a_reason_until_there_is_space;
-    "wrong, repeated or foreign shares" => unseal::a_share_that_was_given_before_makes_no_progress,
+    "wrong, repeated or foreign shares" => unseal::a_repeated_share_makes_no_progress,
         unseal::a_wrong_share_ends_the_attempt_at_the_threshold,
         unseal::a_share_of_another_cluster_ends_the_attempt_at_the_threshold,
-        unseal::every_share_of_another_cluster_together_is_refused,
-        unseal::nonsense_is_refused_without_a_word_of_it_and_costs_no_progress;
+        unseal::all_shares_of_another_cluster_are_refused,
+        unseal::malformed_shares_are_not_repeated_and_cost_no_progress;
     "forged, truncated, 8 KB and other-cluster tokens" =>
         tokens::a_forged_or_overlong_token_is_refused_as_any_unknown_one;
     "policies with unknown keys" => bad_input::policies_that_do_not_parse_are_not_stored;
@@ -78,7 +78,7 @@ bad_input! {
     "paths with `..`, `//`, NUL, encoded slashes" =>
         bad_input::ambiguous_paths_are_refused_for_every_caller;
     "mounts over mounts and reserved paths" =>
-        mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
+        mounts::bad_mount_settings_are_refused_and_change_nothing;
     "negative and overflowing TTLs" =>
         bad_input::negative_and_overflowing_times_are_refused_in_every_field;
     "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
@@ -102,7 +102,7 @@ bad_input! {
     "invalid UTF-8" => bad_input::bytes_that_are_not_text_are_refused;
     "1,000 headers" => hostile_callers::heads_that_are_too_large_are_refused_with_the_limit;
     "a body that never ends" =>
-        hostile_callers::bodies_that_never_end_are_bounded_together_and_given_up;
+        hostile_callers::unfinished_bodies_share_a_memory_bound_and_time_out;
 }
 
 /// What is wrong with the row, or nothing.

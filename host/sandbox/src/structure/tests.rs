@@ -40,7 +40,7 @@ fn a_component_is_of_the_world_that_its_exports_tell() {
 }
 
 #[test]
-fn uploads_other_than_components_are_refused_with_their_kind() {
+fn what_is_no_component_is_told_what_it_is() {
     assert!(why(b"").contains("empty"));
     assert!(why(b"#!/bin/sh").contains("not WebAssembly"));
     assert!(why(b"\0asm").contains("incomplete or damaged"));
