@@ -269,7 +269,8 @@ fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
     stage.cluster.know(second);
     let data = stage.in_the_pods_name(&api, json!({})).expect(200).body["data"].clone();
     assert_eq!(data["status"], 200, "{data}");
-    // With its own token the component reaches the cluster's authority, but never the pod's token.
+    // A request with the component's own token trusts the cluster's authority and does not carry
+    // the pod's token.
     let own = json!({ "headers": { "Authorization": "Bearer of-its-own" } });
     let data = stage.in_the_pods_name(&api, own).expect(200).body["data"].clone();
     assert_eq!(data["status"], 401, "{data}");

@@ -9,8 +9,7 @@ use serde_json::json;
 use std::thread;
 use std::time::Duration;
 
-/// Number of hanging wakes of a mount, and number of their lanes, which is more than the
-/// concurrency limit.
+/// Number of hanging wakes of a mount, and number of their lanes: more than may run at a time.
 const HANGING: u32 = 2_000;
 const LANES: u32 = 500;
 /// Number of unresponsive databases, and due credentials in each.

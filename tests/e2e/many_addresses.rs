@@ -184,7 +184,7 @@ async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut Untaken) {
     untaken.senders.push(sender);
 }
 
-/// All unread answers to an address.
+/// Opens connections from an address and leaves all answers unread.
 async fn ask_from(server: SocketAddr, connector: TlsConnector, from: Ipv4Addr) -> Untaken {
     use tokio::io::AsyncWriteExt;
     let (mut untaken, name) = (Untaken::default(), ServerName::try_from("localhost"));

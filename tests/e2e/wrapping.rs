@@ -1,5 +1,5 @@
-//! Wrapped answers over HTTP and on the command line: a wrapped answer has a single reader, also
-//! after a crash. And the cubbyhole of a token.
+//! Wrapped answers over HTTP and on the command line: a single reader unwraps an answer, also after
+//! a crash. The cubbyhole of a token belongs to this token alone.
 
 use crate::world::World;
 use bulkhead_tests::{Answer, Bulkhead, Client};

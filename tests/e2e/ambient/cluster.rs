@@ -1,5 +1,5 @@
-//! The API server of a cluster, as far as a pod's token goes: HTTPS by an authority of its own, 401
-//! for every token but one, and what it was shown.
+//! A simulated API server for a pod's token: HTTPS with a private authority, 401 for every unknown
+//! token, and a record of received tokens.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -10,12 +10,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A cluster, and what its callers showed.
+/// A simulated cluster and the tokens of its callers.
 pub struct Cluster {
     pub address: SocketAddr,
-    /// Its authority, in PEM.
+    /// The certificate of the cluster's authority, in PEM.
     pub authority: String,
-    /// The one token that it knows.
+    /// The only token that the cluster accepts.
     pub knows: Arc<Mutex<String>>,
     shown: Arc<Mutex<Vec<String>>>,
 }
@@ -47,7 +47,7 @@ impl Cluster {
             for stream in listener.incoming().flatten() {
                 let (config, knows, shown) =
                     (Arc::clone(&served.0), Arc::clone(&served.1), Arc::clone(&served.2));
-                // A client that trusts another authority goes away, which is no fault of ours.
+                // A client that trusts another authority disconnects.
                 thread::spawn(move || serve(stream, config, &knows, &shown).ok());
             }
         });
@@ -58,12 +58,12 @@ impl Cluster {
         format!("https://{}{path}", self.address)
     }
 
-    /// Knows that token from now on, and no other.
+    /// Accepts only `token` from now on.
     pub fn know(&self, token: &str) {
         token.clone_into(&mut self.knows.lock().expect("no thread panicked"));
     }
 
-    /// What stood in `authorization`, of each request since the last look.
+    /// The `authorization` headers of all requests since the last call.
     pub fn shown(&self) -> Vec<String> {
         std::mem::take(&mut self.shown.lock().expect("no thread panicked"))
     }
@@ -88,7 +88,7 @@ fn serve(
         }
     }
     let expected = format!("Bearer {}", knows.lock().expect("no thread panicked"));
-    // What a careless server does: it shows the token in its answer.
+    // Like a careless server, repeats the token in the answer.
     let (status, body) = match authorization == expected {
         true => (200, "{\"kind\":\"APIVersions\"}".to_owned()),
         false => (401, format!("unknown: {authorization}")),

@@ -1,5 +1,5 @@
-//! The metadata services of two clouds, and the identity endpoint of App Service, as far as a
-//! machine asks them for tokens: on one port, and as strict as they are.
+//! Simulated metadata services of two clouds and identity endpoint of App Service: they issue
+//! tokens on a single port and check requests as strictly as the real services.
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,27 +8,27 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What App Service wants to be told.
+/// The value of App Service's required header.
 pub const HEADER: &str = "!7Qz^9Wx~4Kv#2Bn";
-/// What each token begins with: hard to quote and easy to find.
+/// Prefix of each token: hard to quote and easy to find.
 pub const TOKEN: &str = "~Zq9^xW7!kJ4$vB2%nR";
 /// `{"exp":4102444800}`.
 const CLAIMS: &str = "eyJleHAiOjQxMDI0NDQ4MDB9";
 
-/// How the services answer.
+/// The behaviour of the services.
 #[derive(Clone, Debug)]
 pub enum Manner {
-    /// As they should, with tokens of so many seconds.
+    /// Correct answers, with tokens valid for `seconds`.
     Well { seconds: u64 },
-    /// After the sentence was read, with these very bytes, and no more.
+    /// Exactly these bytes after the request.
     Bytes(Vec<u8>),
-    /// Bytes without end.
+    /// An endless answer.
     Endless,
-    /// Never.
+    /// No answer.
     Silent,
 }
 
-/// The services, and what they were asked.
+/// The services and a record of their requests.
 pub struct Metadata {
     pub address: SocketAddr,
     manner: Arc<Mutex<Manner>>,
@@ -45,7 +45,7 @@ impl Metadata {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (manner, asked) = (Arc::clone(&served.0), Arc::clone(&served.1));
-                // A client that goes away is no fault of the service.
+                // A client may disconnect.
                 thread::spawn(move || serve(stream, &manner, &asked).ok());
             }
         });
@@ -56,7 +56,7 @@ impl Metadata {
         *self.manner.lock().expect("no thread panicked") = manner;
     }
 
-    /// What was asked since the last look.
+    /// The requests since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().expect("no thread panicked"))
     }
@@ -98,14 +98,14 @@ fn serve(
     }
 }
 
-/// An answer of such a status, with that body.
+/// An HTTP answer with a status, headers and a body.
 pub fn response(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} Told\r\n{headers}content-length: {length}\r\n\r\n{body}")
         .into_bytes()
 }
 
-/// As the service does that was asked.
+/// The answer of the requested service.
 fn answer(target: &str, headers: &[(String, String)], seconds: u64, number: usize) -> Vec<u8> {
     let header = |name: &str| {
         let found = headers.iter().find(|(known, _)| known == name);

@@ -1,8 +1,8 @@
-//! The one table of bad input: what is sent, in words, and the functions that send it and look at
-//! what became of it.
+//! The table of bad input: a description and the functions that send the input and check the
+//! result.
 //!
-//! All rows are run, and those that fail are told together, by their words. A row is a function
-//! that makes its own world and panics; add a line here, and no `#[test]` there.
+//! All rows run, and a failure lists all failed rows with their descriptions. A row is a function
+//! that creates a world and panics. To add a test, add a line here instead of a `#[test]`.
 
 use crate::{
     approle, bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names,
@@ -12,15 +12,15 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Rows at a time. Each waits for processes of its own more than it works.
+/// Number of concurrent rows. A row mostly waits for its processes.
 const SIDE_BY_SIDE: usize = 3;
 
-/// Longest that a row may take, worlds and waits for limits included, on a busy machine.
+/// Longest duration of a row, including its servers and waits, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);
 
 type Row = (&'static str, &'static str, fn());
 
-/// `"words" => function, function;` becomes one row a function.
+/// `"words" => function, function;` becomes a row per function.
 macro_rules! bad_input {
     ($($words:literal => $($row:path),+;)+) => {
         const TABLE: &[Row] = &[$($(($words, stringify!($row), $row)),+),+];
@@ -105,7 +105,7 @@ bad_input! {
         hostile_callers::unfinished_bodies_share_a_memory_bound_and_time_out;
 }
 
-/// What is wrong with the row, or nothing.
+/// Runs the row and returns its failure, if any.
 fn failure((words, name, run): &Row) -> Option<String> {
     let start = Instant::now();
     let ended = catch_unwind(run);
@@ -129,7 +129,8 @@ fn bad_input_is_refused_row_by_row() {
                     let Some(row) = rows.lock().expect("no row panics with it").next() else {
                         break;
                     };
-                    // The row runs before the lock is taken. Inside it, rows would run one by one.
+                    // The row runs before the lock is taken. Inside the lock, rows would run one
+                    // after another.
                     let failed = failure(row);
                     failures.lock().expect("no row panics with it").extend(failed);
                 }

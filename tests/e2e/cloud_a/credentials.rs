@@ -1,5 +1,5 @@
-//! Who the method is at Azure: by a secret that is rotated, by federation, as the machine that the
-//! server runs on, and by a token that Azure knows no more.
+//! The method's own identity at Azure: a rotated secret, federation, the server's machine, and a
+//! token that Azure has revoked.
 
 use super::{Stage, bound};
 use crate::ambient::metadata::{Metadata, TOKEN};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_rotated_secret_takes_the_place_of_the_old_one_which_is_removed() {
+fn a_rotated_secret_replaces_and_removes_the_old_secret() {
     let mut stage = Stage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1"));
     let claims = stage.azure.claims(&vm);
@@ -28,7 +28,7 @@ fn a_rotated_secret_takes_the_place_of_the_old_one_which_is_removed() {
     stage.login(&claims, &json!({})).expect(200);
     let config = stage.online.root.read("auth/azure/config").expect(200);
     assert!(config.body["data"]["root_password_expiration_date"].is_string(), "{config:?}");
-    // Behind what each secret of the provider begins with.
+    // Each secret of the provider begins with a common prefix.
     let (_, random) = second.split_at(16);
     stage.online.server.assert_silent(random);
 }
@@ -47,7 +47,7 @@ fn a_secret_is_rotated_when_its_period_is_over() {
 }
 
 #[test]
-fn a_mount_without_a_secret_is_who_its_identity_token_says() {
+fn a_mount_without_a_secret_uses_its_identity_token() {
     let stage = Stage::with_role(&bound());
     let (root, azure) = (&stage.online.root, &stage.azure);
     let claims = azure.claims(&azure.add(Machine::vm("apps", "vm1")));
@@ -72,7 +72,7 @@ fn a_mount_without_a_secret_is_who_its_identity_token_says() {
 }
 
 #[test]
-fn a_token_that_azure_knows_no_more_is_replaced() {
+fn a_token_revoked_by_azure_is_replaced() {
     let stage = Stage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
     stage.login(&claims, &json!({})).expect(200);
@@ -83,7 +83,7 @@ fn a_token_that_azure_knows_no_more_is_replaced() {
 }
 
 #[test]
-fn a_mount_without_any_credential_is_the_machine_that_the_server_runs_on() {
+fn a_mount_without_credentials_uses_the_servers_machine_identity() {
     let metadata = Metadata::start();
     let block = format!("ambient {{ azure_metadata = \"{}\" }}\n", metadata.address);
     let stage = Stage::configured(&bound(), &block);

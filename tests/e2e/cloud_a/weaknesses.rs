@@ -1,5 +1,5 @@
-//! The weaknesses that the real plugin of Azure was seen to have, each tried on the binary that
-//! ships: none lets in who does not prove who they are, and each is told with 400.
+//! Known weaknesses of the original Azure plugin, tried on the released binary: each unproven
+//! identity is refused with 400.
 
 use super::Stage;
 use bulkhead_tests::cloud_a::{Machine, SUBSCRIPTION, Shape, TENANT};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const OTHER: &str = "61111111-2222-3333-4444-555555555555";
 const ARM: &str = "management.azure.com";
 
-/// A role that binds all of where a machine is.
+/// A role with bounds on subscription, resource group and location.
 fn bound() -> Value {
     json!({
         "bound_subscription_ids": SUBSCRIPTION, "bound_resource_groups": "apps",
@@ -28,15 +28,15 @@ fn with(mut claims: Value, name: &str, value: Value) -> Value {
     claims
 }
 
-/// A machine that shares an identity with one of the bound group.
+/// A machine outside of the bound group that shares an identity with a bound machine.
 fn elsewhere() -> Machine {
     Machine::vm("evil", "vm1").with_identity("apps", "shared")
 }
 
-/// By its name: what the token says, and what is stated beside it.
+/// The weakness, the claims of the token, and the fields of the login.
 type Row = (&'static str, Value, Value);
 
-/// A machine that is not in the bound place, or is another one than it says.
+/// A machine in another place, or with another name than the login says.
 fn of_other_places(stage: &Stage) -> Vec<Row> {
     let azure = &stage.azure;
     let vm = azure.add(Machine::vm("apps", "vm1").with_identity("apps", "shared"));
@@ -62,7 +62,7 @@ fn of_other_places(stage: &Stage) -> Vec<Row> {
     ]
 }
 
-/// The id of a resource that is not the machine's own, or leads out of its group.
+/// A resource id that is not the machine's own, or that leads out of its group.
 fn by_ids(stage: &Stage) -> Vec<Row> {
     let machine = elsewhere();
     let bound = machine.id.replace("/evil/", "/apps/");
@@ -77,7 +77,7 @@ fn by_ids(stage: &Stage) -> Vec<Row> {
     .into()
 }
 
-/// A claim that another reader would take, or leave out.
+/// A claim that another parser would accept or ignore.
 fn by_claims(stage: &Stage) -> Vec<Row> {
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm2")));
     let other = elsewhere().identity.principal;
@@ -100,7 +100,7 @@ fn by_claims(stage: &Stage) -> Vec<Row> {
 }
 
 #[test]
-fn no_identity_is_borrowed_by_what_the_real_plugin_let_pass() {
+fn weaknesses_of_the_original_azure_plugin_borrow_no_identity() {
     let stage = Stage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     stage.login(&stage.azure.claims(&own), &json!({})).expect(200);
@@ -121,7 +121,7 @@ fn no_identity_is_borrowed_by_what_the_real_plugin_let_pass() {
 }
 
 #[test]
-fn no_form_of_a_token_passes_that_the_real_plugin_took() {
+fn malformed_tokens_that_the_original_azure_plugin_accepted_are_refused() {
     let stage = Stage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     let (signer, claims) = (stage.azure.signer(), stage.azure.claims(&own));
@@ -175,7 +175,7 @@ fn no_form_of_a_token_passes_that_the_real_plugin_took() {
 }
 
 #[test]
-fn a_provider_that_lies_redirects_or_is_down_is_502_and_is_followed_nowhere() {
+fn a_lying_redirecting_or_unreachable_azure_is_502() {
     let stage = Stage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm0")));
     let other = stage.azure.add(Machine::vm("apps", "vm9"));
@@ -210,7 +210,7 @@ fn a_provider_that_lies_redirects_or_is_down_is_502_and_is_followed_nowhere() {
 }
 
 #[test]
-fn a_tenant_that_leads_elsewhere_is_refused_when_it_is_written() {
+fn a_tenant_id_that_changes_the_url_is_refused() {
     let stage = Stage::with_role(&bound());
     let root = &stage.online.root;
     for tenant in ["../x", "x?y=", "evil.example/x", "common", "organizations", "consumers", "a b"]
@@ -222,7 +222,7 @@ fn a_tenant_that_leads_elsewhere_is_refused_when_it_is_written() {
 }
 
 #[test]
-fn an_answer_of_graph_without_a_secret_ends_nothing() {
+fn a_rotation_answer_without_a_secret_keeps_the_old_secret() {
     let stage = Stage::with_role(&bound());
     let lie = Fault::Lie(Response::json(200, &json!({ "keyId": "k", "secretText": null })));
     stage.internet.fail("graph.microsoft.com", "/v1.0/applications/", lie, 1);

@@ -1,5 +1,5 @@
-//! Who the method is at Google: by a key that is rotated, by federation, and by a token that Google
-//! knows no more; and what Google says of a project.
+//! The method's own identity at Google: a rotated key, federation, and a token that Google has
+//! revoked; and the groups of a project.
 
 use super::google::{EMAIL, Google, OWN};
 use super::{client, configured, login, ready, renew};
@@ -14,7 +14,7 @@ const POOL: &str = "//iam.googleapis.com/projects/1/locations/global/workloadIde
                     providers/x";
 
 #[test]
-fn a_rotated_key_takes_the_place_of_the_old_one_which_ends_a_minute_later() {
+fn a_rotated_key_replaces_the_old_key_which_ends_a_minute_later() {
     let google = Google::start();
     let mut online = ready(&google);
     let before = google.cloud.keys(OWN);
@@ -29,7 +29,7 @@ fn a_rotated_key_takes_the_place_of_the_old_one_which_ends_a_minute_later() {
 }
 
 #[test]
-fn no_rotation_postpones_the_end_of_an_earlier_key() {
+fn a_rotation_does_not_postpone_the_end_of_an_earlier_key() {
     let google = Google::start();
     let mut online = ready(&google);
     let rotate = |online: &Online| {
@@ -48,7 +48,7 @@ fn no_rotation_postpones_the_end_of_an_earlier_key() {
 }
 
 #[test]
-fn keys_that_are_used_up_are_told_and_are_the_callers_to_remove() {
+fn an_exhausted_key_quota_is_reported_with_a_remedy() {
     let google = Google::start();
     let online = ready(&google);
     while google.cloud.keys(OWN).len() < 10 {
@@ -77,7 +77,7 @@ fn a_key_is_rotated_when_its_period_is_over() {
 }
 
 #[test]
-fn a_mount_without_a_key_is_the_account_that_its_identity_token_may_be() {
+fn a_mount_without_a_key_uses_its_identity_token() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_account(&json!({}));
@@ -104,7 +104,7 @@ fn a_mount_without_a_key_is_the_account_that_its_identity_token_may_be() {
 }
 
 #[test]
-fn a_token_that_google_knows_no_more_is_replaced() {
+fn a_token_revoked_by_google_is_replaced() {
     let google = Google::start();
     let online = ready(&google);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
@@ -142,7 +142,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
         let own = first.read("auth/token/lookup-self").expect(200);
         own.body["data"]["identity_policies"].clone()
     };
-    // The project moves elsewhere.
+    // The project moves to another organization.
     google.cloud.put_below("p1", &[("organization", "9")]);
     let answer = login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     let given = &answer.body["auth"]["identity_policies"];
@@ -155,7 +155,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
 }
 
 #[test]
-fn a_mount_without_any_credential_is_the_machine_that_the_server_runs_on() {
+fn a_mount_without_credentials_uses_the_servers_machine_identity() {
     let (google, metadata) = (Google::start(), Metadata::start());
     let block = format!("ambient {{ google_metadata = \"{}\" }}\n", metadata.address);
     let online = configured(&google, &block);
@@ -171,7 +171,7 @@ fn a_mount_without_any_credential_is_the_machine_that_the_server_runs_on() {
 }
 
 #[test]
-fn what_is_wrong_with_credentials_is_told_and_not_hidden_with_them() {
+fn errors_about_credentials_are_not_redacted() {
     let google = Google::start();
     let online = ready(&google);
     let written = google.cloud.credentials(OWN);
@@ -181,7 +181,7 @@ fn what_is_wrong_with_credentials_is_told_and_not_hidden_with_them() {
         ("client_email", "credentials are those of a user without a sound address"),
     ] {
         let mut file = whole.clone();
-        // The letters of a key may be those of any word.
+        // The marker of a key is not redacted: its letters may be part of any text.
         file["private_key"] = json!("-----BEGIN PRIVATE KEY-----");
         file[member] = json!("");
         let config = json!({ "credentials": file.to_string() });

@@ -1,5 +1,5 @@
-//! Google with what these tests are about: the method's own account, an account that logs in, and
-//! an instance of it that is labelled and in a group.
+//! A simulated Google with the method's own account, an account that logs in, and a labelled
+//! instance of this account in a group.
 
 use bulkhead_tests::Internet;
 use bulkhead_tests::cloud_b::{Account, CloudB, Instance};
@@ -29,27 +29,27 @@ impl Google {
         google
     }
 
-    /// Gives the instance the label `team`, in place of those that it had.
+    /// Replaces the instance's labels with the label `team`.
     pub(super) fn label(&self, team: &str) {
         self.cloud.start_instance(self.instance.clone().labelled("team", team));
     }
 
-    /// Lets the group `web` have these members and no other.
+    /// Sets the members of the group `web`.
     pub(super) fn group(&self, members: &[&Instance]) {
         self.cloud.group("p1", "regions/us-east1", "web", members);
     }
 
-    /// What the account signs, with other claims besides.
+    /// A JWT signed by the account, with changed claims.
     pub(super) fn of_account(&self, change: &Value) -> String {
         self.cloud.signed(EMAIL, &changed(self.cloud.claims(EMAIL, "dev"), change))
     }
 
-    /// What Google signs for the instance, with other claims besides.
+    /// An identity token that Google signs for the instance, with changed claims.
     pub(super) fn of_instance(&self, change: &Value) -> String {
         self.cloud.token(&self.identity(change))
     }
 
-    /// What Google says of the instance in a token, with other claims besides.
+    /// The claims of the instance's identity token, with changes.
     pub(super) fn identity(&self, change: &Value) -> Value {
         changed(self.cloud.identity(&self.instance, "vm"), change)
     }

@@ -1,5 +1,5 @@
-//! The weaknesses that the real plugin of Google was seen to have, each tried on the binary that
-//! ships: none lets in who does not prove who they are, and each is told with 400.
+//! Known weaknesses of the original Google plugin, tried on the released binary: each unproven
+//! identity is refused with 400.
 
 use super::google::{EMAIL, Google, OWN};
 use super::{client, login, ready, renew};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 const IAM: &str = "iam.googleapis.com";
 const COMPUTE: &str = "compute.googleapis.com";
 
-/// By its name: by which role what is shown.
+/// The weakness, the role and the token.
 type Row = (&'static str, &'static str, String);
 
-/// Tokens whose form another reader would take.
+/// Tokens with a form that another parser would accept.
 fn by_form(google: &Google) -> Vec<Row> {
     let signer = google.cloud.key_of(EMAIL);
     let header = json!({ "alg": "RS256", "kid": signer.kid }).to_string();
@@ -38,7 +38,7 @@ fn by_form(google: &Google) -> Vec<Row> {
     ]
 }
 
-/// What an account signs that is not for this role, or not of this account.
+/// Tokens of an account for another role or another account.
 fn by_claims(google: &Google) -> Vec<Row> {
     [
         ("an end is a text", json!({ "exp": (now() + 60).to_string() })),
@@ -55,7 +55,7 @@ fn by_claims(google: &Google) -> Vec<Row> {
     .into()
 }
 
-/// What Google signs of an instance that is another one, or none.
+/// Google's tokens of another instance or of no instance.
 fn by_instances(google: &Google) -> Vec<Row> {
     let other = google.cloud.account("other", "p1");
     let number = &other.unique_id;
@@ -83,7 +83,7 @@ fn by_instances(google: &Google) -> Vec<Row> {
 }
 
 #[test]
-fn no_token_passes_that_the_real_plugin_took() {
+fn tokens_that_the_original_google_plugin_wrongly_accepted_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     let rows = [by_form(&google), by_claims(&google), by_instances(&google)].concat();
@@ -104,7 +104,7 @@ fn no_token_passes_that_the_real_plugin_took() {
 }
 
 #[test]
-fn a_token_that_cannot_pass_costs_no_request() {
+fn an_invalid_token_causes_no_request() {
     let google = Google::start();
     let online = ready(&google);
     google.internet.forget();
@@ -122,7 +122,7 @@ fn a_token_that_cannot_pass_costs_no_request() {
 }
 
 #[test]
-fn no_place_satisfies_a_bound_of_another() {
+fn a_bound_of_one_place_is_not_met_in_another() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_instance(&json!({}));
@@ -131,7 +131,7 @@ fn no_place_satisfies_a_bound_of_another() {
     google.cloud.group("p1", "regions/europe-west1", "web", &[&google.instance]);
     login(&online, "vm", &jwt).expect(400);
     google.group(&[&google.instance]);
-    // One of several groups is missing, and sorts first.
+    // The first of several groups does not exist.
     let groups = json!({ "bound_instance_groups": ["absent", "web"] });
     online.root.write("auth/gcp/role/vm", &groups).expect(200);
     login(&online, "vm", &jwt).expect(200);
@@ -145,7 +145,7 @@ fn no_place_satisfies_a_bound_of_another() {
 }
 
 #[test]
-fn a_role_that_forbids_inference_forbids_each_token_of_googles() {
+fn a_role_without_gce_inference_refuses_instance_tokens() {
     let google = Google::start();
     let online = ready(&google);
     online.root.write("auth/gcp/role/dev", &json!({ "allow_gce_inference": false })).expect(204);
@@ -158,7 +158,7 @@ fn a_role_that_forbids_inference_forbids_each_token_of_googles() {
 }
 
 #[test]
-fn an_answer_that_lies_redirects_or_is_absent_lets_nobody_in() {
+fn a_lying_redirecting_or_missing_answer_of_google_refuses_the_login() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_account(&json!({}));
@@ -185,7 +185,7 @@ fn an_answer_that_lies_redirects_or_is_absent_lets_nobody_in() {
         google.internet.heal();
     }
     assert!(google.internet.asked("evil.example").is_empty());
-    // An ancestor without an id ended the real plugin.
+    // An ancestor without an id crashed the original plugin.
     online.root.write("auth/gcp/role/dev", &json!({ "add_group_aliases": true })).expect(204);
     let lie = json!({ "ancestor": [{ "resourceId": { "type": "folder" } }] });
     let lie = Fault::Lie(Response::json(200, &lie));
@@ -195,10 +195,10 @@ fn an_answer_that_lies_redirects_or_is_absent_lets_nobody_in() {
 }
 
 #[test]
-fn a_renewal_looks_again_at_what_the_real_plugin_left_out() {
+fn a_renewal_checks_bounds_that_the_original_plugin_ignored() {
     let google = Google::start();
     let online = ready(&google);
-    // Nothing is shown of a login: the real plugin could renew none of them.
+    // Logins show no metadata. The original plugin could not renew such logins.
     let silent = json!({ "iam_metadata": [], "gce_metadata": [] });
     online.root.write("auth/gcp/config", &silent).expect(204);
     let account = client(&online, &login(&online, "dev", &google.of_account(&json!({}))));
@@ -214,7 +214,7 @@ fn a_renewal_looks_again_at_what_the_real_plugin_left_out() {
 }
 
 #[test]
-fn edits_of_a_role_that_is_not_there_and_endpoints_at_private_places_are_refused() {
+fn edits_of_missing_roles_and_private_endpoints_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     for path in ["service-accounts", "labels"] {

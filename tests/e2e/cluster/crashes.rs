@@ -1,18 +1,18 @@
-//! The process dies while tokens are made: what was begun is removed after the next start, and
-//! nothing stays that no lease ends.
+//! The server is killed while it issues tokens: the next start removes unfinished objects, and
+//! every remaining object has a lease.
 
 use super::{Harbour, RULES};
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::Duration;
 
-/// Later each time, so that each object is before and after a death; a token of mode 3 takes some
-/// tens of milliseconds.
+/// Delay that each kill adds, so that kills hit before and after each object. A token of mode 3
+/// takes tens of milliseconds.
 const STEP: Duration = Duration::from_millis(4);
 const DEATHS: u32 = 16;
 
 #[test]
-fn a_server_that_is_killed_between_objects_leaves_none_behind() {
+fn a_server_killed_between_objects_leaves_none_behind() {
     let mut harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     for death in 0..DEATHS {
@@ -31,7 +31,7 @@ fn a_server_that_is_killed_between_objects_leaves_none_behind() {
         asking.join().expect("a caller whose server dies does not panic");
         harbour.bulkhead.start_again();
         let root = harbour.bulkhead.root();
-        // One that waits for what the API server may still make is 503, and has nothing there.
+        // The answer is 503 while the API server may still create an object of a lease.
         let asked = root.write("sys/leases/revoke-prefix/cluster", &json!({"sync": true}));
         assert!(matches!(asked.status, 204 | 503), "{asked:?}");
         until_true("nothing is left", Duration::from_secs(30), || {

@@ -1,5 +1,5 @@
-//! An API server that lies: it makes and removes what it is asked for, and what it answers is the
-//! matter of [`Fault`]s. What a real one cannot be made to do on demand.
+//! A simulated API server that creates and removes objects, and answers with [`Fault`]s that a real
+//! server does not produce on demand.
 
 use bulkhead_tests::internet::{Fault, Internet, Online, Request, Response};
 use bulkhead_tests::paths::Folder;
@@ -10,26 +10,26 @@ use std::sync::{Arc, Mutex};
 /// The API server's name.
 pub const HOST: &str = "api.example";
 
-/// Who would like to have the engine's token.
+/// A server that should never receive the engine's token.
 pub const THIEF: &str = "thief.example";
 
 /// The engine's own token.
 pub const OWN: &str = "eyJhIjoxfQ.eyJzdWIiOiJlbmdpbmUifQ.Zq9_xW7_kJ4_vB2_nR8_Xw6_Jq3_Bz1";
 
-/// The end of [`OWN`], which is enough to know the rest.
+/// The end of [`OWN`], which is unique enough for a search.
 pub const SIGNATURE: &str = "Zq9_xW7_kJ4_vB2_nR8_Xw6_Jq3_Bz1";
 
-/// What it gives for a token: `exp` is 3600 after `iat`.
+/// An issued token whose `exp` is 3,600 seconds after its `iat`.
 const TOKEN: &str = "eyJhIjoxfQ.eyJpYXQiOjEwMDAsImV4cCI6NDYwMH0.gT5_hY8_mK1_pL7_sD3_fW9_cV4";
 
-/// Where bindings and accounts of the namespace are made.
+/// Paths of the namespace's bindings and accounts.
 pub const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/apps/rolebindings";
 pub const ACCOUNTS: &str = "/api/v1/namespaces/apps/serviceaccounts";
 
-/// Objects by their paths: what was sent, with the uid that it was given.
+/// Objects by path, with the uid that each was given.
 type Objects = Arc<Mutex<BTreeMap<String, Value>>>;
 
-/// The liar, and a server of ours that is configured with it.
+/// The simulated API server, and a Bulkhead server that is configured with it.
 pub struct Liar {
     pub internet: Internet,
     pub online: Online,
@@ -38,7 +38,8 @@ pub struct Liar {
 }
 
 impl Liar {
-    /// With a role `one` of mode 1 and a role `two` of mode 2, whose objects are called `v-1`.
+    /// Starts both, with a role `one` of mode 1 and a role `two` of mode 2, whose objects are named
+    /// `v-1`.
     pub fn start() -> Self {
         let internet = Internet::start();
         let objects = Objects::default();
@@ -65,17 +66,17 @@ impl Liar {
         Self { internet, online, objects, audit }
     }
 
-    /// The paths of what is there.
+    /// The paths of all existing objects.
     pub fn objects(&self) -> Vec<String> {
         self.objects.lock().expect("no test panics with it").keys().cloned().collect()
     }
 
-    /// What was audited.
+    /// The content of the audit file.
     pub fn audited(&self) -> String {
         std::fs::read_to_string(self.audit.path().join("audit.log")).expect("it is audited")
     }
 
-    /// Lets the next request to a path that begins so meet that fault.
+    /// Injects the fault into the next request whose path begins with `path`.
     pub fn fail(&self, path: &str, fault: Fault) {
         self.internet.fail(HOST, path, fault, 1);
     }
@@ -121,7 +122,7 @@ fn remove(objects: &mut BTreeMap<String, Value>, request: &Request) -> Response 
     }
 }
 
-/// In the API server's own words.
+/// A refusal in the format of the API server.
 pub fn refusal(status: u16, message: &str) -> Response {
     let reason = if status == 404 { "NotFound" } else { "Forbidden" };
     let body = json!({

@@ -1,5 +1,5 @@
-//! What an API server may answer when it is ill, overloaded, or none at all: a clear refusal, no
-//! object left behind, and the engine's token shown to no other and in no text.
+//! Wrong answers of an API server that is broken, overloaded or not an API server: a clear refusal,
+//! no object left behind, and the engine's token in no message and at no other server.
 
 use super::liar::{ACCOUNTS, BINDINGS, Liar, OWN, SIGNATURE, THIEF, refusal};
 use bulkhead_tests::internet::{Fault, Response};
@@ -7,16 +7,16 @@ use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// In which what was made and not answered is removed.
+/// Longest wait for the removal of objects whose creation was not answered.
 const SOON: Duration = Duration::from_secs(20);
 
-/// What is made for a token, in its order, and the request for the token itself.
+/// The objects of a token, in order, and the request for the token.
 const STEPS: [&str; 3] = [BINDINGS, ACCOUNTS, "/api/v1/namespaces/apps/serviceaccounts/v-1/token"];
 
-/// No answer of a server that answers takes longer.
+/// Longer than any answer of a server that answers.
 const HELD_UP: Duration = Duration::from_secs(10);
 
-/// That fault at each step: the status that the caller sees, and nothing there afterwards.
+/// Asserts that the fault at each step gives the status and leaves no object.
 #[track_caller]
 fn refused_at_each_step(liar: &Liar, told: &str, fault: &Fault, status: u16) {
     let root = &liar.online.root;
@@ -39,7 +39,7 @@ fn leases(liar: &Liar) -> usize {
     listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
 }
 
-/// What must hold after each of these tests.
+/// Asserts that log and audit file do not contain the engine's token.
 #[track_caller]
 fn assert_silent(liar: &Liar) {
     liar.online.server.assert_silent(SIGNATURE);
@@ -69,7 +69,7 @@ fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
 }
 
 #[test]
-fn an_api_server_that_is_overloaded_is_429_with_its_own_time() {
+fn an_overloaded_api_server_is_429_with_its_retry_after() {
     let liar = Liar::start();
     refused_at_each_step(&liar, "too many", &Fault::RetryAfter(429, 7), 429);
     liar.fail(BINDINGS, Fault::RetryAfter(429, 7));
@@ -79,7 +79,7 @@ fn an_api_server_that_is_overloaded_is_429_with_its_own_time() {
 }
 
 #[test]
-fn what_is_not_what_was_asked_for_is_not_believed() {
+fn answers_about_other_or_invalid_objects_are_refused() {
     let liar = Liar::start();
     let object = |metadata: Value| Fault::Lie(Response::json(201, &json!({"metadata": metadata})));
     let (asked, other) = (json!("v-1"), json!("kube-root"));
@@ -109,7 +109,7 @@ fn what_is_not_what_was_asked_for_is_not_believed() {
 }
 
 #[test]
-fn a_token_that_is_none_is_not_handed_out() {
+fn a_malformed_token_is_not_handed_out() {
     let liar = Liar::start();
     let status = |status: Value| Response::json(201, &json!({ "status": status }));
     for (told, body) in [
@@ -135,7 +135,7 @@ fn a_token_that_is_none_is_not_handed_out() {
 }
 
 #[test]
-fn a_refusal_that_repeats_the_engines_token_is_told_without_it() {
+fn the_engines_token_is_redacted_in_a_refusal() {
     let liar = Liar::start();
     for message in [
         format!("no rights for Bearer {OWN}"),
@@ -153,7 +153,7 @@ fn a_refusal_that_repeats_the_engines_token_is_told_without_it() {
 }
 
 #[test]
-fn a_revocation_survives_what_the_api_server_answers() {
+fn a_revocation_is_retried_after_every_failure_of_the_api_server() {
     let liar = Liar::start();
     let root = &liar.online.root;
     for (fault, status) in [
@@ -161,7 +161,7 @@ fn a_revocation_survives_what_the_api_server_answers() {
         (Fault::Lie(refusal(403, "not yours")), 400),
         (Fault::RetryAfter(429, 1), 429),
         (Fault::Redirect(format!("https://{THIEF}/")), 502),
-        // A 404 of what stands in the API server's place says nothing of the object.
+        // A 404 from another server in the API server's place says nothing about the object.
         (Fault::Status(404), 502),
         (Fault::Lie(Response::text(404, "404 page not found")), 502),
         (Fault::Lie(refusal(404, "rolebindings \"v\" not found")), 204),

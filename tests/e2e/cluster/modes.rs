@@ -1,4 +1,4 @@
-//! The three modes: what a token may do, and what is there before and after.
+//! The three modes: rights of a token, and objects before and after.
 
 use super::{Harbour, RULES};
 use bulkhead_tests::kubernetes::TOKEN_CACHE;
@@ -6,11 +6,11 @@ use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// In which a binding that is gone gives no more rights.
+/// Longest time until a removed binding has no effect.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 #[test]
-fn mode_1_gives_a_token_of_an_existing_account_and_makes_nothing() {
+fn mode_1_gives_a_token_of_an_existing_account_and_creates_nothing() {
     let harbour = Harbour::with_rights(1);
     harbour.role("one", json!({"service_account_name": "app"}));
     let given = harbour.give("one", json!({"ttl": "20m"}));
@@ -26,7 +26,7 @@ fn mode_1_gives_a_token_of_an_existing_account_and_makes_nothing() {
     harbour.assert_silent(&harbour.token);
 }
 
-/// A token that may do what was granted, then nothing, and is then none.
+/// Asserts that a token has the granted rights, then no rights, and is then invalid.
 #[track_caller]
 fn lives_and_ends(harbour: &Harbour, role: &str, asked: Value, objects: usize) {
     let given = harbour.give(role, asked);
@@ -58,7 +58,7 @@ fn mode_3_gives_an_account_the_rights_of_a_role_that_is_made_for_it() {
 }
 
 #[test]
-fn rights_of_the_whole_cluster_are_given_and_taken_too() {
+fn cluster_wide_rights_are_granted_and_revoked() {
     let harbour = Harbour::with_rights(4);
     let wide = json!({"generated_role_rules": RULES, "cluster_role_type": "ClusterRole"});
     harbour.role("wide", wide);
@@ -103,7 +103,7 @@ fn a_namespace_may_be_chosen_by_its_labels() {
 }
 
 #[test]
-fn lifetimes_are_the_least_of_what_is_asked_granted_and_given() {
+fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
     let harbour = Harbour::with_rights(2);
     harbour.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
     let seconds = |asked: Value| {
@@ -116,7 +116,8 @@ fn lifetimes_are_the_least_of_what_is_asked_granted_and_given() {
     assert_eq!(seconds(json!({"ttl": 3_607})).0, 3_607, "no token of ours is extended to a year");
     let (cut, given) = seconds(json!({"ttl": "72h"}));
     assert!(cut <= 172_800 && given.answer.warnings().contains("max_ttl"), "{cut}");
-    // The clusters of these tests give no more than a day; others give what they are asked for.
+    // The clusters of these tests issue tokens for at most a day; other clusters have no such
+    // limit.
     if harbour.namespace.kubernetes.is_ours() {
         let (long, given) = seconds(json!({"ttl": "36h"}));
         assert!(long == 86_400 && given.answer.warnings().contains("capped"), "{long}");
@@ -141,7 +142,7 @@ fn audiences_are_those_of_the_request_or_else_of_the_role() {
 }
 
 #[test]
-fn what_is_made_bears_the_roles_labels_and_annotations_and_no_forged_mark_of_ours() {
+fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
     let harbour = Harbour::with_rights(2);
     let forged = json!({
         "app.kubernetes.io/managed-by": "forged", "bulkhead/lease": "forged",

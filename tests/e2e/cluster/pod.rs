@@ -1,5 +1,5 @@
-//! The server as a pod of the cluster: it needs no configuration but an empty one, and reads its
-//! token and its authority anew when they are rotated.
+//! The server as a pod of the cluster: an empty configuration suffices, and rotated token and
+//! authority files are read again.
 
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::wait::until_true;
@@ -8,13 +8,13 @@ use serde_json::json;
 use std::fs;
 use std::time::Duration;
 
-/// In which a rotated file is read again.
+/// Longest wait until a rotated file is read again.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A token that the cluster never gave.
+/// A token that the cluster never issued.
 const FORGED: &str = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln";
 
-/// A server whose surroundings are a pod's.
+/// A server in the environment of a pod.
 struct Pod {
     server: Bulkhead,
     root: Client,
@@ -59,7 +59,7 @@ impl Pod {
         pod
     }
 
-    /// A file that the cluster gives to its pods.
+    /// Writes a file that the cluster mounts into its pods.
     fn mounts(&self, name: &str, text: &str) {
         fs::write(self.folder.path().join(name), text).expect("a file can be written");
     }
@@ -109,7 +109,7 @@ fn a_pod_needs_no_configuration_and_reads_its_token_and_authority_when_they_are_
 }
 
 #[test]
-fn what_the_pod_has_goes_to_no_other_server() {
+fn the_pods_token_is_sent_to_no_other_server() {
     let pod = Pod::start();
     for config in [
         json!({"cluster_host": "https://other.example:6443"}),

@@ -1,5 +1,5 @@
-//! A cluster that is not there, does not answer or says no, and callers who ask for what they may
-//! not have: a clear answer, and nothing left behind.
+//! An unreachable, unresponsive or refusing cluster, and callers without permission: a clear
+//! answer, and no object left behind.
 
 use super::{Harbour, RULES};
 use bulkhead_tests::wait::until_true;
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[test]
-fn what_a_caller_may_not_have_is_400_and_makes_nothing() {
+fn forbidden_requests_are_400_and_create_nothing() {
     let harbour = Harbour::with_rights(2);
     harbour.role("two", json!({"cluster_role_name": "pods"}));
     harbour.role("star", json!({"cluster_role_name": "pods", "allowed_cluster_namespaces": "*"}));
@@ -34,7 +34,7 @@ fn what_a_caller_may_not_have_is_400_and_makes_nothing() {
 }
 
 #[test]
-fn a_cluster_that_is_down_or_another_is_502_and_nothing_is_left() {
+fn an_unreachable_or_wrong_cluster_is_502_and_leaves_nothing() {
     let harbour = Harbour::with_rights(2);
     harbour.role("two", json!({"cluster_role_name": "pods"}));
     let down = json!({
@@ -42,7 +42,7 @@ fn a_cluster_that_is_down_or_another_is_502_and_nothing_is_left() {
     });
     harbour.root.write("cluster/config", &down).expect(204);
     harbour.root.write("cluster/creds/two", &json!({})).expect(502);
-    // Without the cluster's authority no word is said to it, and so not with a wrong one.
+    // With a missing or wrong authority, the engine sends nothing to the cluster.
     let kubernetes = harbour.namespace.kubernetes;
     let unknown = json!({
         "cluster_host": kubernetes.url, "cluster_ca_cert": "", "service_account_jwt": harbour.token,
@@ -56,7 +56,7 @@ fn a_cluster_that_is_down_or_another_is_502_and_nothing_is_left() {
 }
 
 #[test]
-fn a_token_that_the_cluster_does_not_take_is_400_and_a_new_one_ends_the_leases_of_the_old() {
+fn an_invalid_engine_token_is_400_and_a_new_token_revokes_the_old_leases() {
     let harbour = Harbour::with_rights(2);
     harbour.role("two", json!({"cluster_role_name": "pods"}));
     let given = harbour.give("two", json!({}));
@@ -89,7 +89,7 @@ fn leases_end_after_the_configuration_is_gone_and_after_it_names_another_cluster
 }
 
 #[test]
-fn what_others_removed_is_success_and_what_they_made_anew_is_left_alone() {
+fn a_revocation_accepts_missing_objects_and_keeps_recreated_objects() {
     let harbour = Harbour::with_rights(2);
     harbour.role("two", json!({"cluster_role_name": "pods"}));
     let given = harbour.give("two", json!({}));
@@ -107,7 +107,7 @@ fn what_others_removed_is_success_and_what_they_made_anew_is_left_alone() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_400_and_the_one_who_has_it_keeps_it() {
+fn a_taken_object_name_is_400_and_its_object_is_kept() {
     let harbour = Harbour::with_rights(2);
     let fixed = json!({"cluster_role_name": "pods", "name_template": "always-the-same"});
     harbour.role("fixed", fixed);
@@ -119,7 +119,7 @@ fn a_name_that_is_taken_is_400_and_the_one_who_has_it_keeps_it() {
 }
 
 #[test]
-fn an_api_server_that_hangs_is_502_and_what_it_made_too_late_is_removed_once_it_goes_on() {
+fn late_objects_of_an_unresponsive_api_server_are_removed() {
     let harbour = Harbour::of(Kubernetes::own(), 3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     let paused = harbour.namespace.kubernetes.pause();
@@ -131,7 +131,7 @@ fn an_api_server_that_hangs_is_502_and_what_it_made_too_late_is_removed_once_it_
 }
 
 #[test]
-fn a_mount_that_is_narrowed_to_another_server_asks_nothing_of_the_cluster() {
+fn a_mount_granted_another_server_sends_nothing_to_the_cluster() {
     let harbour = Harbour::with_rights(1);
     harbour.role("one", json!({"service_account_name": "app"}));
     let other = json!({"grants": ["http:https://other.example:6443"]});
@@ -141,7 +141,7 @@ fn a_mount_that_is_narrowed_to_another_server_asks_nothing_of_the_cluster() {
 }
 
 #[test]
-fn a_document_that_nests_or_grows_without_end_is_400_and_no_role() {
+fn deeply_nested_and_huge_documents_are_400() {
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a]\nrules: [*b,*b,*b,*b]\n";

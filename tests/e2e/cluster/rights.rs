@@ -1,12 +1,12 @@
-//! Rights that the engine lacks, one by one: what was made before the refusal is gone when the
-//! answer is there.
+//! The engine lacks a right: objects created before the refusal are gone when the caller gets the
+//! answer.
 
 use super::{Harbour, RULES};
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The rights of mode 3, in single verbs: kind and verb.
+/// The rights of mode 3: API group, kind and a single verb.
 const RIGHTS: [(&str, &str, &str); 12] = [
     ("rbac.authorization.k8s.io", "roles", "create"),
     ("rbac.authorization.k8s.io", "roles", "escalate"),
@@ -25,7 +25,7 @@ const RIGHTS: [(&str, &str, &str); 12] = [
 /// A right, as kind and verb.
 type Right = (&'static str, &'static str);
 
-/// Leaves the engine all rights of mode 3 but those.
+/// Grants the engine all rights of mode 3 except `lacked`.
 fn lack(harbour: &Harbour, lacked: &[Right]) {
     let left = RIGHTS.iter().filter(|(_, kind, verb)| !lacked.contains(&(*kind, *verb)));
     let rules: Vec<Value> = left
@@ -40,7 +40,7 @@ fn lack(harbour: &Harbour, lacked: &[Right]) {
 }
 
 #[test]
-fn a_right_that_is_lacked_half_way_leaves_nothing_behind() {
+fn a_right_missing_at_any_step_leaves_no_object() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     let needed = |(.., verb): &(&str, &str, &str)| !["get", "delete"].contains(verb);
@@ -57,7 +57,7 @@ fn a_right_that_is_lacked_half_way_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_lease_whose_end_is_refused_stays_and_ends_once_the_right_is_there_again() {
+fn a_refused_revocation_keeps_the_lease_until_the_right_is_back() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb == "delete") {
@@ -76,7 +76,7 @@ fn a_lease_whose_end_is_refused_stays_and_ends_once_the_right_is_there_again() {
     }
 }
 
-/// What is made before a service account is refused, and all rights to remove it again.
+/// The missing rights: to create a service account, the third object, and to remove any object.
 const HALF_WAY: [Right; 4] = [
     ("serviceaccounts", "create"),
     ("serviceaccounts", "delete"),
@@ -85,7 +85,7 @@ const HALF_WAY: [Right; 4] = [
 ];
 
 #[test]
-fn what_a_refused_call_may_not_remove_goes_once_the_right_is_there_also_after_the_server_died() {
+fn objects_of_a_refused_call_are_removed_once_the_right_is_back() {
     let mut harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     for dies in [false, true] {
@@ -104,9 +104,9 @@ fn what_a_refused_call_may_not_remove_goes_once_the_right_is_there_also_after_th
     }
 }
 
-/// `get` finds what a crash left: what was answered is removed without it.
+/// `get` is only needed to find objects after a crash.
 #[test]
-fn without_the_right_to_get_a_lease_ends_all_the_same() {
+fn a_lease_ends_without_the_right_to_get() {
     let harbour = Harbour::with_rights(3);
     harbour.role("three", json!({"generated_role_rules": RULES}));
     lack(&harbour, &["serviceaccounts", "rolebindings", "roles"].map(|kind| (kind, "get")));
@@ -116,7 +116,7 @@ fn without_the_right_to_get_a_lease_ends_all_the_same() {
 }
 
 #[test]
-fn a_right_that_is_lacked_is_named_when_a_role_is_written() {
+fn a_missing_right_is_named_when_a_role_is_written() {
     let harbour = Harbour::with_rights(3);
     let fields = json!({
         "allowed_cluster_namespaces": harbour.namespace.name, "generated_role_rules": RULES,
@@ -131,7 +131,7 @@ fn a_right_that_is_lacked_is_named_when_a_role_is_written() {
     }
 }
 
-/// Its rights are in force as long as it is there.
+/// A binding is effective until the cluster has removed it.
 #[test]
 fn a_binding_that_waits_for_its_finalizers_keeps_its_lease() {
     let harbour = Harbour::with_rights(2);

@@ -1,4 +1,4 @@
-//! Many at once: two servers with mounts of their own on one cluster, 64 clients, 500 leases.
+//! Concurrency: two servers on a cluster, each with its mount, 64 clients and 500 leases.
 
 use super::Harbour;
 use bulkhead_tests::Bulkhead;

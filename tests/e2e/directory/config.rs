@@ -1,5 +1,5 @@
-//! `config`: what is wrong is found where it is typed, and no word is said to a server that does
-//! not show who it is.
+//! `config`: mistakes are found when they are written, and nothing is sent to a server that does
+//! not prove its identity.
 
 use super::{FIRST, Quay};
 use bulkhead_tests::operators::Operators;
@@ -37,7 +37,7 @@ fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_the_configuration_stays() {
+fn bad_directory_settings_are_refused_and_change_nothing() {
     let quay = Quay::new(Kind::OpenLdap);
     let before = quay.root.read("directory/config").expect(200).body["data"].clone();
     for changes in [
@@ -70,7 +70,7 @@ fn what_cannot_be_is_refused_and_the_configuration_stays() {
 }
 
 #[test]
-fn both_ways_of_tls_lead_to_a_server_whose_authority_is_known_and_to_no_other() {
+fn ldaps_and_starttls_reach_only_servers_of_a_known_authority() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::empty(kind);
         let server = quay.branch.server;
@@ -96,9 +96,9 @@ fn both_ways_of_tls_lead_to_a_server_whose_authority_is_known_and_to_no_other() 
     }
 }
 
-/// Named in the server's configuration, for what no component knows by itself.
+/// The server's configuration names the authority, because no component has a list of authorities.
 #[test]
-fn the_operators_authority_is_believed_where_the_configuration_names_none() {
+fn the_operators_authority_is_the_default() {
     let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
     let (folder, data) = (Folder::new("directory-authority"), Folder::new("directory-operator"));
     let (authority, file) = (folder.path().join("ca.pem"), folder.path().join("bulkhead.hcl"));
@@ -126,9 +126,9 @@ fn the_operators_authority_is_believed_where_the_configuration_names_none() {
     assert!(refused.errors().contains("certificate"), "{}", refused.errors());
 }
 
-/// OpenLDAP takes it.
+/// OpenLDAP accepts passwords without TLS.
 #[test]
-fn without_tls_active_directory_takes_no_password_and_the_operator_is_told() {
+fn active_directory_without_tls_takes_no_password_and_a_warning_says_so() {
     let quay = Quay::empty(Kind::Samba);
     let clear = json!({ "url": quay.branch.server.clear_url() });
     let answer = quay.configure(clear).expect(200);
@@ -139,7 +139,7 @@ fn without_tls_active_directory_takes_no_password_and_the_operator_is_told() {
 }
 
 #[test]
-fn a_certificate_that_is_over_weak_or_bears_no_name_is_not_believed() {
+fn expired_weak_and_nameless_certificates_are_not_trusted() {
     let authority = Authority::new();
     for (what, why) in [
         ("expired", "expired"),
@@ -169,7 +169,7 @@ fn a_certificate_that_is_over_weak_or_bears_no_name_is_not_believed() {
 }
 
 #[test]
-fn tls_is_spoken_in_the_versions_that_are_configured() {
+fn tls_versions_are_as_configured() {
     let server = DirectoryServer::own(Kind::OpenLdap);
     let quay = Quay::of(server.branch());
     let spoken = |changes: Value| {
@@ -185,7 +185,7 @@ fn tls_is_spoken_in_the_versions_that_are_configured() {
 }
 
 #[test]
-fn the_next_server_is_asked_where_one_is_not_there_and_not_where_one_refuses() {
+fn the_next_server_is_tried_after_a_missing_server_and_not_after_a_refusal() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::empty(kind);
         let url = quay.branch.server.url();
@@ -200,7 +200,7 @@ fn the_next_server_is_asked_where_one_is_not_there_and_not_where_one_refuses() {
 }
 
 #[test]
-fn a_mount_reaches_what_its_configuration_names_and_narrowed_what_it_is_granted() {
+fn a_mount_reaches_only_configured_and_granted_servers() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
     let grant = |line: String| {
@@ -217,7 +217,7 @@ fn a_mount_reaches_what_its_configuration_names_and_narrowed_what_it_is_granted(
 }
 
 #[test]
-fn no_configuration_leads_to_the_clouds_metadata_or_to_this_very_server() {
+fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
     let quay = Quay::empty(Kind::OpenLdap);
     let own = quay.bulkhead.address().port();
     for url in [
@@ -232,7 +232,7 @@ fn no_configuration_leads_to_the_clouds_metadata_or_to_this_very_server() {
     }
 }
 
-/// Clients know the engine by the name of an earlier one.
+/// Clients use the engine under the name of an earlier engine.
 #[test]
 fn a_mount_of_the_type_ad_is_this_engine() {
     let quay = Quay::empty(Kind::Samba);
@@ -245,7 +245,7 @@ fn a_mount_of_the_type_ad_is_this_engine() {
 }
 
 #[test]
-fn passwords_are_made_as_the_configuration_says() {
+fn passwords_follow_the_configuration() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
     let policy = r#"length = 30
@@ -269,7 +269,7 @@ fn passwords_are_made_as_the_configuration_says() {
     }
 }
 
-/// An authority, and certificates by it that are not to be believed.
+/// An authority that issues certificates that must not be trusted.
 struct Authority {
     certificate: CertifiedIssuer<'static, KeyPair>,
 }
@@ -284,7 +284,7 @@ impl Authority {
         Self { certificate }
     }
 
-    /// The files of a server.
+    /// Writes the files of a server with a certificate of the given kind.
     fn server(&self, what: &str) -> Folder {
         let names = match what {
             "nameless" => Vec::new(),
@@ -314,7 +314,7 @@ impl Authority {
         folder
     }
 
-    /// As nothing but old programs do.
+    /// Signs with SHA-1, as only old programs do.
     fn sign_with_sha1(&self, folder: &Path) {
         let file = |name: &str| folder.join(name).display().to_string();
         fs::write(file("ca.pem"), self.certificate.pem()).expect("a file of ours");

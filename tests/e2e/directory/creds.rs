@@ -1,4 +1,4 @@
-//! Roles: rotated when they are read and due, shown as they are in force.
+//! Roles: an overdue password is rotated when it is read, and the working password is shown.
 
 use super::{FIRST, Quay};
 use bulkhead_tests::wait::until_true;
@@ -7,11 +7,11 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long what is due may take.
+/// Longest wait for due work.
 const SOON: Duration = Duration::from_secs(15);
 
 #[test]
-fn a_role_shows_a_password_that_works_and_the_one_before_it() {
+fn a_role_shows_a_working_password_and_the_previous_password() {
     for quay in Quay::both() {
         quay.role("build", "svc1");
         assert!(quay.takes("svc1", FIRST), "a role that is written changes nothing");
@@ -59,14 +59,14 @@ fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
 }
 
 #[test]
-fn what_others_changed_is_rotated_before_it_is_shown() {
+fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
     for quay in Quay::both() {
         quay.root.write("directory/config", &json!({ "last_rotation_tolerance": 0 })).expect(204);
         quay.role("build", "svc1");
         let ours = quay.creds("build").text("current_password").to_owned();
         let theirs = "Of-Others-9-Zm4";
         let mut shown = None;
-        // The directory tells times in whole seconds.
+        // The directory's timestamps have whole seconds.
         until_true("the directory tells another time", SOON, || {
             quay.branch.set_password("svc1", theirs);
             let answer = quay.creds("build");
@@ -83,7 +83,7 @@ fn what_others_changed_is_rotated_before_it_is_shown() {
 }
 
 #[test]
-fn an_account_that_was_renamed_is_found_again_and_one_that_is_gone_is_400() {
+fn a_renamed_account_is_found_and_a_deleted_account_is_400() {
     for quay in Quay::both() {
         quay.role("build", "svc1");
         quay.creds("build");
@@ -103,7 +103,7 @@ fn an_account_that_was_renamed_is_found_again_and_one_that_is_gone_is_400() {
 }
 
 #[test]
-fn many_who_read_a_role_that_is_due_are_shown_one_password() {
+fn concurrent_readers_of_a_due_role_get_one_password() {
     for quay in Quay::both() {
         quay.role("build", "svc1");
         let shown: BTreeSet<String> = std::thread::scope(|scope| {
@@ -131,7 +131,7 @@ fn two_roles_of_one_account_show_one_password() {
 }
 
 #[test]
-fn a_name_is_a_value_and_never_a_piece_of_a_filter() {
+fn an_account_name_is_escaped_in_search_filters() {
     for quay in Quay::both() {
         for name in [
             "*",
@@ -164,10 +164,10 @@ fn a_name_is_a_value_and_never_a_piece_of_a_filter() {
     }
 }
 
-/// By its DN an account elsewhere would be another's; the engine's own would be shown to who may
-/// read the role.
+/// An account elsewhere belongs to somebody else. A role for the engine's own account would show
+/// the account's password to readers of the role.
 #[test]
-fn no_role_or_set_is_for_an_account_elsewhere_or_for_the_engines_own() {
+fn roles_and_sets_refuse_accounts_elsewhere_and_the_engines_own() {
     for quay in Quay::both() {
         let elsewhere = quay.branch.server.branch();
         elsewhere.add("other", FIRST);
@@ -190,7 +190,7 @@ fn no_role_or_set_is_for_an_account_elsewhere_or_for_the_engines_own() {
 }
 
 #[test]
-fn what_the_directory_refuses_is_400_in_its_words_and_is_not_tried_again() {
+fn a_refusal_of_the_directory_is_400_and_is_not_retried() {
     let quay = Quay::new(Kind::OpenLdap);
     let policy = format!("CN=strict,{}", quay.branch.dn);
     quay.branch.server.ldif(&format!(
@@ -225,7 +225,7 @@ fn a_locked_account_gets_a_password_too() {
     }
 }
 
-/// The operation for passwords keeps them hashed, and the other way would not change them.
+/// The password operation stores a hash; writing the attribute would not change the password.
 #[test]
 fn active_directory_is_never_given_a_password_as_an_attribute() {
     let quay = Quay::empty(Kind::Samba);
@@ -249,7 +249,7 @@ fn active_directory_is_never_given_a_password_as_an_attribute() {
 }
 
 #[test]
-fn a_directory_that_is_down_is_502_and_what_was_known_stays() {
+fn a_directory_that_is_down_is_502_and_loses_no_password() {
     let server = DirectoryServer::own(Kind::OpenLdap);
     let quay = Quay::of(server.branch());
     quay.configure(json!({})).expect(204);
@@ -267,7 +267,7 @@ fn a_directory_that_is_down_is_502_and_what_was_known_stays() {
 }
 
 #[test]
-fn a_role_or_set_that_cannot_be_is_400_and_changes_nothing() {
+fn bad_roles_and_sets_are_400_and_change_nothing() {
     for quay in Quay::both() {
         quay.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
         let (one, other) = (quay.name("svc1"), quay.name("svc2"));

@@ -1,5 +1,5 @@
-//! A directory that lies, callers who want another's loan, and a way in the middle: what is said
-//! is not believed before it is proven, and no password goes where it should not.
+//! A lying directory, callers who want another borrower's account, and a man in the middle:
+//! unproven answers are not trusted, and no password reaches the wrong server or caller.
 
 use super::liar::{Asked, BIND, EXTENDED, Liar, MODIFY, SEARCH, part};
 use super::{FIRST, Quay};
@@ -9,11 +9,11 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// The engine's password at the liar.
+/// The engine's password at the lying directory.
 const BINDPASS: &str = "Xk7-Qz2-Wv9-Jt4";
 const ACCOUNT: &str = "CN=svc1,OU=people,DC=corp,DC=example";
 
-/// A server whose engine is configured with a liar.
+/// Starts a server whose engine is configured with the lying directory.
 fn configured(liar: &Liar, changes: Value) -> (Bulkhead, Client) {
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();
@@ -25,7 +25,7 @@ fn configured(liar: &Liar, changes: Value) -> (Bulkhead, Client) {
     (bulkhead, root)
 }
 
-/// An Active Directory that does nothing of what it says that it did.
+/// Simulates an Active Directory that reports success and changes nothing.
 fn pretending(asked: &Asked<'_>) -> Vec<u8> {
     match asked.operation {
         BIND if asked.holds(BINDPASS) || asked.holds("CN=engine") => asked.result(0),
@@ -52,7 +52,7 @@ fn role(root: &Client) -> u16 {
 }
 
 #[test]
-fn a_server_that_says_done_and_did_nothing_is_not_believed() {
+fn a_false_success_of_the_directory_is_detected() {
     let liar = Liar::start(pretending);
     let (_bulkhead, root) = configured(&liar, json!({}));
     assert_eq!(role(&root), 204);
@@ -64,7 +64,7 @@ fn a_server_that_says_done_and_did_nothing_is_not_believed() {
 }
 
 #[test]
-fn no_lie_ends_the_server_or_holds_a_call_for_long() {
+fn no_answer_of_a_directory_crashes_or_blocks_the_server() {
     type Lie = fn(&Asked<'_>) -> Vec<u8>;
     let lies: [(&str, Lie); 7] = [
         ("nests without end", |asked| {
@@ -96,15 +96,15 @@ fn no_lie_ends_the_server_or_holds_a_call_for_long() {
     }
 }
 
-/// A byte now and then is no answer, however long it goes on.
+/// A slow trickle of bytes does not extend the timeout.
 #[test]
-fn a_server_that_drips_is_given_no_more_time_than_one_that_hangs() {
+fn a_slow_answer_times_out_like_no_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("ldap://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             std::thread::spawn(move || {
-                // The head of an answer of 64 KiB, which never comes to its end.
+                // The head of an answer of 64 KiB that never completes.
                 let mut bytes = vec![0x30, 0x83, 1, 0, 0, 2, 1, 1, 0x61, 0x83, 0, 0xff, 0];
                 bytes.resize(400, 4);
                 for byte in bytes {
@@ -125,9 +125,9 @@ fn a_server_that_drips_is_given_no_more_time_than_one_that_hangs() {
     bulkhead.assert_silent(BINDPASS);
 }
 
-/// What an entry holds is not the caller's to see, also where it is in the way.
+/// Callers must not see attributes of an entry, even if these cause the refusal.
 #[test]
-fn no_refusal_shows_what_an_entry_holds() {
+fn no_refusal_shows_attributes_of_an_entry() {
     const HELD: &[u8] = b"Hidden-In-An-Entry-7391";
     let liar = Liar::start(|asked| match asked.operation {
         SEARCH if asked.holds("svc1") => {
@@ -147,7 +147,7 @@ fn no_refusal_shows_what_an_entry_holds() {
     bulkhead.assert_silent(std::str::from_utf8(HELD).expect("a text"));
 }
 
-/// A referral leads to another server, which would be shown the password.
+/// A referral would send the password to another server.
 #[test]
 fn no_referral_is_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -169,7 +169,7 @@ fn no_referral_is_followed() {
 }
 
 #[test]
-fn nothing_goes_on_in_clear_where_tls_was_to_come_first() {
+fn nothing_is_sent_in_clear_if_starttls_fails() {
     let consent = |asked: &Asked<'_>| match asked.operation {
         EXTENDED => asked.result(0),
         _ => Vec::new(),
@@ -190,9 +190,10 @@ fn nothing_goes_on_in_clear_where_tls_was_to_come_first() {
     }
 }
 
-/// Who can break the connection to the one could else have the password by the other.
+/// An attacker who breaks the secured connection must not get the password through the other
+/// server.
 #[test]
-fn a_server_that_is_asked_in_clear_never_takes_the_place_of_a_secured_one() {
+fn a_clear_text_server_never_replaces_a_secured_server() {
     let liar = Liar::start(pretending);
     let broken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let secured = format!("ldaps://{}", broken.local_addr().expect("an address"));
@@ -216,7 +217,7 @@ fn assert_unsaid(liar: &Liar, what: &str) {
 }
 
 #[test]
-fn the_lease_of_a_loan_is_its_borrowers_and_the_operators() {
+fn other_callers_cannot_use_the_lease_of_a_loan() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
     let lent = quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
@@ -230,7 +231,7 @@ fn the_lease_of_a_loan_is_its_borrowers_and_the_operators() {
         other.write(path, &lease).expect(403);
     }
     other.write("sys/leases/revoke-prefix/directory/library/team", &json!({})).expect(403);
-    // Of another mount there is no lease of that name, also for those who may ask.
+    // Another mount has no lease with this id.
     let id = lent.lease().replacen("directory/", "database/", 1);
     quay.root.write("sys/leases/renew", &json!({ "lease_id": id })).expect(400);
     quay.root.write("sys/leases/revoke", &json!({ "lease_id": id }));

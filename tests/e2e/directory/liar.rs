@@ -1,28 +1,27 @@
-//! A directory server that lies: it reads LDAP, keeps every byte that it was sent, and answers as
-//! a test wants.
+//! A simulated directory server that answers as a test wants and records every received byte.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Operations, by the tags of their messages.
+/// LDAP operations by message tag.
 pub const BIND: u8 = 0x60;
 pub const SEARCH: u8 = 0x63;
 pub const MODIFY: u8 = 0x66;
 pub const EXTENDED: u8 = 0x77;
 
-/// A request: its message's number, its operation, and what is in that.
+/// A request: message id, operation and content.
 pub struct Asked<'a> {
     pub id: u8,
     pub operation: u8,
     pub content: &'a [u8],
 }
 
-/// What it answers: any bytes; none, and it leaves its client waiting.
+/// The answer to a request as bytes; without bytes, the client waits.
 type Answer = dyn Fn(&Asked<'_>) -> Vec<u8> + Send + Sync;
 
-/// A server that is listening.
+/// The listening server.
 pub struct Liar {
     pub address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -48,7 +47,7 @@ impl Liar {
         format!("ldap://{}", self.address)
     }
 
-    /// Everything that it was sent.
+    /// All received bytes.
     pub fn heard(&self) -> Vec<u8> {
         self.heard.lock().expect("no test panics with it").clone()
     }
@@ -64,14 +63,14 @@ fn serve(mut stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<u8>>) {
     }
 }
 
-/// One message. Ours are shorter than 64 KiB.
+/// Reads a message. The engine's messages are shorter than 64 KiB.
 fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let patience = Some(Duration::from_secs(60));
     stream.set_read_timeout(patience).expect("a time that is none");
     let mut message = vec![0; 2];
     stream.read_exact(&mut message).ok()?;
     if message[0] != 0x30 {
-        // TLS, or nonsense: it is kept, and not answered.
+        // TLS or garbage: recorded and not answered.
         return Some(message);
     }
     let more = usize::from(message[1].saturating_sub(0x80));
@@ -93,7 +92,7 @@ fn parse(message: &[u8]) -> Option<Asked<'_>> {
     Some(Asked { id: *message[message.len() - rest.len() - 1..].first()?, operation, content })
 }
 
-/// Tag and content of the first part.
+/// Tag and content of the first BER element.
 fn split(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (tag, first) = (*bytes.first()?, *bytes.get(1)?);
     let more = usize::from(first.saturating_sub(0x80));
@@ -102,19 +101,19 @@ fn split(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((tag, bytes.get(2 + more..2 + more + length)?))
 }
 
-/// A part of BER.
+/// A BER element.
 pub fn part(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).expect("short");
     [&[tag, 0x84][..], &length.to_be_bytes(), content].concat()
 }
 
 impl Asked<'_> {
-    /// A message in answer to it.
+    /// A message that answers this request.
     pub fn message(&self, operation: &[u8]) -> Vec<u8> {
         part(0x30, &[&[2, 1, self.id][..], operation].concat())
     }
 
-    /// How it ended: 0 for success.
+    /// The result of the operation; 0 is success.
     pub fn result(&self, code: u8) -> Vec<u8> {
         let operation = match self.operation {
             SEARCH => 0x65,
@@ -123,7 +122,7 @@ impl Asked<'_> {
         self.message(&part(operation, &[0x0a, 1, code, 4, 0, 4, 0]))
     }
 
-    /// An entry with attributes.
+    /// A search result entry with attributes.
     pub fn entry(&self, dn: &str, attributes: &[(&str, &[&[u8]])]) -> Vec<u8> {
         let attribute = |(name, values): &(&str, &[&[u8]])| {
             let values: Vec<u8> = values.iter().flat_map(|value| part(4, value)).collect();
@@ -133,7 +132,7 @@ impl Asked<'_> {
         self.message(&part(0x64, &[part(4, dn.as_bytes()), part(0x30, &attributes)].concat()))
     }
 
-    /// Whether what it asks holds a text.
+    /// Returns true if the request contains the text.
     pub fn holds(&self, text: &str) -> bool {
         self.content.windows(text.len()).any(|bytes| bytes == text.as_bytes())
     }

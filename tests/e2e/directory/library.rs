@@ -1,4 +1,4 @@
-//! The library: an account has one borrower, and comes home with a password that none had.
+//! The library: an account has a single borrower and gets a new password at check-in.
 
 use super::Quay;
 use bulkhead_tests::wait::until_true;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long what is due may take.
+/// Longest wait for due work.
 const SOON: Duration = Duration::from_secs(15);
 
-/// What was lent.
+/// A loan.
 struct Lent {
     account: String,
     password: String,
@@ -19,7 +19,7 @@ struct Lent {
 }
 
 impl Quay {
-    /// A set with an hour for each loan.
+    /// A quay with a set `team` whose loans last an hour.
     fn library(kind: Kind, accounts: &[&str], fields: Value) -> Self {
         let quay = Self::new(kind);
         let hour = json!({ "ttl": "1h", "max_ttl": "2h" });
@@ -27,7 +27,7 @@ impl Quay {
         quay
     }
 
-    /// A client who may borrow.
+    /// A client with the right to check out and check in.
     fn borrower(&self, name: &str) -> Client {
         let rules = r#"path "directory/library/team/*" { capabilities = ["update", "read"] }"#;
         let policy = json!({ "policy": rules });
@@ -69,7 +69,7 @@ fn lent(answer: Answer) -> Lent {
 }
 
 #[test]
-fn an_account_is_lent_to_one_and_comes_home_with_another_password() {
+fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({}));
         assert!(!quay.takes("svc1", super::FIRST), "what others knew is in force no more");
@@ -99,7 +99,7 @@ fn an_account_is_lent_to_one_and_comes_home_with_another_password() {
 }
 
 #[test]
-fn a_loan_ends_by_time_by_revocation_and_by_those_who_manage() {
+fn a_loan_ends_by_expiry_revocation_or_forced_check_in() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({ "ttl": "1s" }));
         let expired = quay.lend(&quay.root);
@@ -117,7 +117,7 @@ fn a_loan_ends_by_time_by_revocation_and_by_those_who_manage() {
 }
 
 #[test]
-fn a_lease_of_a_loan_that_is_over_touches_no_later_one() {
+fn the_lease_of_an_ended_loan_does_not_touch_a_later_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({}));
         let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
@@ -135,7 +135,7 @@ fn a_lease_of_a_loan_that_is_over_touches_no_later_one() {
 }
 
 #[test]
-fn a_loan_is_renewed_up_to_the_most_that_its_set_allows() {
+fn a_loan_is_renewed_up_to_the_sets_maximum() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({}));
         let loan = quay.lend(&quay.root);
@@ -155,7 +155,7 @@ fn a_loan_is_renewed_up_to_the_most_that_its_set_allows() {
 }
 
 #[test]
-fn a_loan_without_end_outlives_its_lease_and_ends_when_it_is_revoked() {
+fn a_loan_without_ttl_outlives_its_lease_and_ends_by_revocation() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
         let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
@@ -178,7 +178,7 @@ fn a_loan_without_end_outlives_its_lease_and_ends_when_it_is_revoked() {
 }
 
 #[test]
-fn what_is_asked_for_is_shortened_to_the_set_and_nothing_means_the_set() {
+fn a_requested_ttl_is_capped_by_the_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1", "svc2", "svc3"], json!({}));
         for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
@@ -190,7 +190,7 @@ fn what_is_asked_for_is_shortened_to_the_set_and_nothing_means_the_set() {
 }
 
 #[test]
-fn an_account_belongs_to_one_set_or_to_roles_by_each_of_its_names() {
+fn an_account_belongs_to_one_set_or_to_roles_under_any_of_its_names() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({}));
         let loan = quay.lend(&quay.root);
@@ -219,7 +219,7 @@ fn an_account_belongs_to_one_set_or_to_roles_by_each_of_its_names() {
 }
 
 #[test]
-fn nothing_is_taken_from_a_borrower_by_writing_the_set() {
+fn writing_a_set_ends_no_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1", "svc2"], json!({}));
         let loan = quay.lend(&quay.root);
@@ -246,7 +246,7 @@ fn nothing_is_taken_from_a_borrower_by_writing_the_set() {
 }
 
 #[test]
-fn where_it_is_not_enforced_any_caller_checks_in_and_never_by_way_of_another_set() {
+fn without_enforcement_any_caller_checks_in_through_the_accounts_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({ "disable_check_in_enforcement": true }));
         let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
@@ -264,7 +264,7 @@ fn where_it_is_not_enforced_any_caller_checks_in_and_never_by_way_of_another_set
 }
 
 #[test]
-fn a_hundred_who_want_ten_accounts_are_ten_with_one_each_and_ninety_without() {
+fn ten_of_a_hundred_concurrent_callers_get_the_ten_accounts() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::new(kind);
         let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();
@@ -292,7 +292,7 @@ fn a_hundred_who_want_ten_accounts_are_ten_with_one_each_and_ninety_without() {
 }
 
 #[test]
-fn of_two_sets_that_are_written_for_one_account_at_a_time_one_has_it() {
+fn one_of_two_concurrent_sets_gets_an_account() {
     for quay in Quay::both() {
         let set = json!({ "service_account_names": [quay.name("svc1")] });
         let statuses: Vec<u16> = std::thread::scope(|scope| {

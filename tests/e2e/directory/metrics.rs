@@ -1,4 +1,4 @@
-//! `sys/metrics`: how old passwords are, and what came of rotations and check-outs.
+//! `sys/metrics`: the age of passwords, and the results of rotations and check-outs.
 
 use super::Quay;
 use bulkhead_tests::bulkhead::ROOT;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(15);
 
-/// The figures as monitoring reads them, head included.
+/// The metrics in Prometheus format, with the response head.
 fn exposed(server: &Bulkhead) -> String {
     let mut socket = Socket::open(server);
     socket.send(format!(
@@ -22,7 +22,7 @@ fn exposed(server: &Bulkhead) -> String {
 }
 
 #[test]
-fn the_age_of_passwords_is_told_to_monitoring_and_no_account_by_name() {
+fn metrics_show_the_age_of_passwords_and_no_account_name() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
     quay.role("idle", "svc3");
@@ -30,7 +30,7 @@ fn the_age_of_passwords_is_told_to_monitoring_and_no_account_by_name() {
     quay.set("team", &["svc2"], json!({}));
     quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
     quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
-    // What is written anew is looked at at once.
+    // A configuration change updates the metrics at once.
     quay.configure(json!({})).expect(204);
     let lines = [
         "content-type: text/plain; version=0.0.4",

@@ -1,4 +1,4 @@
-//! What is removed, and what would be lost or stranded with it.
+//! Removal of configurations, roles and sets, and warnings of lost passwords or accounts.
 
 use super::Quay;
 use bulkhead_tests::Kind;
@@ -30,7 +30,7 @@ fn the_only_copy_of_a_password_is_not_removed() {
     assert!(refused.errors().contains("only the engine knows bindpass"), "{}", refused.errors());
     quay.role("build", "svc1");
     quay.creds("build");
-    // As the refusal says.
+    // Follows the advice of the refusal.
     quay.branch.set_password("engine", "Tn4-Rb9-Kc2-Zf7");
     quay.configure(json!({ "bindpass": "Tn4-Rb9-Kc2-Zf7" })).expect(204);
     quay.root.delete("directory/config").expect(204);
@@ -42,7 +42,7 @@ fn the_only_copy_of_a_password_is_not_removed() {
 }
 
 #[test]
-fn roles_and_sets_that_are_removed_tell_of_the_passwords_that_go_with_them() {
+fn removing_a_role_or_set_warns_of_lost_passwords() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
     quay.role("test", "svc1");

@@ -1,5 +1,5 @@
-//! Rights of `docs/directory.md` that the engine has no more when a loan ends: the account is back
-//! with another password, or the failure is told and the lease is kept.
+//! The engine loses a right of `docs/directory.md` before a loan ends: either the account returns
+//! with a new password, or the failure is reported and the lease stays.
 
 use super::Quay;
 use bulkhead_tests::{Answer, Kind};
@@ -14,7 +14,7 @@ fn lent(kind: Kind) -> (Quay, Answer) {
 }
 
 impl Quay {
-    /// That the loan does not end: its lease is there, and its password works.
+    /// Asserts that the loan does not end: its lease exists and its password works.
     #[track_caller]
     fn assert_kept(&self, lent: &Answer, why: &str) {
         let lease = json!({ "lease_id": lent.lease() });
@@ -34,7 +34,7 @@ impl Quay {
         self.root.write("sys/leases/lookup", &lease).expect(400);
     }
 
-    /// What the status says of `svc1`.
+    /// The status of `svc1`.
     #[track_caller]
     fn status(&self) -> Value {
         let status = self.root.read("directory/library/team/status").expect(200);
@@ -43,7 +43,7 @@ impl Quay {
 }
 
 #[test]
-fn without_the_right_to_see_nothing_is_taken_for_gone() {
+fn an_invisible_account_is_not_taken_for_deleted() {
     for (group, why) in [("blind", "userdn"), ("shortsighted", "answers a login")] {
         let (quay, lent) = lent(Kind::OpenLdap);
         quay.branch.take_sight("engine", group);
@@ -60,7 +60,7 @@ fn without_the_right_to_reset_a_password_the_lease_is_kept() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let (quay, lent) = lent(kind);
         quay.branch.take_rights("engine");
-        // Active Directory looks at groups when a session begins.
+        // Active Directory evaluates groups when a session begins.
         quay.configure(json!({})).expect(204);
         quay.assert_kept(&lent, "insufficient access rights");
         quay.branch.give_rights("engine");
@@ -71,7 +71,7 @@ fn without_the_right_to_reset_a_password_the_lease_is_kept() {
 }
 
 #[test]
-fn an_account_that_is_gone_comes_home_and_is_not_told_to_be_available() {
+fn a_deleted_account_ends_its_loan_and_is_not_available() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let (quay, lent) = lent(kind);
         quay.branch.remove("svc1");
@@ -81,7 +81,7 @@ fn an_account_that_is_gone_comes_home_and_is_not_told_to_be_available() {
     }
 }
 
-/// An account of one directory is not gone because it is not in another.
+/// An account is not deleted because another directory does not have it.
 #[test]
 fn a_configuration_that_leads_elsewhere_ends_no_loan() {
     let (quay, lent) = lent(Kind::OpenLdap);

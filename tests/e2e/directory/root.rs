@@ -1,16 +1,16 @@
-//! `rotate-root`: a password of the engine's own account that only the engine knows.
+//! `rotate-root`: a new password of the engine's own account that only the engine knows.
 
 use super::{FIRST, Quay};
 use bulkhead_tests::Kind;
 use serde_json::json;
 
-/// As in the configuration.
+/// The configured bind password.
 fn bindpass(quay: &Quay) -> String {
     quay.branch.config()["bindpass"].as_str().expect("a text").to_owned()
 }
 
 #[test]
-fn the_engines_password_is_replaced_by_one_that_works_and_that_it_does_not_show() {
+fn rotate_root_sets_a_working_password_and_does_not_show_it() {
     for quay in Quay::both() {
         let before = bindpass(&quay);
         quay.role("build", "svc1");
@@ -28,7 +28,7 @@ fn the_engines_password_is_replaced_by_one_that_works_and_that_it_does_not_show(
 }
 
 #[test]
-fn without_the_right_to_reset_its_password_the_engine_changes_it_as_any_account_does() {
+fn without_the_reset_right_the_engine_changes_its_own_password() {
     for quay in Quay::both() {
         let before = bindpass(&quay);
         quay.branch.take_rights("engine");
@@ -41,9 +41,9 @@ fn without_the_right_to_reset_its_password_the_engine_changes_it_as_any_account_
     }
 }
 
-/// Each way in which Active Directory takes a name for a login.
+/// Each kind of name that Active Directory accepts for a login.
 #[test]
-fn the_engines_account_is_found_by_each_name_that_it_logs_in_by() {
+fn the_engines_account_is_found_under_each_login_name() {
     let quay = Quay::empty(Kind::Samba);
     let (full, domain) = (quay.branch.full("engine"), "corp.example.net");
     for (binddn, upndomain) in [
@@ -64,7 +64,7 @@ fn the_engines_account_is_found_by_each_name_that_it_logs_in_by() {
 }
 
 #[test]
-fn who_may_only_read_or_list_rotates_nothing_and_sees_what_the_words_allow() {
+fn read_and_list_capabilities_allow_no_rotation() {
     let quay = Quay::new(Kind::OpenLdap);
     quay.role("build", "svc1");
     let client = |name: &str, rules: &str| {
@@ -89,7 +89,7 @@ fn who_may_only_read_or_list_rotates_nothing_and_sees_what_the_words_allow() {
 }
 
 #[test]
-fn an_account_that_rotates_itself_needs_no_other() {
+fn self_rotation_needs_no_bind_account() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::empty(kind);
         let alone = json!({ "binddn": "", "bindpass": "", "self_rotation": true });
@@ -113,10 +113,10 @@ fn an_account_that_rotates_itself_needs_no_other() {
     }
 }
 
-/// A controller that has not heard of the change yet takes the password before, and no lockout
-/// comes of it: of two logins one holds.
+/// A controller without the change still accepts the previous password. The engine tries both, and
+/// the account is not locked.
 #[test]
-fn a_controller_that_still_has_the_password_before_takes_the_engine() {
+fn the_engine_logs_in_at_a_controller_with_the_previous_password() {
     for quay in Quay::both() {
         let before = bindpass(&quay);
         quay.root.write("directory/rotate-root", &json!({})).expect(204);
@@ -129,9 +129,9 @@ fn a_controller_that_still_has_the_password_before_takes_the_engine() {
     }
 }
 
-/// A password that the engine was given by hand is not followed by any other.
+/// After an operator has set a password, the engine tries no other password.
 #[test]
-fn a_wrong_bindpass_is_tried_once_a_request_and_no_other_with_it() {
+fn a_wrong_bindpass_is_tried_once_per_request() {
     for quay in Quay::both() {
         let before = bindpass(&quay);
         quay.root.write("directory/rotate-root", &json!({})).expect(204);
@@ -146,7 +146,7 @@ fn a_wrong_bindpass_is_tried_once_a_request_and_no_other_with_it() {
 }
 
 #[test]
-fn many_who_rotate_the_engines_password_at_a_time_leave_one_that_works() {
+fn concurrent_root_rotations_leave_a_working_password() {
     for quay in Quay::both() {
         let answers: Vec<_> = std::thread::scope(|scope| {
             let rotate = || quay.root.write("directory/rotate-root", &json!({}));

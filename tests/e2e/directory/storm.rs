@@ -1,5 +1,5 @@
-//! Everything that changes or uses passwords at once, at a directory that locks an account after
-//! five wrong logins: nothing is locked, and no request fails for a reason that is not its own.
+//! Concurrent rotations, loans and logins at a directory that locks an account after five wrong
+//! logins: no account is locked, and no request fails because of another request.
 
 use super::{FIRST, Quay};
 use crate::storm;
@@ -8,11 +8,11 @@ use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Accounts of roles, and of the set.
+/// Accounts of roles, and accounts of the set.
 const ROLES: [&str; 4] = ["role1", "role2", "role3", "role4"];
 const LENT: [&str; 4] = ["lent1", "lent2", "lent3", "lent4"];
 
-/// For how long callers ask.
+/// The duration of the storm and the number of requests.
 struct Storm {
     until: Instant,
     asked: AtomicU32,
@@ -23,7 +23,7 @@ impl Storm {
         Self { until: Instant::now() + storm::length(), asked: AtomicU32::new(0) }
     }
 
-    /// Asks until the time is over. What was answered otherwise than with success.
+    /// Repeats a request until the time is over. Returns the failures.
     fn ask(&self, ask: impl Fn() -> Answer) -> Vec<String> {
         let mut failed = Vec::new();
         while Instant::now() < self.until {
@@ -46,7 +46,7 @@ fn lend_and_return(client: &Client) -> Answer {
     client.write("directory/library/team/check-in", &name)
 }
 
-/// A quay on a directory of its own with roles and a set.
+/// A quay on a separate directory, with roles and a set.
 fn quay() -> Quay {
     let quay = Quay::of(DirectoryServer::own(Kind::OpenLdap).branch());
     quay.configure(json!({})).expect(204);
@@ -109,7 +109,7 @@ fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
 }
 
 #[test]
-fn however_many_requests_ask_by_a_wrong_bindpass_three_logins_are_sent_and_none_is_locked_out() {
+fn many_requests_with_a_wrong_bindpass_send_three_logins_and_lock_no_account() {
     let quay = quay();
     let before = quay.branch.config()["bindpass"].as_str().expect("a text").to_owned();
     let dn = quay.branch.dn_of("engine");
@@ -131,7 +131,7 @@ fn however_many_requests_ask_by_a_wrong_bindpass_three_logins_are_sent_and_none_
     assert!(last.contains("not sent again") && last.contains("write the config"), "{last}");
     assert_eq!(quay.branch.server.attribute(&dn, "pwdAccountLockedTime"), None);
     assert!(quay.takes("engine", &before));
-    // The right one is asked at once.
+    // The right password is tried at once.
     quay.configure(json!({ "bindpass": before })).expect(204);
     quay.root.write("directory/rotate-role/role1", &json!({})).expect(204);
 }

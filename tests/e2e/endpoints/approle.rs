@@ -1,5 +1,5 @@
-//! The auth method of machines with role ids and secret ids. A chosen secret id stands for the ones
-//! that are generated, so that the requests about it are the same in every run.
+//! The AppRole auth method. A chosen secret id replaces generated ids, so that each run sends the
+//! same requests.
 
 use super::{Row, row};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn of_role() -> Vec<Row> {
     ]
 }
 
-/// A row about one setting: the name of its golden file holds its path.
+/// A row about a setting, whose path is in the name of the golden file.
 fn setting(golden: &'static str, body: Value) -> Row {
     let named = golden.strip_prefix("auth-approle-role-role_name-").unwrap_or_default();
     let (segment, operation) = named.rsplit_once('.').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `auth/token`, and what a token may ask about itself.
+//! `auth/token`, and a token's requests about itself.
 
 use super::{Row, row};
 use serde_json::{Value, json};

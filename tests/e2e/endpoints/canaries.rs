@@ -1,9 +1,9 @@
-//! A canary in every place where a caller can write: each field of each endpoint in the right and
-//! in wrong types, each capture, the query, the headers, the method and what is no JSON.
+//! A canary in every place that a caller can write: each field of each endpoint with right and
+//! wrong types, each capture, the query, the headers, the method, and bodies other than JSON.
 //!
-//! In no log line may it show, and in no file but the audit's. There stands what the caller was
-//! told (a refusal or a warning that quotes what is no secret, a token's policies and metadata),
-//! and never what it sent; of a field marked secret nothing shows anywhere.
+//! No log line shows the canary, and no file except the audit file. The audit file contains text of
+//! answers (refusals or warnings that quote a value, a token's policies and metadata), and never
+//! text of requests. A value of a secret field appears nowhere.
 
 use super::inspected::{Endpoint, endpoints};
 use super::{all_rows, inspected};
@@ -12,11 +12,10 @@ use bulkhead_tests::leaks::{self, CANARY, runs_shown};
 use bulkhead_tests::{Answer, Client};
 use serde_json::{Value, json};
 
-/// What would end the test: the server's openness, the token that asks, and the mount that is
-/// asked.
+/// Endpoints that would end the test: they seal the server, revoke the token or move a mount.
 const LEFT_OUT: [&str; 3] = ["sys/seal", "auth/token/revoke-self", "sys/remount"];
 
-/// A world in which `anything` is a connection and a role.
+/// A world with a connection and a role named `anything`.
 fn world() -> World {
     let world = World::empty();
     world.connect("anything");
@@ -25,7 +24,7 @@ fn world() -> World {
     world
 }
 
-/// The body with which the endpoint is asked when all is well.
+/// The body of a successful request to the endpoint.
 fn usual(world: &World, endpoint: &Endpoint) -> Value {
     if endpoint.path == "database/config/{name}" {
         return with(world.connection(), json!({ "verify_connection": false }));
@@ -41,7 +40,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Asks with `value` in that field.
+/// Sends the request with `value` in the field.
 fn ask(
     client: &Client,
     endpoint: &Endpoint,
@@ -61,21 +60,21 @@ fn ask(
     }
 }
 
-/// Lines of `text` that show a run of the canary, the first of them.
+/// The first lines of `text` that contain a part of the canary.
 fn showing(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !runs_shown(line, CANARY).is_empty());
     lines.map(str::to_owned).take(20).collect()
 }
 
-/// The audit's lines.
+/// The lines of the audit file.
 fn audited(world: &World) -> Vec<Value> {
     let text = std::fs::read_to_string(world.bulkhead.data().join("audit.log"))
         .expect("dev mode audits to that file");
     text.lines().map(|line| serde_json::from_str(line).expect("an audit line is JSON")).collect()
 }
 
-/// Asks with the canary in every field that is marked secret, or in every other; gives how often,
-/// and what was told.
+/// Sends the canary in every secret field, or in every other field. Returns the number of requests
+/// and the text of the answers.
 fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
     let (mut asked, mut told) = (0, String::new());
     for endpoint in
@@ -101,7 +100,7 @@ fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
 }
 
 #[test]
-fn what_a_secret_field_is_given_shows_nowhere() {
+fn values_of_secret_fields_appear_nowhere() {
     let world = world();
     let (asked, told) = fill_every_field(&world, true);
     assert!(asked > 60, "only {asked} requests were sent");
@@ -113,7 +112,7 @@ fn what_a_secret_field_is_given_shows_nowhere() {
 }
 
 #[test]
-fn what_any_other_field_is_given_shows_in_no_log_line_and_no_file() {
+fn values_of_other_fields_appear_in_no_log_line_and_no_file() {
     let world = world();
     let (asked, _) = fill_every_field(&world, false);
     assert!(asked > 500, "only {asked} requests were sent");
@@ -126,7 +125,7 @@ fn what_any_other_field_is_given_shows_in_no_log_line_and_no_file() {
 }
 
 #[test]
-fn what_else_a_caller_writes_shows_in_no_log_line() {
+fn names_unknown_fields_and_tokens_appear_in_no_log_line() {
     let world = world();
     let is_asked = |endpoint: &&Endpoint| !LEFT_OUT.contains(&endpoint.path.as_str());
     let (freely, others): (Vec<_>, Vec<_>) =
@@ -139,8 +138,8 @@ fn what_else_a_caller_writes_shows_in_no_log_line() {
     assert!(!world.bulkhead.printed().contains("ZQ9XW7KJ4VB2NR"));
 }
 
-/// Reports whether the names of an endpoint's objects may be any text. A name is the key of a row,
-/// and no secret.
+/// Returns true if objects of the endpoint may have any name. A name is the key of a record, and
+/// not secret.
 fn has_free_names(endpoint: &Endpoint) -> bool {
     ["secret/", "kv/", "cubbyhole/"].iter().any(|below| endpoint.path.starts_with(below))
 }

@@ -1,4 +1,4 @@
-//! The auth method of Cloud-A, without its cloud: a token that cannot be read asks nobody.
+//! The Azure auth method without Azure: an unreadable token causes no request.
 
 use super::{Row, row};
 use serde_json::{Value, json};

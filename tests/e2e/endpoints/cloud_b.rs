@@ -1,4 +1,4 @@
-//! The cloud-B auth method, without a provider: what can be written, shown and refused.
+//! The Google auth method without Google: writes, reads and refusals.
 
 use super::{Row, row};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         "max_ttl": "24h",
     });
     let account = json!({ "db_name": "orders", "username": "app", "rotation_period": "24h" });
-    // The engine alone knows the password since the rotation, and removes no only copy.
+    // After the rotation only the engine knows the password, and refuses to remove the only copy.
     // Lists of endpoints are made without a connection.
     let known = match connection {
         Value::Null => Value::Null,

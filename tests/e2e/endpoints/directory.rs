@@ -1,4 +1,4 @@
-//! The directory engine. `config` leads to a real OpenLDAP, which has the accounts.
+//! The directory engine. `config` leads to a real OpenLDAP with the accounts.
 
 use super::{Row, row};
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ pub(super) fn entities() -> Vec<Row> {
         row("identity-entity-name-name.read", name, Value::Null, 200),
         row("identity-entity-name-name.write", name, json!({ "disabled": false }), 204),
     ];
-    // It makes another entity.
+    // This alias creates another entity.
     let alias = json!({ "name": "bob@up", "mount_accessor": "{mount}" });
     let after_aliases = vec![
         row("identity-entity-alias.write", "identity/entity-alias", alias, 200),

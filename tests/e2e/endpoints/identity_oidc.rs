@@ -1,4 +1,4 @@
-//! `identity/oidc`: keys, the issuer, and what is published.
+//! `identity/oidc`: keys, the issuer and published documents.
 
 use super::{Row, row};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn asked(golden: &'static str, path: &'static str, status: u16) -> Row {
     row(golden, path, Value::Null, status)
 }
 
-/// The issuer, what is published before there is a key, and a key.
+/// The issuer, the documents before there is a key, and a key.
 fn keys() -> Vec<Row> {
     let issuer = json!({ "issuer": "https://bulkhead.example.com:8200" });
     let key = json!({ "algorithm": "EdDSA", "rotation_period": "1h", "verification_ttl": "2h" });
@@ -31,7 +31,7 @@ fn keys() -> Vec<Row> {
     ]
 }
 
-/// A role, and a token that is none. The root token stands for no entity.
+/// A role, and a malformed token. The root token has no entity.
 fn roles() -> Vec<Row> {
     let role = "identity/oidc/role/web";
     let written = json!({ "key": "team", "client_id": "web" });
@@ -46,7 +46,7 @@ fn roles() -> Vec<Row> {
     ]
 }
 
-/// What is published for readers of mounts' tokens, of no key again.
+/// The documents for verifiers of mounts' tokens, without a key.
 fn published_last() -> Vec<Row> {
     let discovery = "identity/oidc/plugins/.well-known/openid-configuration";
     let keys = "identity/oidc/plugins/.well-known/keys";

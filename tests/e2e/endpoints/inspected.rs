@@ -1,9 +1,9 @@
-//! THE GATE: what the program says that it serves, against what is tested.
+//! Completeness: compares the endpoints of the program with the tests.
 //!
-//! `bulkhead plugin inspect` prints the very tables by which requests are dispatched. Every
-//! endpoint in them must have a row in the files beside this one (success, refusals, golden
-//! answer); what can be asked of all alike is asked here of all: sealed, without a token, with a
-//! weak one, without sudo. A new endpoint without a row fails this file.
+//! `bulkhead plugin inspect` prints the tables that dispatch requests. Every endpoint must have a
+//! row in the files of this folder (success, refusals, golden answer). Checks that apply to all
+//! endpoints are here: sealed, without a token, with a weak token, without sudo. A new endpoint
+//! without a row fails a test here.
 
 use super::{Row, all_rows};
 use crate::world::World;
@@ -14,21 +14,21 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where each kind is mounted in the tests: dev mode mounts it there, under its name.
+/// Mount path of each kind in dev mode, before the plugin's name.
 const MOUNTABLE: [(&str, &str); 2] = [("secrets-engine", ""), ("auth-method", "auth/")];
 
-/// An engine that dev mode mounts under another name than its own.
+/// Engines with another mount path than their name in dev mode.
 const RENAMED: [(&str, &str); 2] = [("scheduler", "acl"), ("kv", "secret")];
 
-/// The endpoints that answer while the store is sealed; everything else says so.
+/// The endpoints that answer while the server is sealed.
 const ANSWER_SEALED: [&str; 5] =
     ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
 
-/// One endpoint of the tables.
+/// An endpoint of the tables.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) verb: String,
-    /// With its mount, and captures as `{name}`.
+    /// The path below its mount, with captures as `{name}`.
     pub(super) path: String,
     pub(super) unauthenticated: bool,
     pub(super) sudo: bool,
@@ -36,7 +36,7 @@ pub(super) struct Endpoint {
     pub(super) fields: Vec<Value>,
 }
 
-/// Every endpoint of the built program, asked once.
+/// All endpoints of the built program, read once.
 pub(super) fn endpoints() -> &'static [Endpoint] {
     static ENDPOINTS: OnceLock<Vec<Endpoint>> = OnceLock::new();
     ENDPOINTS.get_or_init(|| {
@@ -90,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// A path that leads to it, with something in the place of each capture.
+    /// An example path, with a value for each capture.
     pub(super) fn example(&self) -> String {
         let segment = |part: &str| {
             if part.starts_with('{') { "anything".to_owned() } else { part.to_owned() }
@@ -98,9 +98,9 @@ impl Endpoint {
         self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
     }
 
-    /// How many of its segments the path spells out; `None` when the path does not lead here.
+    /// Number of literal segments of the endpoint; `None` if the path does not match.
     fn literals(&self, path: &str) -> Option<usize> {
-        // What follows a capture of any length is matched from the end.
+        // Segments after a capture of several segments are matched from the end.
         let (before, after) = match self.path.split_once("+}") {
             Some((before, after)) => {
                 (before.rsplit_once('/').map_or("", |(before, _)| before), Some(after))
@@ -126,7 +126,7 @@ impl Endpoint {
     }
 }
 
-/// The endpoint that a row's path leads to: of those that match, the one that spells out most.
+/// The endpoint of a row's path: the match with the most literal segments.
 pub(super) fn endpoint_of(row: &Row) -> Option<&'static Endpoint> {
     let path = row.path.split('?').next().unwrap_or_default();
     let matching = endpoints().iter().filter(|endpoint| endpoint.method() == row.method());
@@ -166,7 +166,7 @@ fn every_row_has_a_golden_answer_and_no_golden_answer_outlives_its_row() {
 }
 
 #[test]
-fn every_endpoint_and_field_says_what_it_is() {
+fn every_endpoint_and_field_has_a_description() {
     for endpoint in endpoints() {
         assert!(!endpoint.about.is_empty(), "{} has no words", title(endpoint));
         for field in &endpoint.fields {
@@ -181,8 +181,8 @@ fn every_endpoint_and_field_says_what_it_is() {
     }
 }
 
-/// Names of values that open something. A field of such a name is marked secret, so that it is kept
-/// out of logs, errors and audit lines, or stands in the list with the reason why it is none.
+/// Words that suggest a secret. A field with such a name must be marked secret, which keeps its
+/// value out of logs, errors and audit lines, or be in the list with a reason.
 #[test]
 fn fields_that_hold_secrets_are_marked() {
     let words = ["password", "secret", "private", "token", "jwt", "credential", "key"];
@@ -214,7 +214,7 @@ fn fields_that_hold_secrets_are_marked() {
     for endpoint in endpoints() {
         for field in &endpoint.fields {
             let name = field["name"].as_str().expect("a field has a name");
-            // The name of a key, which is no secret.
+            // The name of a key, which is not secret.
             let is_name = name == "key" && title(endpoint).contains("identity/oidc/role/");
             let suspicious =
                 words.iter().any(|word| name.contains(word)) && !harmless(name) && !is_name;
@@ -228,7 +228,7 @@ fn fields_that_hold_secrets_are_marked() {
 }
 
 #[test]
-fn every_endpoint_says_that_it_is_sealed() {
+fn every_endpoint_of_a_sealed_server_reports_the_seal() {
     let (server, _operators) = operators::sealed(1, 1);
     let anybody = server.client(Some("bhs.of-nobody"));
     for endpoint in

@@ -1,11 +1,11 @@
-//! Procedures of key holders, on a server that allows them without a token.
+//! Key holders' procedures, on a server that allows them without a token.
 
 use super::{Row, row};
 use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::of_key_holders;
 use serde_json::{Value, json};
 
-/// In the order of the procedures. `{key}` and `{nonce}` stand for the latest ones given.
+/// The rows in the order of the procedures. `{key}` and `{nonce}` stand for the latest values.
 pub(super) fn rows() -> Vec<Row> {
     let otp = json!({ "encoded_token": "AAAA", "otp": "AAA" });
     let mut rows = vec![row("sys-decode-token.write", "sys/decode-token", otp, 200)];

@@ -1,18 +1,18 @@
-//! Numbers that do not fit, in every numeric field of every endpoint: the caller's error (400), by
-//! the name of the field, and never a fault of the server.
+//! Numbers out of range, in every numeric field of every endpoint: the answer is 400 with the name
+//! of the field, and never a server error.
 
 use super::{Latest, Row, inspected};
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// Fields for which a number below zero means something.
+/// Fields that accept negative numbers.
 const SIGNED: [&str; 1] = ["max_retries"];
 
-/// Kinds of fields that hold numbers.
+/// Kinds of numeric fields.
 const NUMERIC: [&str; 2] = ["int", "duration"];
 
-/// Sends `row` with each numeric field of its endpoint below zero and beyond every range. The
-/// server may ignore or refuse such a query.
+/// Sends `row` with each numeric field negative and too large. The server may ignore or refuse such
+/// a query.
 #[track_caller]
 pub(super) fn assert_refused(world: &World, row: &Row, latest: &Latest) {
     let Some(endpoint) = inspected::endpoint_of(row) else { return };

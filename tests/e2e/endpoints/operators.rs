@@ -1,9 +1,9 @@
-//! What operators ask of an open server.
+//! Endpoints that operators use on an unsealed server.
 
 use super::{Row, row};
 use serde_json::{Value, json};
 
-/// Of a server that is open; the last one closes it.
+/// The rows of an unsealed server; the last row seals it.
 pub(super) fn rows() -> Vec<Row> {
     vec![
         row("sys-health.read", "sys/health", Value::Null, 200),
@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The rows that make a server and open it.
+/// The rows that initialise and unseal a server.
 pub(super) fn rows_before_opening() -> Vec<Row> {
     let numbers = json!({ "secret_shares": 3, "secret_threshold": 2 });
     vec![

@@ -1,5 +1,5 @@
-//! The rows of the scheduler's engine that operators use. Its own API is plain HTTP, and has its
-//! tests in `tests/e2e/scheduler.rs`.
+//! The scheduler engine's rows for operators. The tests of its plain HTTP API are in
+//! `tests/e2e/scheduler.rs`.
 
 use super::{Row, row};
 use serde_json::{Value, json};

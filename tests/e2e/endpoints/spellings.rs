@@ -1,16 +1,16 @@
-//! A path that a policy denies, asked for in every other spelling.
+//! A denied path, requested in every other spelling.
 //!
-//! A token that may do everything but what a row asks for asks for that in upper case, with an
-//! encoded letter, with slashes more, and by the older or newer path of the endpoint. Each answer
-//! must be a refusal, or say that there is nothing: a spelling either means the denied object or
-//! another one.
+//! A token with rights to everything except the path of a row requests this path in upper case,
+//! with an encoded letter, with more slashes, and by the endpoint's older or newer path. Each
+//! answer must be a refusal or "not found": a spelling means either the denied object or another
+//! object.
 
 use super::{Latest, OPERATOR, Row, inspected, send_to};
 use crate::world::World;
 use bulkhead_tests::Client;
 use serde_json::{Value, json};
 
-/// Bases under which the same is served, in the order old, new.
+/// Old and new base paths of the same endpoints.
 const MOVED: [[&str; 2]; 7] = [
     ["sys/policy", "sys/policies/acl"],
     ["sys/renew", "sys/leases/renew"],
@@ -29,8 +29,7 @@ pub(super) fn allow(world: &World) {
     world.root.write(POLICY, &json!({ "policy": OPERATOR })).expect(204);
 }
 
-/// Fails when the path of `row`, denied to the operator, is served to the operator in another
-/// spelling.
+/// Asserts that the path of `row`, denied to the operator, is not served in another spelling.
 #[track_caller]
 pub(super) fn assert_denied(world: &World, operator: &Client, row: &Row, latest: &Latest) {
     let filled = latest.fill(row.path);
@@ -46,7 +45,7 @@ pub(super) fn assert_denied(world: &World, operator: &Client, row: &Row, latest:
     for spelling in spellings {
         let asked = query.map_or(spelling.clone(), |query| format!("{spelling}?{query}"));
         let answer = match row.body {
-            // A refusal may come before all of a component was sent, which ends the connection.
+            // A refusal before the end of a component closes the connection.
             Value::String(_) => operator.send(row.method(), &asked, b"\0asm"),
             _ => send_to(operator, row, &asked, latest),
         };
@@ -74,14 +73,14 @@ fn moved(path: &str) -> Option<String> {
     let mut moved = bases.filter_map(|(from, to)| {
         let rest =
             path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-        // Of auth methods only the tuning has two paths.
+        // For auth methods only the tuning has two paths.
         let has_two = !from.contains("auth") || rest.ends_with("/tune");
         has_two.then(|| format!("{to}{rest}"))
     });
     moved.next()
 }
 
-/// The path with its names, and nothing else, in upper case.
+/// The path with only its names in upper case.
 fn in_upper_case(row: &Row, path: &str) -> Option<String> {
     let pattern = &inspected::endpoint_of(row)?.path;
     let mut parts = pattern.split('/');
@@ -96,8 +95,8 @@ fn in_upper_case(row: &Row, path: &str) -> Option<String> {
     (upper != path).then_some(upper)
 }
 
-/// A write in upper case would make another object where case matters. It is sent where a read
-/// shows that it does not.
+/// Returns true if the request changes no other object. A write in upper case is sent only if a
+/// read shows that case does not matter.
 fn is_harmless(world: &World, row: &Row, spelling: &str) -> bool {
     let changes = ["POST", "PATCH", "DELETE"].contains(&row.method());
     !changes || world.root.read(spelling).status < 300

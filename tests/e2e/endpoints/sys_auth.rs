@@ -1,5 +1,5 @@
-//! `sys/auth`. Which methods are part of the binary is in the answer of a read; another one needs
-//! an upload (`tests/e2e/logins.rs`).
+//! `sys/auth`. The answer of a read lists the built-in methods; `tests/e2e/logins.rs` uploads
+//! another method.
 
 use super::{Row, row};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! `sys/capabilities`: what a token may do. That of the calling token stands with what a token may
-//! ask about itself.
+//! `sys/capabilities`: a token's rights. The rows about the calling token are in `auth_token.rs`.
 
 use super::{Row, row};
 use serde_json::json;

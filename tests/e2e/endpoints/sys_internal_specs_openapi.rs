@@ -1,4 +1,4 @@
-//! `sys/internal/specs/openapi`: the document must be one that tools can read, and must name every
+//! `sys/internal/specs/openapi`: tools must be able to read the document, and it must name every
 //! endpoint.
 
 use super::inspected::endpoints;
@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The answer with its paths and operations only: the rest is in the tables already.
+/// The answer with its paths and operations only: the tables contain the rest.
 pub(super) fn outline(answer: Answer) -> Answer {
     let Some(paths) = answer.body["paths"].as_object() else { return answer };
     let operations =
@@ -70,7 +70,7 @@ fn references(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_document_shows_mounts_to_those_only_whose_policies_reach_them() {
+fn the_document_shows_only_mounts_within_the_callers_policies() {
     let world = World::empty();
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     let seen = |client: &bulkhead_tests::Client| {

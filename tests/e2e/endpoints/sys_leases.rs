@@ -1,5 +1,5 @@
-//! `sys/leases`, as far as it is about more than one lease; those about one are with the engine
-//! that makes it.
+//! `sys/leases` for several leases. The rows about a single lease are with the engine that issues
+//! it.
 
 use super::{Row, row};
 use crate::world::CREATION;

@@ -1,5 +1,4 @@
-//! `sys/locked-users`. That a name is locked and unlocked is shown where logins are
-//! (`host/core/tests/core/lockouts.rs`).
+//! `sys/locked-users`. `host/core/tests/core/lockouts.rs` tests locking and unlocking.
 
 use super::{Row, row};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! `sys/metrics`. What mounts show there is in `host/core/tests/core/metrics.rs`, and the text
-//! format where an engine has figures (`tests/e2e/directory/metrics.rs`).
+//! `sys/metrics`. `host/core/tests/core/metrics.rs` tests the metrics of mounts, and
+//! `tests/e2e/directory/metrics.rs` the text format.
 
 use super::{Row, row};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use super::{Row, row};
 use serde_json::{Value, json};
 
-/// What passwords are like where there is no policy, said in one.
+/// The default password policy, written as a policy.
 const LIKE_THE_DEFAULT: &str = r#"length = 20
 rule "charset" { charset = "abcdefghijklmnopqrstuvwxyz" min-chars = 1 }
 rule "charset" { charset = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" min-chars = 1 }

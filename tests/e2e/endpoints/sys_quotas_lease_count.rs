@@ -1,4 +1,4 @@
-//! `sys/quotas/lease-count`. That a quota holds is shown in `tests/e2e/quotas.rs`.
+//! `sys/quotas/lease-count`. `tests/e2e/quotas.rs` tests the enforcement.
 
 use super::{Row, row};
 use serde_json::{Value, json};

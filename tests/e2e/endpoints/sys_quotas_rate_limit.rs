@@ -1,5 +1,4 @@
-//! `sys/quotas/rate-limit` and `sys/quotas/config`. That a quota holds is shown in
-//! `tests/e2e/quotas.rs`.
+//! `sys/quotas/rate-limit` and `sys/quotas/config`. `tests/e2e/quotas.rs` tests the enforcement.
 
 use super::{Row, row};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The auth method of users with passwords.
+//! The auth method for users with passwords.
 
 use super::{Row, row};
 use serde_json::{Value, json};

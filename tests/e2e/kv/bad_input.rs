@@ -1,4 +1,4 @@
-//! Unusual and bad input: each is served or refused with a reason, and never a fault.
+//! Unusual and bad input: each request is served or refused with a reason, without a server error.
 
 use super::{data, put};
 use crate::world::World;
@@ -32,7 +32,7 @@ fn paths_have_any_printable_characters() {
 }
 
 #[test]
-fn paths_that_cannot_be_kept_are_refused() {
+fn paths_that_cannot_be_stored_are_refused() {
     let world = World::empty();
     let long = "a".repeat(481);
     for (path, told) in [
@@ -52,7 +52,7 @@ fn paths_that_cannot_be_kept_are_refused() {
 }
 
 #[test]
-fn bodies_that_are_no_secret_are_refused() {
+fn malformed_secrets_are_refused() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     for (path, body, told) in [
@@ -98,7 +98,7 @@ fn a_large_secret_is_kept_and_a_larger_one_refused() {
 }
 
 #[test]
-fn a_member_that_is_called_like_the_path_is_a_member() {
+fn a_member_may_be_named_path() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     let narrow = world.client_with(

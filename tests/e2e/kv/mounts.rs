@@ -1,4 +1,4 @@
-//! Mounts of either version of the API.
+//! Mounts of version 1 and version 2 of the API.
 
 use super::data;
 use crate::world::World;
@@ -45,7 +45,7 @@ fn the_option_chooses_the_version_of_the_api() {
 }
 
 #[test]
-fn an_empty_mount_changes_its_version_and_a_full_one_keeps_it() {
+fn only_an_empty_mount_changes_its_api_version() {
     let world = World::empty();
     world.root.write("sys/mounts/a", &json!({ "type": "kv" })).expect(204);
     let to_2 = json!({ "options": { "version": "2" } });

@@ -1,5 +1,5 @@
-//! Revocation with exactly the rights that the documentation asks for, and with each one of them
-//! removed: the account is gone, or the refusal says so and the lease stays.
+//! Revocation with exactly the documented rights, and without each of them: the account is gone, or
+//! the refusal says why and the lease stays.
 
 use super::Sea;
 use bulkhead_tests::Answer;
@@ -14,7 +14,7 @@ const AT_TWO_HOSTS: &str = "CREATE USER '{{name}}'@'127.0.0.1' IDENTIFIED BY '{{
                             GRANT SELECT ON demo.orders TO '{{name}}'@'127.0.0.1'; \
                             CREATE USER '{{name}}'@'10.%' IDENTIFIED BY '{{password}}'";
 
-/// The right to end sessions of others, which MySQL writes with an underscore.
+/// The right to end other users' sessions; MySQL spells it with an underscore.
 fn connection_admin() -> &'static str {
     match std::env::var_os("BULKHEAD_TEST_MYSQL") {
         Some(_) => "CONNECTION_ADMIN ON *.*",
@@ -22,14 +22,14 @@ fn connection_admin() -> &'static str {
     }
 }
 
-/// The rights that the documentation asks for.
+/// The documented rights.
 fn rights() -> [&'static str; 4] {
     ["CREATE USER ON *.*", "SELECT ON mysql.user", "PROCESS ON *.*", connection_admin()]
 }
 
 impl Sea {
-    /// A server whose connection `sea` is of the user `keeper`, with those rights and what it hands
-    /// out.
+    /// A server whose connection `sea` logs in as `keeper`, with these rights and the rights that
+    /// it grants to others.
     fn kept_by(rights: &[&str]) -> Self {
         let sea = Self::new(&[]);
         sea.mariadb.query(&format!(
@@ -46,7 +46,7 @@ impl Sea {
         self.mariadb.query(&format!("GRANT {right} TO 'keeper'@'%'"));
     }
 
-    /// Writes the connection: rights on the whole server are those of a session's login.
+    /// Writes the connection: a session's global rights are those at its login.
     fn reconnect(&self) -> Answer {
         let keeper = json!({ "username": "keeper", "password": PASSWORD });
         self.connect(keeper).expect_success()
@@ -108,7 +108,7 @@ fn without_one_of_the_rights_a_revocation_fails_visibly_and_keeps_its_lease() {
 }
 
 #[test]
-fn accounts_that_cannot_be_seen_go_by_the_operators_statements() {
+fn invisible_accounts_are_removed_by_custom_statements() {
     let sea = Sea::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     let dropping = "DROP USER '{{name}}'@'127.0.0.1', '{{name}}'@'10.%'";
     sea.role(
@@ -118,7 +118,7 @@ fn accounts_that_cannot_be_seen_go_by_the_operators_statements() {
     let credential = sea.credential("apart");
     sea.revoke(&credential);
     assert_eq!(sea.mariadb.users(), Vec::<String>::new());
-    // An account that is gone is none that stays.
+    // A missing account is not left behind.
     let credential = sea.credential("apart");
     sea.mariadb.query(&format!("DROP USER '{}'@'10.%'", credential.username));
     sea.revoke(&credential);
@@ -126,7 +126,7 @@ fn accounts_that_cannot_be_seen_go_by_the_operators_statements() {
 }
 
 #[test]
-fn a_creation_that_fails_leaves_no_account_of_another_host_unseen() {
+fn a_failed_creation_leaves_no_account_of_another_host() {
     let sea = Sea::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     let failing = format!("{AT_TWO_HOSTS}; GRANT DELETE ON demo.orders TO '{{{{name}}}}'@'10.%'");
     sea.role("failing", json!({ "creation_statements": [failing] }));
@@ -137,7 +137,7 @@ fn a_creation_that_fails_leaves_no_account_of_another_host_unseen() {
 #[test]
 fn statements_that_cannot_be_prepared_lock_their_user_out() {
     let sea = Sea::new(&[]);
-    // Before there is the connection, no plugin can be asked.
+    // Without a connection no plugin can check the statements.
     let role = json!({
         "creation_statements": [AT_TWO_HOSTS], "revocation_statements": ["SELECT '{{password}}'"],
     });
@@ -178,7 +178,7 @@ fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
 }
 
 #[test]
-fn passwords_of_any_policy_stand_in_code_or_the_role_is_refused() {
+fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
     let sea = Sea::connected();
     let policy = |name: &str, charset: &str| {
         let text = format!("length = 8 rule \"charset\" {{ charset = \"{charset}\" }}");

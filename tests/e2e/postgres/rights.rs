@@ -1,5 +1,5 @@
-//! Revocation with exactly the rights that the documentation asks for, and without them: the user
-//! is gone, or the refusal says so and the lease stays.
+//! Revocation with exactly the documented rights, and without them: the user is gone, or the
+//! refusal says why and the lease stays.
 
 use crate::world::{CREATION, Credential, World, with};
 use bulkhead_tests::Answer;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 const PASSWORD: &str = "Kp4-Zt8-Vn2-Qs6";
 
-/// A password in code that is quoted itself.
+/// A password inside quoted code.
 const IN_CODE: &str = "DO $$ BEGIN CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' IN ROLE \
                        readers; END $$";
 
 impl World {
-    /// A server whose connection `demo` is of the user `keeper` with those attributes.
+    /// A server whose connection `demo` logs in as `keeper`, a user with these attributes.
     fn kept_by(attributes: &str) -> Self {
         let world = Self::empty();
         world
@@ -73,7 +73,7 @@ fn without_createrole_a_revocation_fails_visibly_and_keeps_its_lease() {
     assert!(told.contains("connection \"demo\"") && told.contains("CREATEROLE"), "{told}");
     let refused = world.refuses_to_revoke(&credential);
     assert!(refused.contains("keeper") && refused.contains("again"), "{refused}");
-    // Statements of the operator that leave the user there are no removal either.
+    // Revocation statements that leave the user in place are not a removal.
     world.role("reader", json!({ "revocation_statements": "SELECT 1" }));
     let refused = world.refuses_to_revoke(&left);
     assert!(world.logs_in(&left));
@@ -87,9 +87,9 @@ fn without_createrole_a_revocation_fails_visibly_and_keeps_its_lease() {
     is_ended(&mut session);
 }
 
-/// Users are made and dropped by functions of the operator's, and `keeper` has no right of its own.
+/// Functions of the operator create and drop users; `keeper` itself has no rights.
 #[test]
-fn sessions_that_may_not_be_ended_keep_the_lease_of_a_user_that_is_gone() {
+fn a_lease_stays_while_sessions_of_its_removed_user_remain() {
     let world = World::kept_by("");
     world.postgres.query(
         "CREATE FUNCTION make_user(text, text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS \
@@ -122,7 +122,7 @@ fn sessions_that_may_not_be_ended_keep_the_lease_of_a_user_that_is_gone() {
 #[test]
 fn statements_that_cannot_be_prepared_lock_their_user_out() {
     let world = World::empty();
-    // Before there is the connection, no plugin can be asked.
+    // Without a connection no plugin can check the statements.
     world.role("reader", json!({ "revocation_statements": "SELECT '{{password}}'" }));
     world.connect("demo");
     let credential = world.credential("reader");
@@ -169,10 +169,10 @@ fn placeholders_without_a_value_are_refused_when_statements_are_written() {
 }
 
 #[test]
-fn passwords_of_any_policy_stand_in_code_or_the_role_is_refused() {
+fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
     let world = World::new();
     let policy = |name: &str, charset: &str| {
-        // Long enough that no password of a thousand consists of one sign alone.
+        // Long enough that a thousand passwords have no password of a single repeated character.
         let text = format!("length = 40 rule \"charset\" {{ charset = \"{charset}\" }}");
         world
             .root
@@ -203,7 +203,7 @@ fn passwords_of_any_policy_stand_in_code_or_the_role_is_refused() {
 }
 
 #[test]
-fn verifiers_stand_in_code_and_passwords_of_static_roles_as_well() {
+fn verifiers_and_static_passwords_are_safe_in_quoted_code() {
     let world = World::empty();
     let scram = json!({ "password_authentication": "scram-sha-256" });
     let connection = with(world.connection(), scram);

@@ -1,17 +1,17 @@
-//! What the scheduler's API refuses: with the contract's status and text, and nothing stored.
+//! Refusals of the scheduler's API: the contract's status and text, and nothing stored.
 
 use super::{assert_refused, bed, id, role};
 use bulkhead_tests::scheduler::{PlainRequest, Scheduler};
 use serde_json::{Value, json};
 
-/// Asserts that the roles are as they were.
+/// Asserts that the roles are unchanged.
 #[track_caller]
 fn assert_unchanged(scheduler: &Scheduler, before: &Value) {
     assert_eq!(scheduler.manage("GET", "/v1/acl/roles", &Value::Null).json(), *before);
 }
 
 #[test]
-fn roles_that_cannot_be_are_refused_with_every_reason() {
+fn bad_roles_are_refused_with_every_reason() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let before = scheduler.manage("GET", "/v1/acl/roles", &Value::Null).json();
@@ -43,7 +43,7 @@ fn roles_that_cannot_be_are_refused_with_every_reason() {
 }
 
 #[test]
-fn queries_that_cannot_be_read_are_refused_before_the_token_is_looked_at() {
+fn malformed_queries_are_refused_before_the_token_is_checked() {
     let scheduler = bed();
     for (query, status, text) in [
         ("index=abc", 400, "Invalid index"),

@@ -1,4 +1,4 @@
-//! Reads that wait for a change.
+//! Blocking reads.
 
 use super::{bed, id, role, secret, token};
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
@@ -6,29 +6,29 @@ use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A wake-up takes no longer on a busy machine.
+/// Longest time for a wake-up on a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Sends a read that waits, as the caller with that token.
+/// Sends a blocking read with `token`.
 pub(super) fn wait_for(scheduler: &Scheduler, path: &str, token: &str, index: u64) -> TcpStream {
     let and = if path.contains('?') { '&' } else { '?' };
     let path = format!("{path}{and}index={index}&wait=20s");
     PlainRequest::new("GET", &path).with_token(token).begin(scheduler.address())
 }
 
-/// Waits until so many requests are parked.
+/// Waits until `count` requests are parked.
 pub(super) fn await_parked(scheduler: &Scheduler, count: usize) {
     bulkhead_tests::wait::until_true("the requests are parked", Duration::from_secs(20), || {
         parked(scheduler) == count
     });
 }
 
-/// Requests that are parked.
+/// Number of parked requests.
 pub(super) fn parked(scheduler: &Scheduler) -> usize {
     gauge(scheduler, "bulkhead_core_parked_requests")
 }
 
-/// A figure of the host.
+/// The value of a host metric.
 pub(super) fn gauge(scheduler: &Scheduler, name: &str) -> usize {
     let asked = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
     let asked = asked.with_header("X-Vault-Token", bulkhead_tests::bulkhead::ROOT);
@@ -68,7 +68,7 @@ fn a_read_waits_for_its_own_change_and_for_no_other() {
     );
     let of_all = wait_for(&scheduler, "/v1/acl/roles", &management, list.index());
     await_parked(&scheduler, 3);
-    // A policy and a token are other tables; the other role is another record.
+    // Policies and tokens are in other tables, and the other role is another record.
     let policy = json!({ "Name": "more", "Rules": "" });
     scheduler.manage("PUT", "/v1/acl/policy/more", &policy);
     token(&scheduler, &[&one]);
@@ -79,7 +79,7 @@ fn a_read_waits_for_its_own_change_and_for_no_other() {
     let listed = receive_soon(of_all);
     assert_eq!((listed.status, listed.index()), (200, written.index()));
     await_parked(&scheduler, 2);
-    // An update that changes nothing wakes no read.
+    // An update without a change wakes no read.
     scheduler.manage("PUT", &format!("/v1/acl/role/{}", id(&one)), &one);
     await_parked(&scheduler, 2);
     let mut renamed = one.clone();
@@ -108,7 +108,7 @@ fn a_deleted_role_ends_its_reads_and_a_missing_one_is_waited_for() {
 }
 
 #[test]
-fn a_wait_ends_in_its_time_with_what_is_there() {
+fn a_blocking_read_times_out_with_the_current_state() {
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
     for index in [list.index(), 99_999] {
@@ -125,7 +125,7 @@ fn a_wait_ends_in_its_time_with_what_is_there() {
 }
 
 #[test]
-fn a_token_that_was_revoked_meanwhile_learns_nothing() {
+fn a_token_revoked_during_a_blocking_read_learns_nothing() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let client = token(&scheduler, &[&made]);
@@ -143,7 +143,7 @@ fn a_token_that_was_revoked_meanwhile_learns_nothing() {
 }
 
 #[test]
-fn a_client_that_goes_away_frees_its_place_and_a_seal_answers_those_that_wait() {
+fn disconnects_and_seals_end_blocking_reads() {
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
     let mut waiting: Vec<_> = (0..20)
@@ -160,7 +160,7 @@ fn a_client_that_goes_away_frees_its_place_and_a_seal_answers_those_that_wait() 
 }
 
 #[test]
-fn a_mount_that_goes_answers_those_that_wait() {
+fn removing_the_mount_answers_blocking_reads() {
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
     let waiting = wait_for(&scheduler, "/v1/acl/roles", &scheduler.management, list.index());

@@ -1,4 +1,4 @@
-//! Many reads that wait at once: they cost little memory, and one write answers them all.
+//! Many concurrent blocking reads: they use little memory, and a single write answers all of them.
 
 use super::blocking::{await_parked, gauge, parked};
 use super::{bed, role};
@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// Reads that come from one address.
+/// Number of blocking reads from an address.
 const OF_AN_ADDRESS: u16 = 500;
 
-/// Reads that wait: 2,000, unless `BULKHEAD_PARKED_READS` says another number.
+/// Number of blocking reads: 2,000, or `BULKHEAD_PARKED_READS`.
 fn reads() -> u16 {
     let said = std::env::var("BULKHEAD_PARKED_READS");
     said.map_or(2_000, |said| said.parse().expect("BULKHEAD_PARKED_READS is a number"))
 }
 
-/// Most memory that a read takes for waiting, in bytes, in a build without optimisation.
+/// Most memory per blocking read, in bytes, in a build without optimisation.
 const BYTES_OF_ONE: u64 = 16 << 10;
 
 #[test]
@@ -28,14 +28,14 @@ fn thousands_of_parked_reads_are_answered_by_one_write() {
     let at_once = asked("/v1/acl/roles");
     let waiting = asked(&format!("/v1/acl/roles?index={}&wait=300s", list.index()));
     let (mut streams, mut grown) = (Vec::new(), 0);
-    // In parts: a mount lets 1,024 requests wait for an instance, and an idle connection is kept
-    // for ten seconds.
+    // In batches, because a mount queues at most 1,024 requests for an instance, and the server
+    // closes a connection that is idle for ten seconds.
     for first in (0..reads).step_by(OF_AN_ADDRESS.into()) {
         let last = 2 + u8::try_from(first / OF_AN_ADDRESS).expect("a few addresses");
         let from = Some(Ipv4Addr::new(127, 0, 0, last));
         let connect = |_| PlainRequest { from, ..at_once.clone() }.connect(scheduler.address());
         let mut part: Vec<_> = (0..OF_AN_ADDRESS).map(connect).collect();
-        // Connections that have asked, and their instances, are no cost of waiting.
+        // The first request excludes the cost of connections and instances from the measurement.
         part.iter_mut().for_each(|stream| at_once.begin_on(stream, "keep-alive"));
         assert!(part.iter_mut().map(PlainAnswer::receive_next).all(|answer| answer.status == 200));
         let before = scheduler.server.memory();

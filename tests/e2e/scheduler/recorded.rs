@@ -1,12 +1,14 @@
-//! Exchanges recorded with the scheduler that the API comes from: each is asked again, in order,
-//! and its answer compared in status, headers, keys and types.
+//! Exchanges recorded with the original scheduler: each request is sent again, in order, and its
+//! answer is compared in status, headers, keys and types.
 //!
-//! `exchanges.jsonl` holds one a line: the request, and of its answer the facts alone. Records are
-//! named by placeholders: `<R1>` is what an earlier answer gave under `takes`, `<R1:8>` its first
-//! eight characters, `<R1^>` the same in capitals, `<d*256>` a letter 256 times, `<SOON>` a time
-//! in an hour. An exchange that waited comes after the write that ended it, and begins at index 1.
-//! Left out are what needs two regions or no leader, resets by a file, and the minute that a token
-//! takes to expire. Answers that depart on purpose stand in [`DEPARTURES`] with their decision.
+//! Each line of `exchanges.jsonl` holds a request and facts about its answer. Placeholders name
+//! records: `<R1>` is a value that an earlier answer gave under `takes`, `<R1:8>` its first eight
+//! characters, `<R1^>` the value in capitals, `<d*256>` a letter 256 times, `<SOON>` a time in an
+//! hour.
+//!
+//! A blocking exchange follows the write that ended it, and begins at index 1. Not recorded are
+//! exchanges with two regions or without a leader, resets by a file, and the expiry of a token
+//! after a minute. Deliberate differences are in [`DEPARTURES`] with their decision.
 
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
 use serde_json::Value;
@@ -17,7 +19,7 @@ use time::format_description::well_known::Rfc3339;
 
 const EXCHANGES: &str = include_str!("exchanges.jsonl");
 
-/// Exchanges that we answer differently: the name, our status, and the reason.
+/// Deliberate differences: the name of the exchange, our status, and the reason.
 const DEPARTURES: [(&str, u16, &str); 30] = [
     ("role.empty-policies", 200, "F4: a role may have no policies"),
     ("u.no-policies", 200, "F4: a role may have no policies"),
@@ -51,7 +53,7 @@ const DEPARTURES: [(&str, u16, &str); 30] = [
     ("t.list-filter-type", 400, "no expressions: a filter is refused, never ignored"),
 ];
 
-/// One recorded exchange.
+/// A recorded exchange.
 struct Exchange {
     recorded: Value,
     name: String,
@@ -62,7 +64,7 @@ struct Exchange {
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// The text with its placeholders filled in; the unknown name, if it has one.
+    /// Returns the text with its placeholders filled in, or the name of an unknown placeholder.
     fn fill(&self, text: &str) -> Result<String, String> {
         let Some((before, rest)) = text.split_once('<') else { return Ok(text.to_owned()) };
         let Some((name, after)) = rest.split_once('>') else { return Ok(text.to_owned()) };
@@ -90,7 +92,8 @@ impl Exchange {
         self.recorded[key].as_str().unwrap_or_default()
     }
 
-    /// The answer to the request with its names filled in; the unknown name, if it has one.
+    /// Sends the request with its placeholders filled in, or returns the name of an unknown
+    /// placeholder.
     fn ask(&self, scheduler: &Scheduler, names: &Names) -> Result<PlainAnswer, String> {
         let mut request = PlainRequest::new(self.text("method"), &names.fill(self.text("path"))?);
         for (name, value) in self.recorded["headers"].as_object().into_iter().flatten() {
@@ -116,7 +119,7 @@ impl Exchange {
         }
     }
 
-    /// The first difference that no departure explains.
+    /// Returns the first difference that no departure explains.
     fn unexplained(&self, answer: &PlainAnswer) -> Option<String> {
         let departure = DEPARTURES.iter().find(|(name, _, _)| *name == self.name);
         match (departure, self.difference(answer)) {
@@ -129,7 +132,7 @@ impl Exchange {
         }
     }
 
-    /// The first difference between the answer and the recorded one.
+    /// Returns the first difference between the answer and the recorded answer.
     fn difference(&self, answer: &PlainAnswer) -> Option<String> {
         let status = self.recorded["status"].as_u64().unwrap_or_default();
         if u64::from(answer.status) != status {
@@ -158,15 +161,15 @@ impl Exchange {
     }
 }
 
-/// Whether a header is one of the recorded ones: those of every HTTP answer are not, nor the second
-/// spellings that the API document wants.
+/// Returns true if a header is compared: not a header of every HTTP answer, and not an additional
+/// spelling of the API document.
 fn is_compared(name: &str) -> bool {
     let always =
         ["cache-control", "connection", "content-length", "date", "transfer-encoding", "vary"];
     !always.contains(&name) && !name.starts_with("x-scheduler-")
 }
 
-/// The first place where a value has not that shape.
+/// Returns the first place where a value differs from the shape.
 fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
     let other = || Some(format!("{place} is {value} for {shape}"));
     match (value, shape) {
@@ -188,7 +191,7 @@ fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
             (Some(_), Some(shape)) => {
                 values.iter().find_map(|value| difference(value, shape, place))
             }
-            // A list within a record may be empty where others of its kind are not.
+            // A list inside a record may be empty.
             (None, Some(_)) if !place.is_empty() => None,
             _ => other(),
         },
@@ -217,7 +220,7 @@ fn exchanges() -> Vec<Exchange> {
     EXCHANGES.lines().map(exchange).collect()
 }
 
-/// Asks the exchanges of one life, and returns the answers that differ.
+/// Sends the exchanges to a new server, and returns the differences.
 fn replay(exchanges: &[Exchange]) -> Vec<String> {
     let (scheduler, mut names) = (Scheduler::before_bootstrap(), Names::default());
     let mut differences = Vec::new();

@@ -1,5 +1,5 @@
-//! Two processes as two regions: one is authoritative, the other follows it through a proxy that a
-//! test cuts.
+//! Two processes as two regions: the follower reaches the authoritative region through a proxy that
+//! a test cuts.
 
 mod link;
 
@@ -10,10 +10,10 @@ use link::Link;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Longest time for what follows within a round of replication.
+/// Longest wait for a round of replication.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The authoritative region `global`, and the region `west` that follows it.
+/// The authoritative region `global` and the follower `west`.
 struct Regions {
     global: Scheduler,
     west: Scheduler,
@@ -29,14 +29,14 @@ impl Regions {
         regions
     }
 
-    /// Starts both; `west` follows nothing yet.
+    /// Starts both without replication.
     fn apart() -> Self {
         let (global, west) = (super::bed(), super::bed());
         let link = Link::to(global.address());
         Self { global, west, link }
     }
 
-    /// Lets `west` follow with that token.
+    /// Configures `west` to follow with this token.
     fn follow(&self, token: &str) {
         let config = json!({
             "region": "west", "authoritative_region": "global", "replication_token": token,
@@ -45,7 +45,7 @@ impl Regions {
         self.west.server.root().write("acl/config", &config).expect(204);
     }
 
-    /// Waits until the management token of `global` manages `west` too.
+    /// Waits until the management token of `global` works in `west`.
     fn until_followed(&self) {
         until_true("global tokens hold in west", SOON, || {
             self.read("/v1/acl/roles").status == 200
@@ -62,7 +62,7 @@ impl Regions {
         self.west.ask("GET", path, self.token(), &Value::Null)
     }
 
-    /// Writes through `west`.
+    /// Writes through `west` with the management token of `global`.
     fn write(&self, method: &str, path: &str, body: &Value) -> PlainAnswer {
         self.west.ask(method, path, self.token(), body)
     }
@@ -156,7 +156,7 @@ fn a_cut_link_fails_writes_and_no_reads_and_names_converge_afterwards() {
 }
 
 #[test]
-fn a_link_that_hangs_fails_writes_in_time_and_no_reads() {
+fn an_unresponsive_link_fails_writes_in_time_and_no_reads() {
     let regions = Regions::start();
     regions.link.pause();
     let body = json!({ "Name": "c", "Policies": [] });

@@ -1,4 +1,4 @@
-//! Which callers may do what with roles, and what they learn of others.
+//! Callers' rights to roles, and the information in refusals.
 
 use super::{assert_refused, bed, id, role, secret, token};
 use bulkhead_tests::scheduler::PlainRequest;
@@ -49,7 +49,7 @@ fn a_caller_sees_the_roles_of_its_token_and_learns_nothing_of_others() {
 }
 
 #[test]
-fn a_bad_token_is_refused_and_never_taken_for_none() {
+fn a_bad_token_is_refused_and_not_treated_as_anonymous() {
     let scheduler = bed();
     let garbage = "x".repeat(10 << 10);
     for (header, value) in [
@@ -76,7 +76,7 @@ fn a_bad_token_is_refused_and_never_taken_for_none() {
 }
 
 #[test]
-fn a_token_of_the_host_reaches_no_component_and_opens_nothing() {
+fn a_host_token_is_refused_and_reaches_no_component() {
     let scheduler = bed();
     let root = bulkhead_tests::bulkhead::ROOT;
     for (header, value) in
@@ -95,7 +95,7 @@ fn a_token_of_the_host_reaches_no_component_and_opens_nothing() {
 }
 
 #[test]
-fn of_fifty_creations_of_one_name_at_once_one_succeeds() {
+fn one_of_fifty_concurrent_creations_of_a_name_succeeds() {
     let scheduler = bed();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let asks: Vec<_> = (0..50)
@@ -116,7 +116,7 @@ fn of_fifty_creations_of_one_name_at_once_one_succeeds() {
 }
 
 #[test]
-fn roles_tokens_and_indexes_are_there_after_a_kill() {
+fn roles_tokens_and_indexes_survive_a_kill() {
     let mut scheduler = bed();
     let made = role(&scheduler, "kept");
     let client = token(&scheduler, &[&made]);

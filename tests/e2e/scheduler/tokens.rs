@@ -1,11 +1,11 @@
-//! Tokens of the scheduler: links, ends, uploads, and the bootstrap.
+//! Tokens of the scheduler: links, expiry, uploads and the bootstrap.
 
 use super::{assert_refused, bed, role, secret, token};
 use bulkhead_tests::scheduler::Scheduler;
 use serde_json::{Value, json};
 
 #[test]
-fn a_bootstrap_is_done_once_and_again_only_with_an_operators_word() {
+fn a_second_bootstrap_needs_an_operators_reset() {
     let scheduler = Scheduler::start();
     let again = |body: &Value| scheduler.ask("PUT", "/v1/acl/bootstrap", "", body);
     assert_refused(&again(&Value::Null), 400, "ACL bootstrap already done (reset index: 1)");
@@ -22,7 +22,7 @@ fn a_bootstrap_is_done_once_and_again_only_with_an_operators_word() {
 }
 
 #[test]
-fn links_follow_their_roles_and_a_role_that_is_gone_opens_nothing() {
+fn links_follow_their_roles_and_a_deleted_role_grants_nothing() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let client = token(&scheduler, &[&made]);
@@ -41,7 +41,7 @@ fn links_follow_their_roles_and_a_role_that_is_gone_opens_nothing() {
 }
 
 #[test]
-fn a_token_with_an_end_keeps_it_and_an_upload_takes_no_secret_that_is_in_use() {
+fn a_token_keeps_its_expiry_and_an_upload_refuses_a_used_secret() {
     let scheduler = bed();
     let given = json!({ "Name": "n", "Type": "client", "Policies": ["readonly"],
                         "ExpirationTTL": "10m" });

@@ -1,5 +1,5 @@
-//! Every kind of refusal that the database engine has, with a secret beside what is wrong: nothing
-//! is stored, nothing is changed in the database, and no piece of the secret shows.
+//! Each refusal of the database engine with a secret in the same request: nothing is stored, the
+//! database is unchanged, and no part of the secret appears.
 
 use super::world;
 use crate::world::{World, with};
@@ -7,10 +7,11 @@ use bulkhead_tests::leaks::CANARY;
 use serde_json::{Value, json};
 use std::fs;
 
-/// What the account logs in with before Bulkhead knows it.
+/// Password of the account before Bulkhead takes it over.
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
 
-/// What may not change: all that is configured, and each user of the database with its verifier.
+/// The state that may not change: the configuration, and each database user with the password
+/// verifier.
 fn state(world: &World) -> (Value, Value, String) {
     let users = "SELECT string_agg(rolname || coalesce(rolpassword, ''), ' ' ORDER BY rolname) \
                  FROM pg_authid";
@@ -19,7 +20,7 @@ fn state(world: &World) -> (Value, Value, String) {
     (world.configured(), json!([accounts, listed]), world.postgres.query(users))
 }
 
-/// Writes `base` with each of `rows` on top, which must be refused.
+/// Asserts that `base` with each of `rows` on top is refused and changes nothing.
 #[track_caller]
 fn refuse_all(world: &World, path: &str, base: &Value, rows: &[Value]) {
     let before = state(world);

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// The proxy. It ends with its process.
+/// The proxy, which ends with the process.
 pub(super) struct Link {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Link {
-    /// Starts a proxy to that address.
+    /// Starts a proxy to `target`.
     pub(super) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -43,17 +43,17 @@ impl Link {
         format!("http://{}", self.address)
     }
 
-    /// Ends all connections, and each new one at once.
+    /// Closes all connections, and each new connection at once.
     pub(super) fn cut(&self) {
         let mut state = self.shared.state.lock().expect("no test holds it");
         state.is_cut = true;
         for stream in state.open.drain(..) {
-            // A connection that has ended already is no mistake.
+            // The connection may have ended already.
             drop(stream.shutdown(Shutdown::Both));
         }
     }
 
-    /// Keeps connections open and passes nothing on.
+    /// Keeps connections open and forwards nothing.
     pub(super) fn pause(&self) {
         self.shared.state.lock().expect("no test holds it").is_paused = true;
     }
@@ -65,7 +65,7 @@ impl Link {
     }
 }
 
-/// Joins a client with the target, unless the link is cut.
+/// Connects a client with the target, unless the link is cut.
 fn pass(client: TcpStream, target: SocketAddr, shared: &Arc<Shared>) {
     let mut state = shared.state.lock().expect("no test holds it");
     if state.is_cut {
