@@ -19,7 +19,6 @@ fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {
     [COMPONENT.to_vec(), section(1, &module)].concat()
 }
 
-/// Returns a component with `count` empty functions.
 fn functions(count: usize) -> Vec<u8> {
     let types = section(1, &[1, 0x60, 0, 0]);
     let declared = section(3, &[number(count), vec![0; count]].concat());

@@ -6,7 +6,6 @@ use crate::world::World;
 use bulkhead_tests::Answer;
 use serde_json::{Value, json};
 
-/// A bad request and the expected refusal.
 struct Case {
     method: &'static str,
     path: &'static str,
@@ -515,7 +514,6 @@ pub(super) fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     world.root.read("database/roles/large").expect(404);
 }
 
-/// Asserts that each policy is refused and not stored.
 fn refuse_policies(world: &World, policies: &[(&str, &str)]) {
     for (rules, says) in policies {
         let refused =

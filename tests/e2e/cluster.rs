@@ -14,7 +14,6 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Rules of mode 3.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, create]}]";
 
 /// A server, and a namespace with the rights of a section of `docs/cluster.md`.
@@ -26,7 +25,6 @@ struct Harbour {
     token: String,
 }
 
-/// An issued token.
 struct Given {
     name: String,
     token: String,

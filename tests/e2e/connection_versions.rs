@@ -38,7 +38,6 @@ fn fields(world: &World) -> Value {
     })
 }
 
-/// Writes the connection with additional fields.
 #[track_caller]
 fn connect(world: &World, name: &str, more: Value) {
     let fields = crate::world::with(fields(world), more);

@@ -95,7 +95,6 @@ fn attacked() -> (Bulkhead, Client) {
     (server, root)
 }
 
-/// Mounts the hostile guest at `path`.
 fn mounted(root: &Client, path: &str) {
     root.write(&format!("sys/mounts/{path}"), &json!({ "type": "hostile" })).expect(204);
 }

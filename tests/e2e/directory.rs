@@ -41,7 +41,6 @@ impl Quay {
         Self { bulkhead, branch, root }
     }
 
-    /// A configured quay.
     fn new(kind: Kind) -> Self {
         let quay = Self::empty(kind);
         quay.configure(json!({})).expect(204);
@@ -53,20 +52,17 @@ impl Quay {
         KINDS.into_iter().map(Self::new)
     }
 
-    /// Writes the configuration with `changes`.
     #[track_caller]
     fn configure(&self, changes: Value) -> Answer {
         self.root.write("directory/config", &crate::world::with(self.branch.config(), changes))
     }
 
-    /// Writes a role for an account.
     #[track_caller]
     fn role(&self, role: &str, account: &str) {
         let role = format!("directory/roles/{role}");
         self.root.write(&role, &json!({ "service_account_name": self.name(account) })).expect(204);
     }
 
-    /// Writes a set of accounts.
     #[track_caller]
     fn set(&self, set: &str, accounts: &[&str], fields: Value) {
         let names: Vec<String> = accounts.iter().map(|name| self.name(name)).collect();
@@ -82,7 +78,6 @@ impl Quay {
         }
     }
 
-    /// Reads the role's credentials.
     #[track_caller]
     fn creds(&self, role: &str) -> Answer {
         self.root.read(&format!("directory/creds/{role}")).expect(200)

@@ -140,7 +140,6 @@ impl Latest {
     }
 }
 
-/// All rows of all modules.
 fn all_rows() -> Vec<Row> {
     let files = [
         cloud_a::rows(),

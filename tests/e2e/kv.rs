@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::thread;
 
-/// Number of concurrent writers.
 const WRITERS: usize = 50;
 
 fn data(value: Value) -> Value {

@@ -304,7 +304,6 @@ fn paths_that_cannot_be_had() -> Vec<Nonsense> {
     ]
 }
 
-/// Settings that cannot be changed later.
 fn settings_that_cannot_be_tuned() -> Vec<Nonsense> {
     vec![
         ("sys/mounts/nowhere/tune", json!({}), "No secret engine mount at nowhere/"),

@@ -45,7 +45,6 @@ impl Configured {
         self.plugins.path().join(name)
     }
 
-    /// Registers the file as the probe.
     pub(crate) fn register(&self, command: &str, sha256: &str) -> Answer {
         self.root().write(PROBE, &json!({ "command": command, "sha256": sha256 }))
     }

@@ -59,7 +59,6 @@ impl Names {
     }
 }
 
-/// A recorded exchange.
 struct Exchange(Value);
 
 impl Exchange {

@@ -76,7 +76,6 @@ impl Storm<'_> {
         assert!(refused.is_empty(), "beside {served}: {refused:#?}, {told:#?}");
     }
 
-    /// Repeats a request.
     fn repeat(&self, path: &str) {
         while !self.ends.load(Ordering::Relaxed) {
             let answer = self.root.write(path, &json!({}));

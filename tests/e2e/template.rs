@@ -10,7 +10,6 @@ use std::process::Command;
 /// Crates of a plugin's build, dependencies first.
 const PUBLISHED: [&str; 3] = ["bulkhead-wire", "bulkhead-crypto", "bulkhead-sdk"];
 
-/// Runs a command and returns its output.
 #[track_caller]
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("the command can be started");

@@ -155,7 +155,6 @@ fn the_command_line_speaks_tls_with_the_two_lines_that_the_server_printed() {
     assert!(code == 1 && text.contains("write https://"), "{code}: {text}");
 }
 
-/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {

@@ -8,7 +8,6 @@ fn progress(server: &Bulkhead) -> u64 {
     seal_status(server)["progress"].as_u64().expect("a number")
 }
 
-/// The key as bytes.
 fn bytes(key: &str) -> Vec<u8> {
     let pairs = key
         .as_bytes()

@@ -19,7 +19,6 @@ fn with_a_note(component: &[u8]) -> Vec<u8> {
     [component, &[0, 2, 1, b'x']].concat()
 }
 
-/// Registers the probe and mounts it at `path`.
 #[track_caller]
 fn mounted(root: &Client, path: &str) {
     root.upload(PROBE, &guest("probe")).expect(204);

@@ -80,7 +80,6 @@ fn a_mount_that_is_swapped_keeps_its_data_its_leases_and_its_timers() {
     assert_eq!(note(root, "visits"), json!(2));
 }
 
-/// The note of the probe at `third/`.
 #[track_caller]
 fn note(root: &Client, name: &str) -> Value {
     root.read(&format!("third/note/{name}")).expect(200).body["data"]["note"].clone()

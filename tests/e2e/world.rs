@@ -14,7 +14,6 @@ pub struct World {
     pub root: Client,
 }
 
-/// An issued credential.
 #[derive(Clone, Debug)]
 pub struct Credential {
     pub username: String,
@@ -24,7 +23,6 @@ pub struct Credential {
 }
 
 impl World {
-    /// A world without configuration.
     pub fn empty() -> Self {
         Self::of(Postgres::start())
     }
@@ -55,7 +53,6 @@ impl World {
         })
     }
 
-    /// Configures the connection `name`.
     #[track_caller]
     pub fn connect(&self, name: &str) -> Answer {
         let answer = self.root.write(&format!("database/config/{name}"), &self.connection());
@@ -116,7 +113,6 @@ impl World {
         )
     }
 
-    /// Revokes the lease and asserts success.
     #[track_caller]
     pub fn revoke(&self, lease: &str) {
         self.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(204);

@@ -197,7 +197,6 @@ impl<P: Provider> Life<P> {
     }
 }
 
-/// The two halves of a rotation.
 #[derive(Clone, Copy)]
 enum Half {
     First,

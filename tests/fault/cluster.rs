@@ -61,7 +61,6 @@ impl Life {
         self.write("cluster/config", &config).map(drop)
     }
 
-    /// Issues a token and revokes it.
     fn give_and_take(&mut self) -> Result<(), Troubled> {
         let role = json!({
             "allowed_cluster_namespaces": self.namespace.name, "generated_role_rules": RULES,

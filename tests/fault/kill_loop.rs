@@ -20,7 +20,6 @@ const SIGABRT: i32 = 6;
 /// Longest time between a broken connection and the end of the process.
 const DEATH: Duration = Duration::from_secs(3);
 
-/// The effect of a failpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Abort,
@@ -76,7 +75,6 @@ fn conclude(fault: Fault, count: u32, visited: &BTreeSet<String>) {
     assert!(missed.is_empty(), "no life passes {missed:?}: add a call that does to life.rs");
 }
 
-/// The outcome of a life with one fault.
 struct Lived {
     fired: bool,
     /// The failpoints that the life passed.

@@ -33,7 +33,6 @@ pub enum Stopped {
 /// Called at each 5xx answer, before the retry.
 type Trouble<'a> = Box<dyn FnMut(&Answer) -> Result<(), Stopped> + 'a>;
 
-/// A life on one server.
 pub struct Life<'a> {
     name: String,
     server: &'a mut Bulkhead,
@@ -114,7 +113,6 @@ impl<'a> Life<'a> {
         self.read_back()
     }
 
-    /// The server of this life.
     pub fn server(&mut self) -> &mut Bulkhead {
         self.server
     }

@@ -48,7 +48,6 @@ fn copied(template: &Bulkhead) -> Bulkhead {
     Bulkhead::prepared(fault_binary(), data)
 }
 
-/// Requests the swap to the newer version.
 fn swap(root: &Client) -> Result<(), Troubled> {
     let tuned = write(root, "sys/mounts/stepped/tune", &json!({ "plugin_version": "2.0.0" }))?;
     assert!(tuned.status < 300, "{tuned:?}");

@@ -43,7 +43,6 @@ pub enum Ended {
     Yes,
 }
 
-/// The expected state of a credential at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Lease and user exist.
@@ -94,7 +93,6 @@ impl Model {
         self.registers.insert(path.to_owned(), Register(vec![value]));
     }
 
-    /// Records an issued credential.
     pub fn granted(&mut self, credential: Credential) {
         self.credentials.push(credential);
     }
@@ -110,12 +108,10 @@ impl Model {
         self.change(lease, |credential| credential.end = (asked + left, Instant::now() + left));
     }
 
-    /// Records a requested or answered revocation.
     pub fn revoke(&mut self, lease: &str, ended: Ended) {
         self.change(lease, |credential| credential.revoked = ended);
     }
 
-    /// Records a token and the state of its end.
     pub fn token(&mut self, token: &str, ended: Ended) {
         self.tokens.insert(token.to_owned(), ended);
     }

@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A failpoint in the sources.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Point {
     pub name: String,
@@ -78,7 +77,6 @@ fn points_of(path: &Path) -> Vec<Point> {
     code.flat_map(points_in).collect()
 }
 
-/// Returns the failpoints in a line of source.
 fn points_in(line: &str) -> Vec<Point> {
     let called = |call: &str, fallible| -> Vec<Point> {
         let names = line.split(call).skip(1).filter_map(|rest| rest.split('"').next());

@@ -9,7 +9,6 @@ use bulkhead_tests::paths::{Folder, fault_binary};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A stopped server and its operators.
 struct Template {
     server: Bulkhead,
     operators: Operators,

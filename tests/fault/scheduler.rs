@@ -34,7 +34,6 @@ impl Life {
         life.start(environment).then_some(life)
     }
 
-    /// Returns true if the server started.
     fn start(&mut self, environment: &[(&str, String)]) -> bool {
         let listener = ("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "127.0.0.1:0".to_owned());
         let environment: Vec<_> = environment.iter().cloned().chain([listener]).collect();

@@ -29,7 +29,6 @@ const SEED: u64 = 20_261_121;
 static POSTGRES: LazyLock<Postgres> =
     LazyLock::new(|| Postgres::start_with(CANARY, &["-c", "max_connections=200"]));
 
-/// The shared database.
 pub fn postgres() -> &'static Postgres {
     &POSTGRES
 }
@@ -94,7 +93,6 @@ fn at_stride(number: u32, seed: u64) -> u32 {
     number.saturating_sub(1) * STRIDE + 1 + offset
 }
 
-/// Describes the choice of failpoints.
 pub fn sampling() -> String {
     if thorough() { "all".to_owned() } else { format!("one in {STRIDE}, FAULT_SEED={}", seed()) }
 }

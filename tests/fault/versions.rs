@@ -13,7 +13,6 @@ use std::process::Command;
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 const NOTES: &str = "sys/plugins/catalog/secret/notes";
 
-/// A mount that is swapped.
 struct Swapped {
     path: &'static str,
     kind: &'static str,
@@ -33,14 +32,12 @@ fn newer_hostile() -> Vec<u8> {
 }
 
 impl Swapped {
-    /// Mounts the version at the path.
     #[track_caller]
     fn enable(&self, root: &Client, path: &str, version: &str) {
         let fields = json!({ "type": self.kind, "config": { "plugin_version": version } });
         root.write(&format!("sys/mounts/{path}"), &fields).expect(204);
     }
 
-    /// Requests the swap to the newer version.
     fn swap(&self, root: &Client) -> Result<(), Troubled> {
         let fields = json!({ "plugin_version": self.new });
         let tuned = write(root, &format!("sys/mounts/{}/tune", self.path), &fields)?;
@@ -123,7 +120,6 @@ impl Template {
     }
 }
 
-/// Copies the content of a folder into another folder.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
     assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());

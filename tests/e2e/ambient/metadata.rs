@@ -15,16 +15,15 @@ pub const TOKEN: &str = "~Zq9^xW7!kJ4$vB2%nR";
 /// `{"exp":4102444800}`.
 const CLAIMS: &str = "eyJleHAiOjQxMDI0NDQ4MDB9";
 
-/// The behaviour of the services.
 #[derive(Clone, Debug)]
 pub enum Manner {
     /// Correct answers, with tokens valid for `seconds`.
-    Well { seconds: u64 },
+    Well {
+        seconds: u64,
+    },
     /// Exactly these bytes after the request.
     Bytes(Vec<u8>),
-    /// An endless answer.
     Endless,
-    /// No answer.
     Silent,
 }
 

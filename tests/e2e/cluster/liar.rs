@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The API server's name.
 pub const HOST: &str = "api.example";
 
 /// A server that should never receive the engine's token.
@@ -71,7 +70,6 @@ impl Liar {
         self.objects.lock().expect("no test panics with it").keys().cloned().collect()
     }
 
-    /// The content of the audit file.
     pub fn audited(&self) -> String {
         std::fs::read_to_string(self.audit.path().join("audit.log")).expect("it is audited")
     }

@@ -20,7 +20,6 @@ struct Pod {
     root: Client,
     namespace: Namespace,
     folder: Folder,
-    /// The pod's own token.
     token: String,
 }
 

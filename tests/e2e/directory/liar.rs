@@ -11,7 +11,6 @@ pub const SEARCH: u8 = 0x63;
 pub const MODIFY: u8 = 0x66;
 pub const EXTENDED: u8 = 0x77;
 
-/// A request: message id, operation and content.
 pub struct Asked<'a> {
     pub id: u8,
     pub operation: u8,
@@ -21,7 +20,6 @@ pub struct Asked<'a> {
 /// The answer to a request as bytes; without bytes, the client waits.
 type Answer = dyn Fn(&Asked<'_>) -> Vec<u8> + Send + Sync;
 
-/// The listening server.
 pub struct Liar {
     pub address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,

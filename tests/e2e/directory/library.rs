@@ -10,7 +10,6 @@ use std::time::Duration;
 /// Longest wait for due work.
 const SOON: Duration = Duration::from_secs(15);
 
-/// A loan.
 struct Lent {
     account: String,
     password: String,

@@ -34,7 +34,6 @@ impl Quay {
         self.root.write("sys/leases/lookup", &lease).expect(400);
     }
 
-    /// The status of `svc1`.
     #[track_caller]
     fn status(&self) -> Value {
         let status = self.root.read("directory/library/team/status").expect(200);

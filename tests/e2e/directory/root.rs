@@ -4,7 +4,6 @@ use super::{FIRST, Quay};
 use bulkhead_tests::Kind;
 use serde_json::json;
 
-/// The configured bind password.
 fn bindpass(quay: &Quay) -> String {
     quay.branch.config()["bindpass"].as_str().expect("a text").to_owned()
 }

@@ -66,7 +66,6 @@ fn showing(text: &str) -> Vec<String> {
     lines.map(str::to_owned).take(20).collect()
 }
 
-/// The lines of the audit file.
 fn audited(world: &World) -> Vec<Value> {
     let text = std::fs::read_to_string(world.bulkhead.data().join("audit.log"))
         .expect("dev mode audits to that file");

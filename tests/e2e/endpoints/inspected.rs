@@ -24,7 +24,6 @@ const RENAMED: [(&str, &str); 2] = [("scheduler", "acl"), ("kv", "secret")];
 const ANSWER_SEALED: [&str; 5] =
     ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
 
-/// An endpoint of the tables.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) verb: String,

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// Fields that accept negative numbers.
 const SIGNED: [&str; 1] = ["max_retries"];
 
-/// Kinds of numeric fields.
 const NUMERIC: [&str; 2] = ["int", "duration"];
 
 /// Sends `row` with each numeric field negative and too large. The server may ignore or refuse such

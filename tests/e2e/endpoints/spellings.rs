@@ -57,7 +57,6 @@ pub(super) fn assert_denied(world: &World, operator: &Client, row: &Row, latest:
     }
 }
 
-/// The path with its last letter encoded.
 fn encoded(path: &str) -> String {
     let mut path = path.to_owned();
     let last = path.pop().expect("a path has a letter");

@@ -22,7 +22,6 @@ fn connection_admin() -> &'static str {
     }
 }
 
-/// The documented rights.
 fn rights() -> [&'static str; 4] {
     ["CREATE USER ON *.*", "SELECT ON mysql.user", "PROCESS ON *.*", connection_admin()]
 }

@@ -4,7 +4,6 @@ use super::{assert_refused, bed, id, role};
 use bulkhead_tests::scheduler::{PlainRequest, Scheduler};
 use serde_json::{Value, json};
 
-/// Asserts that the roles are unchanged.
 #[track_caller]
 fn assert_unchanged(scheduler: &Scheduler, before: &Value) {
     assert_eq!(scheduler.manage("GET", "/v1/acl/roles", &Value::Null).json(), *before);

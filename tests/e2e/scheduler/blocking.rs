@@ -16,14 +16,12 @@ pub(super) fn wait_for(scheduler: &Scheduler, path: &str, token: &str, index: u6
     PlainRequest::new("GET", &path).with_token(token).begin(scheduler.address())
 }
 
-/// Waits until `count` requests are parked.
 pub(super) fn await_parked(scheduler: &Scheduler, count: usize) {
     bulkhead_tests::wait::until_true("the requests are parked", Duration::from_secs(20), || {
         parked(scheduler) == count
     });
 }
 
-/// Number of parked requests.
 pub(super) fn parked(scheduler: &Scheduler) -> usize {
     gauge(scheduler, "bulkhead_core_parked_requests")
 }

@@ -53,7 +53,6 @@ const DEPARTURES: [(&str, u16, &str); 30] = [
     ("t.list-filter-type", 400, "no expressions: a filter is refused, never ignored"),
 ];
 
-/// A recorded exchange.
 struct Exchange {
     recorded: Value,
     name: String,

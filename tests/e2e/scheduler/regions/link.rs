@@ -25,7 +25,6 @@ struct State {
 }
 
 impl Link {
-    /// Starts a proxy to `target`.
     pub(super) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
