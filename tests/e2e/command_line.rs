@@ -101,7 +101,7 @@ fn a_token_with_a_policy_is_made_and_used() {
 }
 
 #[test]
-fn names_with_commas_are_several_names() {
+fn comma_separated_names_are_split() {
     let world = World::new();
     let made = ["token", "create", "-policy=one, two", "-policy=three", "-format=json"];
     let (code, made, error) = run(&world.bulkhead, &made);

@@ -67,7 +67,7 @@ fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
 }
 
 #[test]
-fn a_server_does_what_its_file_says() {
+fn settings_of_the_configuration_file_take_effect() {
     let told = Told::by(
         r#"
         listener "tcp" {
@@ -111,7 +111,7 @@ fn data_are_stored_in_the_configured_folder_and_reopened() {
 }
 
 #[test]
-fn a_check_says_what_a_server_would_do_and_does_nothing() {
+fn a_configuration_check_prints_the_settings_and_creates_nothing() {
     let folder = Folder::new("check");
     let data = folder.path().join("data");
     let text = LEAST.replace("DATA", &data.display().to_string());
@@ -133,7 +133,7 @@ fn a_check_says_what_a_server_would_do_and_does_nothing() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_by_line_whether_it_is_checked_or_served() {
+fn a_wrong_file_is_refused_with_its_line_by_check_and_start() {
     let folder = Folder::new("wrong");
     let data = folder.path().join("data");
     for (wrong, line, says) in [

@@ -57,7 +57,7 @@ fn pair(asked: &str, running: &str) -> (String, String) {
 }
 
 #[test]
-fn a_connection_is_swapped_by_a_write_and_its_older_leases_end_by_the_newer_version() {
+fn a_write_swaps_a_connection_and_the_newer_version_revokes_its_leases() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "keys", json!({ "plugin_version": "v1.0.0" }));

@@ -34,7 +34,7 @@ fn the_printed_command_allows_a_refused_connection() {
 }
 
 #[test]
-fn a_mount_without_the_grant_for_a_database_plugin_reaches_none() {
+fn a_mount_without_the_grant_for_a_database_plugin_reaches_no_database() {
     let world = World::new();
     world.root.write("sys/mounts/database/tune", &json!({ "grants": [] })).expect(204);
     let refused = world.root.read("database/creds/reader");

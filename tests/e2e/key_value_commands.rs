@@ -51,7 +51,7 @@ fn a_versioned_secret_is_written_changed_rolled_back_and_erased() {
 }
 
 #[test]
-fn an_empty_mount_without_versions_gets_them() {
+fn an_empty_mount_is_upgraded_to_versions() {
     let server = Bulkhead::start();
     let typed = |arguments: &[&str]| output(&server, arguments);
     for path in ["old", "empty"] {

@@ -256,7 +256,7 @@ fn names_that_callers_choose_cannot_break_out_of_their_quotes() {
 }
 
 #[test]
-fn the_names_of_older_servers_have_sixteen_characters() {
+fn usernames_of_older_servers_have_sixteen_characters() {
     let sea = Sea::connected();
     for plugin in [
         "mysql-aurora-database-plugin",

@@ -29,7 +29,7 @@ pub(super) fn a_root_password_full_of_quotes_works_and_shows_nowhere() {
 }
 
 #[test]
-fn every_shape_of_connection_url_hides_the_password_it_holds() {
+fn every_form_of_connection_url_is_shown_without_its_password() {
     let world = world();
     let encoded: String = CANARY.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let quoted = CANARY.replace('\\', r"\\").replace('\'', r"\'");

@@ -178,7 +178,7 @@ pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
 }
 
 #[test]
-fn a_token_is_made_by_put_as_by_post_and_roles_are_listed_by_query() {
+fn put_creates_a_token_and_get_can_list_token_roles() {
     let world = World::empty();
     world.root.send("PUT", "auth/token/roles/worker", br#"{"orphan":true}"#).expect(204);
     let made = world

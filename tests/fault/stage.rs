@@ -103,7 +103,7 @@ pub fn thorough() -> bool {
 }
 
 #[test]
-fn numbers_are_tried_until_one_does_nothing() {
+fn numbers_are_tried_until_a_call_returns_false() {
     assert_eq!(until_nothing_fires(|number| number <= 9), 9);
     assert_eq!(until_nothing_fires(|_| false), 0);
 }

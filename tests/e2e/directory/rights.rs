@@ -82,7 +82,7 @@ fn a_deleted_account_ends_its_loan_and_is_not_available() {
 
 /// An account is not deleted because another directory does not have it.
 #[test]
-fn a_configuration_that_leads_elsewhere_ends_no_loan() {
+fn a_configuration_for_another_directory_ends_no_loan() {
     let (quay, lent) = lent(Kind::OpenLdap);
     let other = bulkhead_tests::DirectoryServer::own(Kind::OpenLdap).branch();
     quay.root.write("directory/config", &other.config()).expect(204);

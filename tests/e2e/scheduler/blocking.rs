@@ -88,7 +88,7 @@ fn a_read_waits_for_its_own_change_and_for_no_other() {
 }
 
 #[test]
-fn a_deleted_role_ends_its_reads_and_a_missing_one_is_waited_for() {
+fn a_deleted_role_ends_its_blocking_reads_and_a_missing_role_blocks() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let path = format!("/v1/acl/role/{}", id(&made));
