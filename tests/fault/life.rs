@@ -82,7 +82,8 @@ impl<'a> Life<'a> {
 
     /// Runs the whole life.
     ///
-    /// # Errors The reason for an early end. The model is right then, too.
+    /// # Errors
+    /// The reason for an early end. The model is right then, too.
     pub fn run(&mut self) -> Result<(), Stopped> {
         self.configure()?;
         let (Some(first), Some(second)) = (self.token()?, self.token()?) else { return Ok(()) };

@@ -73,8 +73,8 @@ pub fn report(line: &str) {
 /// Returns the seed of all random choices: the sampled failpoints and the power cuts. Tests print
 /// it.
 ///
-/// # Panics If `FAULT_SEED` is not a number.
-/// If `FAULT_SEED` is set to what is not a number.
+/// # Panics
+/// If `FAULT_SEED` is not a number.
 pub fn seed() -> u64 {
     match std::env::var("FAULT_SEED") {
         Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("FAULT_SEED={seed} is not a number")),
