@@ -1,28 +1,28 @@
-//! The authority of one server of the tests: its script made it, and the server trusts it.
+//! The certificate authority of a test server, made by the server's script and trusted by the
+//! server.
 
 use crate::paths::Folder;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The folder in which `tests/servers/certificates.sh` made it.
+/// The authority's folder, written by `tests/servers/certificates.sh`.
 pub struct Authority(pub(crate) PathBuf);
 
 impl Authority {
-    /// Its certificate, by which the server is known as well; PEM.
+    /// Returns the authority's certificate in PEM. The server presents the same certificate.
     pub fn certificate(&self) -> String {
         self.file("ca.pem")
     }
 
-    /// Its key, PEM: who has it makes clients that the server trusts.
+    /// Returns the authority's key in PEM. The server trusts clients whose certificates this key
+    /// signs.
     pub fn key(&self) -> String {
         self.file("ca.key")
     }
 
-    /// A client's certificate with that subject (`/CN=app`), and its key; PEM.
-    ///
-    /// # Panics
-    /// When `openssl` refuses.
+    /// Makes a client certificate with this subject (`/CN=app`), and returns certificate and key in
+    /// PEM.
     pub fn client(&self, subject: &str) -> (String, String) {
         let folder = Folder::new("certificate");
         let [certificate, key] = ["client.pem", "client.key"].map(|name| folder.path().join(name));

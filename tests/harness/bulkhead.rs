@@ -1,4 +1,4 @@
-//! The built server as a process: started, killed, started again on the same data.
+//! The built server as a process: start, kill, and restart on the same data.
 
 use crate::client::{Answers, Client};
 use crate::paths::{Folder, binary};
@@ -10,28 +10,27 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The root token of every server that tests start.
+/// Root token of every server that tests start.
 pub const ROOT: &str = "bhs.the-root-token-of-the-tests";
 
 const FREE_PORT: &str = "127.0.0.1:0";
 
-/// How long a start may take on a busy machine.
+/// Maximum duration of a start on a busy machine.
 const START: Duration = Duration::from_secs(30);
 
-/// How a server is started.
+/// Start mode of a server.
 enum Mode {
-    /// Open, with [`ROOT`] as its root token.
+    /// Unsealed, with [`ROOT`] as root token.
     Dev,
-    /// The same over TLS, with a certificate of its own.
+    /// Dev mode over TLS, with a generated certificate.
     DevTls,
-    /// Sealed.
     Production,
-    /// Sealed, and told everything by that file.
+    /// Sealed; all settings are in this configuration file.
     Configured(PathBuf),
 }
 
-/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] or
-/// [`Bulkhead::configured`] said otherwise.
+/// A server on its own port: in dev mode, unless made by [`Bulkhead::in_production`] or
+/// [`Bulkhead::configured`].
 pub struct Bulkhead {
     binary: PathBuf,
     mode: Mode,
@@ -43,18 +42,12 @@ pub struct Bulkhead {
 }
 
 impl Bulkhead {
-    /// Starts one on an empty data folder.
-    ///
-    /// # Panics
-    /// When it is not built, or does not say in time that it listens.
+    /// Starts a server on an empty data folder.
     pub fn start() -> Self {
         Self::on(Folder::new("data"))
     }
 
-    /// Starts one on an empty data folder at `path`.
-    ///
-    /// # Panics
-    /// As [`Bulkhead::start`].
+    /// Starts a server on an empty data folder at `path`.
     pub fn start_in(path: PathBuf) -> Self {
         Self::on(Folder::at(path))
     }
@@ -65,49 +58,44 @@ impl Bulkhead {
         made
     }
 
-    /// One that has not started yet: another build of the server, or other data.
+    /// Prepares a server for another binary or other data, and does not start it.
     pub fn prepared(binary: PathBuf, data: Folder) -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let (printed, answers) = (Arc::default(), Answers::default());
         Self { binary, mode: Mode::Dev, process: None, address: nowhere, data, printed, answers }
     }
 
-    /// The same server over TLS, with a certificate of its own.
     #[must_use]
     pub fn over_tls(mut self) -> Self {
         self.mode = Mode::DevTls;
         self
     }
 
-    /// The authority of its certificate, where it is [`Bulkhead::over_tls`].
+    /// The certificate authority of a server made by [`Bulkhead::over_tls`].
     pub fn authority(&self) -> PathBuf {
         self.data.path().join("tls/ca.pem")
     }
 
-    /// The same server without dev mode: sealed at each start.
+    /// Turns dev mode off: the server is sealed at each start.
     #[must_use]
     pub fn in_production(mut self) -> Self {
         self.mode = Mode::Production;
         self
     }
 
-    /// The same server without dev mode and without options but for that configuration file, which
-    /// has to take a free port and [`Bulkhead::data`].
+    /// Turns dev mode off, and passes the configuration file as the only option. The file must
+    /// choose a free port and [`Bulkhead::data`].
     #[must_use]
     pub fn configured(mut self, file: PathBuf) -> Self {
         self.mode = Mode::Configured(file);
         self
     }
 
-    /// The process's number.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("the server was started").id()
     }
 
-    /// Its resident memory, in bytes.
-    ///
-    /// # Panics
-    /// When it does not run.
+    /// Returns the server's resident memory in bytes.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("a running server");
@@ -115,30 +103,24 @@ impl Bulkhead {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
-    /// Kills it as a power cut would: no warning, no last words.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         let process = self.process.as_mut().expect("the server was started");
         process.kill().expect("a running server can be killed");
         process.wait().expect("a killed server ends");
     }
 
-    /// Starts it again on the data it left. Its address changes.
-    ///
-    /// # Panics
-    /// When it does not say in time that it listens.
+    /// Starts the server again on the same data. The address changes.
     pub fn start_again(&mut self) {
         self.start_with(&[])
             .unwrap_or_else(|status| panic!("the server ended with {status}:\n{}", self.printed()));
     }
 
-    /// Starts it with additions to its environment, in its data folder, where a core file would be
-    /// found.
+    /// Starts the server with additions to its environment. The working directory is the data
+    /// folder, where a test would find a core file.
     ///
     /// # Errors
-    /// How it ended, when it did before it listened; [`Bulkhead::printed`] says what it said.
-    ///
-    /// # Panics
-    /// When it lives and does not say in time that it listens.
+    /// The exit status, if the server ends before it listens; [`Bulkhead::printed`] has its output.
     pub fn start_with(&mut self, environment: &[(&str, String)]) -> Result<(), ExitStatus> {
         let before = self.printed().len();
         let mut process = spawn(&self.binary, &self.mode, self.data.path(), environment);
@@ -155,7 +137,7 @@ impl Bulkhead {
         Ok(())
     }
 
-    /// How it ended, if it did so within `limit`.
+    /// Returns the exit status if the server ends within `limit`.
     pub fn ended(&mut self, limit: Duration) -> Option<ExitStatus> {
         let process = self.process.as_mut().expect("the server was started");
         let start = Instant::now();
@@ -168,10 +150,7 @@ impl Bulkhead {
         }
     }
 
-    /// Sends it a signal, such as `HUP`.
-    ///
-    /// # Panics
-    /// When it has ended.
+    /// Sends the server a signal, such as `HUP`.
     pub fn signal(&self, name: &str) {
         let sent =
             Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
@@ -181,50 +160,47 @@ impl Bulkhead {
         );
     }
 
-    /// Asks it to stop, and returns how it ended.
+    /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
         let process = self.process.as_mut().expect("the server was started");
         process.wait().expect("a stopped server ends")
     }
 
-    /// Asks it to stop, and returns whether it said that all is well.
+    /// Sends SIGTERM, and returns `true` if the exit status is success.
     pub fn stop(&mut self) -> bool {
         self.terminate().success()
     }
 
-    /// A client with the root token.
+    /// Returns a client with the root token.
     pub fn root(&self) -> Client {
         self.client(Some(ROOT))
     }
 
-    /// A client with that token, or with none.
     pub fn client(&self, token: Option<&str>) -> Client {
         Client::new(&self.url(), token, self.answers.clone())
     }
 
-    /// `http://127.0.0.1:PORT`, or `https` over TLS.
+    /// Returns `http://127.0.0.1:PORT`, or `https` over TLS.
     pub fn url(&self) -> String {
         let scheme = if matches!(self.mode, Mode::DevTls) { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it keeps its data.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
 
-    /// Everything it wrote to its output and error output, over all its lives.
+    /// Returns stdout and stderr of all starts.
     pub fn printed(&self) -> String {
         self.printed.lock().expect("no thread panicked with the log").clone()
     }
 
-    /// A command of the command line, against this server.
+    /// Prepares a command of the command-line client for this server.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
@@ -236,8 +212,8 @@ impl Bulkhead {
         command
     }
 
-    /// Fails when `secret` shows in an answer, in what it printed, or in a file of its data; a
-    /// canary also where a run of it is in an audit line.
+    /// Fails if `secret` is in an answer, in the server's output or in a file of its data. A run of
+    /// characters of a canary in an audit line fails as well.
     #[track_caller]
     pub fn assert_silent(&self, secret: &str) {
         leaks::assert_silent("the server's log", &self.printed(), secret);
@@ -293,8 +269,7 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
     command.spawn().expect("the server can be started")
 }
 
-/// What a PostgreSQL client library would take from its environment. None of it may reach a
-/// connection.
+/// Variables that a PostgreSQL client library would read. None of them may affect a connection.
 const HOSTILE_ENVIRONMENT: [(&str, &str); 6] = [
     ("PGHOST", "192.0.2.1"),
     ("PGPORT", "1"),

@@ -1,8 +1,8 @@
-//! An HTTP client that checks of every answer what must hold of every answer.
+//! An HTTP client that checks the general rules for every answer.
 //!
-//! Status, headers, and the keys of the envelope are part of the contract (decision H3): an
-//! answer with a key that was not agreed on, or with one missing, fails the test that asked,
-//! also where the test asked for something else.
+//! Status, headers and the keys of the envelope are part of the contract (decision H3). An answer
+//! with an unknown key or without a required key fails the test, even if the test is about
+//! something else.
 
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{HeaderMap, Request};
 
-/// Longer than the server's own deadline for a call, so that a hanging server is the server's
-/// failure.
+/// Longer than the server's own deadline for a call, so that a hanging server fails by its own
+/// deadline.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The keys of every success, all of them always there.
+/// Keys of a successful answer. All of them are always present.
 const ENVELOPE: [&str; 9] = [
     "request_id",
     "lease_id",
@@ -27,7 +27,7 @@ const ENVELOPE: [&str; 9] = [
     "mount_type",
 ];
 
-/// Paths that answer without an envelope.
+/// Paths whose answers have no envelope.
 const BARE: [&str; 14] = [
     "identity/oidc/introspect",
     "sys/health",
@@ -45,7 +45,7 @@ const BARE: [&str; 14] = [
     "sys/unseal",
 ];
 
-/// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
+/// Prefixes of paths whose answers repeat the members of `data` beside the envelope's keys.
 const COPIED: [&str; 9] = [
     "sys/audit",
     "sys/config/auditing",
@@ -58,15 +58,15 @@ const COPIED: [&str; 9] = [
     "sys/key-status",
 ];
 
-/// Statuses that a client of this contract can handle. Never 500: that is always a fault of ours.
+/// Statuses that clients of this contract can handle. A status of 500 is always a defect of the
+/// server.
 const STATUSES: [u16; 14] = [200, 202, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];
 
-/// The text of every answer that a server gave, but for those that were asked for a secret.
+/// Texts of all answers, except answers that are meant to show a secret.
 #[derive(Clone, Default)]
 pub struct Answers(Arc<Mutex<String>>);
 
 impl Answers {
-    /// All of them.
     pub fn all(&self) -> String {
         self.0.lock().expect("no thread panicked with the answers").clone()
     }
@@ -78,7 +78,7 @@ impl Answers {
     }
 }
 
-/// Speaks with one token, or with none.
+/// A client with one token, or without a token.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
@@ -88,16 +88,15 @@ pub struct Client {
     answers: Answers,
 }
 
-/// One answer, already checked for what holds of every answer.
+/// An answer that has passed the general checks.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// `GET database/creds/reader`, for messages.
+    /// Method and path, such as `GET database/creds/reader`, for messages.
     pub asked: String,
-    /// The HTTP status.
     pub status: u16,
-    /// The body, or null where there is none.
+    /// The body; null if there is none.
     pub body: Value,
-    /// Seconds after which to try again, where the answer says so.
+    /// Value of `Retry-After`, in seconds.
     pub retry_after: Option<u64>,
 }
 
@@ -118,47 +117,39 @@ impl Client {
         }
     }
 
-    /// The same caller, with its answers wrapped for that time.
+    /// Returns a client with the same token that asks for wrapped answers with this TTL.
     #[must_use]
     pub fn wrapping(&self, ttl: &str) -> Self {
         Self { wrap_ttl: Some(ttl.to_owned()), ..self.clone() }
     }
 
-    /// GET. The answer may show a secret, so that it is kept out of the collected answers on
-    /// success.
+    /// Sends GET. A successful answer may show a secret and is not collected.
     #[track_caller]
     pub fn read(&self, path: &str) -> Answer {
         self.send("GET", path, b"")
     }
 
-    /// POST of an object.
     #[track_caller]
     pub fn write(&self, path: &str, body: &Value) -> Answer {
         self.send("POST", path, body.to_string().as_bytes())
     }
 
-    /// PATCH of an object.
     #[track_caller]
     pub fn patch(&self, path: &str, body: &Value) -> Answer {
         self.send("PATCH", path, body.to_string().as_bytes())
     }
 
-    /// LIST.
     #[track_caller]
     pub fn list(&self, path: &str) -> Answer {
         self.send("LIST", path, b"")
     }
 
-    /// DELETE.
     #[track_caller]
     pub fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, b"")
     }
 
-    /// POST of a component, or of something that is sent as one.
-    ///
-    /// # Panics
-    /// As [`Client::send`].
+    /// Sends POST with a component, or with bytes in its place.
     #[track_caller]
     pub fn upload(&self, path: &str, component: &[u8]) -> Answer {
         let answer = self.attempt_upload(path, component);
@@ -167,42 +158,36 @@ impl Client {
         answer
     }
 
-    /// As [`Client::upload`], to a server that may die while the component is registered, or answer
-    /// 500.
+    /// Like [`Client::upload`], for a server that may die during the registration or answer 500.
     ///
     /// # Errors
-    /// The reason for which no whole answer came.
-    ///
-    /// # Panics
-    /// As [`Client::attempt`].
+    /// The reason, if no complete answer arrives.
     #[track_caller]
     pub fn attempt_upload(&self, path: &str, component: &[u8]) -> Result<Answer, String> {
         self.exchange("POST", path, component, Some("application/wasm"))
     }
 
-    /// Anything, with a body that need not be JSON.
+    /// Sends any request; the body need not be JSON.
     ///
     /// # Panics
-    /// When no answer comes, or when the answer is not like one of ours.
+    /// If no answer arrives, or if the answer breaks a general rule.
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
         let answer = self
             .attempt(method, path, body)
             .unwrap_or_else(|why| panic!("{method} {path}: no answer: {why}"));
-        // Never 500. Health says in its status how the server is, in the numbers that the asker
-        // chose.
+        // The caller of the health endpoint chooses the statuses.
         assert!(STATUSES.contains(&answer.status) || is_about_health(path), "{answer:?}");
         answer
     }
 
-    /// As [`Client::send`], to a server that may die while it is asked, or be broken enough to
-    /// answer 500.
+    /// Like [`Client::send`], for a server that may die during the request or answer 500.
     ///
     /// # Errors
-    /// Why no whole answer came.
+    /// The reason, if no complete answer arrives.
     ///
     /// # Panics
-    /// When the answer is not like one of ours.
+    /// If the answer breaks a general rule.
     #[track_caller]
     pub fn attempt(&self, method: &str, path: &str, body: &[u8]) -> Result<Answer, String> {
         self.exchange(method, path, body, None)
@@ -252,36 +237,35 @@ impl Client {
 }
 
 impl Answer {
-    /// Itself, when it has that status.
+    /// Fails if the status differs, and returns the answer.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{} answered {}: {}", self.asked, self.status, self.body);
         self
     }
 
-    /// Itself, when it is of success, with or without a body.
+    /// Fails if the status is not 2xx, and returns the answer.
     #[track_caller]
     pub fn expect_success(self) -> Self {
         assert!(self.status < 300, "{} answered {}: {}", self.asked, self.status, self.body);
         self
     }
 
-    /// A member of `data` as text; `""` when it is not there.
+    /// Returns a member of `data` as text; `""` if there is no such member.
     pub fn text(&self, name: &str) -> &str {
         self.body["data"][name].as_str().unwrap_or_default()
     }
 
-    /// The lease id.
     pub fn lease(&self) -> &str {
         self.body["lease_id"].as_str().unwrap_or_default()
     }
 
-    /// All errors in one text.
+    /// Joins all errors.
     pub fn errors(&self) -> String {
         joined(&self.body["errors"])
     }
 
-    /// All warnings in one text.
+    /// Joins all warnings.
     pub fn warnings(&self) -> String {
         joined(&self.body["warnings"])
     }
@@ -296,12 +280,12 @@ fn is_about_health(path: &str) -> bool {
     path.split('?').next() == Some("sys/health")
 }
 
-/// A document for everyone, the same for all.
+/// Returns `true` for public documents, whose form a standard defines.
 fn is_published(path: &str) -> bool {
     path.starts_with("identity/oidc/") && path.contains("/.well-known/")
 }
 
-/// The answer, when it is like one of ours.
+/// Returns the answer if the answer obeys the general rules.
 #[track_caller]
 fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answer {
     let path = asked.split_once(' ').map_or("", |(_, path)| path);
@@ -326,7 +310,7 @@ fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answe
     let object = body.as_object().unwrap_or_else(|| panic!("{asked}: not an object: {text}"));
     match status {
         _ if is_about_health(path) && object.contains_key("sealed") => {}
-        // A secret without a value that holds may have metadata.
+        // A secret whose current version is deleted or destroyed may have metadata.
         404 if path.starts_with("secret/") && object.contains_key("data") => {
             check_envelope(&asked, path, object);
         }

@@ -1,12 +1,11 @@
-/* A clock that is set: put before the C library with LD_PRELOAD, below an ordinary build of the
- * server.
+/* Another wall clock for an ordinary build of the server, injected with LD_PRELOAD.
  *
- * Only the clock that tells the time of day is another one, as after `date --set`; those that count
- * go on as they did. Rust's standard library asks with clock_gettime.
+ * Only the wall clock differs, as after `date --set`; monotonic clocks do not change. Rust's
+ * standard library calls clock_gettime.
  *
- *   BULKHEAD_CLOCK_AHEAD=FILE     the time of day is ahead (or behind, below zero) by as many
- *                                 seconds as FILE says at that moment: eight bytes, as they are in
- *                                 memory
+ *   BULKHEAD_CLOCK_AHEAD=FILE     FILE holds the seconds by which the wall clock is ahead
+ *                                 (behind if negative): eight bytes in native order, which a test
+ *                                 can change at any time
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-//! The time of day on a server's machine, which can be set while it runs.
+//! The wall-clock time of a server's machine, which a test can set while the server runs.
 
 use crate::paths::Folder;
 use crate::preload;
@@ -7,34 +7,27 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// A clock of one machine. It is right until it is set.
+/// Wall clock of one machine. The clock is right until a test sets it.
 pub struct Clock {
     folder: Folder,
 }
 
 impl Clock {
-    /// A clock that is right.
-    ///
-    /// # Panics
-    /// When its file cannot be made.
     pub fn right() -> Self {
         let clock = Self { folder: Folder::new("clock") };
         clock.set_ahead(0);
         clock
     }
 
-    /// Sets it ahead of the right time by so many seconds; behind, below zero.
-    ///
-    /// # Panics
-    /// When its file cannot be written.
+    /// Sets the clock ahead of the right time by `seconds`, or behind if `seconds` is negative.
     pub fn set_ahead(&self, seconds: i64) {
-        // In place: the server sees the file's pages.
+        // The server maps the file's pages, so the file is written in place.
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(self.file());
         let file = file.expect("the clock's file opens");
         file.write_all_at(&seconds.to_ne_bytes(), 0).expect("the clock is set");
     }
 
-    /// The environment of a server on that machine.
+    /// Environment of a server on this machine.
     pub fn over(&self) -> Vec<(&'static str, String)> {
         static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| preload::compile("clock"));

@@ -1,7 +1,6 @@
-//! Azure as its callers see it: the directory that signs tokens (`directory`), the resource
-//! manager (`resources`) and Graph (`graph`), as hosts of the internet of a test. What the real
-//! ones enforce is enforced: audiences, API versions, secrets that work only after a while, keys
-//! that are published or not.
+//! Azure as hosts of a test's internet: the directory that signs tokens (`directory`), the resource
+//! manager (`resources`) and Graph (`graph`). The hosts enforce the rules of the real services:
+//! audiences, API versions, secrets that work only after a delay, published and unpublished keys.
 //!
 //! ```no_run
 //! use bulkhead_tests::cloud_a::{CloudA, Machine};
@@ -9,9 +8,9 @@
 //!
 //! let internet = Internet::start();
 //! let azure = CloudA::on(&internet);
-//! let application = azure.application(); // what Bulkhead's mount is in Azure
+//! let application = azure.application(); // the identity of Bulkhead's mount in Azure
 //! let vm = azure.add(Machine::vm("group", "vm1").in_location("westus2"));
-//! let jwt = azure.token(&azure.claims(&vm)); // what the machine shows
+//! let jwt = azure.token(&azure.claims(&vm)); // the machine's token
 //! azure.rotate_keys("k2", true); // signs with k2; the old key stays published
 //! internet.fail("management.azure.com", "/subscriptions", Fault::Status(500), 3);
 //! # let _ = (application.client_id, application.secret, jwt);
@@ -32,24 +31,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The hosts of one environment of Azure.
+/// Hosts of one environment of Azure.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
-    /// The name by which configurations call it.
+    /// Name of the environment in configurations.
     pub name: &'static str,
-    /// Discovery, keys and tokens.
+    /// Host of discovery, keys and tokens.
     pub login: &'static str,
-    /// The resource manager.
+    /// Host of the resource manager.
     pub arm: &'static str,
-    /// The audiences of its tokens.
+    /// Audiences of the resource manager's tokens.
     pub arm_audiences: &'static [&'static str],
-    /// Graph.
+    /// Host of Graph.
     pub graph: &'static str,
-    /// What stands before the tenant in the issuer.
+    /// The part of the issuer before the tenant.
     pub issuer: &'static str,
 }
 
-/// Every environment that a configuration may name.
 pub const ENVIRONMENTS: [Environment; 4] = [
     Environment {
         name: "AzurePublicCloud",
@@ -85,16 +83,14 @@ pub const ENVIRONMENTS: [Environment; 4] = [
     },
 ];
 
-/// The one tenant.
+/// Id of the only tenant.
 pub const TENANT: &str = "7a1f0f3e-9b7c-4f35-8d1e-000000000001";
-/// The subscription of machines that name no other.
+/// Subscription of machines that name no other.
 pub const SUBSCRIPTION: &str = "5b0c1a52-6d3e-4c0f-9a70-000000000002";
-/// The audience of tokens for Bulkhead.
+/// Audience of tokens for Bulkhead.
 pub const AUDIENCE: &str = "https://management.azure.com/";
 
-/// One tenant in one environment.
 pub struct CloudA {
-    /// Where it is.
     pub environment: Environment,
     state: Mutex<State>,
     numbers: AtomicU64,
@@ -102,16 +98,16 @@ pub struct CloudA {
 
 #[derive(Default)]
 struct State {
-    /// The first signs.
+    /// Signing key first; the others are only published.
     keys: Vec<Signer>,
     applications: BTreeMap<String, Registered>,
-    /// By their id in lower case.
+    /// By id in lower case.
     resources: BTreeMap<String, Value>,
-    /// Access tokens that were given, with their audience.
+    /// Issued access tokens and their audiences.
     given: BTreeMap<String, Access>,
-    /// How long a new secret is refused.
+    /// Delay before a new secret works.
     propagation: Duration,
-    /// The keys whose assertions are taken in place of a secret, by issuer.
+    /// Keys of assertions that are accepted in place of a secret, by issuer.
     federated: BTreeMap<String, Federated>,
 }
 
@@ -120,14 +116,14 @@ struct Access {
     until: Instant,
 }
 
-/// Whose assertions an application takes.
+/// A federated credential of an application.
 struct Federated {
     jwks: Value,
     subject: String,
     audience: String,
 }
 
-/// An application of the tenant.
+/// An application as the tenant stores it.
 #[derive(Default)]
 struct Registered {
     object: String,
@@ -142,22 +138,20 @@ struct Secret {
     usable: Instant,
 }
 
-/// An application, and the first secret that was made for it.
+/// An application and its first secret.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// Its client id.
     pub client_id: String,
-    /// Its secret.
     pub secret: String,
 }
 
 impl CloudA {
-    /// The public cloud.
+    /// Serves the public cloud.
     pub fn on(internet: &Internet) -> Arc<Self> {
         Self::of(internet, ENVIRONMENTS[0])
     }
 
-    /// One environment.
+    /// Serves one environment.
     pub fn of(internet: &Internet, environment: Environment) -> Arc<Self> {
         let state = State { keys: vec![Signer::new("k1")], ..State::default() };
         let cloud =
@@ -175,7 +169,7 @@ impl CloudA {
         cloud
     }
 
-    /// A new application with a secret that works at once.
+    /// Registers an application with a secret that works at once.
     pub fn application(&self) -> Application {
         let client_id = self.guid();
         let text = self.number("s3cret~A");
@@ -191,7 +185,7 @@ impl CloudA {
         Application { client_id, secret: text }
     }
 
-    /// The names and texts of the secrets that an application has.
+    /// Returns the ids and texts of an application's secrets.
     pub fn secrets(&self, client_id: &str) -> Vec<(String, String)> {
         let state = held(&self.state);
         let found = state.applications.get(client_id).into_iter();
@@ -199,13 +193,13 @@ impl CloudA {
         secrets.map(|secret| (secret.display_name.clone(), secret.text.clone())).collect()
     }
 
-    /// How long secrets that are added from now on are refused at first.
+    /// Sets the delay before secrets work that are added from now on.
     pub fn propagate_in(&self, time: Duration) {
         held(&self.state).propagation = time;
     }
 
-    /// Lets assertions of `issuer` stand for a secret: signed by a key of that set, of that subject
-    /// and for that audience.
+    /// Accepts assertions of `issuer` in place of a secret, if a key of `jwks` signed them and
+    /// subject and audience match.
     pub fn federate(&self, issuer: &str, jwks: &Value, subject: &str, audience: &str) {
         let federated = Federated {
             jwks: jwks.clone(),
@@ -215,24 +209,24 @@ impl CloudA {
         held(&self.state).federated.insert(issuer.to_owned(), federated);
     }
 
-    /// Knows a token that a machine was given by its metadata service, for that audience.
+    /// Accepts an access token that a machine's metadata service issued for this audience.
     pub fn give(&self, token: &str, audience: &str) {
         let until = Instant::now() + Duration::from_secs(3_600);
         let access = Access { audience: audience.to_owned(), until };
         held(&self.state).given.insert(token.to_owned(), access);
     }
 
-    /// Forgets the access tokens that were given: each is refused from now on.
+    /// Revokes all issued access tokens.
     pub fn revoke_access(&self) {
         held(&self.state).given.clear();
     }
 
-    /// The key that signs.
+    /// Returns the signing key.
     pub fn signer(&self) -> Signer {
         held(&self.state).keys[0].clone()
     }
 
-    /// Signs with a new key of that name; the old ones stay published, or are gone.
+    /// Makes a new signing key. `keeps` leaves the old keys published.
     pub fn rotate_keys(&self, kid: &str, keeps: bool) {
         let key = Signer::new(kid);
         let mut state = held(&self.state);
@@ -242,7 +236,7 @@ impl CloudA {
         state.keys.insert(0, key);
     }
 
-    /// Adds a resource, or changes it.
+    /// Adds or updates a resource.
     pub fn add(&self, machine: Machine) -> Machine {
         let mut state = held(&self.state);
         for (id, resource) in machine.resources() {
@@ -251,17 +245,15 @@ impl CloudA {
         machine
     }
 
-    /// Puts any resource at an id.
     pub fn put(&self, id: &str, resource: Value) {
         held(&self.state).resources.insert(id.to_ascii_lowercase(), resource);
     }
 
-    /// Takes a resource away.
     pub fn remove(&self, id: &str) {
         held(&self.state).resources.remove(&id.to_ascii_lowercase());
     }
 
-    /// The claims of a machine's token, as its metadata service gives it for [`AUDIENCE`].
+    /// Returns the claims that the metadata service gives this machine for [`AUDIENCE`].
     pub fn claims(&self, machine: &Machine) -> Value {
         let now = now();
         let mut claims = json!({
@@ -277,17 +269,16 @@ impl CloudA {
         claims
     }
 
-    /// A token of those claims by the key that signs.
+    /// Signs claims with the current key.
     pub fn token(&self, claims: &Value) -> String {
         self.signer().token(claims)
     }
 
-    /// The issuer of tokens.
     pub fn issuer(&self) -> String {
         format!("{}{TENANT}/", self.environment.issuer)
     }
 
-    /// The client of a bearer token for one of `audiences`, or the refusal.
+    /// Returns a refusal if the bearer token is unknown or not for one of `audiences`.
     fn check_bearer(&self, request: &Request, audiences: &[&str]) -> Result<(), Response> {
         let state = held(&self.state);
         let access = request.bearer().and_then(|token| state.given.get(token));
@@ -313,12 +304,11 @@ impl CloudA {
     }
 }
 
-/// An error as the resource manager and Graph write it.
+/// An error in the form of the resource manager and Graph.
 fn error(status: u16, code: &str, message: &str) -> Response {
     Response::json(status, &json!({ "error": { "code": code, "message": message } }))
 }
 
-/// Seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs()
 }

@@ -1,7 +1,7 @@
-//! Google Cloud as its callers see it: published certificates, the token endpoints, IAM
-//! (`accounts`), Compute Engine (`compute`) and the resource manager, as hosts of the internet of a
-//! test. What the real ones enforce is enforced: bearer tokens, keys that are known only after a
-//! while, ten keys an account, accounts that are disabled.
+//! Google Cloud as hosts of a test's internet: published certificates, the token endpoints, IAM
+//! (`accounts`), Compute Engine (`compute`) and the resource manager. The hosts enforce the rules
+//! of the real services: bearer tokens, keys that work only after a delay, at most ten keys for an
+//! account, disabled accounts.
 //!
 //! ```no_run
 //! use bulkhead_tests::cloud_b::{CloudB, Instance};
@@ -9,8 +9,8 @@
 //!
 //! let internet = Internet::start();
 //! let google = CloudB::on(&internet);
-//! let own = google.account("vault", "host-project"); // what Bulkhead's mount is
-//! let credentials = google.credentials(&own.email); // the JSON of a new key of it
+//! let own = google.account("vault", "host-project"); // the account of Bulkhead's mount
+//! let credentials = google.credentials(&own.email); // the JSON of a new key of the account
 //! let caller = google.account("app", "shop");
 //! let signed = google.signed(&caller.email, &google.claims(&caller.email, "dev")); // type iam
 //! let vm = google.start_instance(Instance::new("shop", "us-east1-b", "i1", &caller));
@@ -34,22 +34,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Google's hosts.
+/// Host of the published certificates.
 pub const API: &str = "www.googleapis.com";
-/// Access tokens for assertions.
+/// Host that exchanges assertions for access tokens.
 pub const OAUTH: &str = "oauth2.googleapis.com";
-/// Access tokens for others' tokens.
+/// Host that exchanges tokens of other issuers for access tokens.
 pub const STS: &str = "sts.googleapis.com";
-/// Accounts and their keys.
+/// Host of service accounts and their keys.
 pub const IAM: &str = "iam.googleapis.com";
-/// Tokens and signatures in an account's name.
+/// Host that issues tokens and signatures in an account's name.
 pub const CREDENTIALS: &str = "iamcredentials.googleapis.com";
-/// Machines and groups of them.
+/// Host of machines and instance groups.
 pub const COMPUTE: &str = "compute.googleapis.com";
-/// What is above a project.
+/// Host of the resource manager, which knows folders and organizations.
 pub const CRM: &str = "cloudresourcemanager.googleapis.com";
 
-/// Google, and all that the test's projects have there.
+/// Google Cloud and the state of a test's projects.
 pub struct CloudB {
     state: Mutex<State>,
     numbers: AtomicU64,
@@ -57,23 +57,23 @@ pub struct CloudB {
 
 #[derive(Default)]
 struct State {
-    /// Of Google itself; the first signs.
+    /// Google's own keys; the first one signs.
     keys: Vec<Signer>,
-    /// By their address.
+    /// By email address.
     accounts: BTreeMap<String, Account>,
     /// By project, zone and name.
     instances: BTreeMap<[String; 3], Value>,
-    /// By project, then `zones/x` or `regions/x`, then name: links of instances.
+    /// Links of instances, by project, `zones/x` or `regions/x`, and name.
     groups: BTreeMap<[String; 3], Vec<String>>,
-    /// By project: kinds and ids above it, from the nearest.
+    /// Kinds and ids of a project's ancestors, nearest first.
     ancestors: BTreeMap<String, Vec<(String, String)>>,
-    /// Access tokens that were given.
+    /// Issued access tokens.
     given: BTreeMap<String, Instant>,
-    /// Those of the exchange, which only impersonate.
+    /// Access tokens from a token exchange, which allow only impersonation.
     exchanged: BTreeMap<String, Instant>,
-    /// How long a new key is unknown to the token endpoint.
+    /// Delay before the token endpoint knows a new key.
     propagation: Duration,
-    /// Whose tokens are exchanged, by the audience of the exchange.
+    /// Federated issuers, by audience of the exchange.
     federated: BTreeMap<String, Federated>,
 }
 
@@ -83,16 +83,12 @@ struct Federated {
     subject: String,
 }
 
-/// A service account.
 #[derive(Clone)]
 pub struct Account {
-    /// Its address.
     pub email: String,
-    /// Its number, of 21 digits.
+    /// Numeric id of 21 digits.
     pub unique_id: String,
-    /// Its project.
     pub project: String,
-    /// Whether it may do nothing.
     pub disabled: bool,
     keys: Vec<AccountKey>,
 }
@@ -101,12 +97,11 @@ pub struct Account {
 struct AccountKey {
     signer: Signer,
     usable: Instant,
-    /// When it was made, by RFC 3339.
+    /// Creation time in RFC 3339.
     made: String,
 }
 
 impl CloudB {
-    /// Google on that internet.
     pub fn on(internet: &Internet) -> Arc<Self> {
         let state = State { keys: vec![Signer::new("g1")], ..State::default() };
         let cloud = Arc::new(Self { state: Mutex::new(state), numbers: AtomicU64::new(1) });
@@ -127,7 +122,7 @@ impl CloudB {
         cloud
     }
 
-    /// A new service account without a key.
+    /// Creates a service account without a key.
     pub fn account(&self, name: &str, project: &str) -> Account {
         let account = Account {
             email: format!("{name}@{project}.iam.gserviceaccount.com"),
@@ -140,26 +135,24 @@ impl CloudB {
         account
     }
 
-    /// Disables an account, or enables it again.
     pub fn disable(&self, email: &str, disabled: bool) {
         if let Some(account) = held(&self.state).accounts.get_mut(email) {
             account.disabled = disabled;
         }
     }
 
-    /// Deletes an account.
     pub fn delete(&self, email: &str) {
         held(&self.state).accounts.remove(email);
     }
 
-    /// The names of the keys that an account has.
+    /// Returns the names of an account's keys.
     pub fn keys(&self, email: &str) -> Vec<String> {
         let state = held(&self.state);
         let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
         keys.map(|key| key.signer.kid.clone()).collect()
     }
 
-    /// When a key of an account was made.
+    /// Returns the creation time of an account's key.
     fn made(&self, email: &str, kid: &str) -> String {
         let state = held(&self.state);
         let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
@@ -167,7 +160,7 @@ impl CloudB {
         found.map(|key| key.made.clone()).unwrap_or_default()
     }
 
-    /// Ends a key of an account: what it signs is worth nothing from now on. Whether it was there.
+    /// Deletes a key of an account, and returns `false` if there was no such key.
     pub fn end_key(&self, email: &str, kid: &str) -> bool {
         let mut state = held(&self.state);
         let Some(account) = state.accounts.get_mut(email) else { return false };
@@ -176,22 +169,22 @@ impl CloudB {
         account.keys.len() < before
     }
 
-    /// The JSON of a new key of an account, which works at once.
+    /// Creates a key that works at once, and returns the key's JSON.
     pub fn credentials(&self, email: &str) -> String {
         self.new_key(email, Duration::ZERO).map(|made| made.to_string()).unwrap_or_default()
     }
 
-    /// How long keys that are made by IAM from now on are unknown to the token endpoint.
+    /// Sets the delay before the token endpoint knows keys that IAM creates from now on.
     pub fn propagate_in(&self, time: Duration) {
         held(&self.state).propagation = time;
     }
 
-    /// A token that the account's newest key signs; made where there is none.
+    /// Signs claims with the account's newest key. Creates a key if there is none.
     pub fn signed(&self, email: &str, claims: &Value) -> String {
         self.key_of(email).token(claims)
     }
 
-    /// The account's newest key.
+    /// Returns the account's newest key. Creates a key if there is none.
     pub fn key_of(&self, email: &str) -> Signer {
         if self.keys(email).is_empty() {
             self.credentials(email);
@@ -201,22 +194,22 @@ impl CloudB {
         newest.expect("the account is there").signer.clone()
     }
 
-    /// The claims by which an account logs in to a role.
+    /// Returns the claims with which an account logs in to a role.
     pub fn claims(&self, email: &str, role: &str) -> Value {
         json!({ "sub": email, "aud": format!("vault/{role}"), "exp": now() + 600 })
     }
 
-    /// Google's key that signs.
+    /// Returns Google's signing key.
     pub fn signer(&self) -> Signer {
         held(&self.state).keys[0].clone()
     }
 
-    /// A token that Google's own key signs.
+    /// Signs claims with Google's own key.
     pub fn token(&self, claims: &Value) -> String {
         self.signer().token(claims)
     }
 
-    /// Signs with a new key of that name; the old ones stay published, or are gone.
+    /// Makes a new signing key. `keeps` leaves the old keys published.
     pub fn rotate_keys(&self, kid: &str, keeps: bool) {
         let key = Signer::new(kid);
         let mut state = held(&self.state);
@@ -226,8 +219,7 @@ impl CloudB {
         state.keys.insert(0, key);
     }
 
-    /// Puts a project below folders and an organization, each as its kind and id, the nearest
-    /// first.
+    /// Sets the ancestors of a project as kinds and ids, nearest first.
     pub fn put_below(&self, project: &str, above: &[(&str, &str)]) {
         let above = above.iter().map(|(kind, id)| ((*kind).to_owned(), (*id).to_owned()));
         held(&self.state).ancestors.insert(project.to_owned(), above.collect());
@@ -244,13 +236,13 @@ impl CloudB {
         held(&self.state).federated.insert(audience.to_owned(), federated);
     }
 
-    /// Knows a token that a machine was given by its metadata service.
+    /// Accepts an access token that a machine's metadata service issued.
     pub fn give(&self, token: &str) {
         let until = Instant::now() + Duration::from_secs(3_600);
         held(&self.state).given.insert(token.to_owned(), until);
     }
 
-    /// Forgets the access tokens that were given: each is refused from now on.
+    /// Revokes all issued access tokens.
     pub fn revoke_access(&self) {
         held(&self.state).given.clear();
     }
@@ -272,7 +264,7 @@ impl CloudB {
         }))
     }
 
-    /// The refusal of a request without a token that holds.
+    /// Returns a refusal if the request has no valid access token.
     fn check_bearer(&self, request: &Request) -> Result<(), Response> {
         let state = held(&self.state);
         let until = request.bearer().and_then(|token| state.given.get(token));
@@ -286,13 +278,13 @@ impl CloudB {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A text that no other call gives.
+    /// Returns a unique text.
     fn secret(&self, before: &str) -> String {
         format!("{before}{:08x}Zq9xW7kJ4vB2nR", self.next())
     }
 }
 
-/// `projects/{p}:getAncestry` of the resource manager.
+/// Answers `projects/{p}:getAncestry` of the resource manager.
 fn ancestry(cloud: &CloudB, request: &Request) -> Response {
     if let Err(refused) = cloud.check_bearer(request) {
         return refused;
@@ -314,13 +306,12 @@ fn ancestry(cloud: &CloudB, request: &Request) -> Response {
     Response::json(200, &json!({ "ancestor": all }))
 }
 
-/// An error as Google writes it.
+/// An error in Google's form.
 fn error(status: u16, word: &str, message: &str) -> Response {
     let error = json!({ "code": status, "message": message, "status": word });
     Response::json(status, &json!({ "error": error }))
 }
 
-/// Seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs()
 }

@@ -1,8 +1,8 @@
-//! A private OpenLDAP or Active Directory (Samba), and what it knows of its accounts.
+//! A private OpenLDAP or Active Directory (Samba).
 //!
-//! One of each serves all tests of a program, each test in a branch of its own: an organizational
-//! unit with an account for the engine, which has the rights of `docs/directory.md` and no other.
-//! It is asked and changed with OpenLDAP's own clients.
+//! All tests of a program share one server of each kind. Each test has its own organizational unit,
+//! with an account for the engine that has exactly the rights of `docs/directory.md`. The harness
+//! reads and changes the directory with OpenLDAP's clients.
 
 use crate::server_script::ServerScript;
 use base64::Engine as _;
@@ -16,27 +16,24 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The administrator's password.
 const ADMINISTRATOR: &str = "Hull-8241-Wv";
-/// The engine's password in every branch, until it is rotated.
+/// The engine's password in every branch until the first rotation.
 const ENGINE: &str = "Xk7-Qz2-Wv9-Jt4";
-/// LDAP's word for: invalid credentials.
+/// LDAP result code `invalidCredentials`.
 const REFUSED: i32 = 49;
 
-/// Which server it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// With password policies.
+    /// OpenLDAP with password policies.
     OpenLdap,
-    /// An Active Directory.
+    /// Samba as an Active Directory.
     Samba,
 }
 
-/// Both.
 pub const KINDS: [Kind; 2] = [Kind::OpenLdap, Kind::Samba];
 
 impl Kind {
-    /// What `schema` is for it.
+    /// Value of `schema` in the engine's configuration.
     pub fn schema(self) -> &'static str {
         match self {
             Self::OpenLdap => "openldap",
@@ -45,9 +42,7 @@ impl Kind {
     }
 }
 
-/// A running server.
 pub struct DirectoryServer {
-    /// Which it is.
     pub kind: Kind,
     script: Mutex<ServerScript>,
     host: String,
@@ -57,31 +52,28 @@ pub struct DirectoryServer {
     branches: AtomicU32,
 }
 
-/// A test's own organizational unit. Names of accounts begin with its name in the directory, which
-/// tests need not say.
+/// A test's own organizational unit. In the directory, account names begin with the unit's name,
+/// which tests leave out.
 pub struct Branch {
-    /// Where it is.
     pub server: &'static DirectoryServer,
-    /// Its name.
     pub name: String,
-    /// Its DN.
     pub dn: String,
 }
 
 impl DirectoryServer {
-    /// The one of this test program.
+    /// The server that all tests of this program share.
     pub fn shared(kind: Kind) -> &'static Self {
         static SHARED: [OnceLock<DirectoryServer>; 2] = [const { OnceLock::new() }; 2];
         let at = usize::from(kind == Kind::Samba);
         SHARED[at].get_or_init(|| Self::start(kind, &[]))
     }
 
-    /// One that no other test uses, for a test that stops it.
+    /// Starts a server for a test that stops or changes the server.
     pub fn own(kind: Kind) -> &'static Self {
         Box::leak(Box::new(Self::start(kind, &[])))
     }
 
-    /// An OpenLDAP whose certificate is `server.pem`, with `server.key` and `ca.pem`, of a folder.
+    /// Starts an OpenLDAP with `server.pem`, `server.key` and `ca.pem` of a folder.
     pub fn with_certificate(folder: &Path) -> &'static Self {
         let folder = folder.display().to_string();
         Box::leak(Box::new(Self::start(Kind::OpenLdap, &[("BULKHEAD_LDAP_TLS", &folder)])))
@@ -103,22 +95,21 @@ impl DirectoryServer {
         Self { kind, script: Mutex::new(script), host, port, tls_port, folder, branches }
     }
 
-    /// `ldap://` and its address.
+    /// The `ldap://` URL.
     pub fn clear_url(&self) -> String {
         format!("ldap://{}:{}", self.host, self.port)
     }
 
-    /// `ldaps://` and its address.
+    /// The `ldaps://` URL.
     pub fn url(&self) -> String {
         format!("ldaps://{}:{}", self.host, self.tls_port)
     }
 
-    /// The authority of its certificate; PEM.
+    /// Returns the authority of the server's certificate in PEM.
     pub fn authority(&self) -> String {
         fs::read_to_string(self.authority_file()).expect("the server's file is there")
     }
 
-    /// Where everything is below.
     pub fn suffix(&self) -> &'static str {
         match self.kind {
             Kind::OpenLdap => "dc=corp,dc=example",
@@ -126,12 +117,12 @@ impl DirectoryServer {
         }
     }
 
-    /// A branch of its own for a test.
+    /// Creates a branch with a generated name.
     pub fn branch(&'static self) -> Branch {
         self.branch_called(&format!("t{}", self.branches.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The same with a name that no other test uses, for a test that shows it.
+    /// Creates a branch with this name, which no other test may use.
     pub fn branch_called(&'static self, name: &str) -> Branch {
         let name = name.to_owned();
         let dn = format!("OU={name},OU=people,{}", self.suffix());
@@ -145,14 +136,11 @@ impl DirectoryServer {
         branch
     }
 
-    /// Makes changes as administrator.
-    ///
-    /// # Panics
-    /// When the server refuses.
+    /// Applies changes as administrator.
     #[track_caller]
     pub fn ldif(&self, changes: &str) {
         let mut command = self.client("ldapmodify", &self.administrator(), ADMINISTRATOR);
-        // It tells of each change: nothing reads that while the changes are written.
+        // Nothing reads the output while the changes are written.
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut running = command.spawn().expect("ldapmodify starts");
         let mut input = running.stdin.take().expect("its input was asked for");
@@ -162,10 +150,10 @@ impl DirectoryServer {
         assert!(done.status.success(), "{changes}\n{}", text(&done.stderr));
     }
 
-    /// Whether the server takes the login.
+    /// Returns `true` if the server accepts the login.
     ///
     /// # Panics
-    /// When it does not answer, or refuses for another reason than the password.
+    /// If the login fails for a reason other than the password.
     #[track_caller]
     pub fn takes(&self, name: &str, password: &str) -> bool {
         let mut command = self.client("ldapsearch", name, password);
@@ -178,11 +166,8 @@ impl DirectoryServer {
         }
     }
 
-    /// The only value of an attribute of an entry, as the administrator sees it: in base64, where
-    /// it is no plain text.
-    ///
-    /// # Panics
-    /// When there is no such entry.
+    /// Returns the only value of an attribute as the administrator reads it: in base64 if the value
+    /// is not plain text.
     #[track_caller]
     pub fn attribute(&self, dn: &str, attribute: &str) -> Option<String> {
         let mut command = self.client("ldapsearch", &self.administrator(), ADMINISTRATOR);
@@ -194,10 +179,7 @@ impl DirectoryServer {
         value.map(|value| value.trim_start_matches(':').trim_start().to_owned())
     }
 
-    /// How many logins of that name an OpenLDAP refused for their password.
-    ///
-    /// # Panics
-    /// When the log cannot be read.
+    /// Counts the logins of this name that OpenLDAP refused because of the password.
     pub fn refused_logins(&self, name: &str) -> usize {
         let log = self.log();
         let asked = format!("BIND dn=\"{name}\"").to_lowercase();
@@ -210,13 +192,13 @@ impl DirectoryServer {
         refused.filter_map(operation_of).filter(|of| connections.contains(of)).count()
     }
 
-    /// Everything the server logged: OpenLDAP names each operation.
+    /// Returns the server's log. OpenLDAP logs each operation.
     pub fn log(&self) -> String {
         let name = if self.kind == Kind::OpenLdap { "server.log" } else { "samba.log" };
         fs::read_to_string(self.folder.join(name)).expect("the server's log can be read")
     }
 
-    /// Ends it for good: a directory that is down.
+    /// Stops the server for good.
     pub fn stop(&self) {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).stop();
     }
@@ -232,8 +214,8 @@ impl DirectoryServer {
         self.folder.join("ca.pem")
     }
 
-    /// A client with that login, whose own settings do not count. Samba wants TLS for passwords;
-    /// OpenLDAP's certificate may be one that no client would take.
+    /// Prepares an OpenLDAP client with this login, without the user's own settings. Samba requires
+    /// TLS for passwords. OpenLDAP may have a certificate that no client accepts.
     fn client(&self, program: &str, name: &str, password: &str) -> Command {
         let url = if self.kind == Kind::OpenLdap { self.clear_url() } else { self.url() };
         let mut command = Command::new(program);
@@ -249,7 +231,7 @@ impl DirectoryServer {
 }
 
 impl Branch {
-    /// What the engine is configured with.
+    /// The engine's configuration for this branch.
     pub fn config(&self) -> Value {
         json!({
             "url": self.server.url(),
@@ -261,13 +243,11 @@ impl Branch {
         })
     }
 
-    /// Adds an account.
     #[track_caller]
     pub fn add(&self, name: &str, password: &str) {
         self.add_all(&[(name.to_owned(), password)]);
     }
 
-    /// Adds accounts.
     #[track_caller]
     pub fn add_all(&self, accounts: &[(String, &str)]) {
         let ldif: Vec<String> =
@@ -292,28 +272,27 @@ impl Branch {
         }
     }
 
-    /// The name of an account in the directory.
+    /// Returns the name of an account in the directory.
     pub fn full(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// The DN of an account.
     pub fn dn_of(&self, name: &str) -> String {
         format!("CN={},{}", self.full(name), self.dn)
     }
 
-    /// The user principal name of an account of an Active Directory.
+    /// Returns the user principal name of an account of an Active Directory.
     pub fn upn_of(&self, name: &str) -> String {
         format!("{}@corp.example.net", self.full(name))
     }
 
-    /// Whether the server takes that password of the account.
+    /// Returns `true` if the server accepts this password of the account.
     #[track_caller]
     pub fn takes(&self, name: &str, password: &str) -> bool {
         self.server.takes(&self.dn_of(name), password)
     }
 
-    /// Gives an account a password from outside of the engine.
+    /// Sets a password without the engine.
     #[track_caller]
     pub fn set_password(&self, name: &str, password: &str) {
         let value = match self.server.kind {
@@ -323,13 +302,12 @@ impl Branch {
         self.modify(name, &format!("replace: {value}"));
     }
 
-    /// Changes an account, as administrator.
+    /// Modifies an account as administrator.
     #[track_caller]
     pub fn modify(&self, name: &str, changes: &str) {
         self.server.ldif(&format!("dn: {}\nchangetype: modify\n{changes}\n", self.dn_of(name)));
     }
 
-    /// Gives an account another name.
     #[track_caller]
     pub fn rename(&self, name: &str, new: &str) {
         self.server.ldif(&format!(
@@ -339,26 +317,26 @@ impl Branch {
         ));
     }
 
-    /// Takes the right to write others' passwords from an account.
+    /// Removes the account's right to write other accounts' passwords.
     #[track_caller]
     pub fn take_rights(&self, name: &str) {
         self.change_group("keepers", "delete", name);
     }
 
-    /// Gives it back.
+    /// Restores the right to write other accounts' passwords.
     #[track_caller]
     pub fn give_rights(&self, name: &str) {
         self.change_group("keepers", "add", name);
     }
 
-    /// Takes the right to see from an account of an OpenLDAP: everything as a member of `blind`,
-    /// all accounts as one of `shortsighted`.
+    /// Adds an account of OpenLDAP to a group without read access: `blind` hides everything,
+    /// `shortsighted` hides all accounts.
     #[track_caller]
     pub fn take_sight(&self, name: &str, group: &str) {
         self.change_group(group, "add", name);
     }
 
-    /// Gives it back.
+    /// Removes the account from the group without read access.
     #[track_caller]
     pub fn give_sight(&self, name: &str, group: &str) {
         self.change_group(group, "delete", name);
@@ -376,21 +354,20 @@ impl Branch {
             .ldif(&format!("dn: {group}\nchangetype: modify\n{change}: member\nmember: {dn}\n"));
     }
 
-    /// Takes an account away.
     #[track_caller]
     pub fn remove(&self, name: &str) {
         self.server.ldif(&format!("dn: {}\nchangetype: delete\n", self.dn_of(name)));
     }
 }
 
-/// `conn=1008 op=0` of a line of OpenLDAP's log.
+/// Returns `conn=1008 op=0` of a line of OpenLDAP's log.
 fn operation_of(line: &str) -> Option<&str> {
     let at = line.find("conn=")?;
     let length = line[at..].match_indices(' ').nth(1)?.0;
     line.get(at..at + length)
 }
 
-/// A value of `unicodePwd`, in base64.
+/// Encodes a value of `unicodePwd` in base64.
 fn quoted_utf16(password: &str) -> String {
     let quoted = format!("\"{password}\"");
     STANDARD.encode(quoted.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())

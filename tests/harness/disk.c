@@ -1,23 +1,20 @@
-/* A disk that fails: put before the C library with LD_PRELOAD, below an ordinary build of the
- * server.
+/* Faults of a disk, injected into an ordinary build of the server with LD_PRELOAD.
  *
- * Only the files of BULKHEAD_DISK_DIR that hold data are looked at: SQLite's `bulkhead.db`, `-wal`
- * and `-journal` (not `-shm`, which it makes anew after a crash), and the key of a dev server,
- * which is written under another name first; and an audit file by the name of `trail.log`, in a
- * folder of its own. Everything else passes through. An act is a write, a flush, a cut, a removal,
- * or the key getting its name. SQLite's Unix layer writes with pwrite64 or lseek and write, flushes
- * with fsync, cuts with ftruncate64 and removes with unlink; a build that used another call would
- * show in the tests as a log that does not lead to the files that are there.
+ * Affected are only files of BULKHEAD_DISK_DIR that hold data: SQLite's `bulkhead.db`, `-wal` and
+ * `-journal` (not `-shm`, which SQLite rebuilds after a crash), the key of a dev server, which is
+ * first written under another name, and an audit file `trail.log` in another folder. An act is a
+ * write, a flush, a truncation, a removal, or the rename of the key. SQLite's Unix layer writes
+ * with pwrite64 or lseek and write, flushes with fsync, truncates with ftruncate64 and removes with
+ * unlink. If a build used another call, the tests would find a log that does not match the files.
  *
- *   BULKHEAD_DISK_LOG=FILE        every act is appended to FILE, in the order in which they
- *                                 happened: a header of 24 bytes (kind, file, six unused, length,
- *                                 offset), then the written bytes
- *   BULKHEAD_DISK_FULL=BYTES      after so many written bytes the disk is full, until
- *                                 BULKHEAD_DISK_LOG.space exists; the write that meets the end is
- *                                 cut there, as a real one is
- *   BULKHEAD_DISK_EIO=N           the N-th flush fails once; as in Linux, the next one would say
- *                                 that all is well
- *   BULKHEAD_DISK_KILL=N          the process is killed before its N-th act
+ *   BULKHEAD_DISK_LOG=FILE        appends every act to FILE in the order of execution: a header of
+ *                                 24 bytes (kind, file, six unused, length, offset), then the
+ *                                 written bytes
+ *   BULKHEAD_DISK_FULL=BYTES      the disk is full after BYTES written bytes, until
+ *                                 BULKHEAD_DISK_LOG.space exists; as on a real disk, the last write
+ *                                 is truncated
+ *   BULKHEAD_DISK_EIO=N           the N-th flush fails once; as in Linux, the next flush succeeds
+ *   BULKHEAD_DISK_KILL=N          kills the process before the N-th act
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,7 +45,7 @@ struct header {
     uint64_t offset;
 };
 
-/* Held over a call and its entry, so that the log has the order of the disk. */
+/* Locked during a call and the write of its entry, so that the log has the order of the calls. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char directory[PATH_MAX];
@@ -109,8 +106,7 @@ static enum file named(const char *path) {
     return strcmp(name, "dev-seal.key") == 0 ? KEY : NONE;
 }
 
-/* Asked anew at each call rather than remembered at open: a number that was closed and given to
- * another file cannot be mistaken for the old one. */
+/* Looked up at each call and not stored at open, because a file descriptor may be reused. */
 static enum file numbered(int number) {
     char link[64], path[PATH_MAX];
     pthread_once(&once, begin);
@@ -140,13 +136,13 @@ static void enter(enum kind kind, enum file file, uint64_t offset, const void *b
     if (bytes != NULL) append(bytes, length);
 }
 
-/* Before each act: the turn of this thread, or the end of the process. */
+/* Takes the lock before an act, or kills the process. */
 static void take_turn(void) {
     pthread_mutex_lock(&turn);
     if (--acts_until_death == 0) kill(getpid(), SIGKILL);
 }
 
-/* How many of the bytes still fit. */
+/* Number of bytes that still fit. */
 static size_t fitting(size_t asked) {
     if (room == INT64_MAX) return asked;
     if (access(space, F_OK) == 0) {
@@ -195,7 +191,7 @@ ssize_t write(int number, const void *bytes, size_t length) {
     return done;
 }
 
-/* The function is found by the first call of any of ours, so that its place is handed in. */
+/* The first call of any function here sets the pointers, so a pointer to the pointer is passed. */
 static int watched_flush(int number, int (**flush)(int)) {
     enum file file = numbered(number);
     if (file == NONE) return (*flush)(number);

@@ -1,5 +1,5 @@
-//! The disk under a server: watched, made to fail, and thought through as it would be found after a
-//! power cut.
+//! The disk of a server: records writes and flushes, injects faults, and computes possible contents
+//! after a power cut.
 
 use crate::paths::{Folder, files_below};
 use crate::preload;
@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What a disk writes at once, or not at all.
+/// Bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// Bytes of the head of an entry, see `disk.c`.
+/// Bytes of the head of a log entry, see `disk.c`.
 const HEAD: usize = 24;
 
 /// A disk for one data folder.
@@ -21,8 +21,8 @@ pub struct Disk {
     fault: Option<(&'static str, String)>,
 }
 
-/// A file that holds data: SQLite's three, the key of a dev server before and after it has its
-/// name, an audit file, and the folder.
+/// A file that holds data: SQLite's three files, the key of a dev server before and after its
+/// rename, an audit file, and the folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum File {
     Database,
@@ -34,7 +34,7 @@ pub enum File {
     Folder,
 }
 
-/// What was done to a file.
+/// An operation on a file.
 pub enum Act {
     Write {
         offset: usize,
@@ -44,7 +44,7 @@ pub enum Act {
         length: usize,
     },
     Remove,
-    /// The unfinished key gets its name.
+    /// Rename of the unfinished key.
     Finish,
     Flush,
     FailedFlush,
@@ -54,35 +54,35 @@ pub enum Act {
 pub struct Entry {
     pub file: File,
     pub act: Act,
-    /// The length of the log with it.
+    /// Length of the log up to and including this entry.
     pub end: u64,
 }
 
-/// The files as they are, or might be.
+/// Contents of the files.
 pub type Image = BTreeMap<File, Vec<u8>>;
 
 impl Disk {
-    /// One that only remembers.
+    /// A disk without faults.
     pub fn sound() -> Self {
         Self { folder: Folder::new("disk"), fault: None }
     }
 
-    /// One that is full after so many written bytes, until [`Disk::free_space`].
+    /// A disk that is full after `bytes` written bytes, until [`Disk::free_space`].
     pub fn full_after(bytes: u64) -> Self {
         Self { fault: Some(("BULKHEAD_DISK_FULL", bytes.to_string())), ..Self::sound() }
     }
 
-    /// One whose flush of that number, counted from 1, fails.
+    /// A disk that fails the flush of this number, counted from 1.
     pub fn failing_flush(number: u64) -> Self {
         Self { fault: Some(("BULKHEAD_DISK_EIO", number.to_string())), ..Self::sound() }
     }
 
-    /// One under which the process is killed before its act of that number, counted from 1.
+    /// A disk that kills the process before the operation of this number, counted from 1.
     pub fn killing_at(number: u32) -> Self {
         Self { fault: Some(("BULKHEAD_DISK_KILL", number.to_string())), ..Self::sound() }
     }
 
-    /// The environment of a server on this disk.
+    /// Environment of a server on this disk.
     pub fn under(&self, data: &Path) -> Vec<(&'static str, String)> {
         let data = data.canonicalize().expect("the data folder is there");
         let mut environment = vec![
@@ -94,17 +94,16 @@ impl Disk {
         environment
     }
 
-    /// The file of its log.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// Makes room on a full disk.
+    /// Makes space on a full disk.
     pub fn free_space(&self) {
         fs::write(self.folder.path().join("log.space"), "").expect("a file can be written");
     }
 
-    /// Its log so far. An entry that a killed server did not finish is not part of it.
+    /// Returns the log so far, without an entry that a killed server left unfinished.
     pub fn entries(&self) -> Vec<Entry> {
         let log = fs::read(self.log()).expect("the disk keeps its log");
         let (mut entries, mut at) = (Vec::new(), 0);
@@ -117,7 +116,7 @@ impl Disk {
     }
 }
 
-/// The library, compiled once a run.
+/// Returns the library, compiled once per test program.
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| preload::compile("disk"))
@@ -169,8 +168,8 @@ impl File {
     }
 }
 
-/// The files after a power cut behind the last of `entries`: what was flushed is there; of
-/// everything else, the disk's cache had written some sectors and not others.
+/// Computes the files after a power cut behind the last of `entries`. Flushed data is present. Of
+/// the other data, a random choice of sectors is present.
 pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
     let mut image = Image::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -185,9 +184,10 @@ pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
     image
 }
 
-/// Whether the next flush of its file went well: a failed one loses for good what it was to write,
-/// however well later ones go. Any file's flush is the end of a removal or a new name, because it
-/// makes a journaling file system write its journal.
+/// Returns `true` if the next flush of the entry's file succeeded.
+///
+/// A failed flush loses the data for good, even if later flushes succeed. A flush of any file also
+/// completes removals and renames, because a journaling file system then writes its journal.
 fn is_flushed(entry: &Entry, later: &[Entry]) -> bool {
     let is_of_names = matches!(entry.act, Act::Remove | Act::Finish);
     let mut flushes = later.iter().filter(|next| is_of_names || next.file == entry.file);
@@ -195,7 +195,7 @@ fn is_flushed(entry: &Entry, later: &[Entry]) -> bool {
     next.is_some_and(|next| matches!(next.act, Act::Flush))
 }
 
-/// Does to the image what was done to the file, as far as `keeps` says of each sector.
+/// Applies an operation to the image. `keeps` decides for each sector if the write survives.
 fn apply(image: &mut Image, entry: &Entry, mut keeps: impl FnMut(usize) -> bool) {
     match &entry.act {
         Act::Write { offset, bytes } => {
@@ -223,7 +223,7 @@ fn apply(image: &mut Image, entry: &Entry, mut keeps: impl FnMut(usize) -> bool)
     }
 }
 
-/// A data folder with that image, and everything else as it is in `like`.
+/// Makes a data folder with this image and the other files of `like`.
 pub fn folder_of(image: &Image, like: &Path) -> Folder {
     let folder = Folder::new("image");
     for file in files_below(like) {
@@ -243,16 +243,15 @@ pub fn folder_of(image: &Image, like: &Path) -> Folder {
     folder
 }
 
-/// Chance that can be repeated: the same seed gives the same power cuts.
+/// A random generator with a seed: the same seed gives the same power cuts.
 pub struct Chance(u64);
 
 impl Chance {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `bound`, by splitmix64 (Steele, Lea, Flood 2014).
+    /// Returns a number below `bound`, by splitmix64 (Steele, Lea, Flood 2014).
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,11 +1,11 @@
-//! WebAssembly encoded byte by byte, for components that no compiler would write.
+//! Hand-written encoding of WebAssembly, for components that no compiler would produce.
 
-/// How a component begins.
+/// Header of a component.
 pub const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-/// How a core module begins.
+/// Header of a core module.
 pub const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 
-/// A number in LEB128.
+/// Encodes a number in LEB128.
 pub fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
@@ -16,7 +16,7 @@ pub fn number(mut value: usize) -> Vec<u8> {
     bytes
 }
 
-/// A section of a component or a core module.
+/// Encodes a section of a component or a core module.
 pub fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], number(content.len()), content.to_vec()].concat()
 }

@@ -1,20 +1,14 @@
-//! Golden answers: one file an answer, with everything that differs from run to run replaced by its
-//! shape.
+//! Golden answers: one file per answer, with variable values replaced by their shape.
 //!
-//! A value is replaced only when it has the shape it must have; a request id that is no UUID stays
-//! as it is and fails the comparison. `make golden` rewrites the files, and their difference is the
-//! API's change.
+//! A value is replaced only if it has the required shape: a request id that is no UUID fails the
+//! comparison. `make golden` rewrites the files, and the difference is the change of the API.
 
 use crate::client::Answer;
 use crate::paths::repository;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Compares `answer` with `tests/golden/<name>.json`, or writes the file when `UPDATE_GOLDEN` is
-/// set.
-///
-/// # Panics
-/// When they differ, or when there is no such file.
+/// Compares `answer` with `tests/golden/<name>.json`, or writes the file if `UPDATE_GOLDEN` is set.
 #[track_caller]
 pub fn assert_golden(name: &str, answer: &Answer) {
     let seen = json!({
@@ -36,10 +30,10 @@ pub fn assert_golden(name: &str, answer: &Answer) {
     );
 }
 
-/// `value` under `key` with what varies replaced.
+/// Replaces the variable parts of `value`, which is under `key`.
 fn steady(key: &str, value: &Value) -> Value {
     match value {
-        // What the machine tells about itself.
+        // Facts about the machine.
         Value::Object(_) if key == "memory" || key == "host" => json!("<object>"),
         Value::Array(list) if ["cpu", "cpu_times"].contains(&key) && !list.is_empty() => {
             json!("<list>")
@@ -59,7 +53,7 @@ fn steady(key: &str, value: &Value) -> Value {
     }
 }
 
-/// The shape that stands for the text, when its key varies and it is well formed.
+/// Returns the shape of a text, if the key's values vary and the text is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
         "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" | "reload_id"
@@ -121,8 +115,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
     Some(shape.to_owned())
 }
 
-/// Text in which lease ids, UUIDs, mount accessors and ports, which stand inside other text, are
-/// replaced.
+/// Replaces lease ids, UUIDs, mount accessors and ports inside a text.
 fn steady_text(text: &str) -> String {
     let steady = |piece: &str| match piece.rsplit_once('=') {
         Some((query, id)) if is_uuid(id) => format!("{query}=<uuid>"),
@@ -142,7 +135,7 @@ fn steady_text(text: &str) -> String {
     format!("{before}127.0.0.1:<port>{}", &after[digits..])
 }
 
-/// The shape of a number that is a time, or runs with it.
+/// Returns the shape of a number that changes with time or with the number of requests.
 fn clock(key: &str, number: u64) -> Option<Value> {
     let is_now = (1_700_000_000..10_000_000_000).contains(&number);
     let shape = match key {
@@ -156,7 +149,7 @@ fn clock(key: &str, number: u64) -> Option<Value> {
     Some(json!(shape))
 }
 
-/// A remaining lifetime that has lost a few seconds on the way counts as whole.
+/// Rounds a remaining lifetime up, so that a few elapsed seconds do not count.
 fn rounded(seconds: u64) -> u64 {
     seconds.next_multiple_of(60)
 }
@@ -170,17 +163,17 @@ fn is_token(text: &str) -> bool {
     text.strip_prefix("bhs.").is_some_and(|rest| rest.len() >= 24)
 }
 
-/// A share of an unseal key, or the whole key where there is only one.
+/// Returns `true` for a share of an unseal key, or for the whole key if there is only one share.
 fn is_share(text: &str) -> bool {
     [64, 66].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// The same in base64, in which both lengths are one.
+/// Like [`is_share`], in base64, in which both lengths are equal.
 fn is_share_in_base64(text: &str) -> bool {
     text.len() == 44 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
 }
 
-/// The 36 characters of a token, mixed with as many of an OTP.
+/// Returns `true` for the 36 characters of a token, XORed with an OTP and encoded.
 fn is_encoded_token(text: &str) -> bool {
     text.len() == 48 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/".contains(c))
 }
@@ -204,7 +197,7 @@ fn is_generated_password(text: &str) -> bool {
         && text.contains('-')
 }
 
-/// As the directory engine makes it where no policy does.
+/// Returns `true` for a password that the directory engine generates without a policy.
 fn is_directory_password(text: &str) -> bool {
     let drawn = text.strip_prefix("?@09AZ");
     text.len() == 64 && drawn.is_some_and(|drawn| drawn.chars().all(|c| c.is_ascii_alphanumeric()))
@@ -224,7 +217,7 @@ fn is_generated_username(text: &str) -> bool {
         && time.chars().all(|c| c.is_ascii_digit())
 }
 
-/// `2026-11-01T12:00:00Z`, with or without a fraction.
+/// Returns `true` for `2026-11-01T12:00:00Z`, with or without a fraction.
 fn is_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 20
@@ -239,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_varies_is_replaced_by_its_shape() {
+    fn variable_values_are_replaced_by_their_shape() {
         let body = json!({
             "request_id": "018f2c6e-77ab-4c11-9a6b-0123456789ab",
             "lease_id": "database/creds/reader/AbCdEfGhIjKlMnOpQrStUvWx",
@@ -257,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_stays_and_so_fails() {
+    fn malformed_values_are_not_replaced() {
         let body = json!({
             "request_id": "not-a-uuid", "data": { "username": "root", "password": "short" },
         });

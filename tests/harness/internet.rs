@@ -1,6 +1,6 @@
-//! The internet as a server behind a proxy sees it: an HTTP proxy on loopback that ends TLS for
-//! named hosts itself, with certificates of the suite's own authority, and hands each request to
-//! the site of that name. Nothing is resolved, and nothing leaves this machine.
+//! The internet behind a proxy: an HTTP proxy on loopback that ends TLS for named hosts, with
+//! certificates of the suite's own authority, and passes each request to the site of that name. The
+//! proxy resolves no names, and nothing leaves this machine.
 //!
 //! ```no_run
 //! use bulkhead_tests::internet::{Fault, Internet, Response};
@@ -9,7 +9,7 @@
 //! let internet = Internet::start();
 //! internet.serve("api.example", |request| Response::json(200, &json!({ "path": request.path })));
 //! internet.fail("api.example", "/slow", Fault::Status(503), 2); // the next two requests there
-//! let online = internet.server(""); // a server whose outbound block leads here, open
+//! let online = internet.server(""); // an unsealed server that uses this proxy
 //! online.root.write("sys/auth/azure", &json!({ "type": "azure" })).expect(204);
 //! assert!(internet.asked("api.example").is_empty());
 //! ```
@@ -30,32 +30,32 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Runtime;
 
-/// What answers for a host.
+/// The function that answers for a host.
 pub type Site = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
 /// The internet of one test.
 pub struct Internet {
-    /// Where the proxy listens.
+    /// Address of the proxy.
     pub address: SocketAddr,
     world: Arc<World>,
-    /// Ends with the test, and all connections with it.
+    /// Runs the proxy. All connections end with the runtime.
     _runtime: Runtime,
 }
 
-/// What the proxy knows.
+/// State of the proxy.
 struct World {
     authority: Authority,
     sites: Mutex<BTreeMap<String, Site>>,
     faults: Faults,
-    /// What the proxy wants to be shown, as `user:password`.
+    /// Credentials that the proxy requires, as `user:password`.
     credentials: Mutex<Option<String>>,
-    /// Every `CONNECT`, as `host:port`.
+    /// Target of every `CONNECT`, as `host:port`.
     tunnels: Mutex<Vec<String>>,
     requests: Mutex<Vec<Request>>,
 }
 
 impl Internet {
-    /// One without a site.
+    /// Starts an internet without a site.
     pub fn start() -> Self {
         let world = Arc::new(World {
             authority: Authority::new(),
@@ -77,59 +77,56 @@ impl Internet {
         Self { address, world, _runtime: runtime }
     }
 
-    /// Lets `site` answer for `host`, by https on port 443 and in the clear on any. The second site
-    /// of a name takes the place of the first.
+    /// Adds `site` for `host`: by HTTPS on port 443, and by plain HTTP on any port. Replaces a
+    /// previous site of this host.
     pub fn serve(&self, host: &str, site: impl Fn(&Request) -> Response + Send + Sync + 'static) {
         held(&self.world.sites).insert(host.to_owned(), Arc::new(site));
     }
 
-    /// Takes a host away: the proxy answers 502 for it.
+    /// Removes a host: the proxy answers 502 for this host.
     pub fn unplug(&self, host: &str) {
         held(&self.world.sites).remove(host);
     }
 
-    /// Lets the next `times` requests to `host` whose path begins with `path` meet that fault. Of
-    /// several that fit, the one that was told first counts, until it is used up.
+    /// Injects a fault into the next `times` requests to `host` whose path begins with `path`. If
+    /// several faults match, the oldest applies first.
     pub fn fail(&self, host: &str, path: &str, fault: Fault, times: usize) {
         self.world.faults.add(host, path, fault, times);
     }
 
-    /// Forgets all faults.
     pub fn heal(&self) {
         self.world.faults.clear();
     }
 
-    /// Lets the proxy want to be shown `user:password`.
+    /// Makes the proxy require these credentials (`user:password`).
     pub fn want_credentials(&self, credentials: &str) {
         *held(&self.world.credentials) = Some(credentials.to_owned());
     }
 
-    /// The URL of the proxy.
     pub fn proxy(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The authority of all certificates, in PEM.
     pub fn authority(&self) -> &str {
         self.world.authority.pem()
     }
 
-    /// The hosts and ports that the proxy was asked to connect to, since it began.
+    /// Returns the targets of all `CONNECT` requests.
     pub fn tunnels(&self) -> Vec<String> {
         held(&self.world.tunnels).clone()
     }
 
-    /// Every request of which the whole arrived, since it began, whatever was answered.
+    /// Returns every request that arrived completely.
     pub fn requests(&self) -> Vec<Request> {
         held(&self.world.requests).clone()
     }
 
-    /// Those to one host.
+    /// Returns the requests to one host.
     pub fn asked(&self, host: &str) -> Vec<Request> {
         self.requests().into_iter().filter(|request| request.host == host).collect()
     }
 
-    /// Forgets what was asked so far.
+    /// Forgets all recorded requests and tunnels.
     pub fn forget(&self) {
         held(&self.world.tunnels).clear();
         held(&self.world.requests).clear();
@@ -142,7 +139,8 @@ impl World {
     }
 }
 
-/// The lock, also where a test's thread panicked with it: what it guards is whole at any time.
+/// Takes a lock that a panicking test thread may have poisoned. The guarded data is valid at any
+/// time.
 pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! A real Kubernetes API server, and what it knows of objects and tokens.
+//! A real Kubernetes API server.
 //!
-//! `tests/servers/kubernetes.sh` is the one home of how one is built and started. One serves all
-//! tests of a program, each in a namespace of its own, and ends with the program, however that
-//! ends: its standard input closes then. With `KUBECONFIG` set the tests use that cluster instead.
+//! `tests/servers/kubernetes.sh` builds and starts the server. All tests of a program share one
+//! server, each test in its own namespace. The server ends with the program, because its standard
+//! input then closes. If `KUBECONFIG` is set, the tests use that cluster instead.
 
 use crate::paths::{Folder, repository};
 use crate::server_script::ServerScript;
@@ -14,42 +14,36 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where roles and bindings are.
 const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 
-/// Of both resources that no namespace holds.
+/// Resources of `RBAC` without a namespace.
 const CLUSTER_WIDE: [&str; 2] = ["clusterroles", "clusterrolebindings"];
 
-/// A cluster, and an administrator of it.
+/// A cluster with an administrator's credentials.
 pub struct Kubernetes {
-    /// `https://127.0.0.1:PORT`.
     pub url: String,
-    /// PEM of its authority.
     pub authority: String,
     authority_file: PathBuf,
     proof: Proof,
-    /// The API server's process, where it is ours.
+    /// Process id of the API server, if this program started the server.
     apiserver: Option<u32>,
     _files: Folder,
 }
 
-/// What shows the administrator to the API server, as options of curl.
+/// Credentials of the administrator, as options of curl.
 enum Proof {
     Token(String),
     Certificate(PathBuf, PathBuf),
 }
 
-/// A namespace of one test. Everything in it goes with it.
+/// The namespace of one test.
 pub struct Namespace {
     pub kubernetes: &'static Kubernetes,
     pub name: String,
 }
 
 impl Kubernetes {
-    /// The cluster of this test program.
-    ///
-    /// # Panics
-    /// When it is not there and cannot be built or started.
+    /// The cluster that all tests of this program share.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Kubernetes> = OnceLock::new();
         SHARED.get_or_init(|| match std::env::var_os("KUBECONFIG") {
@@ -58,10 +52,7 @@ impl Kubernetes {
         })
     }
 
-    /// One that no other test uses, for a test that stops it.
-    ///
-    /// # Panics
-    /// As [`Kubernetes::shared`].
+    /// Starts a cluster for a test that stops the server.
     pub fn own() -> &'static Self {
         Box::leak(Box::new(Self::start()))
     }
@@ -81,7 +72,7 @@ impl Kubernetes {
         ready
     }
 
-    /// The cluster and user of the file's current context, as `kubectl` understands it.
+    /// Reads the cluster and the user of the current context, like `kubectl`.
     fn of_kubeconfig(file: &Path) -> Self {
         let asked =
             ["config", "view", "--raw", "--minify", "--flatten", "-o", "json", "--kubeconfig"];
@@ -115,12 +106,12 @@ impl Kubernetes {
         }
     }
 
-    /// What the API server answers to that bearer: status and body.
+    /// Sends a request with a bearer token, and returns status and body.
     pub fn ask_as(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
         self.exchange(&["-H", &format!("authorization: Bearer {token}")], method, path, body)
     }
 
-    /// What it answers to the administrator.
+    /// Sends a request as administrator, and returns status and body.
     pub fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         match &self.proof {
             Proof::Token(token) => self.ask_as(token, method, path, body),
@@ -131,7 +122,8 @@ impl Kubernetes {
         }
     }
 
-    /// As [`Kubernetes::ask`], which must succeed. What is there already is success too.
+    /// Like [`Kubernetes::ask`], for a request that must succeed. An object that already exists
+    /// counts as success.
     #[track_caller]
     pub fn must(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) = self.ask(method, path, body);
@@ -171,12 +163,12 @@ impl Kubernetes {
         (status.parse().unwrap_or_default(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    /// A namespace of its own, with these labels.
+    /// Creates a namespace with these labels.
     #[track_caller]
     pub fn namespace(&'static self, labels: Value) -> Namespace {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Also where others use the same cluster, and the process's number was another's before.
+        // The time makes the name unique if others use the cluster and a process id repeats.
         let began = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
         let name = format!("bulkhead-{began}-{}-{number}", std::process::id());
         self.must(
@@ -187,16 +179,16 @@ impl Kubernetes {
         Namespace { kubernetes: self, name }
     }
 
-    /// Whether this program started it, and so knows its settings.
+    /// Returns `true` if this program started the cluster and so knows its settings.
     pub fn is_ours(&self) -> bool {
         self.apiserver.is_some()
     }
 
-    /// Stops its API server where it stands until the answer is dropped: one that is there and does
-    /// not answer.
+    /// Pauses the API server until the guard is dropped: the system accepts connections and nothing
+    /// answers.
     ///
     /// # Panics
-    /// When the cluster is none of ours.
+    /// If this program did not start the cluster.
     pub fn pause(&self) -> Paused {
         let apiserver = self.apiserver.expect("a cluster that this test started");
         signal("-STOP", apiserver);
@@ -205,7 +197,7 @@ impl Kubernetes {
 }
 
 impl Namespace {
-    /// `api/v1/namespaces/NAME/KIND`.
+    /// Returns `api/v1/namespaces/NAME/KIND`.
     fn place(&self, kind: &str) -> String {
         match kind {
             kind if CLUSTER_WIDE.contains(&kind) => format!("{RBAC}/{kind}"),
@@ -214,26 +206,24 @@ impl Namespace {
         }
     }
 
-    /// Makes an object in it.
+    /// Creates an object in the namespace.
     #[track_caller]
     pub fn make(&self, kind: &str, object: &Value) -> Value {
         self.kubernetes.must("POST", &self.place(kind), object)
     }
 
-    /// An object of it.
     #[track_caller]
     pub fn read(&self, kind: &str, name: &str) -> Value {
         self.kubernetes.must("GET", &format!("{}/{name}", self.place(kind)), &Value::Null)
     }
 
-    /// Removes an object of it.
     #[track_caller]
     pub fn remove(&self, kind: &str, name: &str) {
         self.kubernetes.must("DELETE", &format!("{}/{name}", self.place(kind)), &Value::Null);
     }
 
-    /// Applies a file of several objects as it stands, but for `apps` and `bulkhead`, which become
-    /// this namespace's name: other tests use the same cluster.
+    /// Applies a file of several objects. The words `apps` and `bulkhead` are replaced by this
+    /// namespace's name, because other tests use the same cluster.
     #[track_caller]
     pub fn apply(&self, yaml: &str) {
         for document in yaml.split("\n---\n") {
@@ -248,8 +238,8 @@ impl Namespace {
         }
     }
 
-    /// Gives the engine's own account the rights of a section of `docs/cluster.md`, as they stand
-    /// there: 1 to 3 for the modes, 4 for the whole cluster.
+    /// Gives the engine's account the rights of a section of `docs/cluster.md`: 1 to 3 for the
+    /// modes, 4 for the whole cluster.
     #[track_caller]
     pub fn grant(&self, section: usize) {
         let page = repository().join("docs/cluster.md");
@@ -268,14 +258,14 @@ impl Namespace {
         }
     }
 
-    /// The engine's own service account, named after the namespace, and a token of it.
+    /// Creates the engine's service account, named after the namespace, and returns a token.
     #[track_caller]
     pub fn engine(&self) -> String {
         self.make("serviceaccounts", &json!({"metadata": {"name": self.name}}));
         self.token(&self.name)
     }
 
-    /// A token of a service account for a day.
+    /// Returns a token of a service account for a day.
     #[track_caller]
     pub fn token(&self, account: &str) -> String {
         let path = format!("{}/{account}/token", self.place("serviceaccounts"));
@@ -284,7 +274,7 @@ impl Namespace {
         made["status"]["token"].as_str().expect("a token").to_owned()
     }
 
-    /// What bears the label of a mount of ours here: kind and name, in order.
+    /// Lists kind and name of the objects with the label of a Bulkhead mount, sorted.
     #[track_caller]
     pub fn made(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -303,13 +293,12 @@ impl Namespace {
         found
     }
 
-    /// Whether an object of the whole cluster was made by a role of this test, which says so by a
-    /// label.
+    /// Returns `true` if a role of this test created a cluster-wide object, which a label shows.
     fn owns(&self, item: &Value) -> bool {
         item["metadata"]["labels"]["test"] == self.name.as_str()
     }
 
-    /// The status of asking `verb` on `kind` of this namespace with that token.
+    /// Returns the status of a request of this token on `kind` in this namespace.
     pub fn try_as(&self, token: &str, method: &str, kind: &str) -> u16 {
         let body = match method {
             "POST" => json!({"metadata": {"generateName": "x-"}}),
@@ -330,7 +319,7 @@ impl Drop for Namespace {
     }
 }
 
-/// A process that is stopped where it stands; it goes on when this is dropped.
+/// A paused process, which continues when this is dropped.
 pub struct Paused(u32);
 
 impl Drop for Paused {
@@ -339,7 +328,8 @@ impl Drop for Paused {
     }
 }
 
-/// How long the API server may still take a token that was in use: it keeps good ones for 10 s.
+/// How long the API server may still accept a deleted token: the server caches valid tokens for 10
+/// s.
 pub const TOKEN_CACHE: Duration = Duration::from_secs(12);
 
 fn signal(name: &str, process: u32) {

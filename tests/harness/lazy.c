@@ -1,5 +1,5 @@
-/* A disk that flushes nothing: put before the C library with LD_PRELOAD, below an ordinary build of
- * the server. To SQLite it is what `synchronous = OFF` is.
+/* A disk that ignores flushes, injected into an ordinary build of the server with LD_PRELOAD. The
+ * effect on SQLite is that of `synchronous = OFF`.
  */
 int fsync(int file);
 int fdatasync(int file);

@@ -1,8 +1,8 @@
-//! Looking for secrets where none may be: answers, logs, files.
+//! Searches answers, logs and files for secrets.
 //!
-//! A database echoes a password lower-cased and cut, so that looking for the whole is not enough:
-//! any 12 characters in a row, in upper or lower case, count as a leak, and of a shorter secret the
-//! whole. That is what redaction guarantees (`host/sandbox/src/secrets.rs`).
+//! A database may echo a password truncated and in lower case, so a search for the whole secret is
+//! not enough. Any 12 consecutive characters count as a leak, in upper or lower case; of a shorter
+//! secret, the whole. Redaction guarantees the same (`host/sandbox/src/secrets.rs`).
 
 use crate::paths::files_below;
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::path::Path;
 /// A password that is hard to quote and easy to find.
 pub const CANARY: &str = r#"~Zq'9#xW"7^kJ\4$vB%2}nR"#;
 
-/// Characters in a row of a secret that count as a leak.
+/// Number of consecutive characters of a secret that count as a leak.
 const LEAK: usize = 12;
 
-/// The runs of `secret` that `text` shows, ignoring case. Empty is what one wants.
+/// Returns the runs of `secret` that are in `text`, ignoring case.
 pub fn runs_shown(text: &str, secret: &str) -> Vec<String> {
     let text = text.to_lowercase();
     let secret: Vec<char> = secret.to_lowercase().chars().collect();
@@ -24,14 +24,14 @@ pub fn runs_shown(text: &str, secret: &str) -> Vec<String> {
         .collect()
 }
 
-/// Fails when `text` shows a run of `secret`; `place` says where the text is from.
+/// Fails if `text` has a run of `secret`; `place` describes the text.
 #[track_caller]
 pub fn assert_silent(place: &str, text: &str, secret: &str) {
     let shown = runs_shown(text, secret);
     assert!(shown.is_empty(), "{place} shows {shown:?} of a secret:\n{text}");
 }
 
-/// Fails when a file below `folder` holds `secret` as it is.
+/// Fails if a file below `folder` contains `secret`.
 #[track_caller]
 pub fn assert_sealed(folder: &Path, secret: &str) {
     for file in files_below(folder) {

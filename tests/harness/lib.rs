@@ -1,9 +1,9 @@
-//! The test harness: starts the built server and real databases, and speaks to them as an operator
+//! The test harness: starts the built server and real databases, and uses them as an operator
 //! would.
 //!
-//! It never knows the product's code: only HTTP, files that `make build` left, `psql`, and
-//! processes. What every answer to every request must be like is checked in one place,
-//! [`client`].
+//! The harness links no product code. It uses HTTP, the files from `make build`, `psql`, and
+//! processes. [`client`] checks the rules for every answer. Functions panic if a program that they
+//! need is missing, refuses or gives no answer in time.
 
 pub mod authority;
 pub mod bulkhead;

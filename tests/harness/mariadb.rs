@@ -1,4 +1,4 @@
-//! A private MariaDB, or MySQL in its place, and what it knows of its users.
+//! A private MariaDB, or a MySQL in its place.
 
 use crate::authority::Authority;
 use crate::paths::Folder;
@@ -6,28 +6,25 @@ use crate::server_script::ServerScript;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// The administrator's password where a test does not choose one.
+/// The administrator's password if a test does not choose one.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
-/// With this in the environment it is a MySQL that is started: `make test-mysql`.
+/// Environment variable that makes the tests start MySQL: `make test-mysql`.
 const MYSQL: &str = "BULKHEAD_TEST_MYSQL";
 
 /// A running server with the database `demo` and its table `orders`.
 pub struct MariaDb {
     _script: ServerScript,
-    /// The port on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
-    /// The administrator's password; its name is `bulkhead`.
+    /// Password of the administrator `bulkhead`.
     pub password: String,
-    /// What the server trusts, and is known by.
+    /// Authority that the server trusts; the server presents its certificate.
     pub authority: Authority,
 }
 
 impl MariaDb {
-    /// Starts one with those server options (`--require-secure-transport=ON`).
-    ///
-    /// # Panics
-    /// When MariaDB is not installed or does not start; `make test` installs it.
+    /// Starts a server with these options (such as `--require-secure-transport=ON`).
     pub fn start(options: &[&str]) -> Self {
         let environment = [("BULKHEAD_DB_PASSWORD", ORDINARY)];
         let name = if std::env::var_os(MYSQL).is_some() { "mysql" } else { "mariadb" };
@@ -40,33 +37,30 @@ impl MariaDb {
         }
     }
 
-    /// The connection URL for Bulkhead, with placeholders for user and password.
+    /// Connection URL for Bulkhead, with placeholders for user and password.
     pub fn url(&self) -> String {
         format!("{{{{username}}}}:{{{{password}}}}@tcp(127.0.0.1:{})/demo", self.port)
     }
 
-    /// Asks as administrator; the answer is rows of columns between tabs.
-    ///
-    /// # Panics
-    /// When the database refuses.
+    /// Runs SQL as administrator. The answer is rows of tab-separated columns.
     #[track_caller]
     pub fn query(&self, sql: &str) -> String {
         self.login("bulkhead", &self.password, sql)
             .unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
     }
 
-    /// Logs in as anyone and asks. The real client, a new session.
+    /// Logs in with the real client in a new session, and runs SQL.
     ///
     /// # Errors
-    /// What the client printed, when the login or the statement is refused.
+    /// The client's output, if the login or the statement is refused.
     pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
         finished(self.client(user, password, sql))
     }
 
-    /// Logs in with a certificate and without a password, and asks.
+    /// Logs in with a certificate and without a password, and runs SQL.
     ///
     /// # Errors
-    /// What the client printed, when the login or the statement is refused.
+    /// The client's output, if the login or the statement is refused.
     pub fn login_certified(
         &self,
         user: &str,
@@ -82,7 +76,7 @@ impl MariaDb {
         finished(command)
     }
 
-    /// A session that stays open, asleep, until something ends it.
+    /// Opens a session that sleeps until something ends it.
     pub fn sleeper(&self, user: &str, password: &str) -> Child {
         let child = self
             .client(user, password, "SELECT SLEEP(600)")
@@ -98,7 +92,7 @@ impl MariaDb {
         child
     }
 
-    /// The accounts that Bulkhead made, as `user@host`, in order.
+    /// Lists the accounts that Bulkhead created, as `user@host`, sorted.
     pub fn users(&self) -> Vec<String> {
         let rows = self.query(
             "SELECT CONCAT(User, '@', Host) FROM mysql.user WHERE User LIKE 'v-%' ORDER BY 1",

@@ -1,29 +1,28 @@
-//! A server as its operators run it: sealed at each start, opened with the keys that its
-//! initialisation gave.
+//! A server as operators run it: sealed at each start, unsealed with the keys of its
+//! initialisation.
 
 use crate::bulkhead::Bulkhead;
 use crate::client::{Answer, Client};
 use crate::paths::{Folder, binary};
 use serde_json::{Value, json};
 
-/// What the operators of an initialised server know.
+/// Keys and root token of an initialised server.
 pub struct Operators {
-    /// The shares of the unseal key, in hexadecimal, as they were given.
+    /// Shares of the unseal key, in hexadecimal.
     pub keys: Vec<String>,
-    /// How many of them open the server.
+    /// Number of shares that unseal the server.
     pub threshold: usize,
-    /// The root token.
     pub token: String,
 }
 
-/// A server without dev mode on an empty data folder: not initialised.
+/// Starts a server without dev mode on an empty data folder, not initialised.
 pub fn uninitialised() -> Bulkhead {
     let mut server = Bulkhead::prepared(binary(), Folder::new("sealed")).in_production();
     server.start_again();
     server
 }
 
-/// A server with so many shares, of which so many open it. Sealed.
+/// Starts and initialises a server, which stays sealed.
 #[track_caller]
 pub fn sealed(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
     let server = uninitialised();
@@ -31,11 +30,8 @@ pub fn sealed(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
     (server, operators)
 }
 
-/// As [`sealed`], with an audit device in `audit.log` of the data folder; key holders may make root
-/// tokens and other shares without a token.
-///
-/// # Panics
-/// When the server does not start, or does not let itself be initialised.
+/// Like [`sealed`], with an audit device in `audit.log` of the data folder. Key holders may
+/// generate a root token and rekey without a token.
 #[track_caller]
 pub fn of_key_holders(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
     let data = Folder::new("key-holders");
@@ -55,7 +51,7 @@ pub fn of_key_holders(shares: usize, threshold: usize) -> (Bulkhead, Operators) 
     (server, operators)
 }
 
-/// A server that two of three shares opened.
+/// Starts a server and unseals it with two of three shares.
 #[track_caller]
 pub fn open() -> (Bulkhead, Operators) {
     let (server, operators) = sealed(3, 2);
@@ -63,27 +59,26 @@ pub fn open() -> (Bulkhead, Operators) {
     (server, operators)
 }
 
-/// What a server says of its seal.
 #[track_caller]
 pub fn seal_status(server: &Bulkhead) -> Value {
     server.client(None).read("sys/seal-status").expect(200).body
 }
 
-/// Gives a server one share, or what may pass for one.
+/// Submits one share, or a text in its place.
 #[track_caller]
 pub fn give(server: &Bulkhead, key: &str) -> Answer {
     server.client(None).write("sys/unseal", &json!({ "key": key }))
 }
 
 impl Operators {
-    /// Initialises `server`, which was not. It stays sealed.
+    /// Initialises `server`, which stays sealed.
     #[track_caller]
     pub fn initialise(server: &Bulkhead, shares: usize, threshold: usize) -> Self {
         let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
         Self::of(&server.client(None).write("sys/init", &asked).expect(200).body, threshold)
     }
 
-    /// Those to whom an initialisation answered `body`.
+    /// Reads keys and root token from the answer of an initialisation.
     #[track_caller]
     pub fn of(body: &Value, threshold: usize) -> Self {
         let keys = body["keys"].as_array().expect("a list of keys").iter();
@@ -92,7 +87,7 @@ impl Operators {
         Self { keys, threshold, token }
     }
 
-    /// Gives as many shares as are needed, which must open the server.
+    /// Submits as many shares as the threshold requires. The server must then be unsealed.
     #[track_caller]
     pub fn unseal(&self, server: &Bulkhead) {
         for key in &self.keys[..self.threshold] {
@@ -106,7 +101,7 @@ impl Operators {
         );
     }
 
-    /// A client with the root token.
+    /// Returns a client with the root token.
     pub fn root(&self, server: &Bulkhead) -> Client {
         server.client(Some(&self.token))
     }

@@ -1,4 +1,4 @@
-//! Where things are: the repository, what was built, and folders that vanish with their owner.
+//! Paths of the repository and of built files, and temporary folders.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The repository's root.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -14,43 +13,33 @@ pub fn repository() -> PathBuf {
         .to_path_buf()
 }
 
-/// The build's folder, found from the running test so that `CARGO_TARGET_DIR` needs no second
-/// reading: `<target>/debug/deps/e2e-…`.
+/// The build's folder, derived from the path of the running test (`<target>/debug/deps/e2e-…`), so
+/// that `CARGO_TARGET_DIR` need not be read.
 pub fn target() -> PathBuf {
     profile().parent().expect("cargo puts tests three folders deep").to_path_buf()
 }
 
-/// The folder of the profile that the running test was built with. The binaries it starts are
-/// those of the same profile.
+/// The folder of the profile of the running test. The tests start binaries of the same profile.
 pub fn profile() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
     this.ancestors().nth(2).expect("cargo puts tests three folders deep").to_path_buf()
 }
 
-/// A component of the tests.
-///
-/// # Panics
-/// When it is not built.
+/// Reads a component from `tests/guests`.
 pub fn guest(name: &str) -> Vec<u8> {
     let path = target().join(format!("guests/{name}.wasm"));
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
 }
 
-/// A component of the product.
-///
-/// # Panics
-/// When it is not built.
+/// Reads an official component.
 pub fn plugin(name: &str) -> Vec<u8> {
     let path = target().join(format!("plugins/{name}.wasm"));
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("{} is missing: run `make plugins`", path.display()))
 }
 
-/// A component with one of its texts replaced by another as long.
-///
-/// # Panics
-/// When the text is not in it.
+/// Replaces a text of a component by another text of the same length.
 pub fn with_text(mut component: Vec<u8>, text: &str, other: &str) -> Vec<u8> {
     assert_eq!(text.len(), other.len());
     let found: Vec<usize> = component
@@ -66,23 +55,18 @@ pub fn with_text(mut component: Vec<u8>, text: &str, other: &str) -> Vec<u8> {
     component
 }
 
-/// The engine `name` in another version: its description has the name and the version side by side.
+/// Returns the engine `name` in another version. In the component's description, name and version
+/// are adjacent.
 pub fn in_version(name: &str, version: &str) -> Vec<u8> {
     with_text(guest(name), &format!("{name}1.0.0"), &format!("{name}{version}"))
 }
 
-/// The server's binary.
-///
-/// # Panics
-/// When it was not built: a test of an older or missing binary would prove nothing.
+/// Path of the server's binary. Fails if the binary is missing.
 pub fn binary() -> PathBuf {
     built("bulkhead", "make build")
 }
 
-/// The same server with failpoints in it.
-///
-/// # Panics
-/// As [`binary`].
+/// Path of the server's binary with failpoints.
 pub fn fault_binary() -> PathBuf {
     built("bulkhead-fault", "make build-fault")
 }
@@ -93,11 +77,11 @@ fn built(name: &str, by: &str) -> PathBuf {
     path
 }
 
-/// A folder of its own below the temporary one, removed with its owner.
+/// A temporary folder that is removed on drop.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes an empty one; `purpose` is part of its name.
+    /// Creates an empty folder; `purpose` is part of the name.
     pub fn new(purpose: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -107,19 +91,18 @@ impl Folder {
         )
     }
 
-    /// Makes `path` anew.
+    /// Empties and creates `path`.
     pub fn at(path: PathBuf) -> Self {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder can be made");
         Self(path)
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file into it that its owner alone may read. Its path.
+    /// Writes a file that only the owner may read, and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         let mut options = fs::OpenOptions::new();
@@ -135,7 +118,7 @@ impl Drop for Folder {
     }
 }
 
-/// Every file below `folder`, in order.
+/// Lists every file below `folder`, sorted.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_path_buf()];

@@ -1,4 +1,4 @@
-//! A private PostgreSQL, and what it knows of its users.
+//! A private PostgreSQL.
 
 use crate::authority::Authority;
 use crate::paths::Folder;
@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// The superuser's password where a test does not choose one.
+/// The superuser's password if a test does not choose one.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// A running server with the database `demo`, its table `orders` and the group `readers`.
 pub struct Postgres {
     script: ServerScript,
-    /// The port on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
-    /// The superuser's password; its name is `bulkhead`.
+    /// Password of the superuser `bulkhead`.
     pub password: String,
-    /// What the server trusts, and is known by.
+    /// Authority that the server trusts; the server presents its certificate.
     pub authority: Authority,
     pid: u32,
     log: String,
@@ -26,16 +26,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one whose superuser's password is no secret.
+    /// Starts a server with an ordinary superuser password.
     pub fn start() -> Self {
         Self::start_with(ORDINARY, &[])
     }
 
-    /// Starts one with that superuser's password and server options (`-c log_statement=all`). It
-    /// does not flush to the disk unless told to (`-c fsync=on`).
-    ///
-    /// # Panics
-    /// When PostgreSQL is not installed or does not start; `make test` installs it.
+    /// Starts a server with this superuser password and these options (`-c log_statement=all`). The
+    /// server flushes to disk only with `-c fsync=on`.
     pub fn start_with(password: &str, options: &[&str]) -> Self {
         let options = [&["-c", "fsync=off"], options].concat();
         let environment = [("BULKHEAD_PG_PASSWORD", password)];
@@ -51,7 +48,7 @@ impl Postgres {
         }
     }
 
-    /// The connection URL for Bulkhead, with placeholders for user and password.
+    /// Connection URL for Bulkhead, with placeholders for user and password.
     pub fn url(&self) -> String {
         format!(
             "postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{}/demo?sslmode=disable",
@@ -59,28 +56,25 @@ impl Postgres {
         )
     }
 
-    /// Asks as superuser; the answer is rows of `|`-separated columns.
-    ///
-    /// # Panics
-    /// When the database refuses.
+    /// Runs SQL as superuser. The answer is rows of `|`-separated columns.
     #[track_caller]
     pub fn query(&self, sql: &str) -> String {
         self.login("bulkhead", &self.password, sql)
             .unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
     }
 
-    /// Logs in as anyone and asks. The real client, a new session.
+    /// Logs in with `psql` in a new session, and runs SQL.
     ///
     /// # Errors
-    /// What `psql` printed, when the login or the statement is refused.
+    /// The output of `psql`, if the login or the statement is refused.
     pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
         finished(self.psql(user, password, sql))
     }
 
-    /// Logs in with a certificate and without a password, and asks.
+    /// Logs in with a certificate and without a password, and runs SQL.
     ///
     /// # Errors
-    /// What `psql` printed, when the login or the statement is refused.
+    /// The output of `psql`, if the login or the statement is refused.
     pub fn login_certified(
         &self,
         user: &str,
@@ -96,7 +90,7 @@ impl Postgres {
         finished(command)
     }
 
-    /// A session that stays open, asleep, until something ends it.
+    /// Opens a session that sleeps until something ends it.
     pub fn sleeper(&self, user: &str, password: &str) -> Child {
         let child = self
             .psql(user, password, "SELECT pg_sleep(600)")
@@ -113,24 +107,22 @@ impl Postgres {
         child
     }
 
-    /// The users that Bulkhead made, in order.
+    /// Lists the users that Bulkhead created, sorted.
     pub fn users(&self) -> Vec<String> {
         let rows = self.query("SELECT rolname FROM pg_roles WHERE rolname LIKE 'v-%' ORDER BY 1");
         rows.lines().map(str::to_owned).collect()
     }
 
-    /// Whether the role exists.
     pub fn has_user(&self, name: &str) -> bool {
         self.users().iter().any(|user| user == name)
     }
 
-    /// Everything the server logged.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("the server's log can be read")
     }
 
-    /// Stops all its processes where they stand until the answer is dropped: a database that is
-    /// there and does not answer.
+    /// Pauses all processes of the server until the guard is dropped: the system accepts connections
+    /// and nothing answers.
     pub fn pause(&self) -> Paused {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))
             .unwrap_or_default();
@@ -140,7 +132,7 @@ impl Postgres {
         Paused(processes)
     }
 
-    /// Ends it for good: a database that is down.
+    /// Stops the server for good.
     pub fn stop(&mut self) {
         self.script.stop();
     }
@@ -174,7 +166,7 @@ fn finished(mut command: Command) -> Result<String, String> {
     if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
 }
 
-/// A server that is stopped where it stands; it goes on when this is dropped.
+/// A paused server, which continues when this is dropped.
 pub struct Paused(Vec<String>);
 
 impl Drop for Paused {
@@ -183,7 +175,8 @@ impl Drop for Paused {
     }
 }
 
-/// To all that are still there: sessions come and go, the first one is the server itself.
+/// Sends a signal to the processes that still exist. Sessions come and go; the first process is the
+/// server itself.
 fn signal(name: &str, processes: &[String]) {
     for (index, process) in processes.iter().enumerate() {
         let sent = Command::new("kill").args([name, process]).stderr(Stdio::null()).status();

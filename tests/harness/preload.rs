@@ -1,13 +1,11 @@
-//! Libraries that are put before the C library, below an ordinary build of the server.
+//! Libraries for `LD_PRELOAD`, which replace functions of the C library in an ordinary build of the
+//! server.
 
 use crate::paths::{repository, target};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Compiles `tests/harness/<name>.c`, and says where the library is.
-///
-/// # Panics
-/// When it does not compile.
+/// Compiles `tests/harness/<name>.c`, and returns the path of the library.
 pub(crate) fn compile(name: &str) -> PathBuf {
     let source = repository().join(format!("tests/harness/{name}.c"));
     let library = target().join(format!("{name}.so"));
@@ -21,10 +19,7 @@ pub(crate) fn compile(name: &str) -> PathBuf {
     library
 }
 
-/// The environment of a server whose disk flushes nothing, as with SQLite's `synchronous = OFF`.
-///
-/// # Panics
-/// When the library does not compile.
+/// Environment of a server whose flushes do nothing, as with SQLite's `synchronous = OFF`.
 pub fn no_flushes() -> [(&'static str, String); 1] {
     [("LD_PRELOAD", compile("lazy").display().to_string())]
 }

@@ -1,4 +1,4 @@
-//! The scheduler's API as its clients see it: plain HTTP on a listener of its own.
+//! A client for the scheduler's API: plain HTTP on a separate listener.
 
 use crate::Bulkhead;
 use crate::paths::{Folder, binary};
@@ -10,41 +10,38 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
-/// Longest wait for an answer: longer than any test lets a request wait.
+/// Maximum wait for an answer: longer than any blocking query of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with the scheduler's listener, bootstrapped.
+/// A server with the scheduler's listener and a bootstrapped ACL system.
 pub struct Scheduler {
     pub server: Bulkhead,
     /// Secret of the bootstrap token.
     pub management: String,
 }
 
-/// An answer as it came.
+/// A raw HTTP answer.
 #[derive(Clone, Debug)]
 pub struct PlainAnswer {
     pub status: u16,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// A request as it goes.
+/// A raw HTTP request.
 #[derive(Clone, Default)]
 pub struct PlainRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The address of this machine from which it goes.
+    /// Source address of the connection.
     pub from: Option<Ipv4Addr>,
 }
 
 impl Scheduler {
     /// Starts a server and bootstraps its ACL system.
-    ///
-    /// # Panics
-    /// When either fails.
     pub fn start() -> Self {
         let mut scheduler = Self::before_bootstrap();
         let boot = scheduler.ask("PUT", "/v1/acl/bootstrap", "", &Value::Null);
@@ -53,30 +50,24 @@ impl Scheduler {
         scheduler
     }
 
-    /// Starts a server whose ACL system is not bootstrapped.
-    ///
-    /// # Panics
-    /// When it does not start.
+    /// Starts a server without bootstrapping its ACL system.
     pub fn before_bootstrap() -> Self {
         let mut server = Bulkhead::prepared(binary(), Folder::new("scheduler"));
         start(&mut server);
         Self { server, management: String::new() }
     }
 
-    /// Starts the server again on its data.
+    /// Starts the server again on the same data.
     pub fn start_again(&mut self) {
         start(&mut self.server);
     }
 
-    /// Where the scheduler's API is served.
-    ///
-    /// # Panics
-    /// When the server did not say.
+    /// Returns the address of the scheduler's API.
     pub fn address(&self) -> SocketAddr {
         scheduler_address(&self.server)
     }
 
-    /// Asks with that token; empty for none. `Null` is no body.
+    /// Sends a request with this token, or without a token if empty. `Null` sends no body.
     pub fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> PlainAnswer {
         let mut request = PlainRequest::new(method, path).with_token(token);
         if !body.is_null() {
@@ -85,10 +76,7 @@ impl Scheduler {
         request.send(self.address())
     }
 
-    /// Asks with the management token, and expects success.
-    ///
-    /// # Panics
-    /// On any other status than 200.
+    /// Sends a request with the management token, and fails if the status is not 200.
     #[track_caller]
     pub fn manage(&self, method: &str, path: &str, body: &Value) -> PlainAnswer {
         let answer = self.ask(method, path, &self.management, body);
@@ -103,10 +91,7 @@ fn start(server: &mut Bulkhead) {
     started.unwrap_or_else(|status| panic!("ended with {status}:\n{}", server.printed()));
 }
 
-/// Where that server serves the scheduler's API, as it said last.
-///
-/// # Panics
-/// When it did not say.
+/// Returns the address of the scheduler's API that the server logged last.
 pub fn scheduler_address(server: &Bulkhead) -> SocketAddr {
     let (found, _) = crate::wait::until("the server has a scheduler listener", PATIENCE, || {
         let printed = server.printed();
@@ -118,44 +103,36 @@ pub fn scheduler_address(server: &Bulkhead) -> SocketAddr {
 }
 
 impl PlainRequest {
-    /// A request without headers and body.
     pub fn new(method: &str, path: &str) -> Self {
         Self { method: method.to_owned(), path: path.to_owned(), ..Self::default() }
     }
 
-    /// The request with a token; empty for none.
+    /// Sets the token, unless empty.
     #[must_use]
     pub fn with_token(self, token: &str) -> Self {
         if token.is_empty() { self } else { self.with_header("X-Nomad-Token", token) }
     }
 
-    /// The request with one header more.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sends it, and does not wait for the answer.
-    ///
-    /// # Panics
-    /// When no server listens.
+    /// Sends the request without waiting for the answer.
     pub fn begin(&self, to: SocketAddr) -> TcpStream {
         let mut stream = self.connect(to);
         self.begin_on(&mut stream, "close");
         stream
     }
 
-    /// A connection from the request's address.
-    ///
-    /// # Panics
-    /// When no server listens.
+    /// Connects from the request's source address.
     pub fn connect(&self, to: SocketAddr) -> TcpStream {
         self.try_connect(to).expect("the server listens")
     }
 
     fn try_connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
-        // One for all connections: thousands of them are made within seconds.
+        // Shared by all connections, because tests open thousands within seconds.
         static RUNTIME: OnceLock<Runtime> = OnceLock::new();
         let runtime = RUNTIME.get_or_init(|| {
             Builder::new_multi_thread().worker_threads(1).enable_io().build().expect("a runtime")
@@ -172,10 +149,7 @@ impl PlainRequest {
         Ok(stream)
     }
 
-    /// Sends it on a connection that is to `close` or to `keep-alive`.
-    ///
-    /// # Panics
-    /// When the server does not take it.
+    /// Sends the request with this `Connection` header: `close` or `keep-alive`.
     pub fn begin_on(&self, stream: &mut TcpStream, fate: &str) {
         self.try_begin_on(stream, fate).expect("the server takes a request");
     }
@@ -196,42 +170,33 @@ impl PlainRequest {
         stream.write_all(&self.body)
     }
 
-    /// Sends it to a server that may die, and returns the answer if it comes.
+    /// Sends the request to a server that may die, and returns the answer if one arrives.
     pub fn attempt(&self, to: SocketAddr) -> Option<PlainAnswer> {
         let mut stream = self.try_connect(to).ok()?;
         self.try_begin_on(&mut stream, "close").ok()?;
         PlainAnswer::try_receive(&mut stream)
     }
 
-    /// Sends it and waits for the answer.
-    ///
-    /// # Panics
-    /// When there is none.
+    /// Sends the request and waits for the answer.
     pub fn send(&self, to: SocketAddr) -> PlainAnswer {
         PlainAnswer::receive(self.begin(to))
     }
 }
 
 impl PlainAnswer {
-    /// The answer on a connection.
-    ///
-    /// # Panics
-    /// When none comes.
+    /// Reads the answer, and closes the connection.
     #[track_caller]
     pub fn receive(mut stream: TcpStream) -> Self {
         Self::receive_next(&mut stream)
     }
 
-    /// The next answer on a connection that stays.
-    ///
-    /// # Panics
-    /// When none comes.
+    /// Reads the next answer from a connection that stays open.
     #[track_caller]
     pub fn receive_next(stream: &mut TcpStream) -> Self {
         Self::try_receive(stream).expect("an answer in time")
     }
 
-    /// The next answer, where the server may die before the answer is whole.
+    /// Reads the next answer; `None` if the connection ends before the answer is complete.
     fn try_receive(stream: &mut TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
         let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
@@ -240,21 +205,21 @@ impl PlainAnswer {
                 return Some(answer);
             }
             match stream.read(&mut buffer).ok()? {
-                // An answer to HEAD tells a length and has no body.
+                // An answer to HEAD has a length and no body.
                 0 => return Self::parse(&bytes),
                 count => bytes.extend_from_slice(&buffer[..count]),
             }
         }
     }
 
-    /// The answer, once all bytes of it are there.
+    /// Parses an answer if all of its bytes have arrived.
     fn whole(bytes: &[u8]) -> Option<Self> {
         let answer = Self::parse(bytes)?;
         let length: usize = answer.header("content-length")?.parse().ok()?;
         (answer.body.len() >= length).then_some(answer)
     }
 
-    /// The answer, once its head is there.
+    /// Parses an answer if its head has arrived.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -266,31 +231,22 @@ impl PlainAnswer {
         Some(Self { status, headers: headers.collect(), body })
     }
 
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let name = name.to_ascii_lowercase();
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
-    ///
-    /// # Panics
-    /// When it is none.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
     }
 
-    /// The index that it tells.
-    ///
-    /// # Panics
-    /// When it tells none.
+    /// Returns the value of the index header.
     #[track_caller]
     pub fn index(&self) -> u64 {
         let told = self.header("x-nomad-index").and_then(|index| index.parse().ok());

@@ -1,15 +1,15 @@
-//! Any private server, as `tests/servers/<name>.sh --until-eof` keeps it.
+//! A private server, run by `tests/servers/<name>.sh --until-eof`.
 //!
-//! The script is the one home of how its server is started and stopped. It prints one line when the
-//! server is ready (`ready port=… folder=…`) and watches its standard input, so that a test program
-//! that dies, however it dies, leaves no server behind.
+//! Only the script knows how to start and stop its server. The script prints one line when the
+//! server is ready (`ready port=… folder=…`), and stops the server when standard input closes. A
+//! test program that dies in any way therefore leaves no server behind.
 
 use crate::paths::repository;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 
-/// A script whose server is ready, and ends with this.
+/// A running script with a ready server, which stops on drop.
 pub struct ServerScript {
     process: Child,
     name: &'static str,
@@ -17,11 +17,8 @@ pub struct ServerScript {
 }
 
 impl ServerScript {
-    /// Starts `tests/servers/<name>.sh` with the server's options and what the script reads from
-    /// its environment, and waits for its server.
-    ///
-    /// # Panics
-    /// When the server is not installed or does not start; `make test` installs it.
+    /// Starts `tests/servers/<name>.sh` with options for the server and variables for the script,
+    /// and waits until the server is ready.
     pub fn start(name: &'static str, options: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = Command::new(repository().join(format!("tests/servers/{name}.sh")))
             .arg("--until-eof")
@@ -38,10 +35,7 @@ impl ServerScript {
         Self { process, name, ready }
     }
 
-    /// What the line of readiness says of that (`port`, `folder`).
-    ///
-    /// # Panics
-    /// When it does not say it, or something else than is wanted.
+    /// Returns a value of the ready line (`port`, `folder`).
     pub fn said<T: FromStr>(&self, name: &str) -> T {
         let mut words = self.ready.split_whitespace();
         words
@@ -49,16 +43,13 @@ impl ServerScript {
             .unwrap_or_else(|| panic!("{}.sh says no {name}: {:?}", self.name, self.ready))
     }
 
-    /// Ends the server now, and waits until it has.
-    ///
-    /// # Panics
-    /// When the script cannot be waited for.
+    /// Stops the server and waits for its end.
     pub fn stop(&mut self) {
         drop(self.process.stdin.take());
         self.process.wait().expect("a stopped server ends");
     }
 
-    /// Lets the server live as long as this program: its script's input closes when that ends.
+    /// Keeps the server until this program ends, which closes the script's standard input.
     pub fn keep(self) {
         std::mem::forget(self);
     }
@@ -67,7 +58,7 @@ impl ServerScript {
 impl Drop for ServerScript {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        // nothing more can be done here, and a test that failed has said so already
+        // A panic during drop would hide the failure of the test.
         let _ = self.process.wait();
     }
 }

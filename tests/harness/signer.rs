@@ -1,5 +1,5 @@
-//! Who signs tokens as a provider does: RSA keys that are made when they are needed, and what
-//! others verify them by. Headers and claims are a test's to choose, the wrong ones too.
+//! Signs tokens like an identity provider, with RSA keys that are generated on demand. Tests choose
+//! any headers and claims, also wrong ones.
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -15,38 +15,37 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A key, and the name under which it is published. Cheap to clone.
+/// A key with its published name. Cheap to clone.
 #[derive(Clone)]
 pub struct Signer {
-    /// Its name.
     pub kid: String,
     key: Arc<RsaKeyPair>,
 }
 
 impl Signer {
-    /// A new key of 2048 bits.
+    /// Generates a key of 2,048 bits.
     pub fn new(kid: &str) -> Self {
         let key = RsaKeyPair::generate(KeySize::Rsa2048).expect("an RSA key");
         Self { kid: kid.to_owned(), key: Arc::new(key) }
     }
 
-    /// The same key under another name.
+    /// Returns the same key under another name.
     #[must_use]
     pub fn named(&self, kid: &str) -> Self {
         Self { kid: kid.to_owned(), key: Arc::clone(&self.key) }
     }
 
-    /// A token with the usual header: RS256 and the key's name.
+    /// Signs a token with the usual header: RS256 and the key's name.
     pub fn token(&self, claims: &Value) -> String {
         self.token_with(&json!({ "alg": "RS256", "typ": "JWT", "kid": self.kid }), claims)
     }
 
-    /// A token with that header, signed by RS256 whatever the header says.
+    /// Signs a token with this header. The signature is RS256 whatever the header says.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         self.token_of(&header.to_string(), &claims.to_string())
     }
 
-    /// The same of texts, which may be what no JSON library would write.
+    /// Like [`Signer::token_with`], for texts that no JSON library would write.
     pub fn token_of(&self, header: &str, claims: &str) -> String {
         let signed = format!("{}.{}", part(header.as_bytes()), part(claims.as_bytes()));
         let signature = self.sign(signed.as_bytes());
@@ -61,7 +60,7 @@ impl Signer {
         signature
     }
 
-    /// The claims of a token, if this key signed it by RS256.
+    /// Returns the claims of a token, if this key signed the token by RS256.
     pub fn claims(&self, token: &str) -> Option<Value> {
         let (signed, signature) = token.rsplit_once('.')?;
         let public = self.key.public_key().as_ref();
@@ -71,7 +70,7 @@ impl Signer {
         unverified(token).map(|[_, claims]| claims)
     }
 
-    /// The public half, as a member of a JWK set.
+    /// Returns the public key as a member of a JWK set.
     pub fn jwk(&self) -> Value {
         let [modulus, exponent] = integers(self.key.public_key().as_ref());
         let certificate = STANDARD.encode(self.certificate_der());
@@ -81,7 +80,7 @@ impl Signer {
         })
     }
 
-    /// The public half in an X.509 certificate that it signs itself, in PEM.
+    /// Returns the public key in a self-signed X.509 certificate in PEM.
     pub fn certificate(&self) -> String {
         let text = STANDARD.encode(self.certificate_der());
         let lines: Vec<String> =
@@ -102,7 +101,7 @@ impl Signer {
         der.as_ref().to_vec()
     }
 
-    /// The private half: PKCS #8 in PEM.
+    /// Returns the private key as PKCS #8 in PEM.
     pub fn private_pem(&self) -> String {
         let text = STANDARD.encode(self.pkcs8_der());
         let lines: Vec<String> =
@@ -111,7 +110,7 @@ impl Signer {
     }
 }
 
-/// Header and claims of a token, which nothing proves.
+/// Decodes header and claims of a token without checking the signature.
 pub fn unverified(token: &str) -> Option<[Value; 2]> {
     let mut parts = token.split('.');
     let mut next = || {
@@ -121,7 +120,7 @@ pub fn unverified(token: &str) -> Option<[Value; 2]> {
     Some([next()?, next()?])
 }
 
-/// Whether a key of a JWK set signed a token by RS256.
+/// Returns `true` if a key of a JWK set signed the token by RS256.
 pub fn is_signed(key: &Value, token: &str) -> bool {
     let part = |name: &str| URL_SAFE_NO_PAD.decode(key[name].as_str()?).ok();
     let (Some(n), Some(e)) = (part("n"), part("e")) else { return false };
@@ -135,7 +134,8 @@ fn part(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The two numbers of an `RSAPublicKey` (RFC 8017), without the zero that stands for their sign.
+/// Returns modulus and exponent of an `RSAPublicKey` (RFC 8017), without the leading zero of the
+/// sign.
 fn integers(der: &[u8]) -> [Vec<u8>; 2] {
     let (_, body, _) = element(der);
     let (_, modulus, rest) = element(body);
@@ -144,7 +144,7 @@ fn integers(der: &[u8]) -> [Vec<u8>; 2] {
     [bare(modulus), bare(exponent)]
 }
 
-/// The first element: its tag, its content, and what follows it.
+/// Returns the tag and the content of the first element, and the bytes behind the element.
 fn element(der: &[u8]) -> (u8, &[u8], &[u8]) {
     let (tag, first) = (der[0], usize::from(der[1]));
     let (length, head) = match first.checked_sub(0x80) {

@@ -1,4 +1,4 @@
-//! Connections that speak HTTP as badly as a test wants, which no HTTP client would.
+//! Raw connections, for malformed HTTP that no HTTP client sends.
 
 use crate::Bulkhead;
 use std::io::{ErrorKind, Read, Write};
@@ -6,14 +6,10 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
-/// One connection, without any protocol.
+/// A raw TCP connection.
 pub struct Socket(TcpStream);
 
 impl Socket {
-    /// Connects to the server.
-    ///
-    /// # Panics
-    /// When no server listens.
     pub fn open(server: &Bulkhead) -> Self {
         let stream = TcpStream::connect(server.address()).expect("the server listens");
         stream.set_nodelay(true).expect("a socket takes the option");
@@ -21,9 +17,6 @@ impl Socket {
     }
 
     /// Connects to the server from another address of this machine, such as 127.0.0.2.
-    ///
-    /// # Panics
-    /// When no server listens, or the system has no such address.
     pub fn open_from(server: &Bulkhead, address: Ipv4Addr) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let connected = runtime.expect("a runtime").block_on(async {
@@ -37,26 +30,26 @@ impl Socket {
         Self(stream)
     }
 
-    /// Sends bytes as they are. Whether the server still took them.
+    /// Sends bytes unchanged, and returns `true` if the server accepted them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.0.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Sends until the server takes nothing for a second, and how many times it took all of
-    /// `bytes`.
+    /// Sends `bytes` repeatedly until the server accepts nothing for a second, and returns the
+    /// number of complete repetitions.
     pub fn flood(&mut self, bytes: &[u8], most: usize) -> usize {
         self.0.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket takes the option");
         (0..most).take_while(|_| self.0.write_all(bytes).is_ok()).count()
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending half of the connection.
     pub fn finish(&self) {
-        // The server may have closed already.
+        // The server may have closed the connection already.
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
-    /// All that arrives until the server closes the connection; `None` when it has not done so
-    /// within `limit`.
+    /// Reads until the server closes the connection; `None` if the connection is still open after
+    /// `limit`.
     pub fn until_closed(&mut self, limit: Duration) -> Option<String> {
         let (end, mut arrived) = (Instant::now() + limit, Vec::new());
         let mut buffer = [0; 16 * 1024];
@@ -67,7 +60,7 @@ impl Socket {
                 Ok(0) => break,
                 Ok(count) => arrived.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                // A reset is an end too.
+                // A reset also ends the connection.
                 Err(_) => break,
             }
         }
@@ -75,10 +68,7 @@ impl Socket {
     }
 }
 
-/// How many connections the server holds open, as the system counts them.
-///
-/// # Panics
-/// When the system does not tell.
+/// Returns the server's number of open connections, as the system counts them.
 pub fn connections(server: &Bulkhead) -> usize {
     let url = server.url();
     let port = url

@@ -1,4 +1,4 @@
-//! Clients that speak TLS and trust the authorities of a test only.
+//! TLS clients that trust only the authorities of a test.
 
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};

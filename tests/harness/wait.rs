@@ -1,17 +1,16 @@
-//! Waiting for a condition, with an end: never a sleep in the hope that something has happened by
-//! then.
+//! Waits for a condition with a time limit, in place of a fixed sleep.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// Between two looks. Short against the two seconds that a lease's end may take, long against a
-/// look.
+/// Interval between two probes: short against the two seconds that the end of a lease may take, and
+/// long against a probe.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks `probe` until it answers, and returns the answer with the time it took.
+/// Calls `probe` until it returns a value, and returns the value and the elapsed time.
 ///
 /// # Panics
-/// When `limit` has passed without one; `what` says what was waited for.
+/// If `limit` passes first; `what` describes the condition.
 #[track_caller]
 pub fn until<T>(
     what: &str,
@@ -24,20 +23,19 @@ pub fn until<T>(
     }
 }
 
-/// Asks `holds` until it says yes, and returns the time it took.
+/// Calls `holds` until it returns `true`, and returns the elapsed time.
 ///
 /// # Panics
-/// As [`until`].
+/// Like [`until`].
 #[track_caller]
 pub fn until_true(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Duration {
     until(what, limit, || holds().then_some(())).1
 }
 
-/// Asks `probe` until it succeeds, and returns its result with the time it took. Where nothing
-/// succeeds in time, the panic shows the last failure.
+/// Calls `probe` until it succeeds, and returns the result and the elapsed time.
 ///
 /// # Panics
-/// As [`until`].
+/// Like [`until`]; the message has the last failure.
 #[track_caller]
 pub fn until_ok<T, E: Debug>(
     what: &str,
@@ -50,7 +48,7 @@ pub fn until_ok<T, E: Debug>(
     }
 }
 
-/// Asks `probe` until it succeeds or `limit` has passed, and returns the last failure then.
+/// Calls `probe` until it succeeds or `limit` has passed, and then returns the last failure.
 fn poll<T, E>(
     limit: Duration,
     mut probe: impl FnMut() -> Result<T, E>,

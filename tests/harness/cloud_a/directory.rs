@@ -89,7 +89,7 @@ fn check_client(state: &State, field: &dyn Fn(&str) -> String) -> Result<(), Res
     }
 }
 
-/// Whether a federated issuer signed it, about the subject and for the audience that are told.
+/// Returns `true` if a federated issuer signed the assertion, and subject and audience match.
 fn is_federated(state: &State, assertion: &str) -> bool {
     let Some([header, claims]) = unverified(assertion) else { return false };
     let issuer = claims["iss"].as_str().and_then(|issuer| state.federated.get(issuer));
@@ -103,7 +103,7 @@ fn is_federated(state: &State, assertion: &str) -> bool {
     is_ours && named.any(|key| is_signed(key, assertion))
 }
 
-/// A refusal as the directory writes it.
+/// A refusal in the directory's form.
 fn refused(status: u16, error: &str, description: &str) -> Response {
     Response::json(status, &json!({ "error": error, "error_description": description }))
 }

@@ -1,4 +1,4 @@
-//! Graph: applications and their secrets, the same that the directory asks for.
+//! Graph: applications and their secrets, which the directory checks.
 
 use super::{CloudA, Registered, Secret, error};
 use crate::internet::{Request, Response, held};
@@ -25,7 +25,7 @@ pub(super) fn answer(cloud: &CloudA, request: &Request) -> Response {
     }
 }
 
-/// `$filter=appId eq '…'`.
+/// Answers `$filter=appId eq '…'`.
 fn find(cloud: &CloudA, request: &Request) -> Response {
     let filter = request.query("$filter").unwrap_or_default();
     let client_id = filter.strip_prefix("appId eq '").and_then(|rest| rest.strip_suffix('\''));
@@ -92,7 +92,7 @@ fn shown(application: &Registered, client_id: &str) -> Value {
     json!({ "id": application.object, "appId": client_id, "passwordCredentials": secrets })
 }
 
-/// A secret as it is listed: its text is never told again.
+/// A secret as listed, without its text.
 fn credential(secret: &Secret) -> Value {
     json!({
         "keyId": secret.key_id, "displayName": secret.display_name,

@@ -1,39 +1,38 @@
-//! Machines, scale sets of both kinds, and other resources with identities, as the resource manager
-//! shows them.
+//! Machines, scale sets of both kinds, and other resources with identities, in the form of the
+//! resource manager.
 
 use super::SUBSCRIPTION;
 use serde_json::{Value, json};
 
-/// What a resource is.
+/// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A machine by itself.
+    /// A virtual machine.
     Machine,
-    /// A scale set whose machines are parts of it.
+    /// A scale set whose machines belong to the set.
     Uniform,
-    /// A scale set whose machines are resources of their own.
+    /// A scale set whose machines are separate resources.
     Flexible,
-    /// A web site, which stands for all that is no machine.
+    /// A web site, in place of any resource that is no machine.
     Site,
 }
 
-/// Whose identity a resource shows.
+/// The managed identity of a resource.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its principal, as `oid` says it.
+    /// The principal, as in the claim `oid`.
     pub principal: String,
-    /// Its client, as `appid` says it.
+    /// The client, as in the claim `appid`.
     pub client: String,
-    /// The identity's own resource id; `None` for one that the resource has of itself.
+    /// Resource id of a user-assigned identity; `None` for a system-assigned identity.
     pub resource: Option<String>,
 }
 
-/// A resource that shows who it is.
+/// A resource with a managed identity.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its resource id, as the claims of its tokens spell it.
+    /// Resource id, spelled as in the claims of its tokens.
     pub id: String,
-    /// What it shows.
     pub identity: Identity,
     shape: Shape,
     subscription: String,
@@ -44,17 +43,17 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with an identity of its own.
+    /// A machine with a system-assigned identity.
     pub fn vm(group: &str, name: &str) -> Self {
         Self::of(Shape::Machine, group, name)
     }
 
-    /// A scale set with an identity of its own.
+    /// A scale set with a system-assigned identity.
     pub fn scale_set(shape: Shape, group: &str, name: &str) -> Self {
         Self::of(shape, group, name)
     }
 
-    /// A web site with an identity of its own.
+    /// A web site with a system-assigned identity.
     pub fn site(group: &str, name: &str) -> Self {
         Self::of(Shape::Site, group, name)
     }
@@ -79,7 +78,6 @@ impl Machine {
         made
     }
 
-    /// The same in another subscription.
     #[must_use]
     pub fn in_subscription(mut self, subscription: &str) -> Self {
         subscription.clone_into(&mut self.subscription);
@@ -87,14 +85,13 @@ impl Machine {
         self
     }
 
-    /// The same elsewhere.
     #[must_use]
     pub fn in_location(mut self, location: &str) -> Self {
         location.clone_into(&mut self.location);
         self
     }
 
-    /// The same with a user-assigned identity of that group and name in place of its own.
+    /// Replaces the system-assigned identity by a user-assigned identity of this group and name.
     #[must_use]
     pub fn with_identity(mut self, group: &str, name: &str) -> Self {
         let resource = format!(
@@ -110,7 +107,7 @@ impl Machine {
         self
     }
 
-    /// A machine of that flexible scale set, with the set's identity.
+    /// A machine of a flexible scale set, with the set's identity.
     #[must_use]
     pub fn of_flexible(set: &Self, suffix: &str) -> Self {
         let name = format!("{}_{suffix}", set.name);
@@ -133,7 +130,7 @@ impl Machine {
         format!("/subscriptions/{subscription}/resourcegroups/{group}/providers/{kind}/{name}")
     }
 
-    /// The resources that it is, by their ids: itself, and its identity.
+    /// Returns the resource itself and its user-assigned identity, by id.
     pub(super) fn resources(&self) -> Vec<(String, Value)> {
         let mut all = vec![(self.id.clone(), self.shown())];
         all.extend(self.identity.resource.clone().map(|id| {
@@ -151,14 +148,15 @@ impl Machine {
         all
     }
 
-    /// As the resource manager shows it: the group in the case that it was made with.
+    /// Returns the resource in the resource manager's form, with the group in its original case.
     fn shown(&self) -> Value {
         let identity = match &self.identity.resource {
             None => json!({
                 "type": "SystemAssigned", "principalId": self.identity.principal,
                 "tenantId": super::TENANT,
             }),
-            // Of flexible sets the principal is not told, and has to be asked for.
+            // The resource manager does not show the principal for flexible sets; callers have to
+            // look it up.
             Some(id) if self.shape == Shape::Flexible => {
                 json!({ "type": "UserAssigned", "userAssignedIdentities": { id: {} } })
             }
@@ -185,7 +183,7 @@ impl Machine {
     }
 }
 
-/// The same identifier for the same text.
+/// Returns the same identifier for the same text.
 fn guid(before: &str, text: &str) -> String {
     let fold = |sum: u64, byte: u8| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte);
     let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325, fold) & 0xffff_ffff_ffff;

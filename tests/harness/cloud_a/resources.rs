@@ -1,16 +1,16 @@
-//! The resource manager: machines, scale sets, identities and any other resource, by their ids.
+//! The resource manager: machines, scale sets, identities and any other resource, by id.
 
 use super::{CloudA, error};
 use crate::internet::message::decoded;
 use crate::internet::{Request, Response, held};
 use serde_json::{Value, json};
 
-/// Versions of the interface that a request may name, by what is asked.
+/// API version that a request must name, by kind of resource.
 const COMPUTE: &str = "2023-07-01";
 const IDENTITY: &str = "2023-01-31";
 const PROVIDERS: &str = "2021-04-01";
 const OTHERS: [&str; 2] = ["2022-08-01", "2022-03-01"];
-/// Entries of one page of a list.
+/// Number of entries on one page of a list.
 const PAGE: usize = 2;
 
 pub(super) fn answer(cloud: &CloudA, request: &Request) -> Response {
@@ -64,7 +64,7 @@ fn get(cloud: &CloudA, path: &str) -> Response {
     }
 }
 
-/// What stands directly below a collection, page by page.
+/// Lists the direct children of a collection, page by page.
 fn list(cloud: &CloudA, request: &Request, path: &str, namespace: &str, kind: &str) -> Response {
     if (namespace, kind) != ("microsoft.managedidentity", "userassignedidentities") {
         return error(404, "InvalidResourceType", "The resource type could not be found.");

@@ -1,4 +1,4 @@
-//! The fixture itself: what it refuses, as the real ones do.
+//! Tests of the fixture: the same refusals as the real services.
 
 use super::*;
 use crate::internet::Request;

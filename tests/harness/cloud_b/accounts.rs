@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Keys that an account has at most.
+/// Maximum number of keys of an account.
 const KEYS: usize = 10;
 
 pub(super) fn answer(cloud: &CloudB, request: &Request) -> Response {

@@ -1,4 +1,4 @@
-//! Compute Engine: instances, and groups of them in zones and regions.
+//! Compute Engine: instances, and instance groups in zones and regions.
 
 use super::{Account, CloudB, error, now};
 use crate::internet::message::decoded;
@@ -6,30 +6,25 @@ use crate::internet::{Request, Response, held};
 use serde_json::{Map, Value, json};
 
 const BASE: &str = "https://www.googleapis.com/compute/v1";
-/// Locations of one page of a list.
+/// Number of locations on one page of a list.
 const PAGE: usize = 2;
 
-/// A machine.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Its project.
     pub project: String,
-    /// Its zone.
     pub zone: String,
-    /// Its name.
     pub name: String,
-    /// Its number.
     pub id: u64,
-    /// The account in whose name it runs.
+    /// Email address of the instance's service account.
     pub email: String,
-    /// That account's number.
+    /// Numeric id of the instance's service account.
     pub unique_id: String,
     labels: Map<String, Value>,
     status: String,
 }
 
 impl Instance {
-    /// One that runs in the name of `account`.
+    /// A running instance of `account`.
     pub fn new(project: &str, zone: &str, name: &str, account: &Account) -> Self {
         let fold = |sum: u64, byte: u8| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte);
         let text = format!("{project}/{zone}/{name}");
@@ -45,28 +40,26 @@ impl Instance {
         }
     }
 
-    /// The same with a label.
     #[must_use]
     pub fn labelled(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), json!(value));
         self
     }
 
-    /// The same in another state, such as `TERMINATED`.
+    /// Sets the state, such as `TERMINATED`.
     #[must_use]
     pub fn in_state(mut self, status: &str) -> Self {
         status.clone_into(&mut self.status);
         self
     }
 
-    /// The same with another number, as a machine that took a name over.
+    /// Sets the id, for an instance that reuses a name.
     #[must_use]
     pub fn numbered(mut self, id: u64) -> Self {
         self.id = id;
         self
     }
 
-    /// Its URL.
     pub fn link(&self) -> String {
         let Self { project, zone, name, .. } = self;
         format!("{BASE}/projects/{project}/zones/{zone}/instances/{name}")
@@ -86,27 +79,26 @@ impl Instance {
 }
 
 impl CloudB {
-    /// Starts an instance, or changes it.
+    /// Starts or updates an instance.
     pub fn start_instance(&self, instance: Instance) -> Instance {
         let key = [instance.project.clone(), instance.zone.clone(), instance.name.clone()];
         held(&self.state).instances.insert(key, instance.shown());
         instance
     }
 
-    /// Takes an instance away.
     pub fn remove_instance(&self, instance: &Instance) {
         let key = [instance.project.clone(), instance.zone.clone(), instance.name.clone()];
         held(&self.state).instances.remove(&key);
     }
 
-    /// A group of instances at a place such as `zones/us-east1-b` or `regions/us-east1`.
+    /// Creates a group of instances in a place such as `zones/us-east1-b` or `regions/us-east1`.
     pub fn group(&self, project: &str, place: &str, name: &str, members: &[&Instance]) {
         let key = [project, place, name].map(str::to_owned);
         let members = members.iter().map(|member| member.link()).collect();
         held(&self.state).groups.insert(key, members);
     }
 
-    /// The claims of an instance's identity token in its long form, for a role.
+    /// Returns the claims of an instance's identity token in the long form, for a role.
     pub fn identity(&self, instance: &Instance, role: &str) -> Value {
         let mut claims = self.short_identity(instance, role);
         claims["google"] = json!({ "compute_engine": {
@@ -117,7 +109,7 @@ impl CloudB {
         claims
     }
 
-    /// The same in its short form, which says nothing of the instance.
+    /// Returns the claims in the short form, without facts about the instance.
     pub fn short_identity(&self, instance: &Instance, role: &str) -> Value {
         let now = now();
         json!({
@@ -157,8 +149,8 @@ pub(super) fn answer(cloud: &CloudB, request: &Request) -> Response {
     }
 }
 
-/// Every group of a project, place by place, two places a page. A mask without `nextPageToken`
-/// hides it, as the real one does.
+/// Lists every group of a project, two places per page. A field mask without `nextPageToken` hides
+/// that member, as in the real service.
 fn aggregated(cloud: &CloudB, request: &Request, project: &str) -> Response {
     let state = held(&cloud.state);
     let mut places: Map<String, Value> = Map::new();
@@ -184,7 +176,7 @@ fn aggregated(cloud: &CloudB, request: &Request, project: &str) -> Response {
     Response::json(200, &answer)
 }
 
-/// The members of a group, or the one that a filter names.
+/// Lists the members of a group, or the member that a filter names.
 fn members(cloud: &CloudB, request: &Request, key: &[String; 3]) -> Response {
     let state = held(&cloud.state);
     let Some(members) = state.groups.get(key) else {

@@ -1,4 +1,4 @@
-//! The fixture itself: what it refuses, as the real ones do.
+//! Tests of the fixture: the same refusals as the real services.
 
 use super::*;
 use hyper::{HeaderMap, Method};
@@ -21,7 +21,7 @@ fn told(response: &Response) -> Value {
     serde_json::from_slice(&response.body).unwrap()
 }
 
-/// An access token for an assertion by that key.
+/// Asks for an access token with an assertion that this key signs.
 fn access(cloud: &CloudB, email: &str, key: &Signer) -> Response {
     let claims = json!({
         "iss": email, "aud": "https://oauth2.googleapis.com/token", "iat": now(),
@@ -33,7 +33,7 @@ fn access(cloud: &CloudB, email: &str, key: &Signer) -> Response {
 }
 
 #[test]
-fn an_accounts_key_gives_a_token_and_no_more_than_ten_are_made() {
+fn an_account_key_gives_a_token_and_an_eleventh_key_is_refused() {
     let internet = Internet::start();
     let cloud = CloudB::on(&internet);
     let own = cloud.account("vault", "host");

@@ -1,5 +1,5 @@
-//! What proves and what is given for it: published certificates, and access tokens for assertions
-//! of accounts, for tokens of others, and in an account's name.
+//! Published certificates, and access tokens for assertions of accounts, for tokens of other
+//! issuers and for impersonation.
 
 use super::{CloudB, error, now};
 use crate::internet::message::decoded;
@@ -15,7 +15,7 @@ const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 
-/// Google's own certificates, and those of each account.
+/// Answers with Google's own certificates or with the certificates of an account.
 pub(super) fn certificates(cloud: &CloudB, request: &Request) -> Response {
     let state = held(&cloud.state);
     let signers = if request.path == "/oauth2/v1/certs" {
@@ -36,7 +36,7 @@ pub(super) fn certificates(cloud: &CloudB, request: &Request) -> Response {
     Response::json(200, &Value::Object(all)).with("cache-control", "public, max-age=3600")
 }
 
-/// `POST /token`: an account's assertion.
+/// Answers `POST /token` with an account's assertion.
 pub(super) fn for_assertions(cloud: &CloudB, request: &Request) -> Response {
     let field = |name: &str| request.form(name).unwrap_or_default();
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/token") {
@@ -57,8 +57,8 @@ pub(super) fn for_assertions(cloud: &CloudB, request: &Request) -> Response {
     }
 }
 
-/// Whether the assertion is signed by a key of the account that it names, for this endpoint, and
-/// lives for an hour at most.
+/// Returns `true` if a key of the named account signed the assertion for this endpoint, and the
+/// lifetime is at most an hour.
 fn proves(cloud: &CloudB, assertion: &str) -> bool {
     let Some([header, claims]) = unverified(assertion) else { return false };
     let state = held(&cloud.state);
@@ -77,7 +77,7 @@ fn proves(cloud: &CloudB, assertion: &str) -> bool {
         })
 }
 
-/// `POST /v1/token`: a token of another issuer.
+/// Answers `POST /v1/token` with a token of another issuer.
 pub(super) fn exchange(cloud: &CloudB, request: &Request) -> Response {
     let field = |name: &str| request.form(name).unwrap_or_default();
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/token") {
@@ -116,7 +116,7 @@ fn is_federated(cloud: &CloudB, audience: &str, token: &str) -> bool {
         && keys.filter(|key| key["kid"] == header["kid"]).any(|key| is_signed(key, token))
 }
 
-/// `:generateAccessToken` for who was let in by an exchange.
+/// Answers `:generateAccessToken` for an exchanged token.
 pub(super) fn impersonate(cloud: &CloudB, request: &Request) -> Response {
     let path = decoded(&request.path);
     let email = path
@@ -144,7 +144,7 @@ pub(super) fn impersonate(cloud: &CloudB, request: &Request) -> Response {
     }
 }
 
-/// A new access token.
+/// Issues an access token.
 fn give(cloud: &CloudB) -> String {
     let access = cloud.secret("ya29.");
     let until = Instant::now() + Duration::from_secs(LIFETIME);

@@ -1,39 +1,37 @@
-//! What a test lets go wrong between a site and who asks it.
+//! Faults that a test injects between a client and a site.
 
 use super::held;
 use super::message::{Request, Response};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Bytes of an answer that no client wants whole.
+/// Bytes of an answer above every client's limit.
 const HUGE: usize = 8 << 20;
 
-/// What goes wrong. The site is asked in any case but for `Status`, `Redirect` and `Hang`: what it
-/// changes is changed, and only its answer suffers.
+/// A fault. Except for `Status`, `Redirect` and `Hang`, the site still receives the request and
+/// changes its state; only the answer is affected.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// That status with a body of the provider's own kind of error, and nothing is asked of the
-    /// site.
+    /// This status with an error in the provider's form.
     Status(u16),
-    /// The same with `Retry-After`, in seconds.
+    /// Like `Status`, with `Retry-After` in seconds.
     RetryAfter(u16, u64),
-    /// To that URL, with 302.
+    /// A redirect with status 302 to this URL.
     Redirect(String),
-    /// No answer.
     Hang,
-    /// The site's answer, later.
+    /// The site's answer after a delay.
     Delay(Duration),
-    /// Half of the site's answer, and the end of the connection.
+    /// Half of the site's answer, then the end of the connection.
     Truncate,
-    /// The site's status, and JSON that ends halfway, of a length that is right.
+    /// The site's status with truncated JSON of a correct length.
     Malform,
-    /// The site's status, and 8 MiB.
+    /// The site's status with 8 MiB.
     Huge,
-    /// That very answer in place of the site's.
+    /// This answer in place of the site's answer.
     Lie(Response),
 }
 
-/// The faults to come, by host and path.
+/// The pending faults, by host and path.
 #[derive(Default)]
 pub(super) struct Faults(Mutex<Vec<Expected>>);
 
@@ -54,7 +52,7 @@ impl Faults {
         held(&self.0).clear();
     }
 
-    /// The fault that `request` meets.
+    /// Takes the fault that matches `request`.
     pub(super) fn take(&self, request: &Request) -> Option<Fault> {
         let mut all = held(&self.0);
         let fits = |it: &&mut Expected| {
@@ -66,10 +64,10 @@ impl Faults {
     }
 }
 
-/// An answer on its way out.
+/// An answer to be sent.
 pub(super) struct Sent {
     pub(super) response: Response,
-    /// How many bytes are claimed to follow those that do.
+    /// Bytes that the length announces and that are not sent.
     pub(super) missing: usize,
 }
 
@@ -80,7 +78,7 @@ impl From<Response> for Sent {
 }
 
 impl Fault {
-    /// The answer to `request` under this fault. `site` asks for the true one.
+    /// Returns the answer under this fault. `site` asks the site.
     pub(super) async fn answer(self, site: impl FnOnce() -> Response) -> Sent {
         match self {
             Self::Status(status) => refused(status).into(),
@@ -119,7 +117,7 @@ impl Fault {
     }
 }
 
-/// As a provider's front end refuses, before the service behind it is asked.
+/// A refusal of a provider's front end, which never reaches the service.
 fn refused(status: u16) -> Response {
     let code = if status == 429 { "TooManyRequests" } else { "InternalError" };
     let error = serde_json::json!({ "error": { "code": code, "message": "try again later" } });

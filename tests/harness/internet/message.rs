@@ -1,60 +1,57 @@
-//! A request as a site sees it, and its answer.
+//! A request to a site, and the site's answer.
 
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use serde_json::Value;
 
-/// A request that arrived whole.
+/// A request that arrived completely.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its method.
     pub method: Method,
-    /// Lower-case, without a port.
+    /// Lower case, without a port.
     pub host: String,
-    /// Without the query, as it was sent.
+    /// As sent, without the query.
     pub path: String,
-    /// Behind the `?`, as it was sent.
+    /// As sent, without the `?`.
     pub raw_query: String,
-    /// All of them.
     pub headers: HeaderMap,
-    /// Its bytes.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// A header's text; empty where there is none.
+    /// Returns a header's text; empty if there is none.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// What stands behind `Bearer`; `None` without such a header.
+    /// Returns the bearer token.
     pub fn bearer(&self) -> Option<&str> {
         self.header("authorization").strip_prefix("Bearer ")
     }
 
-    /// A parameter of the query, decoded.
+    /// Returns a decoded query parameter.
     pub fn query(&self, name: &str) -> Option<String> {
         pair(&self.raw_query, name)
     }
 
-    /// A field of a body that is a form, decoded.
+    /// Returns a decoded field of a form.
     pub fn form(&self, name: &str) -> Option<String> {
         pair(std::str::from_utf8(&self.body).ok()?, name)
     }
 
-    /// The body as JSON; null where it is none.
+    /// Parses the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// The value of `name` in `a=b&c=d`.
+/// Returns the value of `name` in `a=b&c=d`.
 fn pair(text: &str, name: &str) -> Option<String> {
     let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find_map(|(known, value)| (decoded(known) == name).then(|| decoded(value)))
 }
 
-/// Without percent signs and pluses.
+/// Decodes percent signs and pluses.
 pub fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, after @ ..] = rest {
@@ -69,34 +66,27 @@ pub fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Its status.
     pub status: u16,
-    /// Besides its length.
+    /// Headers, without the length.
     pub headers: Box<HeaderMap>,
-    /// Its bytes.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// One with a body of JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::text(status, &body.to_string()).with("content-type", "application/json")
     }
 
-    /// One with a body of text.
     pub fn text(status: u16, body: &str) -> Self {
         Self { status, headers: Box::default(), body: body.as_bytes().to_vec() }
     }
 
-    /// One without a body.
     pub fn empty(status: u16) -> Self {
         Self::text(status, "")
     }
 
-    /// The same with a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
@@ -104,7 +94,7 @@ impl Response {
         self
     }
 
-    /// Whether it says that it is JSON.
+    /// Returns `true` if the content type is JSON.
     pub fn is_json(&self) -> bool {
         self.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
     }

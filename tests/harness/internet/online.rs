@@ -1,4 +1,4 @@
-//! A server whose way out leads into this internet, as its operators run it.
+//! A server that reaches a test's internet through the proxy.
 
 use super::Internet;
 use crate::bulkhead::Bulkhead;
@@ -11,28 +11,27 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An open server without dev mode: nothing is mounted.
+/// An unsealed server without dev mode and without mounts.
 pub struct Online {
-    /// The server.
     pub server: Bulkhead,
-    /// What its operators know: it is sealed after each start.
+    /// Keys to unseal the server after each start.
     pub operators: Operators,
     /// A client with the root token.
     pub root: Client,
     folder: Folder,
-    /// That of its machine, from its first restart later on.
+    /// The machine's clock, from the first restart on.
     clock: Clock,
 }
 
 impl Internet {
-    /// A server of the binary that ships, configured to leave through this proxy and to trust its
-    /// authority, open. `more` stands at the end of its configuration.
+    /// Starts and unseals a server of the released binary that uses this proxy and trusts its
+    /// authority. `more` is appended to the configuration.
     #[track_caller]
     pub fn server(&self, more: &str) -> Online {
         self.server_of(binary(), more, &[])
     }
 
-    /// The same of another build, with additions to its environment.
+    /// Like [`Internet::server`], for another build and with additions to the environment.
     #[track_caller]
     pub fn server_of(&self, build: PathBuf, more: &str, environment: &[(&str, String)]) -> Online {
         let folder = Folder::new("online");
@@ -46,8 +45,8 @@ impl Internet {
         )
     }
 
-    /// A server whose `outbound` block is `block`, and holds the authority besides. Files that it
-    /// names lie in `folder`.
+    /// Starts a server with `block` and the authority as its `outbound` block. `folder` holds the
+    /// files that the block names.
     #[track_caller]
     pub fn server_with(
         &self,
@@ -60,7 +59,7 @@ impl Internet {
     }
 }
 
-/// Stands for the line that names the authority's file.
+/// Placeholder for the line that names the authority's file.
 const CA: &str = "  # ca";
 
 impl Online {
@@ -92,19 +91,18 @@ impl Online {
         Self { server, operators, root, folder, clock: Clock::right() }
     }
 
-    /// The configuration's file.
     pub fn configuration(&self) -> PathBuf {
         self.folder.path().join("bulkhead.hcl")
     }
 
-    /// Kills it as a power cut would, starts it again on what it left, and opens it.
+    /// Kills the server, starts it again on the same data, and unseals it.
     #[track_caller]
     pub fn restart(&mut self) {
         self.server.kill();
         self.restart_with(&[]);
     }
 
-    /// Stops it, when it has finished what it does, and opens it again some time later.
+    /// Stops the server gracefully, sets the clock ahead, and starts and unseals the server.
     #[track_caller]
     pub fn restart_later(&mut self, by: Duration) {
         assert!(self.server.stop(), "{}", self.server.printed());
@@ -122,7 +120,7 @@ impl Online {
     }
 }
 
-/// Writes a file that its owner alone may read, and returns its path.
+/// Writes a file that only the owner may read, and returns its path.
 pub fn secret_file(folder: &Folder, name: &str, text: &str) -> PathBuf {
     let file = folder.path().join(name);
     fs::write(&file, text).expect("a file can be written");

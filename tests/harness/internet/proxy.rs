@@ -1,5 +1,5 @@
-//! The proxy: `CONNECT` to a known host becomes TLS with a certificate for that name, and what is
-//! asked in the clear is answered at once.
+//! The proxy: `CONNECT` to a known host becomes TLS with a certificate for that name. A plain
+//! request is answered directly.
 
 use super::fault::Sent;
 use super::message::{Request, Response};
@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// The one that signs for all sites.
+/// The authority of all sites' certificates.
 pub(super) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pem: String,
@@ -72,7 +72,7 @@ pub(super) async fn serve(listener: TcpListener, world: Arc<World>) {
             async move { Ok::<_, Infallible>(at_the_proxy(request, world).await) }
         });
         let served = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-        // A client that goes away is no fault of the proxy.
+        // A client may disconnect at any time.
         tokio::spawn(served.with_upgrades());
     }
 }
@@ -98,7 +98,7 @@ async fn at_the_proxy(
     tokio::spawn(async move {
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
         let acceptor = world.authority.acceptor(&host);
-        // One that trusts another authority goes away here.
+        // A client that trusts another authority disconnects here.
         let Ok(stream) = acceptor.accept(TokioIo::new(upgraded)).await else { return };
         behind_tls(stream, host, world).await;
     });
@@ -122,18 +122,18 @@ async fn behind_tls(
         async move { Ok::<_, Infallible>(answer(request, host, &world).await) }
     });
     let served = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
-    // A client that goes away, or an answer that a test cut short.
+    // An error means that the client disconnected or that a fault truncated the answer.
     served.unwrap_or_default();
 }
 
-/// The answer of the site at `host`, or of the fault before it.
+/// Returns the answer of the site at `host`, or of a fault.
 async fn answer(
     request: hyper::Request<Incoming>,
     host: String,
     world: &World,
 ) -> hyper::Response<Sending> {
     let (head, body) = request.into_parts();
-    // A client that went away in the middle of its request gets no answer either.
+    // A client that disconnects during its request reads no answer.
     let body = body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
     let request = Request {
         method: head.method,
@@ -151,17 +151,17 @@ async fn answer(
     }
 }
 
-/// The bytes of an answer, and maybe an end that comes too soon.
+/// The bytes of an answer, optionally with a premature end.
 pub(super) struct Sending {
     bytes: Option<Bytes>,
     end: End,
 }
 
-/// How an answer ends.
+/// End of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
-    /// Too soon, once what came before is on its way.
+    /// A premature end after the bytes have been sent.
     Soon,
     Now,
 }

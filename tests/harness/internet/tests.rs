@@ -1,11 +1,11 @@
-//! The internet itself, asked in the clear, as a proxy is.
+//! Tests of the proxy by plain HTTP.
 
 use super::*;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-/// The whole answer to a GET.
+/// Returns the whole answer to a GET.
 fn get(internet: &Internet, url: &str) -> String {
     let mut stream = TcpStream::connect(internet.address).unwrap();
     let host = url.split('/').nth(2).unwrap();
@@ -17,7 +17,7 @@ fn get(internet: &Internet, url: &str) -> String {
 }
 
 #[test]
-fn a_host_is_answered_for_by_its_site_and_by_the_faults_before_it() {
+fn a_site_or_an_injected_fault_answers_for_a_host() {
     let internet = Internet::start();
     internet.serve("api.example", |request| {
         Response::json(200, &json!({ "path": request.path, "x": request.query("x") }))
