@@ -121,8 +121,8 @@ impl Postgres {
         fs::read_to_string(&self.log).expect("the server's log can be read")
     }
 
-    /// Pauses all processes of the server until the guard is dropped: the system accepts connections
-    /// and nothing answers.
+    /// Pauses all processes of the server until the guard is dropped: the system accepts
+    /// connections and nothing answers.
     pub fn pause(&self) -> Paused {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))
             .unwrap_or_default();
