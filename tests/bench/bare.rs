@@ -1,7 +1,7 @@
-//! Bare hyper: what no server here can be quicker than.
+//! Bare hyper: the upper bound for every HTTP server here.
 //!
-//! This very program, started again as a process of its own. It answers each request with the same
-//! bytes, over connections with the settings of the real listener, and does nothing else.
+//! The benchmark starts itself again as a separate process, which answers each request with the
+//! same bytes, over connections with the settings of the real listener.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -16,23 +16,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
-/// The first argument of the process.
+/// First argument of the process.
 const WORD: &str = "serve-bare-hyper";
 
-/// The running process; killed with its owner.
+/// The running process, which is killed on drop.
 pub struct Bare {
     process: Child,
-    /// Where it listens.
     pub address: SocketAddr,
-    /// Its number.
     pub pid: u32,
 }
 
 impl Bare {
-    /// Starts one whose answers have `bytes` bytes of body.
-    ///
-    /// # Panics
-    /// When it does not start.
+    /// Starts a process whose answers have a body of `bytes` bytes.
     pub fn start(bytes: usize) -> Self {
         let this = std::env::current_exe().expect("a running program has a path");
         let mut process = Command::new(this)
@@ -56,10 +51,7 @@ impl Drop for Bare {
     }
 }
 
-/// Serves for ever, if that is what this process was started for.
-///
-/// # Panics
-/// When it cannot listen.
+/// Serves forever, if this process was started as the bare server.
 pub fn serve_if_asked() {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() != Some(WORD) {
@@ -95,6 +87,6 @@ async fn connection(stream: TcpStream, body: Bytes) {
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(10))
         .max_header_size(64 * 1024);
-    // The client goes away when it has seen enough.
+    // An error means that the client disconnected.
     let _ = protocol.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -1,12 +1,12 @@
-//! Logins of machines of Azure and of accounts of Google, for service and for batch tokens, against
-//! the same build on a disk that flushes nothing.
+//! Logins of Azure machines and Google accounts, for service and batch tokens, against the same
+//! build on a disk that ignores flushes.
 //!
-//! Keys and access tokens are cached, as they are on a server that has been up for a minute. A
-//! login at Azure by its principal asks the provider nothing; one at Google asks IAM about the
-//! account each time, and most of what that costs here is the provider in this very process. Asked
-//! in turns by the same load. What a login costs the server is told over one which proves nothing
-//! (`tests/guests/doorman`): the proof, and reading the role and the configuration. The proof alone
-//! is measured in `host/sandbox/benches`.
+//! Keys and access tokens are cached, as on a server that has been up for a minute. An Azure login
+//! by principal sends no request to the provider. A Google login asks IAM about the account, and
+//! most of this cost is the provider in the benchmark's process. The load asks both sides in turns.
+//! The report also compares with logins of `tests/guests/doorman`, which verify nothing; the
+//! difference is the verification and the reads of role and configuration. `host/sandbox/benches`
+//! measures the verification alone.
 
 mod figures;
 mod load;
@@ -27,13 +27,13 @@ const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// The least share of the logins without flushes.
+/// Minimum share of the login rate without flushes.
 const SHARE: f64 = 0.70;
 
 const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
 
-/// What is asked of each server, in the order of the report.
+/// Logins in the order of the report.
 const NAMES: [&str; 5] = [
     "azure, service token",
     "azure, batch token",
@@ -42,7 +42,7 @@ const NAMES: [&str; 5] = [
     "proving nothing, batch token",
 ];
 
-/// Both providers, and what is shown to log in.
+/// Both providers and the proofs for logins.
 struct Clouds {
     internet: Internet,
     azure: Arc<CloudA>,
@@ -60,7 +60,7 @@ impl Clouds {
         Self { internet, azure, google, machine }
     }
 
-    /// A server whose mounts give service and batch tokens.
+    /// Starts a server whose mounts issue service and batch tokens.
     fn server(&self, environment: &[(&str, String)]) -> Online {
         let online = self.internet.server_of(binary(), "", environment);
         let root = &online.root;
@@ -84,7 +84,7 @@ impl Clouds {
         online
     }
 
-    /// What is asked of a server, in the order of [`NAMES`].
+    /// Returns the requests to a server, in the order of [`NAMES`].
     fn targets(&self, online: &Online) -> [Target; 5] {
         let azure = self.azure.token(&self.azure.claims(&self.machine));
         let claims = json!({ "sub": APP, "aud": "vault/app", "exp": now() + 1_800 });
@@ -120,7 +120,7 @@ fn main() {
     figures::save("cloud_logins", report(&rounds));
 }
 
-/// One load for each of [`NAMES`], with and without flushes.
+/// A load for each of [`NAMES`], with and without flushes.
 type Round = [[Load; 2]; 5];
 
 async fn round([flushing, lazy]: &[[Target; 5]; 2]) -> Round {
@@ -131,7 +131,7 @@ async fn round([flushing, lazy]: &[[Target; 5]; 2]) -> Round {
     found.try_into().unwrap_or_else(|_| panic!("as many loads as names"))
 }
 
-/// The median of what each round says.
+/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }

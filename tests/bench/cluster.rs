@@ -1,6 +1,5 @@
-//! What the cluster engine costs: `POST cluster/creds/:name` of mode 1, against the bare
-//! TokenRequest that it makes, on the same API server, for the same account, by the same token, in
-//! turns. The bare side keeps its connections.
+//! `POST cluster/creds/:name` of mode 1, against the bare TokenRequest of the engine: same API
+//! server, account and token, in turns. The bare side keeps its connections open.
 
 mod figures;
 mod load;
@@ -26,12 +25,12 @@ const CONNECTIONS: usize = 16;
 const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_secs(3);
 const WARM_UP: Duration = Duration::from_secs(2);
-/// What the engine reaches of the rate of the bare request.
+/// Minimum share of the bare rate.
 const SHARE_GOAL: f64 = 0.7;
-/// Seconds that each token lives.
+/// Lifetime of each token, in seconds.
 const TTL: u64 = 3_600;
 
-/// The stage of one run.
+/// Servers and credentials of one run.
 struct Stage {
     namespace: Namespace,
     bulkhead: Bulkhead,
@@ -87,7 +86,7 @@ impl Stage {
         Self { namespace, bulkhead, token, trust }
     }
 
-    /// Tokens a second through the engine.
+    /// Returns tokens per second through the engine.
     async fn engine(&self, time: Duration) -> f64 {
         let address = self.bulkhead.address();
         let began = Instant::now();
@@ -105,7 +104,7 @@ impl Stage {
         rate(began, tasks.map(tokio::spawn).collect()).await
     }
 
-    /// Tokens a second without it.
+    /// Returns tokens per second without the engine.
     async fn bare(&self, time: Duration) -> f64 {
         let began = Instant::now();
         let tasks = (0..CONNECTIONS).map(|_| {
@@ -127,7 +126,7 @@ impl Stage {
         rate(began, tasks.map(tokio::spawn).collect()).await
     }
 
-    /// The request that the engine makes.
+    /// Returns the same request as the engine sends.
     fn request(&self) -> hyper::Request<Full<Bytes>> {
         let (url, name) = (&self.namespace.kubernetes.url, &self.namespace.name);
         let body = json!({
@@ -153,7 +152,7 @@ async fn rate(began: Instant, tasks: Vec<tokio::task::JoinHandle<u32>>) -> f64 {
     f64::from(given) / began.elapsed().as_secs_f64()
 }
 
-/// A kept connection to the API server.
+/// Opens a connection to the API server.
 async fn connect(url: &str, trust: &TlsConnector) -> SendRequest<Full<Bytes>> {
     let address = url.trim_start_matches("https://");
     let stream = TcpStream::connect(address).await.expect("the API server accepts a connection");

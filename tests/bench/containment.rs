@@ -1,11 +1,11 @@
-//! What a hostile component costs others: how late an endless loop is stopped, and what happens to
-//! the calls of another mount while four of the guest's calls loop, flood the host or take all
-//! their memory.
+//! The cost of a hostile component for others: the delay until an endless loop is stopped, and the
+//! latency of another mount while four of the guest's calls loop, flood the host or fill their
+//! memory.
 //!
-//! The other mount is asked by one client, one call after the other, before each attack and beside
-//! it; the figure is the ratio of the two in one round, so that a busy machine slows both alike.
-//! What one busy process beside the server costs it is shown as well: as much as an attack that
-//! takes one processor costs at the least.
+//! One client calls the other mount sequentially, before and during each attack. The figure is the
+//! ratio within one round, so that a busy machine slows both alike. For comparison, the benchmark
+//! also runs one busy process beside the server: an attack that occupies one processor costs at
+//! least as much.
 
 mod figures;
 mod load;
@@ -23,21 +23,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Calls of the guest at a time.
+/// Number of concurrent calls of the guest.
 const ATTACKERS: usize = 4;
 const ROUNDS: usize = 5;
 const QUIET: Duration = Duration::from_secs(3);
-/// A round of the loops: 5 times 4 attackers in 10 seconds are 200 loops.
+/// Duration of a round. Five rounds of 4 attackers for 10 seconds make 200 loops.
 const ATTACK: Duration = Duration::from_secs(10);
-/// When the guest's endless loop is to be stopped, as its route says.
+/// Deadline of the guest's endless loop, as in its route.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// How many times its own quiet p99 that of another mount may be.
+/// Maximum ratio of the other mount's p99 during an attack and before.
 const RATIO_GOAL: f64 = 2.0;
-/// How long after its deadline a loop is stopped.
+/// Maximum delay after the deadline until a loop is stopped.
 const OVERRUN_GOAL: Duration = Duration::from_millis(20);
 
-/// Instead of an act: no client calls the guest, and another process keeps a processor busy.
+/// In place of an act: another process occupies a processor, and no client calls the guest.
 const PROCESS: &str = "";
 
 const ATTACKS: [(&str, &str); 5] = [
@@ -97,7 +97,7 @@ fn main() {
     );
 }
 
-/// The guest as `hostile/`, and the token of a client who reads a role of `database/`.
+/// Mounts the guest at `hostile/`, and returns a token that may read a role of `database/`.
 fn configure(server: &Bulkhead) -> String {
     let root = server.root();
     root.upload("sys/plugins/catalog/secret/hostile", &guest("hostile")).expect(204);
@@ -112,14 +112,15 @@ fn configure(server: &Bulkhead) -> String {
     made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }
 
-/// A client that asks another mount.
+/// A client of another mount.
 struct Neighbour {
     address: SocketAddr,
     token: String,
 }
 
 impl Neighbour {
-    /// What each call took, one after the other, as long as `more` says so of when it began.
+    /// Returns the durations of sequential calls. `more` decides by start time if another call
+    /// follows.
     async fn asked(&self, more: &dyn Fn(Instant) -> bool) -> Vec<Duration> {
         let mut connection = Connection::open(self.address).await;
         let request = load::get("database/roles/reader", &self.token);
@@ -136,7 +137,7 @@ impl Neighbour {
 struct Round {
     quiet: Vec<Duration>,
     beside: Vec<Duration>,
-    /// What the guest's calls took.
+    /// Durations of the guest's calls.
     attacks: Vec<Duration>,
 }
 
@@ -155,7 +156,7 @@ fn round(runtime: &tokio::runtime::Runtime, neighbour: &Neighbour, act: &str) ->
     Round { quiet, beside, attacks: attacks.into_inner().expect("no attacker panicked") }
 }
 
-/// A process that computes until this is dropped.
+/// A process that computes until dropped.
 struct Busy(Child);
 
 impl Busy {
@@ -176,7 +177,7 @@ impl Drop for Busy {
     }
 }
 
-/// Does the act again and again. An answered call in between keeps the mount from being rested.
+/// Repeats the act. An answered call in between prevents the host from suspending the mount.
 fn attack(address: SocketAddr, act: &str, is_over: &AtomicBool, attacks: &Mutex<Vec<Duration>>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

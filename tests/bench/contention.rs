@@ -1,9 +1,9 @@
-//! Sixty-four clients that write the same thing, beside sixty-four that write each their own.
+//! Sixty-four clients that write one record, against sixty-four clients that write one record each.
 //!
-//! Each write is a commit. Writes of different things share a flush of the disk; writes of one
-//! thing follow each other, each with a flush of its own, because each begins with what the one
-//! before has stored. So the figure for the same thing is told beside two others: the same clients
-//! with their own things, and one client alone.
+//! Each write is a commit. Writes of different records share a flush. Writes of one record follow
+//! each other, each with its own flush, because each write reads the result of the previous write.
+//! The report shows two more figures for comparison: the same clients with separate records, and
+//! one client alone.
 
 mod figures;
 mod load;
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 64;
 const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_secs(2);
-/// Of the rate of one client alone, which has a flush for each of its writes, too.
+/// Minimum share of the rate of one client alone, which also has a flush for each write.
 const GOAL: f64 = 0.5;
 
-/// A kind of write: the request of the client with a number, for its own thing.
+/// A kind of write. The request depends on the client's number.
 struct Kind {
     name: &'static str,
     request: fn(client: usize, tokens: &[String]) -> Vec<u8>,
@@ -65,7 +65,7 @@ fn main() {
     figures::save("contention", json!(results));
 }
 
-/// A mount and a token for each client.
+/// Prepares a mount, and a token for each client.
 fn prepare(bulkhead: &Bulkhead) -> Vec<String> {
     let root = bulkhead.root();
     (0..CLIENTS)
@@ -100,10 +100,7 @@ async fn measure(address: SocketAddr, kind: &Kind, tokens: &[String]) -> Value {
     })
 }
 
-/// Answers in a second, of clients that each repeat their request.
-///
-/// # Panics
-/// When a request is refused.
+/// Returns answers per second of clients that repeat their requests. Fails if a request is refused.
 async fn rate(address: SocketAddr, requests: &[Vec<u8>]) -> f64 {
     let began = Instant::now();
     let clients: Vec<_> = requests

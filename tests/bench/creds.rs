@@ -1,12 +1,12 @@
-//! What `creds` costs over what it cannot do without: the bare SQL, and two flushes of a store.
+//! `creds` of the database engine against its unavoidable cost: the bare SQL and two flushes of a
+//! store.
 //!
-//! All three are measured in turns, in one run, on one machine and one disk, so that a slow disk or
-//! a busy neighbour slows them alike. Per round: (a) `GET database/creds/reader` over one kept
-//! connection; (b) the same statement through a direct session that is already open; (c) two
-//! commits of 4 KiB in SQLite as the store uses it, beside the store's own data. The figure is `a -
-//! (b + c)`.
+//! All three are measured in turns in one run, on one machine and one disk, so that a slow disk or
+//! a busy neighbour slows all alike. Each round measures (a) `GET database/creds/reader` over a
+//! kept connection, (b) the same statement through an open session, and (c) two commits of 4 KiB in
+//! SQLite with the settings of the store, beside the store's data. The figure is `a - (b + c)`.
 //!
-//! It refuses to run without the release binary, and ends after [`ROUNDS`] rounds or [`LIMIT`].
+//! The benchmark needs the release binary, and ends after [`ROUNDS`] rounds or [`LIMIT`].
 
 mod disk;
 mod figures;
@@ -27,13 +27,13 @@ const WARM_UP: u32 = 50;
 const ROUNDS: u32 = 400;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What the difference may be at its median.
+/// Maximum median of the difference.
 const GOAL: Duration = Duration::from_millis(2);
 
 const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
                         VALID UNTIL '{{expiration}}' IN ROLE readers";
 
-/// Everything that takes part, open and ready.
+/// Everything that one run needs, open and ready.
 struct Bench {
     _bulkhead: Bulkhead,
     _postgres: Postgres,
@@ -44,7 +44,7 @@ struct Bench {
     disk: Disk,
 }
 
-/// The times of all rounds.
+/// Durations of all rounds.
 #[derive(Default)]
 struct Times {
     creds: Vec<Duration>,
@@ -79,8 +79,8 @@ impl Bench {
         }
     }
 
-    /// Time of one credential. Its lease is revoked afterwards, so that no round has more users
-    /// than the first.
+    /// Returns the time of one credential. The lease is revoked afterwards, so that each round has
+    /// the same number of users.
     async fn creds(&mut self) -> Duration {
         let request = load::get("database/creds/reader", ROOT);
         let start = Instant::now();
@@ -93,7 +93,7 @@ impl Bench {
         elapsed
     }
 
-    /// Time of the same user, created and committed by hand.
+    /// Returns the time to create and commit the same user by hand.
     async fn sql(&mut self, round: u32) -> Duration {
         let name = format!("v-root-reader-bare{round}");
         let create = CREATION

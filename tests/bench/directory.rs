@@ -1,6 +1,5 @@
-//! What the directory engine costs: `GET directory/creds/:name` of roles that are due, against the
-//! same operations of bare ldap3 on the same OpenLDAP, in turns: a search, the change of a
-//! password, a login by it on a connection of its own, and a search.
+//! `GET directory/creds/:name` of due roles, against the same operations of bare ldap3 on the same
+//! OpenLDAP, in turns: a search, a password change, a login on a new connection, and a search.
 
 mod figures;
 mod load;
@@ -14,18 +13,18 @@ use load::Connection;
 use serde_json::json;
 use std::time::Instant;
 
-/// Reads of roles that are due, in all.
+/// Total number of reads of due roles.
 const READS: usize = 1_000;
 const ROUNDS: usize = 5;
 const CONNECTIONS: usize = 16;
-/// What the engine reaches of the rate of the bare operations.
+/// Minimum share of the rate of the bare operations.
 const SHARE_GOAL: f64 = 0.5;
-/// What accounts log in with before.
+/// Initial password of the accounts.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 const ATTRIBUTES: [&str; 5] =
     ["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
 
-/// The stage of one run.
+/// Servers and accounts of one run.
 struct Stage {
     branch: Branch,
     bulkhead: Bulkhead,
@@ -55,7 +54,7 @@ fn main() {
     figures::save("directory", result);
 }
 
-/// In one turn.
+/// Returns the number of reads in one turn.
 const fn each() -> usize {
     READS / ROUNDS
 }
@@ -68,7 +67,7 @@ fn rate(run: impl FnOnce()) -> f64 {
     count / began.elapsed().as_secs_f64()
 }
 
-/// Accounts for both sides, and a role for each of the engine's.
+/// Creates accounts for both sides, and a role for each of the engine's accounts.
 fn stage() -> Stage {
     let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
     let names = (0..READS).flat_map(|number| [format!("role{number}"), format!("bare{number}")]);
@@ -76,7 +75,7 @@ fn stage() -> Stage {
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();
     let mut config = branch.config();
-    // Without TLS on either side: what is measured is not that.
+    // Neither side uses TLS, which is not measured here.
     config["url"] = branch.server.clear_url().into();
     let text = |name: &str| config[name].as_str().expect("a text").to_owned();
     let engine = (text("binddn"), text("bindpass"));
@@ -89,7 +88,7 @@ fn stage() -> Stage {
 }
 
 impl Stage {
-    /// One turn of the engine: a role that was never read is due.
+    /// Runs one turn of the engine. Roles that were never read are due.
     async fn engine(&self, round: usize) {
         let address = self.bulkhead.address();
         let tasks = (0..CONNECTIONS).map(|task| async move {
@@ -105,7 +104,7 @@ impl Stage {
         }
     }
 
-    /// One turn of the bare operations.
+    /// Runs one turn of the bare operations.
     async fn bare(&self, round: usize) {
         let tasks = (0..CONNECTIONS).map(|task| {
             let url = self.branch.server.clear_url();
@@ -133,10 +132,10 @@ impl Stage {
     }
 }
 
-/// What bare operations change to: as long as the engine's.
+/// New password of the bare operations, as long as the engine's.
 const NEW: &str = "?@09AZ0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijkl";
 
-/// The accounts of one task in a turn.
+/// Returns the numbers of a task's accounts in a turn.
 fn numbers(round: usize, task: usize) -> impl Iterator<Item = usize> {
     (round * each() + task..(round + 1) * each()).step_by(CONNECTIONS)
 }

@@ -1,18 +1,14 @@
-//! The bare disk: commits of 4 KiB in SQLite as the store uses it, beside the store's own data.
+//! The bare disk: commits of 4 KiB in SQLite with the settings of the store, beside the store's
+//! data.
 
 use bulkhead_tests::paths::Folder;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, SqliteConnection};
 use std::time::{Duration, Instant};
 
-/// A file of its own.
 pub struct Disk(SqliteConnection);
 
 impl Disk {
-    /// Opens it in `folder`.
-    ///
-    /// # Panics
-    /// When the folder takes no file.
     pub async fn open(folder: &Folder) -> Self {
         let mut disk = SqliteConnectOptions::new()
             .filename(folder.path().join("bare.sqlite"))
@@ -29,10 +25,7 @@ impl Disk {
         Self(disk)
     }
 
-    /// Time of `count` commits, each flushed.
-    ///
-    /// # Panics
-    /// When the disk is full.
+    /// Returns the time of `count` commits, each with a flush.
     pub async fn flushes(&mut self, count: u32) -> Duration {
         let page = vec![7_u8; 4096];
         let start = Instant::now();

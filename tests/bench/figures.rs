@@ -1,14 +1,11 @@
-//! Figures: quantiles of what was measured, and the file that all benchmarks leave them in.
+//! Quantiles, and the result file of all benchmarks.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use bulkhead_tests::paths::target;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The value that `share` of all stay below. Sorts them.
-///
-/// # Panics
-/// When there are none.
+/// Returns the value below which `share` of the values lie. Sorts the values.
 pub fn quantile<T: Copy + PartialOrd>(values: &mut [T], share: f64) -> T {
     values.sort_unstable_by(|one, other| one.partial_cmp(other).expect("figures compare"));
     let last = values.len() - 1;
@@ -22,19 +19,11 @@ pub fn quantile<T: Copy + PartialOrd>(values: &mut [T], share: f64) -> T {
     values[place]
 }
 
-/// Microseconds, for a table.
-///
-/// # Panics
-/// When it took longer than an age.
 pub fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).expect("a round takes less than an age")
 }
 
-/// Adds the result of the benchmark `name` to `target/bench.json`, which other benchmarks write to
-/// as well.
-///
-/// # Panics
-/// When the file cannot be written.
+/// Adds the result of the benchmark `name` to `target/bench.json`, which all benchmarks share.
 pub fn save(name: &str, result: Value) {
     let path = target().join("bench.json");
     let known =

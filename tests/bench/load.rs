@@ -1,7 +1,7 @@
-//! The load: kept connections that send the same bytes again as soon as they are answered.
+//! The load: kept connections that repeat the same request as soon as the answer arrives.
 //!
-//! It does as little as can be, because it runs on the cores of the server that it measures: no
-//! HTTP library, and of an answer only its status and its length are looked at.
+//! The load shares the processor cores with the server, so it does little: it has no HTTP library,
+//! and checks only the status and the length of an answer.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Longer than any answer here.
+/// Larger than any answer of a benchmark, in bytes.
 const ANSWER_MAX: usize = 16 * 1024;
 
 /// One kept connection.
@@ -18,12 +18,12 @@ pub struct Connection {
     answer: Vec<u8>,
 }
 
-/// `GET /v1/database/roles/reader` with a token and without a body.
+/// Builds a GET such as `/v1/database/roles/reader`, without a body.
 pub fn get(path: &str, token: &str) -> Vec<u8> {
     format!("GET /v1/{path} HTTP/1.1\r\nHost: bench\r\nX-Vault-Token: {token}\r\n\r\n").into_bytes()
 }
 
-/// A POST of JSON text.
+/// Builds a POST of JSON text.
 pub fn post(path: &str, token: &str, json: &str) -> Vec<u8> {
     let length = json.len();
     format!(
@@ -34,30 +34,21 @@ pub fn post(path: &str, token: &str, json: &str) -> Vec<u8> {
 }
 
 impl Connection {
-    /// Opens one.
-    ///
-    /// # Panics
-    /// When no server listens.
     pub async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts a connection");
         stream.set_nodelay(true).expect("a socket takes the option");
         Self { stream, answer: vec![0; ANSWER_MAX] }
     }
 
-    /// Sends a request and returns its answer, head and body.
-    ///
-    /// # Panics
-    /// When the answer is no success, or not whole.
+    /// Sends a request and returns head and body of the answer. Fails if the answer is not a
+    /// complete success.
     pub async fn exchange(&mut self, request: &[u8]) -> &str {
         let answer = self.attempt(request).await;
         assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
         answer
     }
 
-    /// As [`Connection::exchange`], with any status.
-    ///
-    /// # Panics
-    /// When the answer is not whole.
+    /// Like [`Connection::exchange`], for any status.
     pub async fn attempt(&mut self, request: &[u8]) -> &str {
         self.stream.write_all(request).await.expect("the server reads");
         let mut have = 0;
@@ -77,8 +68,7 @@ impl Connection {
         std::str::from_utf8(&self.answer[..have]).expect("the answer is text")
     }
 
-    /// As [`Connection::exchange`] for an answer that is known to have `length` bytes: nothing is
-    /// parsed.
+    /// Like [`Connection::exchange`], for an answer with a known `length`, which is not parsed.
     async fn exchange_known(&mut self, request: &[u8], length: usize) {
         self.stream.write_all(request).await.expect("the server reads");
         let answer = &mut self.answer[..length];
@@ -87,7 +77,7 @@ impl Connection {
     }
 }
 
-/// Bytes of the whole answer, once its head is there.
+/// Returns the length of the whole answer in bytes, once the head has arrived.
 fn length(text: &str) -> Option<usize> {
     let (head, _) = text.split_once("\r\n\r\n")?;
     let declared = head.lines().find_map(|line| {
@@ -98,26 +88,22 @@ fn length(text: &str) -> Option<usize> {
     Some(head.len() + 4 + declared.unwrap_or(0))
 }
 
-/// What one server is asked.
+/// A server and the request to send.
 pub struct Target {
-    /// Where it listens.
     pub address: SocketAddr,
-    /// The number of its process.
     pub pid: u32,
-    /// The whole request.
+    /// The encoded request.
     pub request: Vec<u8>,
 }
 
 impl Target {
-    /// One answer, to look at.
+    /// Returns one answer for inspection.
     pub async fn look(&self) -> String {
         Connection::open(self.address).await.exchange(&self.request).await.to_owned()
     }
 
-    /// Asks over `connections` for `time`.
-    ///
-    /// # Panics
-    /// When an answer is no success, or has another length than the first.
+    /// Sends the request over `connections` for `time`. Fails if an answer is no success or differs
+    /// in length from the first answer.
     pub async fn load(&self, connections: usize, time: Duration) -> Load {
         let length = self.look().await.len();
         let mut open = Vec::new();
@@ -151,21 +137,18 @@ impl Target {
     }
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Clone, Copy)]
 pub struct Load {
-    /// Answers.
+    /// Answers per second.
     pub per_second: f64,
-    /// Processor time of the server for an answer, in seconds.
+    /// Processor time of the server per answer, in seconds.
     pub server: f64,
-    /// Processor time of the load itself for an answer, in seconds.
+    /// Processor time of the load per answer, in seconds.
     pub load: f64,
 }
 
-/// Processor time that a process has used so far, in seconds, as Linux counts it in hundredths.
-///
-/// # Panics
-/// When there is no such process.
+/// Returns the processor time of a process so far, in seconds. Linux counts in hundredths.
 pub fn cpu(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .expect("Linux tells what a process has used");

@@ -1,10 +1,10 @@
-//! Logins through the auth method of `plugins/examples/passphrase`, for service and for batch
-//! tokens, against bare hyper.
+//! Logins through the auth method of `plugins/examples/passphrase`, for service and batch tokens,
+//! against bare hyper.
 //!
-//! Asked in turns by the same load on the same cores: bare hyper with an answer of the same size,
-//! logins that are given service tokens (a commit each), and logins that are given batch tokens
-//! (nothing is stored). Most of a login's processor time is the passphrase's derivation, by intent;
-//! a third mount, of the guest that proves nothing (`tests/guests/doorman`), shows what is left.
+//! The same load asks on the same cores in turns: bare hyper with an answer of the same size,
+//! logins for service tokens (a commit each), and logins for batch tokens (nothing is stored). Most
+//! of a login's processor time is the passphrase's key derivation, which is slow by design. A third
+//! mount, of `tests/guests/doorman`, verifies nothing and shows the rest of the cost.
 
 mod bare;
 mod figures;
@@ -23,7 +23,7 @@ const ROUNDS: usize = 5;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// What is asked, in the order of the report.
+/// Requests in the order of the report.
 const NAMES: [&str; 5] = [
     "bare hyper",
     "proving nothing, service token",
@@ -67,7 +67,7 @@ fn main() {
     figures::save("logins", json!({ "answer_bytes": body, "runs": results }));
 }
 
-/// Two mounts of each auth method, which give service and batch tokens.
+/// Enables two mounts of each auth method, for service and for batch tokens.
 fn configure(root: &Client) {
     for name in ["passphrase", "doorman"] {
         root.upload(&format!("sys/plugins/catalog/auth/{name}"), &guest(name)).expect(204);
@@ -84,7 +84,7 @@ fn configure(root: &Client) {
     }
 }
 
-/// Each round: one load a server, in the order of [`NAMES`].
+/// One load per server, in the order of [`NAMES`].
 type Round = [Load; 5];
 
 async fn rounds(servers: [&Target; 5], connections: usize) -> Vec<Round> {
@@ -102,7 +102,7 @@ async fn rounds(servers: [&Target; 5], connections: usize) -> Vec<Round> {
     found
 }
 
-/// The median of what each round says.
+/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }

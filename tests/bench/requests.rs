@@ -1,11 +1,10 @@
-//! What a whole request costs: `GET database/roles/:name` with a token, its policy and audit,
-//! against bare hyper.
+//! A whole request, `GET database/roles/:name` with token, policy and audit, against bare hyper.
 //!
-//! Three servers, asked in turns by the same load on the same cores: bare hyper with an answer of
-//! the same size; bulkhead as it starts, a fresh instance a request; and a second mount that reuses
-//! instances (decision T4). The figures are shares of the bare rate of the same round, so that a
-//! busy neighbour slows both alike. Where neighbours are many, the share by processor time (server
-//! and load together) is the one to trust.
+//! The same load asks three servers in turns on the same cores: bare hyper with an answer of the
+//! same size, Bulkhead with a fresh instance per request (the default), and a second mount that
+//! reuses instances (decision T4). The figures are shares of the bare rate of the same round, so
+//! that a busy neighbour slows both alike. On a machine with many neighbours, the share by
+//! processor time (server and load together) is the reliable figure.
 
 mod bare;
 mod figures;
@@ -21,14 +20,14 @@ use std::path::Path;
 use std::time::Duration;
 
 const CONNECTIONS: [usize; 3] = [16, 64, 256];
-/// Goals are for a server that is kept busy: with fewer, both wait for the load, and the figure is
-/// shown only.
+/// Minimum number of connections for the goals. With fewer, the server waits for the load, and the
+/// figure is only shown.
 const BUSY: usize = 64;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(3);
 
-/// Shares of bare hyper's rate.
+/// Minimum shares of the rate of bare hyper.
 const FRESH_GOAL: f64 = 0.22;
 const REUSED_GOAL: f64 = 0.33;
 
@@ -63,7 +62,7 @@ fn main() {
     figures::save("requests", json!({ "answer_bytes": body, "runs": results }));
 }
 
-/// Both mounts with the same role, and a token that may read it and nothing else.
+/// Enables both mounts with the same role, and returns a token that may only read the role.
 fn configure(bulkhead: &Bulkhead) -> String {
     let root = bulkhead.root();
     let reusing = json!({ "type": "database", "options": { "instance_reuse": "bounded" } });
@@ -91,7 +90,7 @@ fn configure(bulkhead: &Bulkhead) -> String {
     token
 }
 
-/// A request that is not recorded, itself and its answer, would make the figure a lie.
+/// Checks that request and answer are audited; otherwise the figure would be too good.
 fn assert_audited(runtime: &tokio::runtime::Runtime, data: &Path, server: &Target) {
     let lines = || {
         std::fs::read_to_string(data.join("audit.log")).expect("the audit's file").lines().count()
@@ -103,7 +102,7 @@ fn assert_audited(runtime: &tokio::runtime::Runtime, data: &Path, server: &Targe
     assert_eq!(lines() - before, 20, "two lines a request");
 }
 
-/// Each round: bare, fresh, reused.
+/// Loads of one round: bare, fresh, reused.
 type Round = [Load; 3];
 
 async fn rounds(servers: [&Target; 3], connections: usize) -> Vec<Round> {
@@ -119,7 +118,7 @@ async fn rounds(servers: [&Target; 3], connections: usize) -> Vec<Round> {
     found
 }
 
-/// The median of what each round says.
+/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }
@@ -131,8 +130,8 @@ fn report(connections: usize, rounds: &[Round]) -> Value {
     let row = |name: &str, server: usize| {
         let rate = median(rounds, |round| round[server].per_second);
         let share = median(rounds, |round| round[server].per_second / round[0].per_second);
-        // What is left of the rate where the server has the cores for itself: here the load took a
-        // part of them.
+        // Estimates the share of the rate for a server with all cores for itself: here the load
+        // takes a part.
         let cost = |load: Load| load.server + load.load;
         let cpu_share = median(rounds, |round| cost(round[0]) / cost(round[server]));
         let micros = median(rounds, |round| round[server].server * 1e6);

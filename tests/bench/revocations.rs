@@ -1,8 +1,8 @@
-//! How quickly users are made and revoked: sixteen callers that ask for credentials through a group
-//! role, against as many sessions that run the same statement by themselves; and the default
-//! revocation of PostgreSQL by prefix, against the rate of those callers. All in turns.
+//! Creation and revocation of users: sixteen callers that ask for credentials through a group role,
+//! against as many sessions with the same statement; and PostgreSQL's default revocation by prefix,
+//! against the creation rate of these callers. All sides run in turns.
 //!
-//! The database flushes to the disk, as it does where it counts.
+//! The database flushes to the disk, as in production.
 
 mod figures;
 mod load;
@@ -22,9 +22,9 @@ use watch::Watch;
 const CALLERS: usize = 16;
 const CREDENTIALS: usize = 480;
 const ROUNDS: usize = 5;
-/// What creation reaches of the bare rate, and revocation of that of creation.
+/// Minimum shares: creation of the bare rate, and revocation of the creation rate.
 const GOAL: f64 = 0.8;
-/// For all users of a round to be gone.
+/// Maximum time until all users of a round are removed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
@@ -78,7 +78,7 @@ async fn sessions(postgres: &Postgres) -> Vec<PgConnection> {
     sessions
 }
 
-/// As many users by the same statement, each session by itself.
+/// Creates as many users by the same statement, each session independently.
 async fn create_bare(sessions: Vec<PgConnection>) -> Vec<PgConnection> {
     let work = sessions.into_iter().enumerate().map(|(caller, mut session)| {
         tokio::spawn(async move {
@@ -126,7 +126,7 @@ fn configure(root: &Client, postgres: &Postgres) {
     root.write("database/roles/reader", &role).expect_success();
 }
 
-/// Credentials a second of what does them all.
+/// Returns credentials per second.
 fn rate(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
@@ -135,7 +135,7 @@ fn rate(work: impl FnOnce()) -> f64 {
     credentials / start.elapsed().as_secs_f64()
 }
 
-/// As many credentials, each caller over a connection that it keeps, as clients do.
+/// Creates as many credentials, each caller over a kept connection.
 async fn make(address: SocketAddr) {
     let callers = (0..CALLERS).map(|_| {
         tokio::spawn(async move {

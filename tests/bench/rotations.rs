@@ -1,8 +1,8 @@
-//! How quickly a thousand static roles over twenty connections are rotated that are due at the same
-//! minute, against the statements and logins of as many rotations by themselves.
+//! Rotation of a thousand static roles over twenty connections, all due at the same minute, against
+//! the same statements and logins without Bulkhead.
 //!
 //! The bare side has a task for each session that the connections may have. The database flushes to
-//! the disk, as it does where it counts.
+//! the disk, as in production.
 
 mod figures;
 mod watch;
@@ -19,15 +19,15 @@ use watch::Watch;
 
 const ROLES: usize = 1_000;
 const CONNECTIONS: usize = 20;
-/// Sessions of each connection.
+/// Number of sessions of each connection.
 const SESSIONS: usize = 4;
 const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
-/// Accounts that still have the first password.
+/// Counts the accounts that still have the first password.
 const UNCHANGED: &str = "SELECT count(*) FROM pg_authid JOIN before USING (rolname, rolpassword) \
                          WHERE rolname LIKE 'account-%'";
-/// What rotations reach of the bare rate.
+/// Minimum share of the bare rate.
 const GOAL: f64 = 0.8;
-/// For all roles to be rotated.
+/// Maximum time until all roles are rotated.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 fn main() {
@@ -62,7 +62,7 @@ fn main() {
     );
 }
 
-/// As many accounts with the first password, which is kept beside them to be compared.
+/// Creates the accounts with the first password, and saves the stored passwords for the comparison.
 fn make_accounts(postgres: &Postgres) {
     postgres.query(&format!(
         "DO $$ BEGIN FOR n IN 0..{} LOOP \
@@ -77,7 +77,7 @@ fn make_accounts(postgres: &Postgres) {
     ));
 }
 
-/// The same number of changes and logins, without Bulkhead.
+/// Runs the same number of changes and logins without Bulkhead.
 fn bare(postgres: &Postgres) -> Duration {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -118,13 +118,14 @@ fn configure(root: &Client, postgres: &Postgres) {
     }
 }
 
-/// The minute, since the epoch, that begins in one to two minutes: time to write the roles.
+/// Returns the minute since the epoch that begins in one to two minutes, so that the roles can be
+/// written first.
 fn next_minute_but_one() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is no age of the past");
     now.as_secs() / 60 + 2
 }
 
-/// Roles with a password that is imported, all due at `minute` and not again for a day.
+/// Writes roles with imported passwords, all due at `minute` and then not for a day.
 fn write_roles(root: &Client, minute: u64) {
     const WRITERS: usize = 8;
     let schedule = format!("{} {} * * *", minute % 60, minute / 60 % 24);

@@ -1,6 +1,6 @@
-//! What the scheduler's plain HTTP costs: `GET /v1/acl/role/:id` against `GET
-//! database/roles/:name` of the same server, in turns, and how long a blocked read takes to answer
-//! after the write that ends its wait was sent.
+//! The scheduler's plain HTTP: `GET /v1/acl/role/:id` against `GET database/roles/:name` of the
+//! same server, in turns, and the delay from a write to the answer of the blocking read that waits
+//! for it.
 
 mod figures;
 mod load;
@@ -16,13 +16,13 @@ const CONNECTIONS: usize = 64;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(3);
-/// Least share of the database engine's rate, which is as fast but for the noise of a machine.
+/// Minimum share of the database engine's rate. Both rates are equal except for noise.
 const GOAL: f64 = 0.9;
 
 const WAKE_UPS: usize = 500;
-/// Longest wait of all but one wake-up in a hundred.
+/// Maximum p99 of the wake-up delay.
 const WAKE_UP_GOAL: Duration = Duration::from_millis(50);
-/// Longer than a wake-up may ever take.
+/// Longer than any wake-up may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const STATEMENT: &str =
@@ -44,7 +44,7 @@ fn role(scheduler: &Scheduler) -> Value {
     scheduler.manage("PUT", "/v1/acl/role", &role).json()
 }
 
-/// Rates of both role reads, and the median of their shares.
+/// Returns the rates of both role reads, and the median of their ratios.
 fn rates(scheduler: &Scheduler, path: &str) -> Value {
     let server = &scheduler.server;
     let role = json!({ "db_name": "orders", "creation_statements": [STATEMENT] });
@@ -85,7 +85,7 @@ fn rates(scheduler: &Scheduler, path: &str) -> Value {
     })
 }
 
-/// Times from a write to the answer of the read that waits for it.
+/// Returns the delays from a write to the answer of the waiting read.
 fn wake_ups(scheduler: &Scheduler, path: &str, mut record: Value) -> Value {
     let mut times: Vec<Duration> = (0..WAKE_UPS)
         .map(|round| {

@@ -1,7 +1,7 @@
-//! What static roles cost: `GET database/static-creds/:name` against `GET database/roles/:name` of
-//! the same server, in turns, and a start with ten thousand of them against one without.
+//! Static roles: `GET database/static-creds/:name` against `GET database/roles/:name` of the same
+//! server, in turns, and a start with ten thousand static roles against a start without.
 //!
-//! No database takes part: the roles begin with a password that is imported, and none is due.
+//! No database is needed: the roles import their passwords, and none is due.
 
 mod figures;
 mod load;
@@ -19,12 +19,12 @@ const CONNECTIONS: usize = 64;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(3);
-/// What static credentials reach of a role's rate.
+/// Minimum share of a role's rate.
 const SHARE_GOAL: f64 = 0.9;
 
 const ROLES: usize = 10_000;
 const WRITERS: usize = 8;
-/// What the roles may add to a start.
+/// Maximum addition to the duration of a start.
 const START_GOAL: Duration = Duration::from_secs(1);
 
 fn main() {
@@ -67,7 +67,7 @@ fn configure(root: &Client) {
     assert!(root.write("database/roles/reader", &role).status < 300);
 }
 
-/// Static roles of as many accounts, none of which is due for a day.
+/// Writes the static roles; none is due for a day.
 fn write_roles(root: &Client) {
     thread::scope(|scope| {
         for first in 0..WRITERS {
@@ -85,7 +85,7 @@ fn write_roles(root: &Client) {
     });
 }
 
-/// How long a start takes, until the engine answers.
+/// Returns the duration of a start until the engine answers.
 fn start_again(bulkhead: &mut Bulkhead) -> Duration {
     bulkhead.kill();
     let start = Instant::now();
@@ -94,7 +94,7 @@ fn start_again(bulkhead: &mut Bulkhead) -> Duration {
     start.elapsed()
 }
 
-/// The median of what static credentials reach of a role's rate.
+/// Returns the median share of a role's rate.
 async fn share(bulkhead: &Bulkhead) -> f64 {
     let ask = |path: &str| Target {
         pid: bulkhead.pid(),

@@ -1,8 +1,7 @@
-//! How long a client waits beside two hundred callers without a token, who ask for anything with
-//! any JSON of any length, as fast as they are answered.
+//! The latency of a client beside two hundred callers without a token, who send any path with any
+//! JSON of any length as fast as the server answers.
 //!
-//! The load runs on the cores of the server; so do the strangers, and what they take of them is a
-//! part of the figure.
+//! Load and callers share the server's cores, so the figure includes their processor time.
 
 mod figures;
 mod load;
@@ -21,12 +20,12 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 const STRANGERS: usize = 200;
-/// What a client asks in a row, alone and then beside the strangers.
+/// Number of sequential requests of a client, alone and then beside the callers.
 const QUESTIONS: usize = 5_000;
-/// Until the strangers have had what an address is answered at once.
+/// Time until the callers have used up the burst of their address.
 const BEGINNING: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 3;
-/// A client's p99 beside them is at most so many times what it is alone.
+/// Maximum ratio of the client's p99 beside the callers and alone.
 const GOAL: f64 = 3.0;
 
 fn main() {
@@ -49,13 +48,13 @@ fn main() {
     figures::save("strangers", json!({ "times": share, "goal": GOAL, "held": held }));
 }
 
-/// The client does not wait for the strangers in a runtime of theirs.
+/// The client has a separate runtime, so that it does not wait for the callers' tasks.
 fn runtime(threads: usize) -> Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(threads).enable_all().build().expect("a runtime can be built")
 }
 
-/// Seconds, and the strangers' answers a second.
+/// Latencies in seconds, and the callers' answers per second.
 struct Found {
     alone: f64,
     beside: f64,
@@ -80,7 +79,7 @@ async fn measure(address: SocketAddr, runtime: &Runtime) -> Found {
     Found { alone, beside, rate: answers / began.elapsed().as_secs_f64() }
 }
 
-/// The p99 of a client's questions, in seconds.
+/// Returns the p99 of a client's requests, in seconds.
 async fn slowest(address: SocketAddr) -> f64 {
     let mut connection = Connection::open(address).await;
     let request = load::get("sys/policies/acl/default", ROOT);
@@ -93,7 +92,7 @@ async fn slowest(address: SocketAddr) -> f64 {
     quantile(&mut times, 0.99)
 }
 
-/// What strangers ask: small and large, flat and deep, with a wrong token and with none.
+/// Builds the callers' requests: small and large, flat and deep, with a wrong token and without.
 fn requests() -> Vec<Vec<u8>> {
     let objects = |count: usize| format!("[{}0]", "{\"a\":0},".repeat(count));
     let wide: String = (0..5_000).map(|number| format!("\"{number}\":0,")).collect();
@@ -119,8 +118,8 @@ fn requests() -> Vec<Vec<u8>> {
     requests
 }
 
-/// Asks again as soon as it is answered, each time over a connection of its own. The server may
-/// close it before it has read everything.
+/// Repeats a request, each time over a new connection. The server may close the connection before
+/// it has read the whole request.
 async fn ask_without_end(address: SocketAddr, request: Vec<u8>, answered: Arc<AtomicU32>) {
     loop {
         let Ok(mut stream) = TcpStream::connect(address).await else { continue };

@@ -1,12 +1,11 @@
-//! What TLS costs a request on a kept connection, over TLS, in HTTP/1.1 and in HTTP/2, against the
-//! same over plain HTTP/1.1; and what it costs a start.
+//! TLS on a kept connection, in HTTP/1.1 and HTTP/2, and at start, against plain HTTP/1.1.
 //!
-//! Two requests: a role is read, as in `requests`, and a token looks itself up, which enters no
-//! component and is the cheapest that a token may ask. Two servers, asked in turns by the same
-//! client library on the same cores, so that a busy neighbour slows all alike. The load itself
-//! encrypts and decrypts as much as the server does, beside it, and is no part of what is judged:
-//! that is the server's own processor time for a read, as a server on cores of its own sees it. The
-//! shares of the rates are shown beside it.
+//! Two requests are compared: a read of a role, as in `requests`, and a look-up of the own token,
+//! the cheapest request with a token, because it enters no component. The same client library asks
+//! two servers in turns on the same cores, so that a busy neighbour slows all alike. The load
+//! encrypts and decrypts as much as the server. The goal is therefore for the server's own
+//! processor time of a read, which is what counts on a server with its own cores. The shares of the
+//! rates are only shown.
 
 mod figures;
 mod load;
@@ -30,22 +29,22 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 const CONNECTIONS: usize = 64;
-/// Requests at a time on a connection of HTTP/2 that is shared.
+/// Number of concurrent requests on a shared HTTP/2 connection.
 const SHARED: usize = 8;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
 
-/// The ways to ask that are compared.
+/// Number of compared ways to ask.
 const WAYS: usize = 4;
 
-/// Of the plain server's processor time for a read.
+/// Minimum share: the plain server's processor time for a read, divided by the time over TLS.
 const GOAL: f64 = 0.85;
-/// What is asked: what is judged comes first.
+/// Requests. The goal is for the first one.
 const PATHS: [&str; 2] = ["database/roles/reader", "auth/token/lookup-self"];
 
-/// Starts of each server.
+/// Number of starts of each server.
 const STARTS: usize = 9;
-/// A start with TLS takes at most so much of one without.
+/// Maximum ratio of a start with TLS and a start without.
 const START_GOAL: f64 = 1.10;
 
 const NAMES: [&str; WAYS] =
@@ -56,7 +55,7 @@ enum Way {
     Plain,
     Tls,
     Tls2,
-    /// Eight requests at a time on each of an eighth of the connections.
+    /// Eight concurrent requests on each connection, over an eighth of the connections.
     Tls2Shared,
 }
 
@@ -89,7 +88,7 @@ impl Sender {
         Self::Http2(sender)
     }
 
-    /// The same connection once more, where it takes several requests at a time.
+    /// Returns the same connection for another concurrent request, if the protocol allows it.
     fn again(&self) -> Option<Self> {
         match self {
             Self::Http1(_) => None,
@@ -121,7 +120,7 @@ impl Sender {
     }
 }
 
-/// Answers a second, and the server's processor time for each, in seconds.
+/// Answers per second, and the server's processor time per answer in seconds.
 #[derive(Clone, Copy)]
 struct Measured {
     rate: f64,
@@ -188,7 +187,7 @@ fn main() {
     let mut found = serde_json::Map::new();
     for path in PATHS {
         let mut rounds: Vec<[Measured; WAYS]> = Vec::new();
-        // The first one warms up.
+        // The first round is a warm-up.
         for round in 0..=ROUNDS {
             let found = ways.map(|(server, way, connector)| {
                 runtime.block_on(measure(server, way, connector, path))
@@ -203,7 +202,7 @@ fn main() {
     figures::save("tls", Value::Object(found));
 }
 
-/// By the command line, which speaks TLS.
+/// Uses the command line, which speaks TLS.
 fn write_role(server: &Bulkhead) {
     let mut command = server.command(&["write", PATHS[0], "db_name=orders"]);
     let command = command.arg("creation_statements=CREATE ROLE \"{{name}}\"");
@@ -213,10 +212,10 @@ fn write_role(server: &Bulkhead) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// From the start of a process to its first answer, plain and over TLS in turns.
+/// Measures the time from the start of a process to its first answer, plain and over TLS in turns.
 fn starts(runtime: &tokio::runtime::Runtime, servers: [Bulkhead; 2]) -> Value {
     let [mut plain, mut tls] = servers;
-    // Over a plain connection it is not asked.
+    // A plain connection ignores the connector.
     let unused = connector(&tls, "http/1.1");
     let (mut shares, mut times) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..STARTS {
@@ -234,8 +233,8 @@ fn starts(runtime: &tokio::runtime::Runtime, servers: [Bulkhead; 2]) -> Value {
     json!({ "plain_ms": plain, "tls_ms": tls, "share": share, "goal": START_GOAL, "held": is_held })
 }
 
-/// Seconds from a start of this server to its first answer. Its authority may be another one each
-/// time.
+/// Returns the seconds from a start of this server to its first answer. The certificate authority
+/// may differ each time.
 fn first_answer(
     runtime: &tokio::runtime::Runtime,
     server: &mut Bulkhead,

@@ -1,8 +1,7 @@
-//! Tokens made and revoked by 1, 16 and 64 clients at once.
+//! Creation and revocation of tokens by 1, 16 and 64 concurrent clients.
 //!
-//! Each is a commit, so that the disk decides: bare flushes of the same disk are measured in turns,
-//! and the figure that travels between machines is how many of these operations go into the time of
-//! one flush.
+//! Each operation is a commit, so the disk decides. Bare flushes of the same disk are measured in
+//! turns. The portable figure is the number of operations in the time of one flush.
 
 mod disk;
 mod figures;
@@ -23,7 +22,7 @@ const ROUNDS: usize = 3;
 const TIME: Duration = Duration::from_secs(3);
 const FLUSHES: u32 = 100;
 
-/// Everything that was measured with one number of clients.
+/// Results for one number of clients.
 #[derive(Default)]
 struct Times {
     creations: Vec<Duration>,
@@ -60,7 +59,7 @@ fn main() {
     figures::save("tokens", json!(results));
 }
 
-/// One round: each client makes a token and revokes it, again and again.
+/// Runs one round: each client repeatedly creates and revokes a token.
 async fn round(address: SocketAddr, clients: usize, times: &mut Times) {
     let began = Instant::now();
     let running: Vec<_> = (0..clients).map(|_| tokio::spawn(client(address, began))).collect();

@@ -1,9 +1,9 @@
-//! What other requests notice of a component that is being compiled: their p99 while one is,
-//! against that before.
+//! The p99 of other requests during the compilation of an uploaded component, against the p99
+//! before.
 //!
-//! One request after the other over a few kept connections, before an upload and beside it, in
-//! turns. The component is the probe with a core module in it that is never instantiated and that
-//! takes a while to compile.
+//! A few kept connections send sequential requests before and during an upload, in turns. The
+//! component is the probe with an added core module that is never instantiated and takes a while to
+//! compile.
 
 mod figures;
 mod load;
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
 const CONNECTIONS: usize = 4;
-/// How long the requests before are measured.
+/// Duration of the measurement before an upload.
 const TIME: Duration = Duration::from_secs(2);
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Functions of the module, and additions in each.
+/// Number of functions of the module, and of additions in each.
 const FUNCTIONS: usize = 4_000;
 const ADDITIONS: usize = 32;
 
@@ -59,7 +59,7 @@ fn main() {
     report(component.len(), (&mut before, &mut beside), quantile(&mut compiling, 0.5));
 }
 
-/// How long each request took that was answered while `other` went on.
+/// Returns the durations of the requests that were answered while `other` ran.
 async fn measured(address: SocketAddr, other: impl AsyncFnOnce()) -> Vec<Duration> {
     let over = Arc::new(AtomicBool::new(false));
     let asking: Vec<_> =
@@ -108,11 +108,11 @@ fn report(bytes: usize, (before, beside): (&mut [Duration], &mut [Duration]), co
     );
 }
 
-/// The probe with a large module behind it.
+/// Appends a large module to the probe.
 fn large() -> Vec<u8> {
     let mut body = vec![0, 0x20, 0];
     for _ in 0..ADDITIONS {
-        // local.get 0, i32.const 7, i32.mul, i32.add
+        // One addition: `local.get 0`, `i32.const 7`, `i32.mul`, `i32.add`.
         body.extend([0x20, 0, 0x41, 7, 0x6c, 0x6a]);
     }
     body.push(0x0b);

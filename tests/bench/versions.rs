@@ -1,11 +1,10 @@
-//! Requests of a mount while the mount is swapped from version to version, and many mounts.
+//! Requests of a mount during version swaps, and many mounts.
 //!
-//! A hundred swaps under a steady load: most of them of one mount between two versions that read
-//! one schema, the others with a migration, each of a mount of its own, because a migration leads
-//! one way. A stall is the longest answer: sixteen connections ask in turns, so that requests are
-//! always under way. The same load without a swap comes first, and says how long answers take on
-//! this machine. Then 64 clients enable mounts, and the server starts with those mounts, which says
-//! what an idle mount costs.
+//! A steady load runs during a hundred swaps. Most of them swap one mount between two versions with
+//! the same schema. The others migrate, each on a separate mount, because a migration cannot be
+//! reversed. A stall is the longest answer: sixteen connections ask in turns, so that requests are
+//! always under way. The same load without a swap runs first, for comparison. Then 64 clients
+//! enable mounts, and the server starts with these mounts, which shows the cost of an idle mount.
 
 mod figures;
 mod load;
@@ -21,23 +20,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Requests a second.
+/// Requests per second.
 const RATE: u32 = 2_000;
 const CONNECTIONS: u32 = 16;
 const EXCHANGES: usize = 80;
 const MIGRATIONS: usize = 20;
-/// Time from swap to swap, and before the first swap and after the last swap of a load.
+/// Interval between swaps, and before the first and after the last swap of a load.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Longest wait of a request, at most.
+/// Maximum latency of a request.
 const STALL_GOAL: Duration = Duration::from_millis(50);
 
 const MOUNTS: u32 = 5_000;
 const CLIENTS: u32 = 64;
-/// Mounts enabled a second, at least.
+/// Minimum number of mounts enabled per second.
 const ENABLED_GOAL: f64 = 500.0;
-/// Start with all mounts, at most.
+/// Maximum duration of a start with all mounts.
 const START_GOAL: Duration = Duration::from_secs(2);
-/// Resident memory of an idle mount, in bytes, at most.
+/// Maximum resident memory of an idle mount, in bytes.
 const RESIDENT_GOAL: u64 = 16 << 10;
 
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
@@ -52,7 +51,7 @@ fn main() {
     let mut server = Bulkhead::start_in(target().join("bench-versions"));
     configure(&server);
     let address = server.address();
-    // The first requests compile and fill what later requests use.
+    // The first requests compile the component and fill caches.
     runtime.block_on(loaded(address, "exchanged/note/visits", async || wait(5 * PAUSE).await));
     let quiet = runtime.block_on(loaded(address, "exchanged/note/visits", async || {
         wait(PAUSE * u32::try_from(EXCHANGES).expect("few")).await;
@@ -70,8 +69,8 @@ fn main() {
     figures::save("versions", json!({ "swaps": swaps, "mounts": mounts }));
 }
 
-/// Two versions of the probe with one schema, and two versions of the hostile guest with two
-/// schemas; a mount of the former, and mounts of the latter.
+/// Uploads two versions of the probe with one schema, and two versions of the hostile guest with
+/// two schemas. Enables one mount of the probe, and several of the hostile guest.
 fn configure(server: &Bulkhead) {
     let root = server.root();
     let hostile = |version: &str, schema: u32| {
@@ -95,18 +94,18 @@ async fn wait(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// The outcome of a load.
+/// The result of a load.
 #[derive(Default)]
 struct Outcome {
-    /// From each request to its answer.
+    /// Durations of the requests.
     times: Vec<Duration>,
-    /// Requests without a success.
+    /// Number of failed requests.
     failed: u32,
-    /// The answers of failed requests.
+    /// Answers of failed requests.
     reasons: Vec<String>,
-    /// Swaps, each from request to answer.
+    /// Durations of the swaps.
     swaps: Vec<Duration>,
-    /// How long the load went on.
+    /// Duration of the load.
     lasted: Duration,
 }
 
@@ -120,7 +119,7 @@ impl Outcome {
     }
 }
 
-/// Swaps one mount to and fro.
+/// Swaps one mount back and forth.
 async fn exchanges(address: SocketAddr) -> Outcome {
     let mut swaps = Vec::new();
     let mut outcome = loaded(address, "exchanged/note/visits", async || {
@@ -135,7 +134,7 @@ async fn exchanges(address: SocketAddr) -> Outcome {
     outcome
 }
 
-/// Swaps one mount after the other to the version that migrates, each under the load.
+/// Swaps each mount in turn to the version that migrates, under the load.
 async fn migrations(address: SocketAddr) -> Outcome {
     let mut all = Outcome::default();
     for number in 0..MIGRATIONS {
@@ -153,7 +152,7 @@ async fn migrations(address: SocketAddr) -> Outcome {
     all
 }
 
-/// How long the swap took.
+/// Swaps a mount, and returns the duration.
 async fn swap(address: SocketAddr, path: &str, version: &str) -> Duration {
     let mut connection = Connection::open(address).await;
     let body = json!({ "plugin_version": version }).to_string();
@@ -163,7 +162,7 @@ async fn swap(address: SocketAddr, path: &str, version: &str) -> Duration {
     began.elapsed()
 }
 
-/// Asks for the path at [`RATE`] while `other` goes on.
+/// Requests the path at [`RATE`] while `other` runs.
 async fn loaded(address: SocketAddr, path: &str, other: impl AsyncFnOnce()) -> Outcome {
     let is_over = Arc::new(AtomicBool::new(false));
     let request = load::get(path, ROOT);
@@ -184,7 +183,7 @@ async fn loaded(address: SocketAddr, path: &str, other: impl AsyncFnOnce()) -> O
     outcome
 }
 
-/// One connection's share of the load.
+/// Sends one connection's share of the load.
 async fn ask(
     address: SocketAddr,
     request: Vec<u8>,
@@ -233,7 +232,7 @@ fn report(name: &str, mut outcome: Outcome) -> Value {
     })
 }
 
-/// Enables many mounts, and starts with them.
+/// Enables many mounts, and restarts the server.
 fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Value {
     let before = started(server);
     let resident_before = server.memory();
@@ -261,7 +260,7 @@ fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Valu
     })
 }
 
-/// How long the clients take to enable all mounts.
+/// Returns the time in which the clients enable all mounts.
 async fn enabled(address: SocketAddr) -> Duration {
     let next = Arc::new(AtomicU32::new(0));
     let began = Instant::now();
@@ -285,7 +284,7 @@ async fn enable(address: SocketAddr, next: Arc<AtomicU32>) {
     }
 }
 
-/// How long a start takes, from the process to its listener.
+/// Returns the time from the start of the process until it listens.
 fn started(server: &mut Bulkhead) -> Duration {
     assert!(server.stop(), "{}", server.printed());
     let began = Instant::now();

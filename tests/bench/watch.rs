@@ -1,6 +1,5 @@
-//! A look at the database while it works: one session that is open already, and one small question
-//! every now and then. A client of its own for each look, with its process and its login, would
-//! take a fifth of the machine from what is measured.
+//! A monitor of the database: one open session that runs a small query now and then. A new client
+//! process with a login for each query would take a fifth of the machine.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use bulkhead_tests::Postgres;
@@ -10,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How a superuser's session is opened, without TLS.
+/// Returns the options of a superuser's session without TLS.
 pub fn options(postgres: &Postgres) -> PgConnectOptions {
     PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")
@@ -21,7 +20,6 @@ pub fn options(postgres: &Postgres) -> PgConnectOptions {
         .ssl_mode(PgSslMode::Disable)
 }
 
-/// The session.
 pub struct Watch {
     runtime: Runtime,
     session: PgConnection,
@@ -29,9 +27,6 @@ pub struct Watch {
 
 impl Watch {
     /// Logs in as superuser.
-    ///
-    /// # Panics
-    /// Where the database refuses that.
     pub fn of(postgres: &Postgres) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -41,10 +36,7 @@ impl Watch {
         Self { runtime, session }
     }
 
-    /// Waits until `question`, which counts something, counts none.
-    ///
-    /// # Panics
-    /// Where it still counts some after `limit`.
+    /// Waits until the query `question` counts none. Fails after `limit`.
     pub fn until_none(&mut self, what: &str, limit: Duration, question: &str) {
         until_true(what, limit, || self.count(question) == 0);
     }
