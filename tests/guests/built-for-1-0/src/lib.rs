@@ -1,9 +1,9 @@
-//! A secrets engine that is built against version 1.0 of the contract: `wit/` of this folder is a
-//! copy of the released contract, without its comments, and never changes.
+//! A secrets engine that is built against version 1.0 of the contract. `wit/` of this folder is a
+//! copy of the released contract without comments, and never changes.
 //!
-//! Gates in one WIT folder (`@since`) would not do: they choose items, and the names of all
-//! interfaces would still carry today's version, so that no component of an earlier version would
-//! be built.
+//! `@since` gates in one WIT folder are not enough. Gates choose items, but the names of all
+//! interfaces would still have today's version, so the component would not be one of an earlier
+//! version.
 
 #![allow(
     clippy::all,
@@ -21,7 +21,7 @@ use exports::bulkhead::plugin::{engine, leased};
 
 struct First;
 
-/// Records that tell what has happened.
+/// Keys of the records that count events.
 const COUNT: &str = "count";
 const RUNG: &str = "rung";
 const REVOKED: &str = "revoked";

@@ -1,7 +1,7 @@
-//! The doorman: an auth method that proves nothing and answers the login that it is told to, sound
-//! or not, so that tests can watch what the host makes of it.
+//! The doorman: an auth method that verifies nothing and returns the login that a test describes,
+//! valid or not, so that tests can check the host's validation.
 //!
-//! It is not made with our SDK, which has no words for a login without an alias.
+//! The guest does not use the SDK, which cannot express a login without an alias.
 
 #![allow(
     clippy::all,
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 struct Doorman;
 
-/// Where what renewals are to say besides is kept.
+/// Key of the changes that the next renewals apply.
 const RENEWALS: &str = "renewals";
 
 fn refuse(code: &str, message: &str) -> Failure {
@@ -44,7 +44,7 @@ fn pairs(said: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The login that is told, member by member. Without an `alias` it is amy's.
+/// Builds the described login member by member. Without `alias`, the login is amy's.
 fn login(said: &Map<String, Value>) -> Result<Login, Failure> {
     let member = |name: &str| said.get(name).cloned().unwrap_or_default();
     let number = |name: &str| member(name).as_u64().unwrap_or_default();
@@ -107,7 +107,7 @@ impl Guest for Doorman {
         Ok(())
     }
 
-    /// What is written before a login is gone where the host refuses the login.
+    /// Writes a record before the login; the record must be gone if the host refuses the login.
     fn handle(call: Call) -> Result<AuthAnswer, Failure> {
         let said = said(&call.fields);
         if call.route == "renewals" {
@@ -122,7 +122,7 @@ impl Guest for Doorman {
         Ok(())
     }
 
-    /// The login that was told, with what `renewals` says over it.
+    /// Returns the original login with the members of `renewals` replaced.
     fn renew_login(_context: Context, held: HeldLogin, _increment: u64) -> Result<Login, Failure> {
         let mut said: Map<String, Value> = serde_json::from_str(&held.internal)
             .map_err(|_| refuse("internal", "it was kept in another shape"))?;

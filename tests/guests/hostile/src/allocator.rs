@@ -1,4 +1,4 @@
-//! An allocator that stops coming back: the host asks it for room when it hands a result over.
+//! An allocator that stops returning: the host calls it to pass a result to the guest.
 
 use crate::bulkhead::plugin::storage;
 use crate::bulkhead::plugin::types::Call;
@@ -14,19 +14,19 @@ static IS_STUCK: AtomicBool = AtomicBool::new(false);
 #[cfg(target_arch = "wasm32")]
 struct Allocator;
 
-// SAFETY: it is the system's, or never returns.
+// SAFETY: delegates to the system allocator, or never returns.
 #[cfg(target_arch = "wasm32")]
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_STUCK.load(Ordering::Relaxed) {
             traps::forever();
         }
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

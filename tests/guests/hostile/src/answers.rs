@@ -1,4 +1,4 @@
-//! Answers that must not leave.
+//! Malformed or oversized answers.
 
 use crate::Ending;
 use crate::bulkhead::plugin::types::{Answer, Call, Outcome, RawAnswer, Secret};
@@ -55,18 +55,18 @@ pub(crate) fn deep(_call: &Call) -> Ending {
     Ok(data(format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000))))
 }
 
-/// A small text that takes much memory once it is read.
+/// A short text that takes much memory when parsed.
 pub(crate) fn many_values(_call: &Call) -> Ending {
     Ok(data(format!("{{\"a\":[0{}]}}", ",0".repeat(1_000_000))))
 }
 
-/// Its reader sees one of two values.
+/// An object with a repeated key; readers would disagree about the value.
 pub(crate) fn key_twice(_call: &Call) -> Ending {
     Ok(data("{\"a\":{\"b\":1,\"b\":2}}".into()))
 }
 
 pub(crate) fn not_utf8(_call: &Call) -> Ending {
-    // SAFETY: it is handed to the host and never read as text here.
+    // SAFETY: the text is only passed to the host and never read here.
     Ok(data(unsafe { String::from_utf8_unchecked(vec![b'{', 0xff, 0xfe, b'}']) }))
 }
 

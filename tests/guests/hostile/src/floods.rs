@@ -1,10 +1,10 @@
-//! More of everything than one call needs.
+//! Excessive use of every resource.
 
 use crate::bulkhead::plugin::types::Call;
 use crate::bulkhead::plugin::{clock, crypto, log, storage};
 use crate::{Ending, answers};
 
-/// Each turn waits for the disk.
+/// Waits for the disk without end.
 pub(crate) fn waits(_call: &Call) -> Ending {
     loop {
         storage::put("turn", b"x")?;
@@ -18,7 +18,7 @@ pub(crate) fn storm(_call: &Call) -> Ending {
     }
 }
 
-/// Page after page of the same records, and from the beginning again.
+/// Scans the same records page by page, without end.
 pub(crate) fn scans(_call: &Call) -> Ending {
     for number in 0..1_000 {
         storage::put(&format!("scanned/{number:04}"), &[0; 1_000])?;
@@ -31,7 +31,7 @@ pub(crate) fn scans(_call: &Call) -> Ending {
     }
 }
 
-/// What is not there is remembered too.
+/// Reads missing keys without end; the host remembers absent keys too.
 pub(crate) fn gets(_call: &Call) -> Ending {
     for number in 0_u64.. {
         storage::get(&format!("absent/{number}"))?;
@@ -47,7 +47,7 @@ pub(crate) fn puts(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// Each is another, and as long as any that is told from other text.
+/// Generates distinct secrets, each as long as redaction handles.
 pub(crate) fn secrets(_call: &Call) -> Ending {
     for number in 0_u32.. {
         let letters = (0..65_536_u32)
@@ -64,14 +64,14 @@ pub(crate) fn logs(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// Each takes the host longer than a guest computes freely.
+/// Calls hashes that each take the host longer than a guest may compute between two checks.
 pub(crate) fn hashes(_call: &Call) -> Ending {
     loop {
         crypto::hash_password("correct horse battery staple")?;
     }
 }
 
-/// Thousands of keys, none of which the host has seen before, and each as slow as may be.
+/// Verifies with thousands of distinct keys, each as slow as possible.
 pub(crate) fn keys(_call: &Call) -> Ending {
     let modulus = "_".repeat(1_361);
     for number in 1_000..3_000_u32 {

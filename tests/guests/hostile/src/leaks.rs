@@ -1,4 +1,4 @@
-//! Secrets on their way out, and keys of others.
+//! Leaks of secrets, and reads of other mounts' keys.
 
 use crate::bulkhead::plugin::types::Call;
 use crate::bulkhead::plugin::{clock, leases, log, passwords, storage};
@@ -19,7 +19,7 @@ pub(crate) fn forged_log_line(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// Tells the secret to its caller, who may know it, so that the test can look for it.
+/// Returns the secret to its caller, who may know it, so that the test can search for it.
 pub(crate) fn secret_in_log(_call: &Call) -> Ending {
     let secret = passwords::generate_from(20, "abcdefghkmnpqrstuvwxyzABCDEFGHKMNP23456789")?;
     let lowered = secret.to_lowercase();
@@ -54,7 +54,7 @@ pub(crate) fn secret_in_tag(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// Any that is taken would be an answer.
+/// Answers if any of the foreign keys is accepted.
 pub(crate) fn foreign_key(_call: &Call) -> Ending {
     let mut refused = None;
     for key in ["../x", "/x", "a/../../x", "./x", "a//x", ".."] {

@@ -1,8 +1,8 @@
-//! The hostile guest: one act a route, each of which a component must not get away with.
+//! The hostile guest: each route is an act that the host must prevent.
 //!
-//! It is not made with our SDK, which has no words for most of this.
-//! `host/core/tests/core/hostile.rs` demands a test for every act: a new one without a test fails
-//! there.
+//! The guest does not use the SDK, which cannot express most of these acts.
+//! `host/core/tests/core/hostile.rs` requires a test for every act and fails for a new act without
+//! one.
 
 #![allow(
     clippy::all,
@@ -30,10 +30,10 @@ struct Hostile;
 
 type Ending = Result<Answer, Failure>;
 
-/// What is done when a caller asks for the route of its name.
+/// The act of a route.
 struct Act {
     name: &'static str,
-    /// Members of its row in the route table.
+    /// Members of the act's row in the route table.
     marks: &'static str,
     run: fn(&Call) -> Ending,
 }
@@ -42,17 +42,17 @@ const fn act(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: "", run }
 }
 
-/// An act whose call has one second.
+/// An act whose call has a deadline of one second.
 const fn long(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"deadline\":1", run }
 }
 
-/// An act whose route reaches database plugins.
+/// An act whose route calls database plugins.
 const fn nested(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"nested\":true", run }
 }
 
-/// An act whose route answers leases.
+/// An act whose route returns leases.
 const fn leasing(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"leases\":true", run }
 }
@@ -105,28 +105,28 @@ const ACTS: &[Act] = &[
     leasing("panicking-renew", |_| lease("panicking-renew")),
 ];
 
-/// Schema of data whose migration loops without end.
+/// Schema of data whose migration never ends.
 const ENDLESS_SCHEMA: u32 = 0;
-/// Schema of data that can be migrated. The migration of data of any other schema panics.
+/// Schema of data that can be migrated. The migration from any other schema panics.
 const MIGRATED_SCHEMA: u32 = 2;
-/// Schema of data that are migrated in steps.
+/// Schema of data that is migrated in steps.
 const STEPPED_SCHEMA: u32 = 6;
 /// Record that a migration writes.
 const MIGRATED: &str = "migrated";
 
-/// A wake that does what its key says.
+/// Schedules a wake that does the act named by its key.
 fn woken(key: &str) -> Ending {
     clock::schedule(key, clock::now(), "timers")?;
     Ok(answers::of(Outcome::Nothing))
 }
 
-/// A lease whose end or renewal does what its tag says.
+/// Reserves a lease whose end or renewal does the act named by its tag.
 fn lease(tag: &str) -> Ending {
     leases::reserve(tag, "leases", "{}")?;
     Ok(answers::of(answers::secret(Some(tag))))
 }
 
-/// Does what the tag or key says, where it speaks of what is done now.
+/// Does the act of the tag or key, if the tag or key is about this kind of call.
 fn behave(tag: &str, now: &str) {
     match tag.strip_suffix(now) {
         Some("endless-") => traps::forever(),
@@ -146,7 +146,7 @@ impl engine::Guest for Hostile {
         let rows: Vec<String> = ACTS.iter().map(|act| row(act.name, act.marks)).collect();
         let others = ["acts", "fill", "rows"].map(|path| row(path, "")).join(",");
         let rows = format!("{},{others}", rows.join(","));
-        // The blanks are room for a member that a test adds to the built component.
+        // A test writes a member into the blanks of the built component.
         let head = concat!(
             r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#,
             "                        "

@@ -1,4 +1,4 @@
-//! Imports that the guest was not granted.
+//! Imports without a grant.
 
 use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection, VersionChoice};
@@ -7,7 +7,7 @@ use crate::bulkhead::plugin::types::{Call, Failure};
 use crate::bulkhead::plugin::{ambient, clock, identity, leases, migration, passwords, storage};
 use crate::{Ending, answers};
 
-/// An import by its name, and what it answered without a grant for it.
+/// Name of an import, and its answer without a grant.
 type Tried = (&'static str, Result<(), Failure>);
 
 fn tried<T>(name: &'static str, answer: Result<T, Failure>) -> Tried {
@@ -25,7 +25,7 @@ fn connection() -> Connection {
     }
 }
 
-/// Every function of the `database` import that can refuse.
+/// Calls every function of the `database` import that can refuse.
 fn of_databases() -> Vec<Tried> {
     let connection = connection();
     let credential = Credential::Password("correct-horse".into());
@@ -67,7 +67,7 @@ fn of_databases() -> Vec<Tried> {
     ]
 }
 
-/// Fails as the first of them was refused; says which answered, where one did.
+/// Fails with the first refusal. Names the functions that answered, if there are any.
 pub(crate) fn every_function(_call: &Call) -> Ending {
     let tried = of_databases();
     let answered: Vec<String> = tried
@@ -84,7 +84,7 @@ pub(crate) fn every_function(_call: &Call) -> Ending {
         .map_or_else(|| Ok(answers::nothing()), Err)
 }
 
-/// Functions of the `crypto` import that need a grant each.
+/// Calls the functions of the `crypto` import that need a grant each.
 fn with_private_keys() -> Vec<Tried> {
     let request = CertificateRequest {
         authority: String::new(),
@@ -105,7 +105,8 @@ fn with_private_keys() -> Vec<Tried> {
     ]
 }
 
-/// Functions of the `crypto` import that every component but one that is described may call.
+/// Calls the functions of the `crypto` import that need no grant, and are refused only during
+/// `describe`.
 fn with_public_keys() -> Vec<Tried> {
     let chain = Chain {
         certificates: String::new(),
@@ -126,7 +127,7 @@ fn with_public_keys() -> Vec<Tried> {
     ]
 }
 
-/// Fails with what each of them was told; says which answered, where one did.
+/// Fails with all refusals. Names the functions that answered, if there are any.
 pub(crate) fn every_private_key(_call: &Call) -> Ending {
     let mut told = String::new();
     for (name, answer) in with_private_keys() {
@@ -143,14 +144,14 @@ pub(crate) fn every_private_key(_call: &Call) -> Ending {
     })
 }
 
-/// Its row says nothing of database plugins.
+/// Calls database plugins from a route that does not declare them.
 pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
     database::verify(&connection())?;
     Ok(answers::nothing())
 }
 
-/// While it is described a component is granted nothing: the import that answers all the same,
-/// where there is one. Those that cannot refuse would trap.
+/// Returns the name of an import that answers during `describe`, when a component has no grants.
+/// Imports that cannot refuse would trap.
 pub(crate) fn answered_without_grants() -> Option<&'static str> {
     let others = [
         tried("get", storage::get("key")),

@@ -1,5 +1,5 @@
-//! A migration in steps: each record is migrated exactly once, and a text in the built component
-//! says at which record a step fails.
+//! A migration in steps. Each record is migrated exactly once. A text in the built component names
+//! the record at which a step fails.
 
 use crate::Ending;
 use crate::answers;
@@ -7,7 +7,7 @@ use crate::bulkhead::plugin::types::Failure;
 use crate::bulkhead::plugin::{migration, storage};
 use std::hint::black_box;
 
-/// Records of each schema.
+/// Key prefixes of the records of each schema.
 const OLD: &str = "old/";
 const NEW: &str = "new/";
 /// Number of records that a call adds.
@@ -15,10 +15,10 @@ const ADDED: usize = 1_000;
 /// Number of records that a step migrates.
 const STEP: u32 = 500;
 
-/// A test puts the name of a record in place of the last word.
+/// A test replaces the last word by the name of a record.
 static FAILS_AT: &str = "a-step-fails-at=none.";
 
-/// Adds records of the old schema behind those that are there.
+/// Adds records of the old schema behind the existing records.
 pub(crate) fn fill() -> Ending {
     let count = count(OLD)?;
     for number in count..count + ADDED {
@@ -27,7 +27,7 @@ pub(crate) fn fill() -> Ending {
     Ok(answers::nothing())
 }
 
-/// Tells how many records there are of each schema.
+/// Returns the number of records of each schema.
 pub(crate) fn rows() -> Ending {
     let (old, new) = (count(OLD)?, count(NEW)?);
     Ok(answers::data(format!(r#"{{"old":{old},"new":{new}}}"#)))
@@ -37,7 +37,7 @@ fn count(prefix: &str) -> Result<usize, Failure> {
     let (mut count, mut after) = (0, String::new());
     loop {
         let page = storage::keys(prefix, &after, 1_000)?;
-        // Forgets the page, which would be too much for one commit together with the others.
+        // Drops the page from the unit of work; all pages together are too much for one commit.
         storage::checkpoint()?;
         let Some(last) = page.last() else { return Ok(count) };
         count += page.len();
@@ -45,7 +45,7 @@ fn count(prefix: &str) -> Result<usize, Failure> {
     }
 }
 
-/// Moves the next records to their new keys. Panics at a record that was moved before.
+/// Moves the next records to their new keys. Panics at a record that was already moved.
 pub(crate) fn migrate() -> Result<(), Failure> {
     let fails_at = black_box(FAILS_AT).rsplit('=').next().unwrap_or_default();
     let after = migration::cursor()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Acts that take time, memory, handles and stack, or end badly.
+//! Acts that exhaust time, memory, handles and stack, or trap.
 
 use crate::bulkhead::plugin::types::Call;
 use crate::{Ending, answers};
@@ -22,7 +22,7 @@ pub(crate) fn memory(_call: &Call) -> Ending {
     }
 }
 
-// Of the version that the standard library asks for, so that it is one import with its own.
+// The version of the standard library's import, so that both are one import.
 #[cfg(target_arch = "wasm32")]
 #[link(wasm_import_module = "wasi:clocks/monotonic-clock@0.2.6")]
 unsafe extern "C" {
@@ -37,7 +37,7 @@ unsafe fn subscribe_duration(_nanoseconds: u64) -> i32 {
 
 pub(crate) fn handles(_call: &Call) -> Ending {
     for _ in 0..1_000_000 {
-        // SAFETY: a function of two numbers.
+        // SAFETY: the function takes one number and no pointers.
         unsafe { subscribe_duration(u64::MAX) };
     }
     Ok(answers::nothing())

@@ -1,6 +1,5 @@
-//! The keyring: a database plugin whose users have public keys, so that tests see that keys reach a
-//! database and fit to what callers were given. The key of a user stands in the comment of its role
-//! in a PostgreSQL, where a test reads it.
+//! The keyring: a database plugin whose users have public keys. The comment of a user's role in
+//! PostgreSQL holds the key, so that tests can compare it with the caller's private key.
 
 #![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
 
@@ -45,7 +44,7 @@ fn target(settings: &ConnectionSettings) -> DatabaseTarget {
     }
 }
 
-/// The public key, and nothing else that a user may have.
+/// Returns the public key; refuses every other kind of credential.
 fn key(credential: &Credential) -> Result<&str, Refusal> {
     match credential {
         Credential::PublicKeyPem(pem) => Ok(pem),

@@ -1,4 +1,4 @@
-//! Figures, given as a test says.
+//! Metrics with names and values that a test chooses.
 
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Metric};

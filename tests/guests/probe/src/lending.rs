@@ -1,4 +1,4 @@
-//! Leases that another call ends, and things that are made in several steps.
+//! Leases that another call ends, and objects that are made in several steps.
 
 use crate::Made;
 use bulkhead_sdk::reservation::Reservation;
@@ -6,7 +6,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
-/// How a loan is given back.
+/// Field that decides if the return of a loan succeeds.
 pub(crate) const HOW: &[Field] = &[Field::text("how", "ok or fails")];
 
 pub(crate) fn lend(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -26,7 +26,7 @@ pub(crate) fn give_back(host: &dyn Host, call: &Call) -> Result<Answer, Failure>
     }
 }
 
-/// Ends the lease that is being revoked.
+/// Ends the lease whose revocation is running.
 pub(crate) fn return_in_revocation(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let handle: Option<String> = host.storage().get_plain(&handle(name))?;
     host.leases().end_issued(&handle.ok_or_else(Failure::absent)?)?;

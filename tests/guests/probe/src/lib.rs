@@ -1,6 +1,6 @@
-//! The probe: an engine that does on request what engines do (leases, timers, intents, counters)
-//! and what they must not (loop, exhaust memory and stack, panic, tell secrets), so that tests can
-//! watch the host.
+//! The probe: an engine for tests of the host. On request it does the work of engines (leases,
+//! timers, intents, counters) and forbidden things (loops, exhausted memory and stack, panics,
+//! leaked secrets).
 
 mod figures;
 mod lending;
@@ -24,16 +24,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// The engine.
 pub struct Probe;
 
-/// How long a race for a record takes.
+/// Duration of a race for a record.
 const RACE: Duration = Duration::from_millis(100);
-/// Longer than a request keeps others from a record.
+/// Longer than a request can hold the queue for a record.
 const LONGER_THAN_A_TURN: Duration = Duration::from_millis(1_100);
-/// What the names of leases begin with that are in lanes of their own, and race for a record.
+/// Prefix of leases in separate lanes that race for a record.
 const APART: &str = "apart";
-/// A time that is over.
+/// A time in the past.
 const LONG_PAST: u64 = 1_000;
 
 const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
@@ -49,7 +48,7 @@ const GUARD: &[Field] = &[Field::text("how", "left, cancelled, dropped, failed o
 const HOW: &[Field] =
     &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
 
-/// What a lease keeps.
+/// Data of a lease.
 #[derive(Serialize, Deserialize)]
 struct Made {
     name: String,
@@ -179,8 +178,9 @@ impl SecretsEngine for Probe {
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
-    /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`. One that
-    /// begins with `raced` counts slowly what callers count, too.
+    /// Renews a lease. A name that begins with `slow` notes the start, and waits for
+    /// `note/go-<name>`. A name that begins with `raced` also increments the callers' counter
+    /// slowly.
     fn renew(
         host: &dyn Host,
         context: &Context,
@@ -201,9 +201,8 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
-    /// Notes what it came from, and what it was told. Fails with what is in force for `told`, where
-    /// anything is. Adds one to each number whose name begins with `paged`, in as many steps as
-    /// there must be.
+    /// Notes the old schema and the context. Fails with the value in force for `told`, if there is
+    /// one. Adds one to each number whose name begins with `paged`, in as many steps as needed.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
         rotation::tell(host)?;
         note_context(host, "told-migrate", context)?;
@@ -216,11 +215,14 @@ impl SecretsEngine for Probe {
         steps.end()
     }
 
-    /// Notes the reason. A name that begins with `returns` ends its own lease, as a check-in by
-    /// expiry does; with `returns-stored` it stores that at once. A name that begins with `stuck`
-    /// cannot be ended, one with `never` not before `note/go-<name>`, one with `tarry` takes a
-    /// while, one with `hang` does not come back, and one with `tells` fails with what is in force
-    /// for `told`. One with `raced` or `apart` counts slowly what callers count, too.
+    /// Notes the reason. The beginning of the name chooses the behaviour:
+    ///
+    /// - `returns` ends the lease itself, like a check-in by expiry; `returns-stored` also commits
+    ///   at once.
+    /// - `stuck` always fails, `never` fails until `note/go-<name>` exists.
+    /// - `tarry` takes a while, `hang` never returns.
+    /// - `tells` fails with the value in force for `told`.
+    /// - `raced` and `apart` increment the callers' counter slowly.
     fn revoke(
         host: &dyn Host,
         context: &Context,
@@ -264,12 +266,14 @@ impl SecretsEngine for Probe {
         host.storage().put_plain(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 
-    /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
-    /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
-    /// begins with `same` schedules itself anew for the same time, until it has rung three times;
-    /// with `same-stored` it stores that at once. One that begins with `flood` writes and does so
-    /// without end, with `flood-more` ever more. One that begins with `tells` fails with what is in
-    /// force for `told`.
+    /// Notes the attempt. The beginning of the name chooses the behaviour:
+    ///
+    /// - `twice`, `refused` and `away` fail at first; `hang` never returns; `again` sets its own
+    ///   guard.
+    /// - `same` schedules itself again for the same time until the third wake; `same-stored` also
+    ///   commits at once.
+    /// - `flood` writes and schedules itself without end; `flood-more` writes ever more.
+    /// - `tells` fails with the value in force for `told`.
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         if key.starts_with("told") {
             note_context(host, "told-wake", context)?;
@@ -317,7 +321,7 @@ impl SecretsEngine for Probe {
     }
 }
 
-/// Notes for which mount, and until when, the call was said to be.
+/// Notes the mount and the deadline of the call's context.
 fn note_context(host: &dyn Host, name: &str, context: &Context) -> Result<(), Failure> {
     let left = context.deadline.saturating_sub(host.clock().now());
     host.storage().put_plain(&format!("note/{name}"), &format!("{} {left}", context.mount.path))
@@ -340,7 +344,7 @@ fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"note": note}))
 }
 
-/// A name that begins with `same` is for a time long past, which its wake can name, too.
+/// A name that begins with `same` sets a time in the past, which the wake can name too.
 fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if call.text("name").starts_with("same") {
         host.clock().schedule(call.text("name"), LONG_PAST, call.text("lane"))?;
@@ -355,7 +359,7 @@ fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Counts how often it rang.
+/// Counts the wakes.
 fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let note = format!("note/{key}");
     let rung: u64 = host.storage().get_plain(&note)?.unwrap_or_default();
@@ -369,8 +373,8 @@ fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a megabyte twelve times, and schedules itself at once. Each one replaces the one before,
-/// or stands beside it.
+/// Writes a megabyte twelve times, and schedules itself at once. Each write replaces the previous
+/// one, or adds to it.
 fn flood(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let count = format!("note/{key}");
     let rung: u64 = host.storage().get_plain(&count)?.unwrap_or_default();
@@ -411,7 +415,7 @@ fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Adds one to what callers count, too, and is as slow between the read and the write as a network.
+/// Adds one to the callers' counter, with a delay between read and write like that of a network.
 fn count_slowly(host: &dyn Host, time: Duration) -> Result<(), Failure> {
     let key = "note/contended";
     let before: u64 = host.storage().get_plain(key)?.unwrap_or_default();
@@ -480,7 +484,7 @@ fn stack(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"level": deeper(0)}))
 }
 
-/// The name is the time in milliseconds after which it is due.
+/// The name is the delay in milliseconds until the timer is due.
 fn due(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut settings = RotationSettings::default();
     settings.merge(call, RotationBounds::STATIC_ROLE)?;

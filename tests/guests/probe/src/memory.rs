@@ -1,4 +1,4 @@
-//! What an engine must not do: keep something in memory from call to call.
+//! State in memory from call to call, which an engine must not have.
 
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// How often this very instance was asked: 1, unless instances are reused.
+/// Returns the number of calls of this instance: 1, unless instances are reused.
 pub(crate) fn tally(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"calls": CALLS.fetch_add(1, Ordering::Relaxed) + 1}))
 }
 
-/// Tells whether it got the memory, and gives it back to its allocator: the instance has grown all
-/// the same.
+/// Reserves memory, returns whether that succeeded, and frees the memory. The instance's memory
+/// stays grown.
 pub(crate) fn reserve(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let kib: usize =
         call.text("name").parse().map_err(|_| Failure::invalid("the name is a number of KiB"))?;
@@ -22,13 +22,14 @@ pub(crate) fn reserve(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
     Answer::data(&json!({"got": got && std::hint::black_box(room).capacity() > 0}))
 }
 
-/// The C library opens the standard streams at the first read, and does not close them.
+/// Reads from standard input. The C library opens the standard streams at the first read, and does
+/// not close them.
 pub(crate) fn input(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let read = std::io::stdin().read(&mut [0]);
     Answer::data(&json!({"bytes": read.map_err(|error| Failure::invalid(error.to_string()))?}))
 }
 
-/// Repeats what it was given.
+/// Repeats the given text in an error.
 pub(crate) fn say(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Err(Failure::invalid(call.text("name").to_owned()))
 }

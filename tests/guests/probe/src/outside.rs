@@ -1,11 +1,10 @@
-//! What an engine does with other servers, and with what it keeps of them in memory.
+//! Use of other servers, the environment, identity tokens and the cache.
 
 use bulkhead_sdk::http::{HttpTls, Request};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Value, json};
 
-/// A request.
 pub(crate) const REQUEST: &[Field] = &[
     Field::text("url", "where to"),
     Field::text("method", "what to do there").or_text("GET"),
@@ -19,17 +18,17 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
 
-/// What is kept.
+/// Fields of a cached value.
 pub(crate) const KEPT: &[Field] = &[
     Field::text("value", "a text; without one the key is removed"),
     Field::seconds("ttl", "how long").or_whole(60),
 ];
 
-/// Whom a token is for.
+/// Fields of an identity token.
 pub(crate) const TOKEN: &[Field] =
     &[Field::text("audience", "who reads it"), Field::seconds("ttl", "lifetime")];
 
-/// A token by which the mount shows others who it is; `told` repeats it in an error.
+/// Returns an identity token of the mount; `told` repeats the token in an error.
 pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let signed = host.identity().token(call.text("audience"), call.seconds("ttl"))?;
     if call.text("name") == "told" {
@@ -38,7 +37,7 @@ pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Fai
     Answer::data(&json!({"signed": signed.token, "expires": signed.expires}))
 }
 
-/// A value of the server's environment. `PROBE_SECRET` is told in an error.
+/// Returns a variable of the server's environment, and `PROBE_SECRET` in an error.
 pub(crate) fn environment(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     match host.ambient().environment(name)? {
@@ -47,7 +46,7 @@ pub(crate) fn environment(host: &dyn Host, call: &Call) -> Result<Answer, Failur
     }
 }
 
-/// A token of the machine; with a `ttl` it is told in an error.
+/// Returns a cloud token of the machine; with a `ttl`, in an error.
 pub(crate) fn cloud_token(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let given = host.ambient().cloud_token(call.text("name"), call.text("audience"))?;
     if call.is_given("ttl") {
@@ -56,21 +55,21 @@ pub(crate) fn cloud_token(host: &dyn Host, call: &Call) -> Result<Answer, Failur
     Answer::data(&json!({"given": given.token, "expires": given.expires}))
 }
 
-/// The cluster in which the server is a pod.
+/// Returns the cluster in which the server runs as a pod.
 pub(crate) fn pod(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let pod = host.ambient().pod()?.ok_or_else(Failure::absent)?;
     Answer::data(&json!({"url": pod.url(), "host": pod.host, "namespace": pod.namespace}))
 }
 
-/// Whom the mount knows by that id.
+/// Returns the entity with this id, as the mount sees it.
 pub(crate) fn entity(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let id = if call.text("name") == "own" { &call.caller.entity } else { call.text("name") };
     let found = host.identity().entity(id)?.ok_or_else(Failure::absent)?;
     Answer::data(&json!({"id": found.id, "name": found.name, "metadata": found.metadata}))
 }
 
-/// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in
-/// an error, and `logged` in the log.
+/// Counts the call under `note/<name>`, sends the request and returns the answer. `told` repeats
+/// the body in an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
     let before: u64 = host.storage().get_plain(&key)?.unwrap_or_default();
@@ -91,7 +90,7 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"status": answer.status, "headers": answer.headers, "body": body}))
 }
 
-/// As [`fetch`], and says first when it will be stopped.
+/// Like [`fetch`], and first logs the call's deadline.
 pub(crate) fn fetch_in_time(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let deadline = call.deadline.to_string();
     host.log().write(bulkhead_sdk::host::LogLevel::Info, "attempting", &[("deadline", &deadline)]);
@@ -112,8 +111,8 @@ pub(crate) fn recall(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"value": String::from_utf8_lossy(&kept)}))
 }
 
-/// What is kept under the name, or what the server says, which is kept from then on. With `panics`
-/// it crashes in between.
+/// Returns the cached value of this name, or fetches and caches the value. With `panics`, crashes
+/// before the value is cached.
 pub(crate) fn make(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let made = host.cache().get_or_make(call.text("name"), 60, || {
         let answer = host.http().send(&request(call))?;

@@ -1,10 +1,10 @@
-//! Passwords, made and shown as an engine shows them.
+//! Passwords, generated and shown as in an engine.
 
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// How they are made, and where they are told.
+/// Fields for generation and output.
 pub(crate) const HOW: &[Field] = &[
     Field::text("policy", "the policy, where there is no alphabet"),
     Field::text("alphabet", "its characters"),
@@ -13,7 +13,7 @@ pub(crate) const HOW: &[Field] = &[
     Field::flag("tell", "in an error instead of the answer"),
 ];
 
-/// Makes passwords by policy or alphabet, and answers the last one.
+/// Generates passwords by policy or alphabet, and returns the last one.
 pub(crate) fn password(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let alphabet = call.text("alphabet");
     let (mut length, mut times, mut password) = (0_u32, 1_u32, String::new());

@@ -1,14 +1,13 @@
-//! A record of open members that a merge patch changes, and that everybody may read.
+//! A record with open members that a merge patch changes and everyone may read.
 
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value};
 
-/// Members of a record.
 pub(crate) const MEMBERS: &[Field] =
     &[Field::text("colour", "any"), Field::seconds("age", "how old it is")];
 
-/// Changes the members that came, and removes those that are `null`.
+/// Changes the given members, and removes members that are `null`.
 pub(crate) fn patch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut members = members(host, call)?;
     for name in ["colour", "age"] {
@@ -23,7 +22,6 @@ pub(crate) fn patch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Shows the members.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&members(host, call)?)
 }

@@ -1,4 +1,4 @@
-//! What an engine does with keys, certificates, tokens of others and passwords.
+//! Use of keys, certificates, foreign tokens and passwords.
 
 use bulkhead_sdk::crypto::{CertificateChain, CertificateRequest};
 use bulkhead_sdk::jwt::{self, ExpectedClaims, KeySet, ParsedToken};
@@ -6,7 +6,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
-/// A token, and what is expected of it.
+/// Fields of a token and of its expected claims.
 pub(crate) const TOKEN: &[Field] = &[
     Field::text("jwt", "the token"),
     Field::text("keys", "its issuer's keys, as a JWK set or in PEM"),
@@ -16,7 +16,7 @@ pub(crate) const TOKEN: &[Field] = &[
     Field::whole("times", "how often it is proven").or_whole(1),
 ];
 
-/// A key, and what is to be signed by it.
+/// Fields of a key and of the claims to sign.
 pub(crate) const SIGNING: &[Field] = &[
     Field::text("key", "the private key").secret(),
     Field::text("algorithm", "how to sign").or_text("RS256"),
@@ -24,7 +24,7 @@ pub(crate) const SIGNING: &[Field] = &[
     Field::text("how", "ok or told").or_text("ok"),
 ];
 
-/// A key that is to be made.
+/// Fields of a key to generate.
 pub(crate) const KEY: &[Field] = &[
     Field::text("kind", "rsa, ec or ed25519").or_text("ec"),
     Field::whole("bits", "how long").or_whole(0),
@@ -32,7 +32,7 @@ pub(crate) const KEY: &[Field] = &[
     Field::text("how", "ok or told").or_text("ok"),
 ];
 
-/// A certificate that is to be issued.
+/// Fields of a certificate to issue.
 pub(crate) const CERTIFICATE: &[Field] = &[
     Field::text("authority", "its certificate"),
     Field::text("authority_key", "its key"),
@@ -41,7 +41,6 @@ pub(crate) const CERTIFICATE: &[Field] = &[
     Field::seconds("ttl", "how long it holds").or_whole(60),
 ];
 
-/// A password.
 pub(crate) const PASSWORD: &[Field] = &[
     Field::text("password", "the password").secret(),
     Field::text("hash", "what to hold it against"),
@@ -70,7 +69,7 @@ pub(crate) fn prove(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({ "claims": claims.all() }))
 }
 
-/// `told` repeats the key in an error.
+/// Signs claims; `told` repeats the key in an error.
 pub(crate) fn sign(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let claims = call.fields.get("claims").and_then(Value::as_object);
     let claims = claims.cloned().unwrap_or_default();
@@ -82,7 +81,7 @@ pub(crate) fn sign(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
 }
 
-/// `told` repeats the key in an error.
+/// Generates a key; `told` repeats the key in an error.
 pub(crate) fn generate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let bits = call.fields.get("bits").and_then(Value::as_u64).unwrap_or_default();
     let bits = u32::try_from(bits).unwrap_or(u32::MAX);
@@ -99,7 +98,7 @@ pub(crate) fn generate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
     }
 }
 
-/// The certificate, which is believed by its authority's.
+/// Issues a certificate with an authority's certificate as issuer.
 pub(crate) fn certify(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let now = host.clock().now();
     let authority = call.text("authority").to_owned();
@@ -127,7 +126,7 @@ pub(crate) fn certify(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }))
 }
 
-/// Hashes the password, or holds it against a hash. `told` repeats it in an error.
+/// Hashes the password, or compares it with a hash; `told` repeats the password in an error.
 pub(crate) fn hash(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let password = call.text("password");
     if call.is_given("hash") {

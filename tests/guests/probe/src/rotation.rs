@@ -1,14 +1,13 @@
-//! A change that is written down as an intent: of something outside, for which a checkpointed note
-//! stands in.
+//! A change that is guarded by an intent. A checkpointed note stands for the state outside.
 //!
-//! `note/outside-<name>` is what is in force, `note/<name>` what the engine knows of it.
+//! `note/outside-<name>` is the state outside, and `note/<name>` is the engine's knowledge of it.
 
 use bulkhead_sdk::intent::{CandidateSearch, EarlierCandidates, Intent, ProvenCandidate};
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use std::time::Duration;
 
-/// Changes it to the candidate. `unmade` fails before the change, `lost` after it; `waits` makes it
-/// and then waits for `note/go-<name>`.
+/// Changes the state to the candidate. `unmade` fails before the change, and `lost` after the
+/// change; `waits` makes the change and then waits for `note/go-<name>`.
 pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
     let intent = Intent::begin(host, name, "rotations", call.text("candidate").to_owned())?;
@@ -20,24 +19,23 @@ pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Fails with what is in force for `told`, where anything is.
+/// Fails with the value in force for `told`, if there is one.
 pub(crate) fn tell(host: &dyn Host) -> Result<(), Failure> {
     let in_force: Option<String> = host.storage().get_plain("note/outside-told")?;
     in_force.map_or(Ok(()), |told| Err(Failure::invalid(format!("it does not take {told}"))))
 }
 
-/// Recovery by a request instead of a guard.
+/// Recovers by a request in place of a guard.
 pub(crate) fn recover_now(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     recover(host, call.text("name"))?;
     Ok(Answer::nothing())
 }
 
-/// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` cannot be recovered
-/// at first.
+/// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` fails at first.
 pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Failure> {
     if name.starts_with("late") && attempt < 3 {
-        // The second one fails after it has taken the intent up, and so has set the guard on its
-        // own key anew.
+        // The second attempt fails after it has resumed the intent, and so has set the guard on its
+        // own key again.
         if attempt == 2 {
             Intent::<String>::recover(host, name)?;
         }
@@ -80,8 +78,8 @@ fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(),
     }
 }
 
-/// Each look is a segment of its own, so that it sees what came in between. Any note
-/// counts: a number, or why a lease ended.
+/// Each look is a separate segment and so sees later writes. Any note counts: a number, or the
+/// reason of a lease's end.
 pub(crate) fn wait(host: &dyn Host, name: &str) -> Result<(), Failure> {
     while host.storage().get_bytes(&format!("note/go-{name}"))?.is_none() {
         host.storage().checkpoint()?;
