@@ -1,16 +1,16 @@
-//! The table of attacks: each names the test that fails if it works again.
+//! The table of attacks: each row names the test that fails if the attack succeeds again.
 
 use crate::sources::{all, assert_none};
 
 const PAGE: &str = "docs/attacks.md";
 
-/// What stands between back quotes.
+/// Returns the texts between back quotes.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
 #[test]
-fn every_attack_of_the_table_names_a_test_that_is_there() {
+fn every_attack_names_an_existing_test() {
     let sources = all();
     let text_of = |path: &str| sources.iter().find(|file| file.path == path).map(|file| &file.text);
     let page = text_of(PAGE).expect("the page is there");

@@ -1,14 +1,14 @@
-//! No circles of imports: a reader of a module can read what it stands on first, and a change's
-//! reach is what stands above it.
+//! No circular imports. A reader can read the imports of a module first, and a change affects only
+//! the modules above.
 
 use crate::modules::{Crate, File, Graph, Module};
 use crate::sources::{assert_none, rust_below};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As many modules may import each other in a circle: a parent and its few children.
+/// Maximum number of modules in a circle: a parent and a few children.
 const LARGEST_CIRCLE: usize = 4;
 
-/// What is wrong with the imports of a crate, as texts that begin with its name.
+/// Returns the offences of a crate's imports, as texts that begin with the crate's name.
 fn offences(name: &str, files: &[File<'_>]) -> Vec<String> {
     let read = Crate::read(files);
     let mut found = BTreeSet::new();
@@ -32,7 +32,7 @@ fn shown(module: &Module) -> String {
     if module.is_empty() { "the crate's root".to_owned() } else { module.join("::") }
 }
 
-/// Modules that import each other and are no parent and child.
+/// Returns the pairs of modules that import each other and are not parent and child.
 fn pairs(graph: &Graph) -> Vec<(&Module, &Module)> {
     let is_parent = |a: &Module, b: &Module| b.len() == a.len() + 1 && b.starts_with(a);
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn pairs(graph: &Graph) -> Vec<(&Module, &Module)> {
     found
 }
 
-/// The sets of modules that each reach all others of their set.
+/// Returns the sets of modules in which each module reaches all others.
 fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
     let reach: BTreeMap<&Module, BTreeSet<&Module>> =
         graph.keys().map(|module| (module, reached(graph, module))).collect();
@@ -59,7 +59,7 @@ fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
     graph.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
-/// What a module imports, and what that imports, and so on.
+/// Returns the modules that a module imports, directly or indirectly.
 fn reached<'a>(graph: &'a Graph, from: &Module) -> BTreeSet<&'a Module> {
     let mut found = BTreeSet::new();
     let mut waiting: Vec<&Module> = graph.get(from).into_iter().flatten().collect();
@@ -88,8 +88,8 @@ fn modules_import_in_one_direction() {
     );
 }
 
-/// The rooms of a crate in the order that its first page says: the line of arrows in a block of
-/// text at its head.
+/// Returns the top-level modules of a crate in the order of its first page: the line of arrows in
+/// the `text` block of the crate's documentation.
 fn rooms(page: &str) -> Vec<&str> {
     let head = page.lines().map_while(|line| line.strip_prefix("//!"));
     let block = head.map(str::trim).skip_while(|line| *line != "```text").skip(1);
@@ -97,7 +97,7 @@ fn rooms(page: &str) -> Vec<&str> {
     names.map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
-/// Imports of a room from one that stands behind it, and rooms that the page leaves out.
+/// Returns the imports against the order, and the modules that the page omits.
 fn against_the_order(order: &[&str], files: &[File<'_>]) -> Vec<String> {
     let place = |module: &Module| {
         let room = module.first()?;
@@ -118,7 +118,7 @@ fn against_the_order(order: &[&str], files: &[File<'_>]) -> Vec<String> {
 }
 
 #[test]
-fn rooms_of_core_stand_in_the_order_that_its_first_page_says() {
+fn core_modules_import_in_the_order_of_the_crate_page() {
     let sources = rust_below(&["host/core/src"]);
     let files: Vec<File<'_>> = sources
         .iter()
@@ -142,7 +142,7 @@ mod of_the_rule_itself {
     use crate::modules::File;
 
     #[test]
-    fn a_line_of_rooms_is_read_and_an_import_against_it_is_found() {
+    fn an_import_against_the_documented_order_is_found() {
         let page = "//! Rooms.\n//!\n//! ```text\n//! a → b\n//! → c\n//! ```\nmod a;";
         let order = rooms(page);
         assert_eq!(order, ["a", "b", "c"]);
@@ -178,7 +178,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn what_is_no_import_is_not_taken_for_one() {
+    fn code_that_is_no_import_is_ignored() {
         for harmless in [
             "#[cfg(test)]\nuse crate::b::B;",
             "#[cfg(test)]\nmod tests { use crate::b::B; }",
@@ -195,7 +195,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn a_module_of_tests_may_import_what_it_likes() {
+    fn imports_of_test_modules_are_ignored() {
         let files = [
             ("lib.rs", ""),
             ("a.rs", "#[cfg(test)]\nmod tests;"),
@@ -207,7 +207,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn a_name_that_is_passed_on_counts_where_it_is_made() {
+    fn a_re_exported_name_counts_for_the_module_that_defines_it() {
         let files = [
             ("lib.rs", ""),
             ("a.rs", "pub use maker::Thing; mod maker;"),
@@ -218,7 +218,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn a_path_behind_an_imported_module_is_followed() {
+    fn paths_through_an_imported_module_are_followed() {
         let files = [
             ("lib.rs", ""),
             ("a.rs", ""),
@@ -229,7 +229,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn parent_and_child_may_and_a_large_circle_may_not() {
+    fn parent_and_child_may_form_a_circle_and_many_modules_may_not() {
         let parent = |children: &str| format!("pub use {children};");
         let with = |count: usize| {
             let names = ["b", "c", "d", "e"];
@@ -249,7 +249,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn a_ring_without_a_pair_is_a_circle() {
+    fn a_circle_without_mutual_imports_is_found() {
         let files = [
             ("lib.rs", ""),
             ("a.rs", "use crate::b;"),

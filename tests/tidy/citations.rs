@@ -1,30 +1,30 @@
-//! What comments and documents point at is there: files, decisions, sections. And comments point
-//! into `docs/` only, so that a reader of the repository has what they name.
+//! Files, decisions and sections that comments and documents cite must exist. Comments cite only
+//! documents in `docs/`, so that every reader of the repository has them.
 
 use crate::rust_text::comments;
 use crate::sources::{Source, all, assert_none};
 use std::collections::BTreeSet;
 
-/// Where every decision has its row.
+/// File with a row for every decision.
 const DECISIONS: &str = "docs/decisions.md";
 
-/// Folders at the root: a back-quoted path that begins with one is a path from there.
+/// Folders at the root. A back-quoted path that begins with one of them is a path from the root.
 const FOLDERS: [&str; 5] = ["host", "plugins", "wit", "tests", "docs"];
 
-/// Ends of a file's name: what has one is taken for a file, with or without its folders.
+/// Endings of file names. A word with such an ending is taken for a file, with or without folders.
 const ENDS: [&str; 6] = [".rs", ".wit", ".md", ".sh", ".c", ".toml"];
 
-/// Names of files that a comment may speak of although none of ours is called so: what cargo and
-/// the generators look for.
+/// Names of files that comments may mention although the repository has no such file: files that
+/// cargo and generators look for.
 const OF_OTHERS: [&str; 1] = ["build.rs"];
 
-/// Prose without a gap: a comment of several lines, or a paragraph of a document.
+/// Contiguous prose: a comment of several lines, or a paragraph of a document.
 struct Passage {
     place: String,
     text: String,
 }
 
-/// The repository, as far as a citation can name it.
+/// Everything in the repository that a citation can name.
 struct Known {
     paths: BTreeSet<String>,
     decisions: BTreeSet<String>,
@@ -54,7 +54,8 @@ impl Known {
         self.paths.iter().any(|known| known == path || known.starts_with(&below))
     }
 
-    /// Whether `path` is the end of a path of ours, or a folder on the way to one.
+    /// Returns `true` if `path` is the end of a path in the repository, or a folder inside such a
+    /// path.
     fn has_end_or_middle(&self, path: &str) -> bool {
         let (end, middle) = (format!("/{path}"), format!("/{}/", path.trim_end_matches('/')));
         self.paths.iter().any(|known| known == path || known.ends_with(&end))
@@ -62,13 +63,13 @@ impl Known {
     }
 }
 
-/// The first cell of each row of a table, where it looks like a decision's number.
+/// Returns the first cell of each table row that has the form of a decision's number.
 fn rows(file: &Source) -> Vec<String> {
     let cells = file.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
     cells.filter(|cell| is_number(cell)).map(str::to_owned).collect()
 }
 
-/// `F3`: a letter and a number.
+/// Returns `true` for a letter and a number, such as `F3`.
 fn is_number(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|first| first.is_ascii_uppercase())
@@ -80,7 +81,7 @@ fn is_document(file: &Source) -> bool {
     file.path.ends_with(".md")
 }
 
-/// The comments of a file, or the prose of a document.
+/// Returns the comments of a file, or the prose of a document.
 fn passages(file: &Source) -> Vec<Passage> {
     let is_script = [".sh", ".toml", ".hcl", "Makefile", ".ci/run"];
     let shown = if is_document(file) {
@@ -126,12 +127,12 @@ fn behind_a_hash(line: &str) -> String {
     start.map(|start| line[start..].to_owned()).unwrap_or_default()
 }
 
-/// What stands between back quotes.
+/// Returns the texts between back quotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Back-quoted paths that lead nowhere, and links of documents that do.
+/// Returns back-quoted paths and links that do not exist.
 fn lost_paths(file: &Source, known: &Known) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
@@ -146,7 +147,7 @@ fn lost_paths(file: &Source, known: &Known) -> Vec<String> {
 }
 
 fn leads_somewhere(quoted: &str, known: &Known) -> bool {
-    // an item in a file is the compiler's to find
+    // The compiler checks the items of a file.
     let path = quoted.split("::").next().unwrap_or_default();
     let is_from_the_root =
         path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder));
@@ -154,7 +155,7 @@ fn leads_somewhere(quoted: &str, known: &Known) -> bool {
     if path.contains(char::is_whitespace) || !(is_from_the_root || names_a_file) {
         return true;
     }
-    // of `imports/<name>.rs` the folder can be looked for
+    // Of `imports/<name>.rs`, only the folder can be checked.
     let fixed = match path.find(['<', '*', '…', '{']) {
         Some(open) => path[..open].rsplit_once('/').map_or("", |(folder, _)| folder),
         None => path,
@@ -167,7 +168,7 @@ fn leads_somewhere(quoted: &str, known: &Known) -> bool {
         || known.has_end_or_middle(fixed)
 }
 
-/// Where a document's links lead, those to other sites and inside the document left out.
+/// Returns the targets of a document's links to other files of the repository.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|link| !link.contains("://") && !link.starts_with('#'))
@@ -186,7 +187,7 @@ fn is_linked(link: &str, document: &str, known: &Known) -> bool {
     known.has_file_or_folder(&at.join("/"))
 }
 
-/// Decisions that are cited and have no row.
+/// Returns the cited decisions without a row.
 fn lost_decisions(file: &Source, known: &Known) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
@@ -197,7 +198,7 @@ fn lost_decisions(file: &Source, known: &Known) -> Vec<String> {
     found
 }
 
-/// `F1` and `T4` of "decisions F1 and T4".
+/// Returns `F1` and `T4` for "decisions F1 and T4".
 fn cited_decisions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_a_list = false;
@@ -213,8 +214,7 @@ fn cited_decisions(text: &str) -> Vec<&str> {
     found
 }
 
-/// Documents and sections that a comment may not cite, because they are not in `docs/` or not at
-/// all.
+/// Returns the cited documents and sections that are not in `docs/` or do not exist.
 fn foreign_documents(file: &Source, known: &Known) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
@@ -236,14 +236,14 @@ fn foreign_documents(file: &Source, known: &Known) -> Vec<String> {
     found
 }
 
-/// A word without the signs around it.
+/// Removes the punctuation around a word.
 fn trimmed(word: &str) -> &str {
     let is_sign = |c: char| "`().,;:'\"[]".contains(c);
     word.trim_end_matches(is_sign).trim_start_matches(|c| is_sign(c) && c != '.')
 }
 
 #[test]
-fn every_path_in_back_quotes_is_there() {
+fn every_path_in_back_quotes_exists() {
     let files = all();
     let known = Known::of(&files);
     let found = files.iter().flat_map(|file| lost_paths(file, &known)).collect();
@@ -251,7 +251,7 @@ fn every_path_in_back_quotes_is_there() {
 }
 
 #[test]
-fn every_cited_decision_has_its_row() {
+fn every_cited_decision_exists() {
     let files = all();
     let known = Known::of(&files);
     assert!(known.decisions.len() > 50, "{DECISIONS} was not understood");
@@ -260,7 +260,7 @@ fn every_cited_decision_has_its_row() {
 }
 
 #[test]
-fn no_two_decisions_have_one_number() {
+fn decision_numbers_are_unique() {
     let mut seen = BTreeSet::new();
     let files = all();
     let numbers = files.iter().filter(|file| file.path == DECISIONS).flat_map(rows);
@@ -269,7 +269,7 @@ fn no_two_decisions_have_one_number() {
 }
 
 #[test]
-fn comments_cite_docs_and_nothing_else() {
+fn comments_cite_only_docs() {
     let files = all();
     let known = Known::of(&files);
     let sources = files.iter().filter(|file| !is_document(file));
@@ -305,7 +305,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_found() {
+    fn a_missing_path_is_found() {
         let lost = |text: &str| last(text, "x.rs", lost_paths);
         for there in [
             "// `host/core/src/pipeline.rs`, `host/core`, `pipeline.rs`",
@@ -322,7 +322,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_found() {
+    fn a_broken_link_is_found() {
         let lost = |text: &str| last(text, "docs/x.md", lost_paths);
         let there = "[a](architecture.md#4) [b](../host/README.md) [c](https://x.y/z) [d](#e)";
         assert_eq!(lost(there), Vec::<String>::new());
@@ -331,7 +331,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_decision_without_a_row_is_found() {
+    fn a_missing_decision_is_found() {
         let lost = |text: &str| last(text, "x.rs", lost_decisions);
         assert_eq!(lost("// as decision F1 says (decisions T12 and F1)"), Vec::<String>::new());
         assert_eq!(lost("// (decision\n// F2)"), ["x.rs:1: decision F2"]);
@@ -344,7 +344,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_document_outside_of_docs_is_found() {
+    fn a_citation_outside_of_docs_is_found() {
         let found = |text: &str| last(text, "x.rs", foreign_documents);
         for fine in [
             "// `docs/architecture.md` §4, and (docs/architecture.md §4.1).",

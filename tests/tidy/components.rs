@@ -1,21 +1,21 @@
-//! The built components: small to start with, and the same whoever builds them.
+//! The built components have a small initial memory, and do not depend on the machine that built
+//! them.
 //!
-//! A fresh instance is wiped memory, so that its initial memory is what every request pays. The
-//! linker's stack setting is ignored without a word when `RUSTFLAGS` is set; this is where that
-//! shows.
+//! A fresh instance is zeroed memory, so every request pays for the initial memory. The linker's
+//! stack setting is silently ignored if `RUSTFLAGS` is set; this module detects that.
 
 use bulkhead_tests::paths::{files_below, repository, target};
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-/// Bytes of linear memory that an official component may begin with.
+/// Maximum initial linear memory of an official component, in bytes.
 const INITIAL_MEMORY: u64 = 384 * 1024;
 
-/// Bytes of a page of linear memory.
+/// Size of a page of linear memory, in bytes.
 const PAGE: u64 = 64 * 1024;
 
-/// The names in `plugins/official.txt`, in order.
+/// Returns the names in `plugins/official.txt`, in order.
 fn official() -> Vec<String> {
     let list = fs::read_to_string(repository().join("plugins/official.txt"));
     let list = list.expect("plugins/official.txt is there");
@@ -25,7 +25,7 @@ fn official() -> Vec<String> {
     names
 }
 
-/// Reads a wasm binary from the front.
+/// Reads a wasm binary sequentially.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// A number in LEB128.
+    /// Reads a number in LEB128.
     fn number(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// The next section's id and content.
+    /// Reads the id and the content of the next section.
     fn section(&mut self) -> Option<(u8, &'a [u8])> {
         let id = self.byte()?;
         let length = self.number()?;
@@ -62,7 +62,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The initial memory of all core modules in a component or module; `None` when it is not wasm.
+/// Adds up the initial memory of all core modules in a component or module; `None` if `binary` is
+/// not wasm.
 fn initial_memory(binary: &[u8]) -> Option<u64> {
     let mut reader = Reader(binary);
     let header = reader.take(8)?;
@@ -75,9 +76,9 @@ fn initial_memory(binary: &[u8]) -> Option<u64> {
     while !reader.0.is_empty() {
         let (id, content) = reader.section()?;
         total += match (is_component, id) {
-            // a core module, or a component, inside a component
+            // A core module or a component inside a component.
             (true, 1 | 4) => initial_memory(content)?,
-            // the memories of a core module
+            // The memories of a core module.
             (false, 5) => memories(content)?,
             _ => 0,
         };
@@ -99,7 +100,7 @@ fn memories(content: &[u8]) -> Option<u64> {
 }
 
 #[test]
-fn official_components_begin_small() {
+fn official_components_have_a_small_initial_memory() {
     for name in official() {
         let path = target().join(format!("plugins/{name}.wasm"));
         let binary = fs::read(&path)
@@ -115,7 +116,7 @@ fn official_components_begin_small() {
     }
 }
 
-/// Folders of this machine that a build passes to the compiler.
+/// Returns the folders of this machine whose paths a build passes to the compiler.
 fn folders_of_this_machine() -> Vec<String> {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -124,7 +125,7 @@ fn folders_of_this_machine() -> Vec<String> {
 }
 
 #[test]
-fn no_component_names_a_folder_of_the_machine_that_built_it() {
+fn no_component_contains_a_folder_of_the_build_machine() {
     let mut looked_at = 0;
     for path in files_below(&target().join("plugins")) {
         let binary = fs::read(&path).expect("a built component can be read");
@@ -143,7 +144,7 @@ fn no_component_names_a_folder_of_the_machine_that_built_it() {
 }
 
 #[test]
-fn every_official_component_is_looked_at() {
+fn every_official_component_is_checked() {
     let mut built: Vec<String> = fs::read_dir(target().join("plugins"))
         .expect("`make build` leaves target/plugins")
         .filter_map(|entry| {

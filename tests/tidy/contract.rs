@@ -1,5 +1,5 @@
-//! The contract in `wit/` and the host's side of it: an interface that a component may import has
-//! one file in the sandbox, of the same name, and no file is there without its interface.
+//! The contract in `wit/` and the host's implementation. Each interface that a component may import
+//! has one file of the same name in the sandbox, and each file has its interface.
 
 use crate::sources::{Source, all, assert_none};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,14 +26,14 @@ fn every_import_has_its_host_file_and_every_host_file_its_import() {
     );
 }
 
-/// `sql` of a line `    import sql;`.
+/// Returns `sql` for the line `    import sql;`.
 fn imported(line: &str) -> Option<String> {
     let name = line.trim().strip_prefix("import ")?.strip_suffix(';')?;
     Some(name.to_owned())
 }
 
 #[test]
-fn every_interface_stands_in_a_file_of_its_name() {
+fn every_interface_has_a_file_of_its_name() {
     let is_contract = |file: &&Source| file.path.starts_with("wit/") && file.path.ends_with(".wit");
     for file in all().iter().filter(is_contract) {
         assert!(
@@ -53,7 +53,7 @@ fn every_interface_stands_in_a_file_of_its_name() {
 }
 
 #[test]
-fn the_first_line_of_every_import_asks_its_grant() {
+fn every_import_checks_its_grant_first() {
     let asks = ["ask(", "demand(", "granted!("];
     let (mut found, mut functions) = (Vec::new(), 0);
     for file in all().iter().filter(|file| file.path.starts_with("host/sandbox/src/imports/")) {
@@ -65,7 +65,7 @@ fn the_first_line_of_every_import_asks_its_grant() {
             if inside && begins {
                 signature = Some(number);
             }
-            // a signature may take several lines; its body begins behind the brace at its end
+            // A signature may take several lines; the body begins after the brace.
             let Some(at) = signature.filter(|_| line.ends_with('{')) else { continue };
             signature = None;
             functions += 1;
@@ -79,15 +79,15 @@ fn the_first_line_of_every_import_asks_its_grant() {
     assert_none(found, "ask with granted!(self, …) or self.demand(…) before anything is done");
 }
 
-/// What a world imports and exports, by the names of interfaces.
+/// The interfaces that a world imports and exports.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct World {
     imports: BTreeSet<String>,
     exports: BTreeSet<String>,
 }
 
-/// The worlds of `wit/`. A component also imports the interfaces whose types are used in those that
-/// it imports or exports, and so on.
+/// Returns the worlds of `wit/`. A component also imports the interfaces whose types its imports
+/// and exports use, transitively.
 fn worlds(contract: &str) -> BTreeMap<String, World> {
     let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut found: BTreeMap<String, World> = BTreeMap::new();
@@ -109,7 +109,8 @@ fn worlds(contract: &str) -> BTreeMap<String, World> {
             _ => {}
         }
     }
-    // A world that includes another adds optional exports to it, and is checked as the other.
+    // A world that includes another world only adds optional exports, and is checked as the other
+    // world.
     found.retain(|name, _| !extending.contains(name));
     for world in found.values_mut() {
         let mut waiting: Vec<String> = world.imports.union(&world.exports).cloned().collect();
@@ -124,8 +125,8 @@ fn worlds(contract: &str) -> BTreeMap<String, World> {
     found
 }
 
-/// The lists of the function `name`, by the world whose arm each is: `Self::SecretsEngine => …` is
-/// the world `secrets-engine`.
+/// Returns the lists of the function `name`, by world: the arm `Self::SecretsEngine => …` is the
+/// world `secrets-engine`.
 fn arms(text: &str, name: &str) -> BTreeMap<String, BTreeSet<String>> {
     let body = text.split_once(&format!("fn {name}(self)")).map_or("", |(_, body)| body);
     let body = body.split("\n    }\n").next().unwrap_or_default();
@@ -138,7 +139,7 @@ fn arms(text: &str, name: &str) -> BTreeMap<String, BTreeSet<String>> {
     .collect()
 }
 
-/// `secrets-engine` of `SecretsEngine`.
+/// Returns `secrets-engine` for `SecretsEngine`.
 fn kebab(name: &str) -> String {
     let mut written = String::new();
     for c in name.chars() {
@@ -151,7 +152,7 @@ fn kebab(name: &str) -> String {
 }
 
 #[test]
-fn the_lists_of_the_structure_check_are_those_of_the_contract() {
+fn the_structure_check_has_the_lists_of_the_contract() {
     let files = all();
     let below = |start: &str, end: &str| -> String {
         let wanted = files.iter().filter(|f| f.path.starts_with(start) && f.path.ends_with(end));
@@ -176,7 +177,7 @@ fn the_lists_of_the_structure_check_are_those_of_the_contract() {
 }
 
 #[test]
-fn the_structure_check_speaks_the_contracts_version() {
+fn the_structure_check_has_the_version_of_the_contract() {
     let files = all();
     let world = files.iter().find(|file| file.path == "wit/world.wit").expect("wit/world.wit");
     let package = world.text.lines().next().unwrap_or_default();
@@ -189,7 +190,7 @@ fn the_structure_check_speaks_the_contracts_version() {
 }
 
 #[test]
-fn lists_are_read_off_the_contract_and_off_the_check() {
+fn lists_are_read_from_contract_and_check() {
     let contract = "interface types {\n}\ninterface sql {\n    use types.{ext};\n}\n\
                     interface engine {\n    use words.{x};\n}\n\
                     world secrets-engine {\n    import sql;\n\n    export engine;\n}\n";

@@ -1,10 +1,10 @@
-//! Which crate may import which: the picture of `docs/architecture.md` §1, read off the manifests.
+//! The import directions of crates: the picture of `docs/architecture.md` §1, checked in the
+//! manifests.
 
 use crate::sources::{all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
 
-/// A crate of ours, and the crates of ours that it may import: those to its right, never to its
-/// left.
+/// A crate and the crates of this workspace that it may import: crates on its right in the picture.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     // For tests only.
     ("host/fuzz", &[]),
@@ -15,7 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/core", &["sandbox", "store", "crypto", "wire", "fuzz"]),
     ("host/cli", &["crypto", "wire"]),
     ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
-    // Cryptography for its test bed alone: a component asks the host.
+    // The SDK needs cryptography only for its test bed; a component asks the host.
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),
@@ -28,12 +28,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tests/guests/probe", &["sdk"]),
 ];
 
-/// A dependency that only these may have: another crate that wants it asks them.
+/// Dependencies that only the listed crates may have. Other crates use the functions of these
+/// crates.
 const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
-    // These guests say what the SDK has no words for.
+    // The SDK cannot express the acts of these guests.
     (
         "wit-bindgen",
         &[
@@ -54,7 +55,7 @@ const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("chacha20poly1305", &["host/store"]),
 ];
 
-/// Names of the dependencies in a manifest, those of tests and builds too.
+/// Returns the names of a manifest's dependencies, including dev- and build-dependencies.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -69,7 +70,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
     found
 }
 
-/// Folders of the official components, which import the SDK alone.
+/// Returns the folders of the official components, which import only the SDK.
 fn official() -> Vec<String> {
     let list = std::fs::read_to_string(repository().join("plugins/official.txt"));
     let list = list.expect("plugins/official.txt is there");
@@ -86,7 +87,7 @@ fn manifests() -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_crate_imports_only_what_is_to_its_right() {
+fn a_crate_imports_only_crates_on_its_right() {
     let mut found = Vec::new();
     for (folder, manifest) in manifests() {
         let known = MAY_IMPORT.iter().find(|(known, _)| *known == folder);
@@ -113,7 +114,7 @@ fn a_crate_imports_only_what_is_to_its_right() {
 }
 
 #[test]
-fn a_dependency_stays_with_the_crate_that_knows_it() {
+fn restricted_dependencies_stay_in_their_crates() {
     let mut found = Vec::new();
     for (folder, manifest) in manifests() {
         for dependency in dependencies(&manifest) {
@@ -131,7 +132,7 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
 #[test]
 fn every_dependency_and_its_features_are_declared_once() {
     let mut found = Vec::new();
-    // The template is no member: its author declares everything.
+    // The template is not a workspace member and declares everything itself.
     for (folder, manifest) in manifests().iter().filter(|(folder, _)| folder != "plugins/template")
     {
         for line in manifest
@@ -145,7 +146,7 @@ fn every_dependency_and_its_features_are_declared_once() {
 }
 
 #[test]
-fn every_member_is_in_the_picture() {
+fn every_workspace_member_has_an_import_rule() {
     let workspace = std::fs::read_to_string(repository().join("Cargo.toml"))
         .expect("the workspace has a manifest");
     let official = official();
@@ -161,8 +162,8 @@ fn every_member_is_in_the_picture() {
 
 #[test]
 fn unsafe_code_is_in_one_place() {
-    // the first loads compiled code; the second allows what the generator writes; the third gives
-    // two functions the names that the linker looks for
+    // The first loads compiled code, the second allows the generator's output, and the third
+    // exports two functions under the names that the linker expects.
     let homes = [
         "host/sandbox/src/component.rs",
         "plugins/sdk/src/bindings.rs",

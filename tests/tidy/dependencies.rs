@@ -1,4 +1,4 @@
-//! What `.deny.toml` says of versions, checked against `Cargo.lock` without a network.
+//! The rules of `.deny.toml` about versions, checked against `Cargo.lock` without a network.
 
 use crate::sources::assert_none;
 use bulkhead_tests::paths::repository;
@@ -9,7 +9,7 @@ fn read(path: &str) -> String {
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The locked versions of each crate.
+/// Returns the locked versions of each crate.
 fn locked() -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let lock = read("Cargo.lock");
@@ -30,7 +30,7 @@ fn quoted_after(line: &str, key: &str) -> Option<String> {
     Some(rest.strip_prefix('"')?.split('"').next()?.to_owned())
 }
 
-/// The entries of one list of `.deny.toml`: name, version, whether it says why.
+/// Returns the entries of a list of `.deny.toml`: name, version, and `true` if there is a reason.
 fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
     let text = read(".deny.toml");
     let (_, rest) = text
@@ -44,7 +44,7 @@ fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
     inside.lines().filter_map(entry).collect()
 }
 
-/// `48.0.8` as numbers that compare; what follows a `-` or `+` does not count.
+/// Returns `48.0.8` as numbers that compare, without a suffix after `-` or `+`.
 fn numbers(version: &str) -> Vec<u64> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     core.split('.')
@@ -75,9 +75,9 @@ fn no_crate_is_older_than_its_floor_or_banned() {
 }
 
 #[test]
-fn every_duplicate_crate_has_its_reason() {
+fn every_duplicate_crate_has_a_reason() {
     let skipped = entries("skip");
-    // no target of ours builds them
+    // No supported target builds crates for Windows.
     let built = |name: &str| !name.starts_with("windows");
     let mut found = Vec::new();
     for (name, versions) in
@@ -95,7 +95,7 @@ fn every_duplicate_crate_has_its_reason() {
 }
 
 #[test]
-fn no_reason_outlives_its_duplicate() {
+fn no_reason_remains_without_its_duplicate() {
     let locked = locked();
     let gone =
         entries("skip").into_iter().filter(|(name, _, _)| locked.get(name).map_or(0, Vec::len) < 2);

@@ -1,8 +1,8 @@
-//! Failpoints: places with names, and no way to them in the server that people run.
+//! Failpoints have literal names, and the released server has none.
 
 use crate::sources::{Source, all, assert_none, rust_below};
 
-/// Where they are made; the rest of the server only passes them.
+/// Implementation of failpoints; the rest of the server only passes them.
 const HOME: &str = "host/store/src/failpoint";
 
 fn elsewhere() -> Vec<Source> {
@@ -12,7 +12,7 @@ fn elsewhere() -> Vec<Source> {
         .collect()
 }
 
-/// What the calls of the line give as a name: with its quotes, and with the end of the line.
+/// Returns the arguments of the line's calls, with quotes, up to the end of the line.
 fn asked_for(line: &str) -> Vec<&str> {
     let is_call = |before: &str| !before.ends_with(|c: char| c == '_' || c.is_alphanumeric());
     let mut found = Vec::new();
@@ -23,7 +23,7 @@ fn asked_for(line: &str) -> Vec<&str> {
     found
 }
 
-/// `"commit.planned")`: an area, a dot, a moment.
+/// Returns `true` for `"commit.planned")`: an area, a dot, a moment.
 fn is_name(rest: &str) -> bool {
     let name = rest.strip_prefix('"').and_then(|rest| rest.split_once("\")")).map(|(name, _)| name);
     let is_word =
@@ -48,7 +48,7 @@ fn every_failpoint_has_a_literal_name_of_area_and_moment() {
 }
 
 #[test]
-fn only_the_failpoints_themselves_read_their_environment() {
+fn only_the_failpoint_module_reads_its_environment() {
     let uses = |file: &Source| file.text.contains(concat!("BULKHEAD", "_FAULT"));
     let found = elsewhere().into_iter().filter(uses).map(|file| file.path);
     assert_none(
@@ -58,7 +58,7 @@ fn only_the_failpoints_themselves_read_their_environment() {
 }
 
 #[test]
-fn no_build_has_failpoints_unless_it_is_asked_for_them() {
+fn failpoints_are_built_only_on_request() {
     let by_default =
         |line: &&str| line.trim_start().starts_with("default = [") && line.contains("fault");
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ fn no_build_has_failpoints_unless_it_is_asked_for_them() {
 }
 
 #[test]
-fn a_name_is_told_from_what_is_none() {
+fn failpoint_names_are_recognised() {
     assert_eq!(asked_for(r#"a::reach("x.y")?; reach_only("z.w");"#).len(), 2);
     assert!(asked_for("overreach(1); fn reached() {}").is_empty());
     assert!(is_name(r#""commit.planned").map_err(f)?;"#));

@@ -1,9 +1,9 @@
 //! The released contract: a component that was built against it runs on every later server of the
 //! same major version.
 //!
-//! The contract of each released minor version is a folder `wit/` of a guest that is built for this
-//! version (`tests/guests/built-for-*`). An item may be added to what components import; no item of
-//! a release changes or goes, and an interface that components export keeps exactly its items.
+//! The contract of each released minor version is in the folder `wit/` of a guest that is built for
+//! this version (`tests/guests/built-for-*`). New items may be added to imports. No released item
+//! may change or disappear, and an interface that components export keeps exactly its items.
 
 use crate::sources::{Source, all};
 use std::collections::BTreeSet;
@@ -38,14 +38,14 @@ fn the_released_contract_does_not_change() {
     }
 }
 
-/// The items of the contract in a folder.
+/// Returns the items of the contract in a folder.
 fn items_below(files: &[Source], folder: &str) -> BTreeSet<String> {
     let is_contract = |file: &&Source| file.path.starts_with(folder) && file.path.ends_with(".wit");
     files.iter().filter(is_contract).flat_map(|file| items(&file.text)).collect()
 }
 
-/// The items of a file, each behind the name of its interface or world, without comments and with
-/// single spaces.
+/// Returns the items of a file, each behind the name of its interface or world, without comments
+/// and with single spaces.
 fn items(text: &str) -> Vec<String> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = code.collect::<Vec<_>>().join(" ");

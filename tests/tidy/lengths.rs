@@ -1,15 +1,15 @@
-//! How long lines, functions and files may be.
+//! Maximum lengths of lines, functions and files.
 
 use crate::rust_text::code;
 use crate::sources::{Source, all, assert_none, rust_below};
 
-/// A line is read without turning the page.
+/// Maximum number of characters of a line.
 const LONGEST_LINE: usize = 100;
 
-/// Longer than this and a function tells more than one story.
+/// Maximum number of lines of a function. A longer function does more than one thing.
 const LONGEST_FUNCTION: usize = 60;
 
-/// Longer than this and a file has more than one noun.
+/// Maximum number of lines of a file. A longer file has more than one subject.
 const LONGEST_FILE: usize = 400;
 
 const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
@@ -26,8 +26,7 @@ fn lines_stay_short() {
     );
 }
 
-/// Lines of code, of scripts and of prose. What a document shows in a table or as code stands as
-/// it is.
+/// Returns long lines of code, scripts and prose. Tables and code blocks of documents are exempt.
 fn long_lines(file: &Source) -> Vec<String> {
     let is_prose = file.path.ends_with(".md");
     let is_ours = [".rs", ".wit", ".sh", ".c", ".md", "Makefile", ".ci/run"]
@@ -58,8 +57,8 @@ fn functions_stay_short() {
     );
 }
 
-/// Functions over the limit. The text is formatted, so that a function ends at the brace below its
-/// `fn`.
+/// Returns the functions over the limit. The text is formatted, so a function ends at the brace
+/// below its `fn`.
 fn long_functions(file: &Source) -> Vec<String> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();
@@ -78,8 +77,7 @@ fn long_functions(file: &Source) -> Vec<String> {
     found
 }
 
-/// Whether the header that starts here is followed by a body below it, not by nothing or by one on
-/// its line.
+/// Returns `true` if the header that starts here is followed by a body on the lines below.
 fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
     lines.find(|line| line.ends_with(['{', ';', '}'])).is_some_and(|line| line.ends_with('{'))
 }
@@ -106,7 +104,7 @@ fn files_stay_short() {
     );
 }
 
-/// A file over the limit that holds neither tests alone nor a table.
+/// Returns an offence for a file over the limit that is neither a file of tests nor a table.
 fn long_file(file: &Source) -> Option<String> {
     let lines = file.text.lines().count();
     let is_long =
@@ -114,7 +112,7 @@ fn long_file(file: &Source) -> Option<String> {
     is_long.then(|| format!("{}: {lines} lines", file.path))
 }
 
-/// Lines inside arrays that are constants: from `const NAME: … = [` to the bracket that closes it.
+/// Counts the lines in constant arrays: from `const NAME: … = [` to the closing bracket.
 fn table_lines(text: &str) -> usize {
     let code = code(text);
     let mut lines = code.lines();
@@ -141,7 +139,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_long_line_is_found_where_it_is_written_by_hand() {
+    fn long_lines_are_found_in_hand_written_text() {
         let of = |path: &str, line: &str| long_lines(&source(path, format!("x\n{line}\n")));
         let long = "ä".repeat(LONGEST_LINE + 1);
         assert_eq!(of("a.rs", &long), ["a.rs:2: 101 characters"]);

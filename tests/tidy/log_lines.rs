@@ -1,13 +1,13 @@
-//! What a line of the log says of a failure: what may be recorded, and never its message, which
-//! repeats values.
+//! Causes of failures in log lines: only values that may be recorded, never a failure's message,
+//! which repeats values.
 
 use crate::rust_text::{code, without_tests};
 use crate::sources::{Source, assert_none, rust_below};
 
-/// Where the cause of a line is made.
+/// File that creates the cause of a log line.
 const MADE: &str = "host/access/src/log.rs";
 
-/// What follows each beginning of a pair of texts, which is no call.
+/// Returns the rest of the line after each beginning of a pair of texts; calls are no pairs.
 fn pairs_of(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("(\"").filter_map(|(at, _)| {
         let is_call = line[..at].ends_with(|c: char| c.is_alphanumeric() || "_!".contains(c));
@@ -15,7 +15,7 @@ fn pairs_of(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Causes that are made elsewhere, and pairs that hold a message, as `path:line`.
+/// Returns causes that are created elsewhere, and pairs with a message, as `path:line`.
 fn offences(file: &Source) -> Vec<String> {
     let shown = without_tests(&file.text, &code(&file.text));
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ fn offences(file: &Source) -> Vec<String> {
 }
 
 #[test]
-fn a_line_gives_as_its_cause_what_may_be_recorded() {
+fn log_causes_are_values_that_may_be_recorded() {
     let product = rust_below(&["host"]);
     let looked_at = product.iter().filter(|file| file.path != MADE && !file.is_of_tests());
     assert_none(
@@ -39,7 +39,7 @@ fn a_line_gives_as_its_cause_what_may_be_recorded() {
 }
 
 #[test]
-fn only_pairs_of_the_product_are_looked_at() {
+fn only_pairs_in_product_code_are_checked() {
     let found =
         |text: &str| offences(&Source { path: "x.rs".to_owned(), text: text.to_owned() }).len();
     assert_eq!(found("log.line(\"warn\", \"x\", &[(\"cause\", why)]);"), 1);

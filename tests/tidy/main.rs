@@ -1,7 +1,7 @@
-//! The house's rules as tests. A failure says which rule, where, and what to do.
+//! The repository's rules as tests. A failure names the rule, the place and the remedy.
 //!
-//! One module a group of rules. They read sources and built files, so that a rule holds for new
-//! code without being told of it.
+//! Each module is a group of rules. The rules read sources and built files, so they apply to new
+//! code automatically.
 
 mod attacks;
 mod circles;

@@ -1,54 +1,54 @@
-//! Which module of a crate imports which: read off `use` trees and off the paths in the code.
+//! The imports between the modules of a crate, read from `use` trees and from paths in the code.
 //!
-//! A file is a module; a module inside a file counts as the file. What only tests are built with is
-//! left out. The compiler is not asked, so that names which macros make are not seen.
+//! A file is a module; a module inside a file counts as the file. Code that is built only for tests
+//! is excluded. The compiler is not asked, so names that macros create are not seen.
 
 use crate::rust_text::{code, without_tests};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module's names from the crate's root, which is the empty path.
+/// A module's path from the crate's root, which is the empty path.
 pub type Module = Vec<String>;
 
-/// From every module to those that it imports from.
+/// Every module with the modules that it imports.
 pub type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
-/// How deep a name may be passed on by re-exports before the reader gives up.
+/// Maximum number of re-exports that are followed for a name.
 const PASSED_ON: usize = 8;
 
-/// One file: its path below the crate's `src`, and its text.
+/// A file: its path below the crate's `src`, and its text.
 pub struct File<'a> {
     pub path: &'a str,
     pub text: &'a str,
 }
 
-/// A path as it is written, and the modules inside the file that it stands in.
+/// A path as written, and the modules inside the file that contain it.
 #[derive(Clone)]
 struct Written {
     inside: Vec<String>,
     segments: Vec<String>,
 }
 
-/// What one file says.
+/// Declarations and paths of a file.
 #[derive(Default)]
 struct Said {
-    /// By the name that they give, `use` declarations; the glob ones have none.
+    /// `use` declarations by the name that they declare; glob declarations have no name.
     named: BTreeMap<String, Written>,
     globs: Vec<Written>,
     /// Paths in the code.
     paths: Vec<Written>,
-    /// Modules that only tests are built with.
+    /// Modules that are built only for tests.
     test_modules: Vec<String>,
 }
 
-/// A crate's modules and what they say.
+/// The modules of a crate.
 pub struct Crate {
     files: BTreeMap<Module, Said>,
 }
 
 impl Crate {
-    /// Reads a crate. Programs beside the library (`bin/`, and `main.rs` where there is a
-    /// `lib.rs`) are crates of their own and left out.
+    /// Reads a crate. Programs beside the library (`bin/`, and `main.rs` beside `lib.rs`) are
+    /// separate crates and excluded.
     pub fn read(files: &[File<'_>]) -> Self {
         let has_library = files.iter().any(|file| file.path == "lib.rs");
         let is_program =
@@ -66,8 +66,8 @@ impl Crate {
         Self { files: read }
     }
 
-    /// Who imports from whom. With `through`, a name that a module passes on by `use` counts as an
-    /// import from the module that has it; without, from the module that it is asked of.
+    /// Returns the imports of each module. With `through`, a re-exported name counts as an import
+    /// from the module that defines the name; otherwise, from the module that re-exports it.
     pub fn imports(&self, through: bool) -> Graph {
         let mut graph = Graph::new();
         for (module, said) in &self.files {
@@ -78,7 +78,7 @@ impl Crate {
         graph
     }
 
-    /// The module of this crate that a path leads to.
+    /// Returns the module of this crate to which a path leads.
     fn target(&self, from: &Module, path: &Written, through: bool, depth: usize) -> Option<Module> {
         let (mut at, mut rest) = self.start(from, path, depth)?;
         while let Some((next, behind)) = rest.split_first() {
@@ -98,8 +98,8 @@ impl Crate {
         Some(at)
     }
 
-    /// Where a path's first segments lead, and its segments behind them; `None` when it leads out
-    /// of the crate, or to an item of the same file.
+    /// Returns the module of a path's first segments, and the remaining segments; `None` if the
+    /// path leads out of the crate or to an item of the same file.
     fn start(&self, from: &Module, path: &Written, depth: usize) -> Option<(Module, Vec<String>)> {
         let (first, behind) = path.segments.split_first()?;
         match first.as_str() {
@@ -109,14 +109,14 @@ impl Crate {
                 let supers = path.segments.iter().take_while(|name| *name == "super").count();
                 let full: Vec<String> = from.iter().chain(&path.inside).cloned().collect();
                 let left = full.len().checked_sub(supers)?;
-                // a module inside a file counts as the file
+                // A module inside a file counts as the file.
                 let file = full[..left.min(from.len())].to_vec();
                 Some((file, path.segments[supers..].to_vec()))
             }
             name if self.files.contains_key(&child(from, name)) => {
                 Some((child(from, name), behind.to_vec()))
             }
-            // a module that the file imported: `leases::end` behind `use crate::leases`
+            // A module that the file imported: `leases::end` after `use crate::leases`.
             name => {
                 let imported = self.files.get(from)?.named.get(name)?;
                 if depth >= PASSED_ON || imported.segments.first() == Some(first) {
@@ -142,7 +142,7 @@ fn module_of(path: &str) -> Module {
     names
 }
 
-/// Names, `::`, and single characters.
+/// Splits code into names, `::`, and single characters.
 fn tokens(code: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut was_word = false;
@@ -167,7 +167,7 @@ fn said(text: &str) -> Said {
     let mut said = Said { test_modules: test_modules(&all, &product), ..Said::default() };
     let tokens = tokens(&product);
     let text_at = |at: usize| tokens.get(at).map_or("", String::as_str);
-    // the modules inside this file, each with the depth of brackets behind its own
+    // The modules inside this file, each with the bracket depth of its body.
     let mut inside: Vec<(String, usize)> = Vec::new();
     let (mut at, mut depth) = (0, 0_usize);
     while at < tokens.len() {
@@ -181,7 +181,7 @@ fn said(text: &str) -> Said {
             "mod" if text_at(at + 2) == "{" => {
                 inside.push((text_at(at + 1).to_owned(), depth + 1));
             }
-            // `impl Trait + use<'a>` declares nothing
+            // `impl Trait + use<'a>` declares nothing.
             "use" if text_at(at + 1) != "<" => {
                 let end = at + tokens[at..].iter().position(|token| token == ";").unwrap_or(0);
                 declared(&tokens[at + 1..end], &names(), &mut said);
@@ -203,7 +203,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// `a::b::c` at the front of the tokens.
+/// Returns `a::b::c` at the front of the tokens.
 fn path(tokens: &[String]) -> Vec<String> {
     let mut found = vec![tokens[0].clone()];
     let mut rest = &tokens[1..];
@@ -217,7 +217,7 @@ fn path(tokens: &[String]) -> Vec<String> {
     found
 }
 
-/// Adds what a `use` tree declares, without `use` and `;`.
+/// Adds the declarations of a `use` tree, without `use` and `;`.
 fn declared(tree: &[String], inside: &[String], said: &mut Said) {
     for leaf in leaves(tree) {
         let mut segments: Vec<String> =
@@ -233,7 +233,7 @@ fn declared(tree: &[String], inside: &[String], said: &mut Said) {
         if glob {
             said.globs.push(written);
         } else {
-            // a name that another module inside the file gives too is nothing to ask by
+            // A name that another module inside the file also declares is ambiguous.
             let name = alias.filter(|alias| alias != "_").unwrap_or(last);
             match said.named.entry(name) {
                 Entry::Vacant(free) => _ = free.insert(written),
@@ -243,7 +243,7 @@ fn declared(tree: &[String], inside: &[String], said: &mut Said) {
     }
 }
 
-/// The paths of a tree: `a::{b, c::d}` has two.
+/// Returns the paths of a tree: `a::{b, c::d}` has two.
 fn leaves(tree: &[String]) -> Vec<Vec<String>> {
     let Some(open) = tree.iter().position(|token| token == "{") else {
         return if tree.is_empty() { Vec::new() } else { vec![tree.to_vec()] };
@@ -269,7 +269,7 @@ fn leaves(tree: &[String]) -> Vec<Vec<String>> {
     found.into_iter().map(|leaf| prefix.iter().cloned().chain(leaf).collect()).collect()
 }
 
-/// Names of the modules that stand in the code and not in the product.
+/// Returns the names of the modules that are in the code and not in the product.
 fn test_modules(all: &str, product: &str) -> Vec<String> {
     let modules = |code: &str| {
         let tokens = tokens(code);

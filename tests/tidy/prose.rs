@@ -12,7 +12,7 @@ const HEADLESS: [&str; 15] = [
     "What", "Whatever", "Who", "Whom", "Whose", "How", "Where", "When", "Of", "By", "In", "Until",
     "That", "Which", "Whether",
 ];
-/// Words that stand for a noun which the sentence does not name.
+/// Words that stand for a noun outside of the sentence.
 const RELATIVE: [&str; 6] = ["what", "whatever", "who", "whoever", "whom", "whose"];
 /// Prepositions that make "which" such a word.
 const PREPOSITIONS: [&str; 8] = ["of", "by", "in", "for", "to", "from", "with", "on"];

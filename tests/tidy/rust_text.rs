@@ -1,9 +1,9 @@
-//! Rust sources as text with parts blanked out, so that a rule looks at code, or at comments, or at
-//! what is no test, and line numbers stay what they are.
+//! Rust sources with parts blanked out, so that a rule sees only code, only comments, or only the
+//! product without tests. Line numbers do not change.
 //!
-//! It knows where comments and literals begin and end, and no more of the language.
+//! The reader knows where comments and literals begin and end, and no more of the language.
 
-/// What a character belongs to.
+/// Kind of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -11,12 +11,12 @@ enum Part {
     Comment,
 }
 
-/// The text with everything blanked that is a comment or a literal.
+/// Returns the text with comments and literals blanked.
 pub fn code(text: &str) -> String {
     keep(text, Part::Code)
 }
 
-/// The text with everything blanked that is no comment.
+/// Returns the text with everything but comments blanked.
 pub fn comments(text: &str) -> String {
     keep(text, Part::Comment)
 }
@@ -39,7 +39,7 @@ fn parts(chars: &[char]) -> Vec<Part> {
     parts
 }
 
-/// What begins at `at`, and where it ends.
+/// Returns the kind of the piece that begins at `at`, and the end of the piece.
 fn piece(chars: &[char], at: usize) -> (Part, usize) {
     let starts = |with: &str| with.chars().enumerate().all(|(i, c)| chars.get(at + i) == Some(&c));
     let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
@@ -56,7 +56,7 @@ fn piece(chars: &[char], at: usize) -> (Part, usize) {
     }
     match chars[at] {
         '"' => (Part::Literal, quoted_end(chars, at, '"')),
-        // a character; anything else with this quote is a lifetime or a label
+        // A character literal; any other quote begins a lifetime or a label.
         '\'' if chars.get(at + 1) == Some(&'\\') || chars.get(at + 2) == Some(&'\'') => {
             (Part::Literal, quoted_end(chars, at, '\''))
         }
@@ -64,7 +64,7 @@ fn piece(chars: &[char], at: usize) -> (Part, usize) {
     }
 }
 
-/// Behind a block comment, which may hold others.
+/// Returns the position after a block comment, which may be nested.
 fn block_end(chars: &[char], start: usize) -> usize {
     let (mut depth, mut at) = (0, start);
     while at + 1 < chars.len() {
@@ -80,7 +80,7 @@ fn block_end(chars: &[char], start: usize) -> usize {
     chars.len()
 }
 
-/// Behind a raw text such as `r#"…"#`, when one starts here.
+/// Returns the position after a raw text such as `r#"…"#` that begins at `start`.
 fn raw_end(chars: &[char], start: usize) -> Option<usize> {
     let prefix = chars[start..].iter().take(2).take_while(|c| ['b', 'c', 'r'].contains(c)).count();
     if prefix == 0 || chars[start + prefix - 1] != 'r' {
@@ -105,8 +105,8 @@ fn quoted_end(chars: &[char], start: usize, quote: char) -> usize {
     chars.len().min(at + 1)
 }
 
-/// `text` with every item blanked that only tests are built with. `code` is [`code`] of it: where
-/// an item ends is read off the code, because comments and literals hold brackets of their own.
+/// Returns `text` with items blanked that are built only for tests. `code` is [`code`] of `text`,
+/// in which comments and literals cannot hide brackets.
 pub fn without_tests(text: &str, code: &str) -> String {
     let code: Vec<char> = code.chars().collect();
     let mut shown: Vec<char> = text.chars().collect();
@@ -120,7 +120,7 @@ pub fn without_tests(text: &str, code: &str) -> String {
     shown.into_iter().collect()
 }
 
-/// Where the next attribute stands that begins with one of `names`.
+/// Returns the position of the next attribute that begins with one of `names`.
 fn attribute(code: &[char], from: usize, names: &[&str]) -> Option<usize> {
     let begins = |start: usize, name: &str| {
         let written = format!("#[{name}");
@@ -129,7 +129,8 @@ fn attribute(code: &[char], from: usize, names: &[&str]) -> Option<usize> {
     (from..code.len()).find(|start| names.iter().any(|name| begins(*start, name)))
 }
 
-/// Behind the item that an attribute at `start` belongs to: its `;`, or its body's last bracket.
+/// Returns the position after the item whose attribute is at `start`: after its `;` or closing
+/// bracket.
 fn item_end(code: &[char], start: usize) -> usize {
     let mut depth = 0_i32;
     for (at, c) in code.iter().enumerate().skip(start) {
@@ -154,7 +155,7 @@ mod of_the_reader_itself {
     }
 
     #[test]
-    fn comments_and_literals_are_told_from_code() {
+    fn code_comments_and_literals_are_separated() {
         let text = concat!(
             "let a = \"// no comment \\\" {\"; // one \" quote\n",
             "let b = r#\"/* \"raw\" */\"#; /* two /* nested */ still */ let c = '\"';\n",
@@ -172,7 +173,7 @@ mod of_the_reader_itself {
     }
 
     #[test]
-    fn what_only_tests_see_is_blanked() {
+    fn items_for_tests_are_blanked() {
         let text = "use a;\n#[cfg(test)]\nuse b;\n#[cfg(test)]\n#[allow(x)]\nmod t {\n \
                     const C: &str = \"}\";\n}\n#[cfg(all(test, unix))]\nmod u;\nuse c;\n";
         assert_eq!(squeezed(&without_tests(text, &code(text))), "use a; use c;");

@@ -1,29 +1,28 @@
-//! The repository's files as text, as far as they are ours: tracked, or new and not ignored.
+//! The text files of the repository: tracked files, and new files that git does not ignore.
 
 use bulkhead_tests::paths::repository;
 use std::process::Command;
 
-/// One text file.
 pub struct Source {
-    /// From the root, with `/`.
+    /// Path from the root, with `/`.
     pub path: String,
     pub text: String,
 }
 
 impl Source {
-    /// Whether it holds tests only: a file of its own beside the code, or one below `tests/`.
+    /// Returns `true` for a separate file of tests beside the code, or a file below `tests/`.
     pub fn is_of_tests(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
-    /// Lines with their numbers from 1, without those that are comments as a whole.
+    /// Returns the lines with their numbers from 1, without comment lines.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let numbered = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
         numbered.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 }
 
-/// Every text file of ours.
+/// Returns every text file of the repository.
 pub fn all() -> Vec<Source> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -45,7 +44,7 @@ pub fn all() -> Vec<Source> {
     found
 }
 
-/// Every Rust file below one of the folders.
+/// Returns every Rust file below the folders.
 pub fn rust_below(folders: &[&str]) -> Vec<Source> {
     let is_below =
         |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
@@ -57,7 +56,7 @@ pub fn rust_below(folders: &[&str]) -> Vec<Source> {
     found
 }
 
-/// Fails with all offences at once, and what to do about them.
+/// Fails with all offences at once, and with the remedy.
 #[track_caller]
 pub fn assert_none(offences: Vec<String>, advice: &str) {
     assert!(offences.is_empty(), "{advice}:\n  {}", offences.join("\n  "));

@@ -1,12 +1,12 @@
-//! No state between calls: what a component keeps in memory may meet another caller where instances
-//! are reused.
+//! No state between calls: a value that a component keeps in memory could reach another caller if
+//! instances are reused.
 
 use crate::sources::{Source, assert_none, rust_below};
 
-/// What becomes part of every official component, and of those that others build with the SDK.
+/// Folders whose code becomes part of components.
 const IN_COMPONENTS: [&str; 2] = ["plugins", "host/wire"];
 
-/// Ways to keep a value for as long as the instance lives.
+/// Ways to keep a value as long as the instance lives.
 const KEEPERS: [&str; 8] = [
     "thread_local!",
     "OnceLock",
@@ -18,10 +18,11 @@ const KEEPERS: [&str; 8] = [
     "Box::leak",
 ];
 
-/// Keeps nothing that a call could read: free memory, and that it does unsaid.
+/// The only allowed static. A call cannot read its state, which is free memory.
 const ALLOCATOR: &str = "static ALLOCATOR: std::alloc::System = std::alloc::System;";
 
-/// Lines that keep something. A `const` is a value and no place, and does all that a table needs.
+/// Returns the lines that keep a value. A `const` is a value without a place, and is enough for
+/// tables.
 fn keeping(file: &Source) -> Vec<String> {
     let keeps = |line: &str| {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
@@ -39,7 +40,7 @@ fn components_keep_nothing_between_calls() {
 }
 
 #[test]
-fn a_static_is_told_from_a_lifetime_and_a_word() {
+fn statics_are_recognised() {
     let found =
         |text: &str| keeping(&Source { path: "x.rs".to_owned(), text: text.to_owned() }).len();
     for kept in [

@@ -1,11 +1,12 @@
-//! Stored records: what is written by a type that says so, and is read of earlier releases.
+//! Stored records are written by the trait for stored types, and records of earlier releases are
+//! read.
 
 use crate::sources::{Source, all, assert_none, rust_below};
 
-/// Where records are stored, other than by the store itself.
+/// Folders outside of the store with code that stores records.
 const STORING: [&str; 2] = ["host/core/src", "plugins/database/src"];
 
-/// Code above the tests of a file; none of a file of tests.
+/// Returns the code above the tests of a file, and nothing of a file of tests.
 fn product(file: &Source) -> impl Iterator<Item = (usize, &str)> {
     let is_test = file.path.ends_with("/tests.rs");
     file.code().take_while(move |(_, line)| !is_test && *line != "mod tests {")

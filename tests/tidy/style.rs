@@ -1,4 +1,4 @@
-//! How files look and what they are called.
+//! Form and names of files.
 
 use crate::sources::{Source, all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
@@ -15,7 +15,7 @@ fn every_rust_file_opens_with_its_purpose() {
 }
 
 #[test]
-fn no_file_has_a_dumping_grounds_name() {
+fn no_file_has_a_catch_all_name() {
     let vague = |file: &Source| {
         let mut stems = file.path.split('/').map(|part| part.split('.').next().unwrap_or_default());
         stems.any(|stem| ["util", "utils", "helper", "helpers", "common", "misc"].contains(&stem))
@@ -27,8 +27,8 @@ fn no_file_has_a_dumping_grounds_name() {
 }
 
 #[test]
-fn nothing_of_one_machine_is_in_the_repository() {
-    // put together here, so that this file does not offend against its own rule
+fn the_repository_contains_no_path_of_a_machine() {
+    // Assembled here, so that this file does not break its own rule.
     let here = format!("{}/", repository().display());
     let traces = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/"), &here];
     let mut found = Vec::new();
@@ -42,14 +42,14 @@ fn nothing_of_one_machine_is_in_the_repository() {
     assert_none(found, "write paths from the repository's root; another machine has other folders");
 }
 
-/// Whether `trace` stands in `line` as the beginning of a path, not in the middle of one.
+/// Returns `true` if `trace` begins a path in `line` and is not in the middle of a path.
 fn starts_a_path(line: &str, trace: &str) -> bool {
     let is_inside = |c: char| c.is_alphanumeric() || "/_-.*:".contains(c);
     line.match_indices(trace).any(|(at, _)| !line[..at].ends_with(is_inside))
 }
 
 #[test]
-fn no_registry_but_the_public_one_is_named() {
+fn only_the_public_registry_is_named() {
     let mut found = Vec::new();
     for file in all()
         .into_iter()
@@ -67,7 +67,7 @@ fn no_registry_but_the_public_one_is_named() {
 }
 
 #[test]
-fn no_test_is_switched_off() {
+fn no_test_is_ignored() {
     let mark = concat!("#[ig", "nore");
     let mut found = Vec::new();
     for file in rust_below(&EVERYWHERE) {
@@ -82,7 +82,7 @@ mod of_the_rules_themselves {
     use super::*;
 
     #[test]
-    fn a_path_of_a_machine_is_told_from_a_path_inside_one() {
+    fn machine_paths_are_recognised() {
         assert!(starts_a_path("see /opt/x", "/opt/"));
         assert!(!starts_a_path("see a/opt/x", "/opt/"));
         assert!(!starts_a_path("https://opt/opt/", "/opt/"));
