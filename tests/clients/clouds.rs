@@ -1,5 +1,5 @@
-//! Servers with a cloud behind them, for clients that log in: what those need is in their
-//! environment.
+//! Servers with cloud providers, for clients that log in. The clients' environment has everything
+//! that they need.
 
 use bulkhead_tests::Internet;
 use bulkhead_tests::cloud_a::{AUDIENCE, Application, CloudA, Machine, SUBSCRIPTION, TENANT};
@@ -8,12 +8,12 @@ use bulkhead_tests::internet::Online;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The account of the mount at Google, and the one that logs in.
+/// The account of the Google mount, and the account that logs in.
 pub const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
 
-/// A server whose mount `auth/azure` is an application of Azure, and a machine `vm1`. Roles are the
-/// client's to make.
+/// A server whose mount `auth/azure` is an application of Azure, and a machine `vm1`. The client
+/// creates the roles.
 pub struct Azure {
     pub cloud: Arc<CloudA>,
     pub application: Application,
@@ -48,8 +48,8 @@ impl Azure {
     }
 }
 
-/// A server whose mount `auth/gcp` is an account of Google, with the role `app` of an account and
-/// `vm` of an instance `i1`.
+/// A server whose mount `auth/gcp` is an account of Google, with the role `app` for an account and
+/// the role `vm` for an instance `i1`.
 pub struct Google {
     pub cloud: Arc<CloudB>,
     pub online: Online,
@@ -73,7 +73,7 @@ impl Google {
         let role = json!({ "type": "iam", "bound_service_accounts": APP, "bound_projects": "p1" });
         online.root.write("auth/gcp/role/app", &role).expect(204);
         let role = json!({ "type": "gce", "bound_projects": "p1", "bound_zones": "us-east1-b" });
-        // With a warning: the instances of the role are one entity.
+        // The answer warns that all instances of the role share an entity.
         online.root.write("auth/gcp/role/vm", &role).expect(200);
         let account = cloud.signed(APP, &cloud.claims(APP, "app"));
         let instance = cloud.token(&cloud.identity(&instance, "vm"));

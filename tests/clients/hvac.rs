@@ -1,4 +1,4 @@
-//! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
+//! hvac, the client library of Python programs, with the calls of `hvac_calls.py`.
 
 use crate::clouds::{Azure, Google, OWN};
 use crate::program::Program;
@@ -10,19 +10,19 @@ use serde_json::json;
 const PROGRAM: Program =
     Program { interpreter: "python3", file: "hvac_calls.py", client: "hvac", path: "PYTHONPATH" };
 
-/// Calls one part of the program against a server of its own.
+/// Runs one part of the program against a new server.
 #[track_caller]
 fn call(part: &str) {
     call_at(&Bulkhead::start(), part);
 }
 
-/// Calls one part of the program against that server, over TLS if the server speaks it.
+/// Runs one part of the program against this server, over TLS if the server uses TLS.
 #[track_caller]
 fn call_at(server: &Bulkhead, part: &str) {
     call_with(server, part, &[("VAULT_TOKEN", ROOT)]);
 }
 
-/// Calls one part of the program against that server, with additions to its environment.
+/// Runs one part of the program against this server, with additions to its environment.
 #[track_caller]
 fn call_with(server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
     let authority = server.authority().display().to_string();
@@ -80,7 +80,7 @@ fn its_calls_about_gcp_are_answered_as_it_expects() {
     call("gcp");
 }
 
-/// On a real Active Directory, mounted as programs know the engine.
+/// A real Active Directory, with the engine mounted at the usual path.
 #[test]
 fn its_calls_about_active_directory_are_answered_as_it_expects() {
     let branch = DirectoryServer::shared(Kind::Samba).branch();

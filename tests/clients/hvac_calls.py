@@ -1,7 +1,7 @@
-"""What programs do with hvac, part by part: `python3 hvac_calls.py PART`.
+"""Calls of programs that use hvac, part by part: `python3 hvac_calls.py PART`.
 
-Each part talks to the server of VAULT_ADDR with the token of VAULT_TOKEN through hvac's own calls,
-asserts what comes back, and ends the program by an exception where that is something else.
+Each part calls the server at VAULT_ADDR through hvac with the token VAULT_TOKEN, checks the
+answers, and raises an exception if an answer is wrong.
 """
 
 import json
@@ -16,7 +16,7 @@ READ_NOTES = 'path "notes/*" { capabilities = ["read", "list"] }'
 
 
 def refused(kind, call, *arguments, **options):
-    """The call raises this very kind of exception; its words."""
+    """Fails unless the call raises exactly this kind of exception, and returns its text."""
     try:
         call(*arguments, **options)
     except exceptions.VaultError as error:
@@ -26,7 +26,7 @@ def refused(kind, call, *arguments, **options):
 
 
 def until(holds):
-    """Waits for what goes on in the background."""
+    """Waits until `holds` returns true."""
     limit = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < limit, "it did not end within 30 seconds"
@@ -240,7 +240,7 @@ def logins(client):
 
 
 def gcp(client):
-    """What hvac's own suite asks of the method, without a provider."""
+    """The requests of hvac's own tests of this method, without a provider."""
     client.sys.enable_auth_method("gcp")
     calls = client.auth.gcp
     assert calls.read_config()["iam_alias"] == "role_id"
@@ -285,7 +285,7 @@ def gcp(client):
 
 
 def azure(client):
-    """What hvac's own suite asks of the method, without a provider."""
+    """The requests of hvac's own tests of this method, without a provider."""
     client.sys.enable_auth_method("azure")
     calls = client.auth.azure
     refused(exceptions.InvalidPath, calls.read_config)
@@ -323,7 +323,7 @@ def azure(client):
 
 
 def logged_in(client, login, **arguments):
-    """Logs in, without the token that asks; what the server says of the new one."""
+    """Logs in without a token, and returns the `auth` part of the answer."""
     one = hvac.Client(url=client.url, token="")
     auth = login(one)(**arguments)["auth"]
     assert one.token == auth["client_token"] and one.is_authenticated(), auth
@@ -332,7 +332,7 @@ def logged_in(client, login, **arguments):
 
 
 def explained(client, path, **fields):
-    """The constraints of a role that these fields of a login do not meet."""
+    """Returns the constraints of a role that a login with these fields does not meet."""
     listed = client.write_data(path, data=fields)["data"]["constraints"]
     assert listed and all(one["why"] for one in listed), listed
     return [one["name"] for one in listed if not one["held"]]
@@ -383,8 +383,8 @@ def gcp_logins(client):
 
 
 def active_directory(client):
-    """Every endpoint of the engine: by hvac's calls for it, and for what has none by those that
-    programs make instead."""
+    """Calls every endpoint of the engine: with hvac's functions, and with generic requests where
+    hvac has no function."""
     about = json.loads(os.environ["ABOUT"])
     account, lent = about["account"], about["lent"]
     client.sys.enable_secrets_engine("ad")
@@ -517,7 +517,7 @@ def kv_version_1(client):
     kv.delete_secret("team/app", mount_point="old")
     refused(exceptions.InvalidPath, kv.read_secret, "team/app", mount_point="old")
 
-    # Generic calls, as programs had them before.
+    # Generic calls of older programs.
     client.write_data("old/of-before", data={"n": 1})
     assert client.read("old/of-before")["data"] == {"n": 1}
     assert client.list("old")["data"]["keys"] == ["of-before"]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes sure that the clients which the tests drive are there: hvac, python-nomad, a module of
-# Ansible, node-vault, and a Go program, from their registries, by hash.
+# Installs the clients that the tests use: hvac, python-nomad, an Ansible module, node-vault, and a
+# Go program, from their registries, pinned by hashes.
 #
-#   tests/clients/install.sh [FOLDER]    FOLDER is the build's, `target` unless told
+#   tests/clients/install.sh [FOLDER]    FOLDER is the build's folder (default: `target`)
 #
-# Exit 0: everything is here. Exit 3: something is missing and cannot be had; one line says what.
-# What is fetched stays in the folder, under the hash of its list: nothing of the machine's own
-# Python or Node is changed.
+# Exit 0: everything is installed. Exit 3: something is missing and cannot be fetched; one line
+# names it. Downloads stay in the folder, under the hash of their list. The machine's own Python and
+# Node are not changed.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +16,7 @@ clients=$target/clients
 collection=$here/collection.txt
 folder=$clients/$(cat "$list" "$collection" | sha256sum | cut -c1-16)
 
-# Runs a command as root, or says that it cannot.
+# Runs a command as root, or fails with a message.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
@@ -36,8 +36,8 @@ install_python() {
         python3 python3-pip >&2
 }
 
-# Into a folder of its own that is renamed when it is whole, so that an attempt that was cut leaves
-# nothing that looks complete.
+# Installs into a temporary folder and renames it, so that an interrupted attempt leaves no folder
+# that looks complete.
 install_python_clients() {
     local unfinished=$folder.$$ module
     module=ansible_collections/community/general/plugins/modules/nomad_token.py
@@ -86,8 +86,8 @@ install_node() {
         nodejs npm >&2
 }
 
-# In a folder of its own, as above. `npm ci` takes what the lock's hashes name, and nothing else;
-# no script of a package is run.
+# Uses a temporary folder, as above. `npm ci` installs exactly the packages with the hashes of the
+# lock file, and runs no package scripts.
 install_node_vault() {
     local unfinished=$folder.$$
     mkdir -p "$unfinished"
@@ -115,7 +115,7 @@ ln -sfn "$(basename "$folder")" "$clients/node-vault"
 program=$here/go
 folder=$clients/$(cat "$program"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-16)
 
-# Go of at least the version that go.mod asks for.
+# Finds Go in at least the version of go.mod.
 go_of() {
     local found minor
     for found in "$(command -v go 2>/dev/null || true)" /usr/local/go/bin/go; do
@@ -131,7 +131,7 @@ go_of() {
     find "$1/venv" -path '*/bin/go' -type f -perm -u+x | head -n 1
 }
 
-# In a folder of its own, as above. go.sum names the hashes of all modules.
+# Uses a temporary folder, as above. go.sum has the hashes of all modules.
 build_go_client() {
     local unfinished=$folder.$$ go
     mkdir -p "$unfinished/work"

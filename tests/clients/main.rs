@@ -1,9 +1,9 @@
-//! Clients that others wrote, unmodified: what they send to the built server, and what they make of
-//! its answers.
+//! Unmodified third-party clients: their requests to the built server, and their reading of the
+//! answers.
 //!
-//! Each client is fetched from its registry by `install.sh`, pinned by hashes. A test names a
-//! program of this folder and one part of it; that part asserts, and a client's exception is a
-//! failure here. Where a client cannot be had, its requests are sent as written (`plugins`).
+//! `install.sh` fetches each client from its registry, pinned by hashes. A test runs one part of a
+//! program of this folder. The part contains the assertions, and an exception of the client fails
+//! the test. The requests of clients that cannot be fetched are sent as written (`plugins`).
 
 mod clouds;
 mod hvac;

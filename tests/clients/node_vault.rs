@@ -1,5 +1,5 @@
-//! node-vault, a client that programs in JavaScript use, by the calls of `node_vault_calls.js`:
-//! logins of both clouds, and secrets by path.
+//! node-vault, a client library for JavaScript, with the calls of `node_vault_calls.js`: logins of
+//! both clouds, and secrets by path.
 
 use crate::clouds::{Azure, Google};
 use crate::program::Program;

@@ -1,7 +1,7 @@
-// What programs do with node-vault, part by part: `node node_vault_calls.js PART`.
+// Calls of programs that use node-vault, part by part: `node node_vault_calls.js PART`.
 //
-// Each part talks to the server of VAULT_ADDR through node-vault's own calls, asserts what comes
-// back, and ends the program by an exception where that is something else.
+// Each part calls the server at VAULT_ADDR through node-vault, checks the answers, and throws an
+// exception if an answer is wrong.
 
 "use strict";
 
@@ -9,7 +9,7 @@ const assert = require("node:assert");
 const { env } = process;
 const vault = (token) => require("node-vault")({ endpoint: env.VAULT_ADDR, token });
 
-// The client keeps the token that a login gave: it is looked up and renewed with it.
+// The client keeps the token of the login, and looks it up and renews it with itself.
 async function loggedIn(client, auth) {
   assert.ok(auth.client_token);
   client.token = auth.client_token;

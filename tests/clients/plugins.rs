@@ -1,10 +1,10 @@
-//! The requests about plugins that `vault plugin`, `vault secrets`, `vault write` and Terraform's
-//! `vault_plugin` and `vault_plugin_pinned_version` send, with the bodies as the Go module encodes
-//! them, and the members of the answers that these programs decode.
+//! The requests about plugins of `vault plugin`, `vault secrets`, `vault write`, and of Terraform's
+//! `vault_plugin` and `vault_plugin_pinned_version`. The bodies are as the Go module encodes them,
+//! and the checked members of the answers are those that these programs decode.
 //!
-//! The programs themselves are no part of the suite. `vault plugin register` and the creation of a
-//! `vault_plugin` are not served yet: both send `command` and `sha256` and no bytes, which needs a
-//! folder of components on the server.
+//! The programs themselves are not part of the suite. The server does not support `vault plugin
+//! register` and the creation of a `vault_plugin`: both send `command` and `sha256` without the
+//! component, which would need a folder of components on the server.
 
 use bulkhead_tests::paths::{guest, with_text};
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const NOTES: &str = "sys/plugins/catalog/secret/notes";
 const PIN: &str = "sys/plugins/pins/secret/notes";
 
-/// A server with two versions of an engine.
+/// Starts a server with two versions of an engine.
 fn server() -> Bulkhead {
     let server = Bulkhead::start();
     server.root().upload(NOTES, &guest("notes")).expect(204);
@@ -21,13 +21,13 @@ fn server() -> Bulkhead {
     server
 }
 
-/// PUT, the method of the Go module for writes.
+/// Sends PUT, the method of the Go module for writes.
 #[track_caller]
 fn put(root: &Client, path: &str, body: &Value) -> Answer {
     root.send("PUT", path, body.to_string().as_bytes())
 }
 
-/// Mounts a version as `vault secrets enable -plugin-version` does.
+/// Enables a version as `vault secrets enable -plugin-version` does.
 #[track_caller]
 fn enable(root: &Client, path: &str, version: &str) {
     let body = json!({
@@ -41,7 +41,7 @@ fn enable(root: &Client, path: &str, version: &str) {
     root.write(&format!("sys/mounts/{path}"), &body).expect(204);
 }
 
-/// The version that serves the mount, as `vault secrets list -detailed` shows it.
+/// Returns the running version of the mount, as `vault secrets list -detailed` shows it.
 #[track_caller]
 fn running(root: &Client, path: &str) -> String {
     let mounts = root.read("sys/mounts").expect(200);
@@ -50,7 +50,7 @@ fn running(root: &Client, path: &str) -> String {
     mount["running_plugin_version"].as_str().expect("a text").to_owned()
 }
 
-/// A list of texts.
+/// Returns a list of texts.
 #[track_caller]
 fn texts(list: &Value) -> Vec<&str> {
     let list = list.as_array().unwrap_or_else(|| panic!("{list} is a list"));
@@ -115,7 +115,7 @@ fn plugin_deregister_looks_the_version_up_and_removes_that_version_alone() {
     root.delete(&first).expect(204);
     root.read(&first).expect(404);
     check_info(&root.read(NOTES).expect(200), "0.2.0");
-    // Without -version the parameter is there and empty.
+    // Without -version, the program sends an empty parameter.
     root.delete(&format!("{NOTES}?version=")).expect(204);
     root.read(NOTES).expect(404);
     root.delete(&format!("{NOTES}?version=")).expect(204);
@@ -165,7 +165,7 @@ fn secrets_enable_and_tune_choose_the_version_of_a_mount() {
     assert_eq!(running(&root, "third"), "0.2.0");
     let shown = root.read("sys/mounts/third/tune").expect(200);
     assert_eq!(shown.text("plugin_version"), "v0.2.0", "as written");
-    // As the documents of the command line tell the operator to go on.
+    // The next step in the documentation of the command line.
     let reload = json!({ "plugin": "notes", "mounts": null, "scope": "" });
     put(&root, "sys/plugins/reload/backend", &reload).expect(200);
     assert_eq!(running(&root, "third"), "0.2.0");
@@ -192,7 +192,8 @@ fn write_read_and_delete_keep_the_pins_that_a_reload_applies() {
     assert_eq!(running(&root, "third"), "0.2.0");
 }
 
-/// Logs in as Terraform's provider does: a child of the operator's token for the time of a run.
+/// Logs in like Terraform's provider: with a child token of the operator's token for the time of a
+/// run.
 fn terraform(server: &Bulkhead) -> Client {
     let root = server.root();
     let status = root.read("sys/seal-status").expect(200);
@@ -217,7 +218,7 @@ fn terraform_reads_a_plugin_without_a_difference_and_removes_it() {
     let again = terraform.read(&one).expect(200);
     assert_eq!(before.body["data"], again.body["data"], "nothing to change in a second plan");
     terraform.delete(&one).expect(204);
-    // The provider takes 404, and nothing else, as the word that the resource is gone.
+    // The provider takes only 404 as the sign that the resource is gone.
     terraform.read(&one).expect(404);
 }
 

@@ -1,23 +1,22 @@
-//! The programs of this folder, a part of one at a time.
+//! The programs of this folder, which run one part at a time.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::{repository, target};
 use std::process::Command;
 
-/// A program, and the client that it uses.
+/// A program and its client library.
 pub struct Program {
-    /// What runs it.
     pub interpreter: &'static str,
-    /// Its name in this folder.
+    /// File name of the program in this folder.
     pub file: &'static str,
-    /// Where `install.sh` puts the client, below the build's `clients`.
+    /// Folder of the client library below the build's `clients`.
     pub client: &'static str,
-    /// The variable by which the interpreter finds the client.
+    /// Environment variable with the interpreter's search path.
     pub path: &'static str,
 }
 
 impl Program {
-    /// Calls one part of the program against that server, with additions to its environment.
+    /// Runs one part of the program against this server, with additions to its environment.
     #[track_caller]
     pub fn call(&self, server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
         let client = target().join("clients").join(self.client);
@@ -35,7 +34,7 @@ impl Program {
     }
 }
 
-/// Runs a program, which has to say that the part is done.
+/// Runs a program. Fails unless the program reports that the part is done.
 #[track_caller]
 pub fn expect_done(command: &mut Command, part: &str, server: &Bulkhead) {
     let output = command.output().expect("the program can be started");

@@ -1,5 +1,5 @@
-//! Clients of the scheduler's API: python-nomad and the Ansible module on it, by the calls of
-//! `scheduler_calls.py`, and the Go module, by those of `go/main.go`.
+//! Clients of the scheduler's API: python-nomad and its Ansible module with the calls of
+//! `scheduler_calls.py`, and the Go module with the calls of `go/main.go`.
 
 use crate::program::{Program, expect_done};
 use bulkhead_tests::paths::target;
@@ -13,7 +13,7 @@ const PYTHON: Program = Program {
     path: "PYTHONPATH",
 };
 
-/// Calls one part of the Python program against that server, with that token.
+/// Runs one part of the Python program against this server, with this token.
 #[track_caller]
 fn call(scheduler: &Scheduler, part: &str, token: Option<&str>) {
     let address = format!("http://{}", scheduler.address());
@@ -23,14 +23,14 @@ fn call(scheduler: &Scheduler, part: &str, token: Option<&str>) {
     PYTHON.call(&scheduler.server, part, &environment);
 }
 
-/// Calls one part of the Python program as management.
+/// Runs one part of the Python program with a management token.
 #[track_caller]
 fn call_as_management(part: &str) {
     let scheduler = Scheduler::start();
     call(&scheduler, part, Some(&scheduler.management));
 }
 
-/// Calls one part of the Go program as management.
+/// Runs one part of the Go program with a management token.
 #[track_caller]
 fn call_go(part: &str) {
     let scheduler = Scheduler::start();

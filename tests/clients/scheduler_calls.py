@@ -1,9 +1,8 @@
-"""What programs do with python-nomad and with the Ansible module on it, part by part:
+"""Calls of programs that use python-nomad and its Ansible module, part by part:
 `python3 scheduler_calls.py PART`.
 
-Each part talks to the server of NOMAD_ADDR, asserts what comes back, and ends the program by an
-exception where that is something else. NOMAD_TOKEN is a management token; the parts of the
-bootstrap have none.
+Each part calls the server at NOMAD_ADDR, checks the answers, and raises an exception if an answer
+is wrong. NOMAD_TOKEN is a management token; the parts about bootstrapping have none.
 """
 
 import io
@@ -28,7 +27,7 @@ def client(token=TOKEN):
 
 
 def refused(kind, text, call, *arguments, **options):
-    """The call raises this very kind of exception, and it has the text."""
+    """Fails unless the call raises exactly this kind of exception with this text."""
     try:
         call(*arguments, **options)
     except exceptions.BaseNomadException as error:
@@ -114,7 +113,7 @@ def bootstrap():
 
 
 def module(**given):
-    """Runs the module as Ansible does, and returns what it tells."""
+    """Runs the module like Ansible, and returns its result."""
     from ansible.module_utils import basic
 
     given = {"host": ADDRESS.hostname, "port": ADDRESS.port, "use_ssl": False, **given}
