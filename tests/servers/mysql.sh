@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # A private MySQL: a fresh copy of an empty server in a temporary folder, on a free port of
-# 127.0.0.1, gone at the end. `make test-mysql` runs it; the suite does not, because no archive
-# keeps one version of it.
+# 127.0.0.1, removed at the end. Only `make test-mysql` uses the script, because no archive keeps
+# one version.
 #
-#   mysql.sh --where              prints the server's path; fetches it where it is not there yet
-#   mysql.sh --until-eof [OPT…]   runs until its standard input ends; OPT… go to the server
+#   mysql.sh --where              prints the server's path; fetches the server if it is missing
+#   mysql.sh --until-eof [OPT…]   runs until standard input ends; OPT… are options of the server
 #
 # The administrator is `bulkhead`@`%`; there is a database `demo` with a table `orders`. TLS is on,
-# with certificates of an authority of this run, whose key lies beside it (see certificates.sh).
+# with certificates of an authority of this run, whose key is in the same folder (see
+# certificates.sh).
 #
-# The programs are those of Debian's unstable suite, unpacked into the user's cache folder and run
-# by their own loader: nothing is installed.
+# The programs are from Debian's unstable suite. They are unpacked into the user's cache folder and
+# run with their own loader; nothing is installed.
 #
-# BULKHEAD_DB_PASSWORD  password of the administrator   (default: hull-8241)
+#   BULKHEAD_DB_PASSWORD  password of the administrator   (default: hull-8241)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,14 +22,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead/servers/mysql
 root=$cache/root
 
-# The address from which this machine takes its packages.
+# Prints the address from which this machine installs packages.
 mirror() {
     { cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
         sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] *\)\?\([^ ]*\).*/\2/p' |
         grep '/debian/\?$' | head -n 1
 }
 
-# An apt of its own, whose archive is in a folder and whose machine has nothing installed yet.
+# Runs a separate apt with an archive in a folder and an empty list of installed packages.
 fetch() {
     local apt archive keys=/usr/share/keyrings/debian-archive-keyring.gpg
     archive=$(mirror)
@@ -57,7 +58,7 @@ CONF
     rm -rf "$apt"
 }
 
-# Runs the server by the loader and the libraries that came with it.
+# Runs the server with the loader and libraries of its packages.
 server_program() {
     printf '%s\n' "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path \
         "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib" "$root/usr/sbin/mysqld" --no-defaults \
@@ -66,7 +67,7 @@ server_program() {
         --plugin-dir="$root/usr/lib/mysql/plugin" --secure-file-priv=NULL
 }
 
-# The programs, and an empty server's files, made once and copied for each run.
+# Fetches the programs and creates an empty server's files once; each run copies them.
 provide() {
     mkdir -p "$cache"
     (
@@ -83,7 +84,7 @@ provide() {
     ) 9>"$cache/lock"
 }
 
-# One statement a line: the server reads it before it listens.
+# One statement per line: the server reads the file before it listens.
 populate() {
     cat >init.sql <<SQL
 CREATE USER 'bulkhead'@'%' IDENTIFIED BY '$password';
@@ -114,7 +115,7 @@ options=("$@")
 password=${BULKHEAD_DB_PASSWORD:-hull-8241}
 case $mode in
     --where | --until-eof) provide ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 if [ "$mode" = --where ]; then
     echo "$root/usr/sbin/mysqld"

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# A private OpenLDAP with password policies: an own folder, free ports of 127.0.0.1, gone at the
-# end.
+# A private OpenLDAP with password policies, in a temporary folder, on free ports of 127.0.0.1,
+# removed at the end.
 #
-#   openldap.sh --where         prints the server's path; fails when there is none
-#   openldap.sh --until-eof     runs until its standard input ends
+#   openldap.sh --where         prints the server's path; fails if there is none
+#   openldap.sh --until-eof     runs until standard input ends
 #
-# Below `dc=corp,dc=example` there are `ou=people`, where accounts come, and `cn=keepers`, whose
-# members may write passwords, by the rights of docs/directory.md and no other; the policy asks for
-# 12 characters and locks an account after 5 wrong logins. Members of `cn=blind` see nothing, those
-# of `cn=shortsighted` no account. `cn=admin` may do anything. TLS is there on both ports. The log
-# names every operation.
+# Below `dc=corp,dc=example` are `ou=people` for accounts, and `cn=keepers`, whose members may write
+# passwords with exactly the rights of docs/directory.md. The policy requires 12 characters and
+# locks an account after 5 wrong logins. Members of `cn=blind` see nothing, and members of
+# `cn=shortsighted` see no account. `cn=admin` may do anything. Both ports offer TLS. The log names
+# every operation.
 #
-# BULKHEAD_LDAP_PASSWORD  password of `cn=admin`   (default: Hull-8241-Wv)
-# BULKHEAD_LDAP_TLS       a folder with ca.pem, server.pem and server.key
-#                         (default: an authority of this run, see certificates.sh)
+#   BULKHEAD_LDAP_PASSWORD  password of `cn=admin`   (default: Hull-8241-Wv)
+#   BULKHEAD_LDAP_TLS       a folder with ca.pem, server.pem and server.key
+#                           (default: an authority of this run, see certificates.sh)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,7 +31,7 @@ binaries() {
     [ -e "$schemas/core.schema" ] && [ -e "$modules/ppolicy.so" ]
 }
 
-# The rights that the page gives the engine, as they stand there.
+# Prints the engine's rights, copied from the page.
 rights() { sed -n '/^```slapd$/,/^```$/{/^```/d;p}' "$here/../../docs/directory.md"; }
 
 configure() {
@@ -62,8 +62,8 @@ overlay ppolicy
 ppolicy_default "cn=default,ou=policies,$suffix"
 ppolicy_hash_cleartext
 
-# For tests of an engine that may not see: members of the first group see nothing, of the second no
-# account.
+# For tests of an engine with restricted rights: members of the first group see nothing, and members
+# of the second group see no account.
 access to * by group.exact="cn=blind,$suffix" none by * break
 access to filter="(objectClass=inetOrgPerson)"
     by group.exact="cn=shortsighted,$suffix" none by * break
@@ -71,7 +71,7 @@ CONF
     rights >>slapd.conf
 }
 
-# A group, which has to have a member: itself.
+# Prints a group. A group must have a member, so it contains itself.
 group() {
     printf 'dn: cn=%s\nobjectClass: groupOfNames\ncn: %s\nmember: cn=%s\n\n' \
         "$1,$suffix" "$1" "$1,$suffix"
@@ -107,7 +107,7 @@ $(for name in keepers blind shortsighted; do group "$name"; done)
 LDIF
 }
 
-# With TLS from the start it listens on the port behind `$1`.
+# The server listens on the port after `$1` with TLS from the start.
 start_on() {
     "${as_user[@]}" slapd -f "$folder/slapd.conf" -d stats \
         -h "ldap://127.0.0.1:$1/ ldaps://127.0.0.1:$(($1 + 1))/" >server.log 2>&1 &
@@ -115,7 +115,7 @@ start_on() {
     await 10 answers "$1"
 }
 
-# Whether it is this server that answers at port `$1`.
+# Succeeds if this server answers at port `$1`.
 answers() {
     grep -qs 'slapd starting' server.log &&
         ldapsearch -x -H "ldap://127.0.0.1:$1" -b '' -s base -LLL 1.1 >/dev/null 2>&1
@@ -130,7 +130,7 @@ password=${BULKHEAD_LDAP_PASSWORD:-Hull-8241-Wv}
 case $mode in
     --where) head -n 1 <<<"$found"; exit 0 ;;
     --until-eof) ;;
-    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 as_user=()
@@ -138,7 +138,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-openldap-XXXXXX")
 cd "$folder"
 trap stop EXIT
 trap 'exit 0' INT TERM HUP
-# The person's own settings for clients must not reach ours.
+# The user's own client settings must not apply.
 export LDAPNOINIT=1
 mkdir db
 if [ -n "${BULKHEAD_LDAP_TLS:-}" ]; then

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# A private PostgreSQL: a fresh cluster in a temporary folder, on a free port of 127.0.0.1, gone at
-# the end.
+# A private PostgreSQL: a fresh cluster in a temporary folder, on a free port of 127.0.0.1, removed
+# at the end.
 #
-#   postgres.sh --where            prints the folder of initdb and postgres; fails when there is
-#   none postgres.sh --until-eof [OPT…] for the tests: runs until its standard input ends, OPT… go
-#   to the server postgres.sh --demo             for people: runs until Ctrl-C, and prints the
-#   README's commands to type
+#   postgres.sh --where            prints the folder of initdb and postgres; fails if there is none
+#   postgres.sh --until-eof [OPT…] for the tests: runs until standard input ends; OPT… are options
+#                                  of the server
+#   postgres.sh --demo             for people: runs until Ctrl-C, and prints the README's commands
 #
-# TLS is on, with certificates of an authority of this run, whose key lies beside it (see
-# certificates.sh); members of the group `certified` show a certificate of it that bears their name,
-# and no password.
+# TLS is on, with certificates of an authority of this run, whose key is in the same folder (see
+# certificates.sh). Members of the group `certified` log in with a certificate of this authority for
+# their name, and without a password.
 #
-# Nothing of a PostgreSQL that was there before is used or touched: own folder, own port, no socket
-# file. PostgreSQL refuses to run as root, so root hands over to `postgres` or `nobody`.
+# An existing PostgreSQL is neither used nor changed: separate folder and port, no socket file.
+# PostgreSQL refuses to run as root, so root switches to `postgres` or `nobody`.
 #
-# BULKHEAD_PG_PASSWORD  password of the superuser `bulkhead`   (default: hull-8241) BULKHEAD_PG_PORT
-#      port to try first, then random ones    (default: 15432 with --demo, else random)
+#   BULKHEAD_PG_PASSWORD  password of the superuser `bulkhead`   (default: hull-8241)
+#   BULKHEAD_PG_PORT      port to try first, then random ports   (default: 15432 with --demo, else
+#                         random)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
 . "$here/process.sh"
 
-# The caller's own PostgreSQL settings must not reach ours.
+# The caller's own PostgreSQL settings must not apply.
 unset "${!PG@}"
 
 binaries() {
@@ -44,7 +45,7 @@ initialise() {
     "${as_user[@]}" "$bin/initdb" --pgdata="$folder/data" --username=bulkhead --auth=scram-sha-256 \
         --pwfile=password --encoding=UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
         { cat initdb.log >&2; return 1; }
-    # The first line that fits a login decides.
+    # The first matching line decides a login.
     { echo "hostssl all +certified 127.0.0.1/32 cert"; cat data/pg_hba.conf; } >pg_hba.conf
     cat pg_hba.conf >data/pg_hba.conf
     rm password
@@ -52,8 +53,8 @@ initialise() {
 
 give_to_user() { if [ "$(id -u)" = 0 ]; then chown -R "$user" "$@"; fi; }
 
-# A populated cluster's files, made once for each version and password, and copied for each run:
-# initdb takes longer than most tests.
+# Creates a populated cluster's files once for each version and password; each run copies them,
+# because initdb takes longer than most tests.
 template() {
     local stamp cache made
     stamp=$({
@@ -66,13 +67,13 @@ template() {
     (
         flock 9
         if [ ! -e "$cache/$stamp" ]; then
-            # nothing else ends the server when a step below fails
+            # Stops the server if a step below fails.
             trap 'if [ -n "${server:-}" ]; then kill -QUIT "$server" || true; fi' EXIT
             options=()
             initialise
             start
             populate
-            # a clean shutdown, so that a copy has nothing to recover
+            # A clean shutdown, so that a copy needs no recovery.
             kill -INT "$server"
             wait "$server"
             server=
@@ -95,7 +96,8 @@ start_on() {
     await 30 grep -qs '^ready' data/postmaster.pid
 }
 
-# What a deployment would have: a database with a table, and a group whose members may read it.
+# Creates a typical deployment: a database with a table, and a group whose members may read the
+# table.
 populate() {
     PGPASSWORD=$password "$psql" -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" \
         -U bulkhead -d postgres <<'SQL'
@@ -109,12 +111,12 @@ GRANT SELECT ON orders TO readers;
 SQL
 }
 
-# In place of the one that ends a server at once: it leaves no shared memory behind.
+# Overrides `stop` of process.sh, which kills the server and would leave shared memory behind.
 stop() {
     trap - EXIT INT TERM HUP
     if [ -n "${server:-}" ] && kill -0 "$server" 2>/dev/null; then
-        # A paused server (SIGSTOP is how the tests make a database slow) could not hear anything
-        # else.
+        # A paused server cannot react to SIGQUIT. Tests pause the server with SIGSTOP to make the
+        # database slow.
         children=$(cat "/proc/$server/task/$server/children" 2>/dev/null) || true
         kill -CONT "$server" $children 2>/dev/null || true
         kill -QUIT "$server" 2>/dev/null || true
@@ -124,7 +126,7 @@ stop() {
     rm -rf "$folder"
 }
 
-# The README's commands, with the port that this server got.
+# Prints the README's commands with the port of this server.
 commands() {
     sed -n '/<!-- commands:begin -->/,/<!-- commands:end -->/p' "$here/../../README.md" |
         sed -e '/^<!--/d' -e '/^```/d' -e "s/15432/$chosen/g"
@@ -139,10 +141,10 @@ case $mode in
     --where) echo "$bin"; exit 0 ;;
     --demo) BULKHEAD_PG_PORT=${BULKHEAD_PG_PORT:-15432} ;;
     --until-eof) ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
-# Debian's `psql` is a Perl script that looks for the real one, which lies beside the server.
+# Debian's `psql` is a Perl script that starts the real program, which is beside the server.
 psql=$(dirname "$(readlink -f "$bin/initdb")")/psql
 if [ ! -x "$psql" ]; then psql=$(command -v psql); fi
 

@@ -1,10 +1,10 @@
-# Sourced by the servers' scripts: a server's process, from a free port to its end.
+# For the servers' scripts, which source this file: a server's process, from a free port to its end.
 #
-# A script gives `start_on PORT`, which starts its server in the background, with the process in
-# $server and its output in server.log, and fails where that does not get ready.
+# A script defines `start_on PORT`, which starts its server in the background, sets $server to the
+# process id, writes the output to server.log, and fails if the server does not get ready.
 
-# Starts the server on a free port of 127.0.0.1, which is then $chosen: the first of `$@` that is
-# free, or any. Trying is the only test of a port without a race.
+# Starts the server on the first free port of `$@`, or on any free port of 127.0.0.1, and sets
+# $chosen. Only an attempt to listen tests a port without a race.
 start() {
     local port
     for port in "$@" $(shuf -i 20000-32000 -n 10); do
@@ -18,7 +18,7 @@ start() {
     return 1
 }
 
-# Waits until the command `$2…` holds. Fails after `$1` seconds, and as soon as the server ended.
+# Waits until the command `$2…` succeeds. Fails after `$1` seconds, or when the server has ended.
 await() {
     local end=$((SECONDS + $1))
     shift
@@ -28,7 +28,7 @@ await() {
     done
 }
 
-# Ends the server at once, and removes its folder.
+# Kills the server, and removes its folder.
 stop() {
     trap - EXIT INT TERM HUP
     if [ -n "${server:-}" ]; then

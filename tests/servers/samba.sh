@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# A private Active Directory (Samba): a fresh copy of a new domain in a temporary folder, on an
-# address of its own in 127.0.0.0/8, gone at the end.
+# A private Active Directory (Samba): a fresh copy of a new domain in a temporary folder, on its own
+# address in 127.0.0.0/8, removed at the end.
 #
-#   samba.sh --where         prints the server's path; fails when there is none
-#   samba.sh --until-eof     runs until its standard input ends
+#   samba.sh --where         prints the server's path; fails if there is none
+#   samba.sh --until-eof     runs until standard input ends
 #
 # The domain is `corp.example.net` (`CORP`). `administrator` may do anything; members of `keepers`
-# may reset the passwords of what comes below `OU=people`, by the rights of docs/directory.md and no
-# other. Five wrong logins lock an account; a password that was replaced is refused at once, which
-# Windows does after an hour. The ports are those of Active Directory (389, 636): others it does not
-# take, and for these the script runs as root.
+# may reset passwords below `OU=people`, with exactly the rights of docs/directory.md. Five wrong
+# logins lock an account. A replaced password is refused at once; Windows accepts it for another
+# hour. Samba listens only on the ports of Active Directory (389, 636), so the script runs as root.
 #
-# BULKHEAD_LDAP_PASSWORD  password of `administrator`   (default: Hull-8241-Wv)
+#   BULKHEAD_LDAP_PASSWORD  password of `administrator`   (default: Hull-8241-Wv)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +27,7 @@ binaries() {
     [ -e "$setup/provision_basedn.ldif" ]
 }
 
-# The settings of a server whose files are in `$1` and who listens on `$2`.
+# Prints the settings of a server with files in `$1` and the address `$2`.
 settings() {
     cat <<CONF
 [global]
@@ -55,7 +54,7 @@ settings() {
 CONF
 }
 
-# A new domain, made once for each recipe and version, and copied for each run.
+# Creates a new domain once for each recipe and version; each run copies it.
 template() {
     local stamp cache made
     stamp=$( (cat "$here/samba.sh"; samba --version; echo "$password") | sha256sum | cut -c 1-16)
@@ -88,7 +87,7 @@ make_domain() {
         grant_keepers "${tool[@]}"
 }
 
-# The rights of docs/directory.md: to reset passwords of users below `OU=people`.
+# Grants the rights of docs/directory.md: to reset passwords of users below `OU=people`.
 grant_keepers() {
     local sid
     sid=$(samba-tool group show keepers --attributes=objectSid "$@" | sed -n 's/^objectSid: //p')
@@ -115,14 +114,14 @@ if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
     exit 3
 fi
 people=OU=people,DC=corp,DC=example,DC=net
-# The right "Reset Password", and the class of users.
+# The extended right "Reset Password", and the class of users.
 reset_password=00299570-246d-11d0-a768-00aa006e0529
 users=bf967aba-0de6-11d0-a285-00aa003049e2
 password=${BULKHEAD_LDAP_PASSWORD:-Hull-8241-Wv}
 case $mode in
     --where) head -n 1 <<<"$found"; exit 0 ;;
     --until-eof) ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 if [ "$(id -u)" != 0 ]; then exec sudo -n --preserve-env "$0" "$@"; fi
 
