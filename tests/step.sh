@@ -3,8 +3,8 @@
 #
 #   step.sh LABEL COMMAND...
 #
-# SUITE_TIMES names the file that gets the line `seconds<TAB>label`; without it nothing is recorded.
-# Exits as the command does.
+# Appends the line `seconds<TAB>label` to the file SUITE_TIMES, if set. Exits with the command's
+# status.
 set -uo pipefail
 
 label=$1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs every check of the project and ends with one line: `N passed, N failed`.
 #
-# The exit status is 0 only when something ran, nothing failed and every step succeeded. With
-# CI=true a server or client that cannot be had is a failure; on a person's machine the part that
-# needs it is left out, by name.
+# The exit status is 0 only if at least one test ran, nothing failed and every step succeeded. With
+# CI=true a missing server or client is a failure; otherwise the suite skips the tests that need it,
+# and names them.
 #
-# Everything is built first, then test programs run one after the other. A table of where the time
-# went precedes the last line.
+# Everything is built first, then test programs run one after the other. A table of durations
+# precedes the last line.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,8 +33,7 @@ fail() {
 
 # Runs the listed programs, one after the other, with `$1` tests at a time.
 #
-# libtest's time of each test is an unstable option of the stable library, which RUSTC_BOOTSTRAP
-# allows.
+# The duration of each test is an unstable option of libtest, which RUSTC_BOOTSTRAP allows.
 run_programs() {
     local threads=$1 folder name program out
     while IFS=$'\t' read -r folder name program; do
@@ -47,7 +46,7 @@ run_programs() {
     done
 }
 
-# Folder of the package, name and path of each test program, as cargo built them.
+# Prints package folder, name and path of each test program that cargo built.
 list_programs() {
     local text='"\([^"]*\)"'
     local manifest='"manifest_path":"\([^"]*\)\/Cargo.toml"' program="\"executable\":$text"
@@ -56,8 +55,8 @@ list_programs() {
         sed -n "s/.*$manifest.*\"name\":$text.*$profile.*$program.*/\1\t\2\t\3/p"
 }
 
-# Installing waits for the network, and building does not. Both scripts may call apt-get, which
-# refuses to run twice at a time.
+# The installation waits for the network, so it runs beside the build. Both scripts may call
+# apt-get, which refuses to run twice at a time, so they run one after the other.
 {
     tests/servers/install.sh >"$work/servers" 2>&1
     echo $? >"$work/servers.status"
@@ -66,7 +65,7 @@ list_programs() {
 } &
 installing=$!
 
-# The build installs the toolchain where it is missing, and `cargo fmt` needs it.
+# The build installs a missing toolchain, which `cargo fmt` needs.
 step 'build' make --no-print-directory build build-fault build-tests
 step 'format' cargo fmt --all --check
 list_programs >"$work/programs" || fail 'list of test programs'
@@ -91,12 +90,12 @@ programs() { grep "${@:2}" -E $'\t'"($1)"$'\t' "$work/chosen"; }
 
 step 'clippy' cargo clippy --workspace --all-targets --quiet -- -D warnings
 # Only the SDK has examples in its comments. `--doc` for the workspace would link the components'
-# libraries natively, which cannot be done.
+# libraries natively, which is impossible.
 step 'examples in comments' cargo test -p bulkhead-sdk --doc | tee "$work/out/examples"
 
-# One program after the other, and three tests at a time: that uses most of two processors. With
-# more, or beside a compiler, some exceed limits that are real time: the 30 s that an uploaded
-# component may take to compile, above all.
+# One program after the other with three tests at a time uses most of two processors. With more
+# tests, or beside a compiler, some tests exceed real-time limits, above all the 30 s for the
+# compilation of an uploaded component.
 programs e2e -v | run_programs 2
 programs e2e | run_programs 3
 
