@@ -1,8 +1,8 @@
-//! A secrets engine that keeps texts by name: a starting point for your own engine.
+//! A secrets engine that stores texts by name: a starting point for your own engine.
 //!
 //! The table lists the paths and their fields. The host checks requests against the table before a
-//! handler runs, generates LIST, help and OpenAPI from the table, and keeps secret fields out of
-//! the audit log.
+//! handler runs, generates LIST, help and OpenAPI from the table, and omits secret fields from the
+//! audit log.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
