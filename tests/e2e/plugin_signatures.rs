@@ -152,7 +152,7 @@ fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
     assert!(shown.warnings().contains("by no key that this server trusts"), "{shown:?}");
     root.write("third/count/visits", &json!({})).expect(503);
     root.read("sys/mounts").expect(200);
-    assert!(configured.server.printed().contains("plugin-left-out"));
+    assert!(configured.server.printed().contains("plugin-not-loaded"));
 
     let signature = after.sign(&configured.at("probe.wasm"));
     configured.register_signed("probe.wasm", &signature).expect(204);

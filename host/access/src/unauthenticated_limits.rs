@@ -130,7 +130,7 @@ impl LimiterState {
         self.refused += 1;
         if self.last_logged.is_none_or(|told| now >= told + LOG_INTERVAL) {
             let pairs = [("remote", remote.to_string()), ("refused", self.refused.to_string())];
-            log.line("warn", "strangers-refused", &pairs);
+            log.line("warn", "unauthenticated-requests-refused", &pairs);
             (self.refused, self.last_logged) = (0, Some(now));
         }
         let message = "your address had too many requests without a token that holds; send this \

@@ -121,7 +121,7 @@ impl Audit {
         }
         for (name, stored) in stored::all(store).await? {
             if audit.find(&name).is_some() {
-                log.line("warn", "audit-device-hidden", &[("device", name)]);
+                log.line("warn", "audit-device-ignored", &[("device", name)]);
                 continue;
             }
             audit.add(audit.device(audit.of_stored(store, &name, stored)));
@@ -142,7 +142,7 @@ impl Audit {
             let todo = "declare an audit \"file\" block in the configuration";
             let pairs =
                 [("effect", "no request is recorded".to_owned()), ("todo", todo.to_owned())];
-            self.log.line("warn", "audit-has-no-device", &pairs);
+            self.log.line("warn", "audit-without-device", &pairs);
         }
     }
 
@@ -266,7 +266,7 @@ impl Audit {
             AuditChange::Made(device) => {
                 let name = device.settings.name.clone();
                 self.add(device);
-                ("audit-device-made", name)
+                ("audit-device-enabled", name)
             }
             AuditChange::Removed(name) => {
                 self.remove(&name);

@@ -210,7 +210,7 @@ impl ServiceSeal {
         drop(unsealing);
         if forgotten > 0 {
             let pairs = [("remote", remote.to_string()), ("shares", forgotten.to_string())];
-            self.process.settings.log.line("warn", "shares-forgotten", &pairs);
+            self.process.settings.log.line("warn", "key-shares-discarded", &pairs);
         }
         Ok(())
     }

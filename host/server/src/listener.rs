@@ -152,7 +152,7 @@ fn check_plain(
         }
         ListenerTransport::Plain if !address.ip().is_loopback() => {
             let pairs = [("address", address.to_string())];
-            log.line("warn", "plain-http-beyond-this-machine", &pairs);
+            log.line("warn", "plain-http-beyond-loopback", &pairs);
         }
         _ => {}
     }

@@ -28,7 +28,7 @@ pub async fn run(
     let (config, elsewhere) = load_config(source)?;
     let server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
-        log.line("warn", "unseal-key-beside-its-data", &[("file", file.display().to_string())]);
+        log.line("warn", "unseal-key-stored-with-data", &[("file", file.display().to_string())]);
     }
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {

@@ -49,7 +49,7 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     let replaced = application.password_of(&client_secret, key_id);
     let replaced = replaced.map(|password| password.key_id.clone());
     let pending = make(&graph, &application, &settings, replaced.clone())?;
-    log(host, LogLevel::Info, "root-secret-made", &pending);
+    log(host, LogLevel::Info, "root-secret-created", &pending);
     Ok(warnings(&application, replaced.as_deref()))
 }
 

@@ -132,7 +132,7 @@ pub(crate) fn promote(cloud: &CloudClient<'_>) -> Result<bool, Failure> {
     let follows = current.filter(|current| current.private_key_id == next.follows);
     let Some(before) = follows else {
         // The operator has written another key in the meantime; keep that key.
-        log(host, LogLevel::Warn, "root-key-unwanted", &next.key);
+        log(host, LogLevel::Warn, "root-key-superseded", &next.key);
         keys.retire(host, next.key);
         keys.store(host)?;
         return Ok(false);
@@ -210,7 +210,7 @@ fn end_or_keep(
         _ => {}
     }
     if former.refusals >= MAX_ATTEMPTS {
-        log(host, LogLevel::Error, "root-key-left", &former.key);
+        log(host, LogLevel::Error, "root-key-removal-given-up", &former.key);
         return Ok(None);
     }
     log(host, LogLevel::Warn, "root-key-not-removed", &former.key);

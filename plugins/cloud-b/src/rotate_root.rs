@@ -217,7 +217,7 @@ fn remove_orphan(cloud: &CloudClient<'_>, change: &KeyCreation) -> Result<(), Fa
 }
 
 fn log_left(host: &dyn Host, what: &str) {
-    host.log().write(LogLevel::Warn, "root-key-may-be-left", &[("keys", what)]);
+    host.log().write(LogLevel::Warn, "root-key-may-remain", &[("keys", what)]);
 }
 
 /// Runs the scheduled rotation.
@@ -244,7 +244,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
         RotationDecision::Rotate => {
             if let Some(first) = keys.full_until(&current.client_email) {
                 // This prevents a short rotation period from using up the account's keys.
-                host.log().write(LogLevel::Warn, "root-rotation-waits", &[]);
+                host.log().write(LogLevel::Warn, "root-rotation-delayed", &[]);
                 return host.clock().schedule(
                     ROTATION,
                     first.max(now + ACTIVATION_PAUSE_MS),

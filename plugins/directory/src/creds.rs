@@ -97,7 +97,7 @@ fn rotate(
         return rotation::rotate(host, config, &role.account, &account, "");
     }
     let name = &role.service_account_name;
-    host.log().write(LogLevel::Warn, "changed-out-of-band", &[("account", name)]);
+    host.log().write(LogLevel::Warn, "password-changed-outside", &[("account", name)]);
     // The password set outside is unknown, and the password shown before is no longer in force.
     let account = Account { current: None, ..account };
     rotation::rotate(host, config, &role.account, &account, "")

@@ -150,7 +150,7 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
         let Some(mut now) = now else {
             host.log().write(
                 LogLevel::Warn,
-                "bindpass-of-another-login",
+                "bindpass-not-stored",
                 &[("login", &change.login)],
             );
             return Ok(());

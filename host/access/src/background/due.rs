@@ -99,7 +99,7 @@ impl BackgroundState {
         if self.store.stopped().is_none()
             && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
         {
-            self.log.line("warn", "time-unmarked", &[cause(&fault)]);
+            self.log.line("warn", "store-time-not-stored", &[cause(&fault)]);
         }
     }
 
@@ -108,7 +108,7 @@ impl BackgroundState {
         let pairs = [
             ("system", format_store_time(system)),
             ("data", format_store_time(store)),
-            ("effect", "leases and tokens go on from the time of the data".to_owned()),
+            ("effect", "leases and tokens continue from the stored time".to_owned()),
             (
                 "remedy",
                 "set the machine's clock right, and see Time in docs/architecture.md".into(),
@@ -309,7 +309,7 @@ async fn do_and_pause(
     let needs_repair =
         failure.kind == FailureKind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
-    background.log.line("error", "due-work-unstored", &[cause(&failure)]);
+    background.log.line("error", "due-work-not-stored", &[cause(&failure)]);
     // The row is still due; without a pause the worker would take it again at once. Other rows may
     // use the lane meanwhile.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);

@@ -85,7 +85,7 @@ impl AuditDevice {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.log.line(
                         "info",
-                        "audit-works-again",
+                        "audit-recovered",
                         &[("device", self.settings.name.clone())],
                     );
                 }

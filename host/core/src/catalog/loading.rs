@@ -55,7 +55,7 @@ impl Catalog {
                     return Ok(());
                 }
                 // Perhaps made on another processor.
-                Err(_) => "compiled-code-does-not-fit",
+                Err(_) => "compiled-code-incompatible",
             },
             StoredCode::Absent => "compiled-code-of-another-build",
             StoredCode::NotAuthentic => "compiled-code-not-authentic",
@@ -139,7 +139,7 @@ async fn compile(
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &code).await {
         // It is compiled again at the next start.
         let pairs = [("plugin", entry.name.clone()), cause(&failure)];
-        loader.log.line("warn", "compiled-code-unstored", &pairs);
+        loader.log.line("warn", "compiled-code-not-stored", &pairs);
         return link(loader, plugin, code, Plugin::link).await.map_err(unloadable_failure);
     }
     link(loader, plugin, code, Plugin::check_code).await.map_err(unloadable_failure)

@@ -59,7 +59,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
         && let Err(failure) = bytes::delete_unused(loader.store, &digests).await
     {
         // Leftover bytes do no harm, and the next start deletes them.
-        loader.log.line("warn", "components-not-swept", &[cause(&failure)]);
+        loader.log.line("warn", "unused-components-not-removed", &[cause(&failure)]);
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ async fn add(
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs =
             [("plugin", entry.name), cause(&"this version has a plugin of that name itself")];
-        loader.log.line("error", "plugin-left-out", &pairs);
+        loader.log.line("error", "plugin-not-loaded", &pairs);
         return Ok(());
     }
     let checked = loader.signatures.check_stored(&entry.digest, &entry.origin);
@@ -103,7 +103,7 @@ async fn add(
         Err(failure) => {
             let version = ("version", entry.version.clone());
             let pairs = [("plugin", entry.name.clone()), version, cause(&failure)];
-            loader.log.line("error", "plugin-left-out", &pairs);
+            loader.log.line("error", "plugin-not-loaded", &pairs);
             catalog.leave_out(entry, failure.message);
         }
     }

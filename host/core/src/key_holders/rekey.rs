@@ -264,7 +264,7 @@ impl KeyHolders {
                 Ok(None)
             }
             RekeyOutcome::InDoubt(fault) => {
-                self.log.line("error", "rekey-in-doubt", &[cause(&fault)]);
+                self.log.line("error", "rekey-outcome-unknown", &[cause(&fault)]);
                 Ok(Some(IN_DOUBT))
             }
         }

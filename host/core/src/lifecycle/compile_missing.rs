@@ -72,7 +72,7 @@ async fn compile(core: &Arc<Core>, plugin: &Plugin) -> CompilationOutcome {
 /// Marks the mounts of a plugin that cannot be used as unavailable.
 fn leave_mounts_waiting(core: &Arc<Core>, plugin: &Plugin, why: &Failure) {
     let [name, version] = name_pairs(plugin);
-    core.log.line("error", "plugin-left-out", &[name, version, cause(why)]);
+    core.log.line("error", "plugin-not-loaded", &[name, version, cause(why)]);
     let identity = plugin.identity();
     for mount in core.mounts.of_plugin(plugin.kind(), &identity.name) {
         if mount.plugin.engine.identity().version == identity.version {

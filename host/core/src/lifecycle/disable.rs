@@ -52,7 +52,7 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
 pub(super) async fn resume_removal(core: Arc<Core>, record: MountRecord) {
     let path = record.path.to_string();
     if let Err(failure) = remove(Arc::clone(&core), record).await {
-        core.log.line("error", "mount-stays", &[("mount", path), cause(&failure)]);
+        core.log.line("error", "mount-not-removed", &[("mount", path), cause(&failure)]);
     }
 }
 
@@ -126,7 +126,7 @@ async fn serve_again(core: &Arc<Core>, path: &MountPath) {
     if let Err(failure) = store_phase(core, path, MountPhase::Serving, was_begun).await {
         core.log.line(
             "error",
-            "mount-stays-closed",
+            "mount-not-reopened",
             &[("mount", path.to_string()), cause(&failure)],
         );
     }

@@ -95,7 +95,7 @@ impl MountErasure {
         let give_back = async move {
             match core.store.give_back_space().await {
                 Err(fault) if !core.sealing.has_begun() => {
-                    core.log.line("warn", "space-not-given-back", &[cause(&fault)]);
+                    core.log.line("warn", "space-not-reclaimed", &[cause(&fault)]);
                 }
                 _ => {}
             }

@@ -90,11 +90,11 @@ pub(crate) async fn stop(core: &Core) {
         core.log.line("error", "due-work-ended-early", &[]);
     }
     if !core.sealing.wait_for_work(SEAL_PATIENCE).await {
-        core.log.line("warn", "sealed-under-requests", &[]);
+        core.log.line("warn", "sealed-during-requests", &[]);
     }
     core.sandbox.close().await;
     if let Err(fault) = core.store.mark_time(Duration::ZERO).await {
-        core.log.line("warn", "time-unmarked", &[cause(&fault)]);
+        core.log.line("warn", "store-time-not-stored", &[cause(&fault)]);
     }
     core.store.close().await;
 }

@@ -57,7 +57,7 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
         Err(taken) if taken.kind == FailureKind::InvalidRequest => {
             // The path is taken by a mount whose record cannot be opened. The other mounts are
             // still served.
-            core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);
+            core.log.line("warn", "default-mount-skipped", &[cause(&taken)]);
             return Ok(());
         }
         record => record?,

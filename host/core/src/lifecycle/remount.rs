@@ -160,7 +160,7 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let work = carry_out_move(Arc::clone(core), uuid.to_owned());
     if let Err(failure) = in_background(core, work) {
-        core.log.line("warn", "move-put-off", &[("mount", uuid.to_owned()), cause(&failure)]);
+        core.log.line("warn", "mount-move-delayed", &[("mount", uuid.to_owned()), cause(&failure)]);
     }
 }
 

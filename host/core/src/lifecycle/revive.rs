@@ -89,7 +89,7 @@ pub(super) async fn revive(
     let stored = stored.map_err(|stopped| stopped.leave(core))?;
     core.mounts.serve(stored.clone(), &core.catalog)?;
     drop(claim);
-    core.log.line("info", "mount-has-its-plugin", &[("mount", stored.path.to_string())]);
+    core.log.line("info", "mount-plugin-restored", &[("mount", stored.path.to_string())]);
     resume_mount(core, stored);
     Ok(())
 }

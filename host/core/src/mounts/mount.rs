@@ -283,7 +283,7 @@ impl Mount {
         if self.due_writes.count(bytes, Instant::now()) {
             let effect = "its timers wait; other mounts do not".to_owned();
             let mount = self.record.path.to_string();
-            log.line("warn", "timers-held-back", &[("mount", mount), ("effect", effect)]);
+            log.line("warn", "timers-delayed", &[("mount", mount), ("effect", effect)]);
         }
     }
 

@@ -139,7 +139,7 @@ impl<'a> AuditTrail<'a> {
             ("token", name.unwrap_or_default()),
             ("remote", self.request.remote.to_string()),
         ];
-        self.core.log.line("warn", "served-unrecorded", &pairs);
+        self.core.log.line("warn", "request-not-audited", &pairs);
     }
 
     /// Records the answer, after the request where that was refused before it was entered. Returns
@@ -266,7 +266,11 @@ impl<'a> AuditTrail<'a> {
                 }
                 // The lease or token ends when its time is over.
                 Err(failure) => {
-                    return self.core.log.line("error", "unanswered-not-ended", &[cause(&failure)]);
+                    return self.core.log.line(
+                        "error",
+                        "unanswered-secret-not-revoked",
+                        &[cause(&failure)],
+                    );
                 }
             }
         }

@@ -455,7 +455,7 @@ async fn an_operator_seals_a_service_whose_audit_disk_is_full() {
     assert_eq!(bed.read("sys/seal-status").await.1["sealed"], false);
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
     assert_eq!(bed.read("sys/seal-status").await.1["sealed"], true);
-    let told = bed.line("served-unrecorded").await;
+    let told = bed.line("request-not-audited").await;
     assert!(told.contains("sys/seal") && told.contains("127.0.0.1"), "{told}");
     bed.end().await;
 }
@@ -557,10 +557,10 @@ async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
     assert!(ended.contains("probe/lease/lost") && ended.contains("undo"), "{ended}");
     assert_eq!(bed.noted("lost").await, "Undo");
     assert_eq!(bed.read("probe/note/kept").await.0, 404, "the other one lives");
-    bed.line("audit-works-again").await;
+    bed.line("audit-recovered").await;
     let told = bed.log.0.lock().unwrap().join("\n");
     assert_eq!(
-        (told.matches("audit-failed").count(), told.matches("audit-works-again").count()),
+        (told.matches("audit-failed").count(), told.matches("audit-recovered").count()),
         (1, 1),
         "{told}"
     );
@@ -608,7 +608,7 @@ async fn a_reader_that_went_away_stops_the_service_until_it_is_back() {
     pipe.open();
     assert_eq!(bed.read("probe/note/unseen").await.0, 404);
     assert_eq!(bed.write("probe/count/seen", json!({})).await.0, 204);
-    bed.line("audit-works-again").await;
+    bed.line("audit-recovered").await;
     end(bed).await;
 }
 
@@ -720,7 +720,7 @@ async fn a_service_without_any_device_says_so_at_each_start_and_when_the_last_on
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
     let told = |bed: &Bed| {
         let lines = bed.log.0.lock().unwrap();
-        lines.iter().filter(|line| line.starts_with("warn audit-has-no-device")).count()
+        lines.iter().filter(|line| line.starts_with("warn audit-without-device")).count()
     };
     for _ in 0..2 {
         let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();

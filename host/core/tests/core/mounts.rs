@@ -246,7 +246,7 @@ async fn a_removal_that_is_resumed_and_meets_a_stuck_lease_lets_the_mount_serve_
     let directory = bed.stop().await;
     set_phase(&directory, "other/", json!("ending")).await;
     let bed = Bed::open(directory).await;
-    let line = bed.line("mount-stays").await;
+    let line = bed.line("mount-not-removed").await;
     assert!(line.contains("unreachable") && !line.contains("it is stuck"), "{line}");
     assert_eq!(bed.noted_of("other", "a").await, 1);
     bed.end().await;

@@ -116,7 +116,7 @@ async fn timers_that_write_without_end_are_held_back_and_those_of_another_mount_
         let timer = format!("flooding/timer/flood-{number}");
         assert_eq!(bed.write(&timer, json!({"after": 0})).await.0, 204);
     }
-    let line = bed.line("timers-held-back").await;
+    let line = bed.line("timers-delayed").await;
     assert!(line.contains("flooding/"), "{line}");
     let rung = async || {
         let mut rung = 0;

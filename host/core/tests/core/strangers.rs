@@ -115,7 +115,7 @@ async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_th
     assert!(limited > BURST, "{limited} of {} were refused", 3 * BURST);
     let lines = std::fs::read_to_string(file).unwrap().lines().count();
     assert_eq!(lines, 2 * (3 * BURST - limited), "what is refused leaves no line");
-    bed.line("strangers-refused").await;
+    bed.line("unauthenticated-requests-refused").await;
     // Who asks on takes each answer that there is again.
     let mut flood = JoinSet::new();
     for _ in 0..200 {

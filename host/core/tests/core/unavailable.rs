@@ -49,7 +49,7 @@ async fn stranded(name: &str) -> (Bed, String) {
     let bed = bare(directory).await;
     // The first call finds that the code is damaged, and the component, too.
     assert_eq!(bed.read("third/note/visits").await.0, 503);
-    bed.line("plugin-left-out").await;
+    bed.line("plugin-not-loaded").await;
     for mount in ["third/", "fourth/", "fifth/"] {
         while bed.read("sys/mounts").await.1[mount]["unavailable_reason"] == "" {
             tokio::task::yield_now().await;

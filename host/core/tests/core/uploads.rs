@@ -229,7 +229,7 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     .await;
 
     let bed = bare(directory).await;
-    bed.line("plugin-left-out").await;
+    bed.line("plugin-not-loaded").await;
     bed.line("mount-without-plugin").await;
     waits_for_its_plugin(&bed, &lease).await;
 
@@ -275,7 +275,7 @@ async fn waits_for_its_plugin(bed: &Bed, lease: &str) {
     assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": lease})).await.0, 503);
     let lines = bed.log.0.lock().unwrap().join("\n");
     assert!(
-        !lines.contains("due-work-unstored") && !lines.contains("timer-delayed"),
+        !lines.contains("due-work-not-stored") && !lines.contains("timer-delayed"),
         "its timers wait: {lines}"
     );
     assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 503);

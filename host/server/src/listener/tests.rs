@@ -289,7 +289,7 @@ async fn plain_http_beyond_this_machine_is_served_only_where_it_is_asked_for_and
     assert!(refused.contains("tls_cert_file") && refused.contains("--tls-disable"), "{refused}");
     assert_eq!(
         opened("0.0.0.0:0", ListenerTransport::Plain).await.unwrap(),
-        ["plain-http-beyond-this-machine"]
+        ["plain-http-beyond-loopback"]
     );
 }
 

@@ -224,7 +224,7 @@ fn where_several_keys_came_none_is_touched_and_it_is_told() {
     let bed = lose_making(answer(500, &json!({})), &["k-new", "k-of-others"]);
     assert_eq!(bed.run_guards().unwrap(), 1);
     let steps = bed.host.steps();
-    assert!(steps.iter().any(|step| step.contains("root-key-may-be-left")), "{steps:?}");
+    assert!(steps.iter().any(|step| step.contains("root-key-may-remain")), "{steps:?}");
     assert!(ended(&bed).is_empty());
     assert_eq!(bed.host.stored("intent/root"), None);
 }
@@ -259,7 +259,11 @@ fn a_key_that_cannot_be_ended_is_tried_again_and_then_named() {
     }
     let steps = bed.host.steps();
     let count = |event: &str| steps.iter().filter(|step| step.contains(event)).count();
-    assert_eq!((count("root-key-not-removed"), count("root-key-left")), (9, 1), "{steps:?}");
+    assert_eq!(
+        (count("root-key-not-removed"), count("root-key-removal-given-up")),
+        (9, 1),
+        "{steps:?}"
+    );
     assert!(bed.host.stored("root-keys").is_none());
 }
 

@@ -125,7 +125,7 @@ pub(super) fn give_back(
 }
 
 fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(), Failure> {
-    host.log().write(LogLevel::Warn, "lent-account-is-gone", &[("account", &account.dn)]);
+    host.log().write(LogLevel::Warn, "lent-account-missing", &[("account", &account.dn)]);
     account.current = None;
     account.end_loan(host)?;
     account.store(host, identity)
