@@ -193,7 +193,7 @@ fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
     let first = sea.credential("reader");
     assert_eq!(first.username, "app-reader");
     let second = sea.root.read("database/creds/reader").expect(400).errors();
-    assert!(second.contains("makes a user that is there already"), "{second}");
+    assert!(second.contains("creates a user that already exists"), "{second}");
     let at_once: Vec<u16> = std::thread::scope(|scope| {
         let asked = || sea.root.read("database/creds/reader").status;
         let callers: Vec<_> = (0..8).map(|_| scope.spawn(asked)).collect();

@@ -278,7 +278,7 @@ fn the_component_of_an_image_layout_is_registered_by_its_name_and_digest() {
     assert!(why.contains("leave one of the two out"), "{why}");
     let layer = configured.at("shelf/blobs/sha256").join(&digest);
     put(layer.parent().expect("a folder"), &digest, &in_version("probe", "2.0.0"));
-    refused("shelf", &digest, "write the image layout anew");
+    refused("shelf", &digest, "create the image layout again");
     put(layer.parent().expect("a folder"), &digest, &guest("probe"));
 
     register("shelf", &digest).expect(204);

@@ -133,8 +133,7 @@ impl LimiterState {
             log.line("warn", "unauthenticated-requests-refused", &pairs);
             (self.refused, self.last_logged) = (0, Some(now));
         }
-        let message = "your address had too many requests without a token that holds; send this \
-                       one again later";
+        let message = "your address sent too many requests without a valid token; try again later";
         Failure {
             retry_after: Some(RETRY_AFTER),
             ..Failure::new(FailureKind::RateLimited, message)

@@ -79,8 +79,7 @@ fn parse_object(word: &str, stdin: &mut UnreadStdin<'_>) -> Result<Map<String, V
         None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
     };
     // The parser's message names a line and column, and never quotes the text.
-    serde_json::from_str(&text)
-        .map_err(|error| format!("what it names is not a JSON object: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("its value is not a JSON object: {error}"))
 }
 
 fn read_file(path: &str) -> Result<String, String> {

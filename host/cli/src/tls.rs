@@ -96,7 +96,10 @@ impl TlsTrust {
             }
             for certificate in found {
                 roots.add(certificate).map_err(|error| {
-                    format!("{} holds what is no authority's certificate: {error}", file.display())
+                    format!(
+                        "{} has a certificate that is not an authority's: {error}",
+                        file.display()
+                    )
                 })?;
             }
         }
@@ -161,11 +164,11 @@ fn describe(error: &Error) -> String {
                 .to_owned()
         }
         Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => {
-            "its certificate has ended; renew it on the server, or set this machine's clock"
+            "its certificate has expired; renew it on the server, or check this machine's clock"
                 .to_owned()
         }
         Error::InvalidCertificate(Wrong::NotValidYet | Wrong::NotValidYetContext { .. }) => {
-            "its certificate holds only later; set this machine's clock".to_owned()
+            "its certificate is not valid yet; check this machine's clock".to_owned()
         }
         Error::InvalidMessage(_) => {
             "it does not speak TLS; write http:// in place of https:// if nobody is in between"
@@ -173,14 +176,14 @@ fn describe(error: &Error) -> String {
         }
         Error::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => "it asks for a certificate of yours; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY"
+        ) => "it requires a client certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY"
             .to_owned(),
         Error::AlertReceived(
             AlertDescription::UnknownCA
             | AlertDescription::BadCertificate
             | AlertDescription::DecryptError,
-        ) => "it does not take your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY \
-              to what its authority signed"
+        ) => "it rejects your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY to a \
+              certificate of its client authority and the key"
             .to_owned(),
         other => format!("TLS failed: {other}"),
     }
@@ -208,7 +211,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let (text, _) = read(file)?;
     CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|_| format!("{} is no whole PEM file; write it anew", file.display()))
+        .map_err(|_| format!("{} is not a complete PEM file; create it again", file.display()))
 }
 
 fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
@@ -226,7 +229,7 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
             "{shown} holds no private key in the clear; \
              give a PEM file with BEGIN PRIVATE KEY in it"
         ),
-        _ => format!("{shown} is no whole PEM file; write it anew"),
+        _ => format!("{shown} is not a complete PEM file; create it again"),
     })
 }
 

@@ -231,7 +231,7 @@ impl Grants {
         {
             let name = quoted(name);
             return Err(Failure::denied(format!(
-                "{name} is no name of a database plugin, so that no grant is for it"
+                "{name} is not a valid name of a database plugin, so no grant can allow it"
             )));
         }
         let mount = &self.mount;

@@ -247,7 +247,8 @@ impl ComponentStructure {
             )),
             (None, _) => Err(generation::later_major(&self.exports).unwrap_or_else(|| {
                 format!(
-                    "it exports none of {}, one of which a plugin must export; its exports are: {}",
+                    "it exports none of {}, and a plugin must export one of them; its exports are: \
+                     {}",
                     World::ALL.map(World::exported).join(", "),
                     list_names(&self.exports)
                 )
@@ -263,7 +264,7 @@ impl ComponentStructure {
         }
         Err(generation::later_major(&unknown).unwrap_or_else(|| {
             format!(
-                "it imports what this server does not have for a component of its world: {}{}",
+                "it imports interfaces that this server does not offer to its world: {}{}",
                 list_names(&unknown),
                 remark_on_minor(unknown.iter().map(String::as_str))
             )

@@ -75,7 +75,7 @@ const SEAL_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], unserved
 /// Seals that this version does not support, with the reason.
 const SEAL_UNSERVED: [(&str, &str); 1] = [(
     "static",
-    "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all",
+    "this version supports only Shamir's shares; write seal \"shamir\" {}, or no seal at all",
 )];
 
 /// The configuration of a server.

@@ -181,8 +181,8 @@ fn no_address(written: &[u8]) -> Failure {
 
 fn malformed(why: &str) -> Failure {
     Failure::invalid(format!(
-        "the X-Forwarded-For of this request does not say who asks: {why}; \
-         let the proxy append the client's address"
+        "the X-Forwarded-For of this request has no valid client address: {why}; let the proxy \
+         append the client's address"
     ))
 }
 

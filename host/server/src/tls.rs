@@ -92,8 +92,8 @@ fn verifier(
     for (index, certificate) in certificates.into_iter().enumerate() {
         roots.add(certificate).map_err(|error| {
             format!(
-                "certificate {} of {CLIENT_CA} {} is no authority's: {error}; \
-                 give the certificates of those who sign your clients'",
+                "certificate {} of {CLIENT_CA} {} is not an authority's: {error}; give the \
+                 certificates of the authorities that sign your clients' certificates",
                 index + 1,
                 file.display()
             )

@@ -63,8 +63,8 @@ pub fn check_metadata<'a>(
         let is_sound = (1..=METADATA_NAME).contains(&name.len()) && value.len() <= METADATA_VALUE;
         if !is_sound {
             return Err(format!(
-                "with metadata {whose} whose name has not 1 to {METADATA_NAME} bytes, or whose \
-                 value more than {METADATA_VALUE}"
+                "with metadata {whose} with a name that is not 1 to {METADATA_NAME} bytes, or a \
+                 value of more than {METADATA_VALUE}"
             ));
         }
     }

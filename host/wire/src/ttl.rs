@@ -121,9 +121,7 @@ fn explain_lowering(wanted: u64, left: u64, max: u64, whose: &str) -> String {
     if left == max {
         format!("ttl {wanted} is longer than {whose} of {cap}; {granted} were granted")
     } else {
-        format!(
-            "ttl {wanted} is longer than what is left of {whose} of {cap}; {granted} were granted"
-        )
+        format!("ttl {wanted} is longer than the rest of {whose} of {cap}; {granted} were granted")
     }
 }
 
@@ -182,7 +180,7 @@ mod tests {
         assert_eq!(granted.ttl, 60);
         let warning = granted.warning.unwrap();
         assert!(
-            warning.contains("what is left of the role's max_ttl of 1d; 1m were granted"),
+            warning.contains("the rest of the role's max_ttl of 1d; 1m were granted"),
             "{warning}"
         );
         assert_eq!(ttl(BOUNDS, HOUR, 1000, 1000 + DAY - 1), 1);
@@ -211,10 +209,7 @@ mod tests {
             grant(&TtlBounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
         assert_eq!(granted.ttl, HOUR);
         let warning = granted.warning.unwrap();
-        assert!(
-            warning.contains("what is left of the token's explicit_max_ttl of 2h"),
-            "{warning}"
-        );
+        assert!(warning.contains("the rest of the token's explicit_max_ttl of 2h"), "{warning}");
         assert_eq!(
             ttl(TtlBounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0),
             32 * DAY

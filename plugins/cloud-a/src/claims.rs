@@ -195,7 +195,7 @@ fn text(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure>
     match all.get(name) {
         None => Ok(None),
         Some(Value::String(text)) if text.len() <= LONGEST => Ok(Some(text.clone())),
-        Some(_) => Err(Failure::invalid(format!("the token's {name} is no text, or a long one"))),
+        Some(_) => Err(Failure::invalid(format!("the token's {name} is not a text, or too long"))),
     }
 }
 

@@ -31,8 +31,7 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
         let place = kept.place.as_ref().filter(|_| kept.is_located);
         let place = place.ok_or_else(|| {
             Failure::invalid(
-                "the role binds resources by now, of which the login knows none; log \
-                              in again",
+                "the role now binds resources, and this login proved none; log in again",
             )
         })?;
         constraints::hold_place(&role, place, &mut constraints)?;

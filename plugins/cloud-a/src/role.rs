@@ -114,7 +114,7 @@ impl Role {
         if !self.binds_principal() && !self.binds_place() {
             warnings.push(
                 "no login can meet this role: bound_service_principal_ids and bound_group_ids \
-                 leave open who it is, and nothing else is bound"
+                 accept every principal, and nothing else is bound"
                     .to_owned(),
             );
         }

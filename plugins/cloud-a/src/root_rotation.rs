@@ -79,8 +79,8 @@ fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
 fn check_rotatable(settings: &EffectiveSettings, client_secret: &str) -> Result<(), Failure> {
     if client_secret.is_empty() {
         return Err(Failure::invalid(
-            "there is no client_secret to rotate: the cloud is asked by a federated identity or \
-             by the machine's own",
+            "there is no client_secret to rotate: requests to the cloud use a federated identity \
+             or the machine's own",
         ));
     }
     match is_guid(&settings.client_id) {

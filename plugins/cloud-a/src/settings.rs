@@ -103,7 +103,9 @@ fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Fai
 /// Accepts a GUID or a domain verified by the tenant, because the value becomes part of a URL path.
 fn check_tenant(tenant: &str) -> Result<(), Failure> {
     if tenant.is_empty() {
-        return Err(Failure::invalid("tenant_id is required: the directory whose tokens count"));
+        return Err(Failure::invalid(
+            "tenant_id is required: give the directory that issues the tokens",
+        ));
     }
     let is_label = |label: &str| {
         !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

@@ -48,8 +48,8 @@ impl ServiceAccountKey {
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         if self.private_key_id.is_empty() || self.private_key.is_empty() {
             return Err(Failure::invalid(
-                "credentials lack what they sign with: the PEM or its id is missing; give the \
-                 whole file",
+                "credentials have no signing key: the PEM or its id is missing; give the whole \
+                 file",
             ));
         }
         if !is_email(&self.client_email) {

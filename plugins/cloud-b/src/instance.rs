@@ -84,7 +84,7 @@ impl Instance {
             )));
         }
         let made = OffsetDateTime::parse(&self.creation_timestamp, &Rfc3339)
-            .map_err(|_| nonsense("its creationTimestamp is none"))?;
+            .map_err(|_| nonsense("its creationTimestamp is not a time"))?;
         if wanted.instance_creation_timestamp.saturating_add(1) < made.unix_timestamp() {
             return Err(Failure::invalid("the token is of an instance that was made before it"));
         }
@@ -100,7 +100,7 @@ impl Instance {
         match self.service_accounts.iter().any(|attached| attached.email == *email) {
             true => Ok(()),
             false => Err(Failure::invalid(format!(
-                "the instance does not run as service account {email}, whom the token is about"
+                "the instance does not run as service account {email}, which the token names"
             ))),
         }
     }

@@ -79,8 +79,8 @@ impl<'a> UnprovenToken<'a> {
         match self.signer() {
             TokenSigner::Provider => Ok(()),
             TokenSigner::Account => Err(Failure::invalid(
-                "a role of instances admits tokens of the provider, and the token says that its \
-                 issuer is none of https://accounts.google.com and accounts.google.com",
+                "a role of instances accepts only tokens of the provider, and the token's issuer \
+                 is neither https://accounts.google.com nor accounts.google.com",
             )),
         }
     }
@@ -195,8 +195,8 @@ impl ProvenToken {
         }
         let issuer = quoted(issuer);
         Err(Failure::invalid(format!(
-            "the token is signed by the provider, and its issuer {issuer} is none of \
-             https://accounts.google.com and accounts.google.com"
+            "the token is signed by the provider, and its issuer {issuer} is neither \
+             https://accounts.google.com nor accounts.google.com"
         )))
     }
 }

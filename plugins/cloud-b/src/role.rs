@@ -211,8 +211,8 @@ impl Role {
         let open = is_open.then(|| {
             let who = if self.is_of_accounts() { "service account" } else { "instance" };
             format!(
-                "neither bound_projects nor bound_service_accounts says whom the role admits: any \
-                 {who} of any customer of the provider that it can look up may log in"
+                "neither bound_projects nor bound_service_accounts restricts the role: any {who} \
+                 of any customer of the provider that the method can look up may log in"
             )
         });
         let is_ignored = !self.bound_zones.is_empty() && !self.bound_regions.is_empty();

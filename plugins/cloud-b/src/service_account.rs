@@ -61,8 +61,8 @@ impl ServiceAccount {
         }
         let (email, id) = (quoted(&self.email), &self.unique_id);
         Err(Failure::invalid(format!(
-            "the token's issuer or email is not that of service account {email} (id: {id}), whom \
-             it is about"
+            "the token's issuer or email is not that of service account {email} (id: {id}), which \
+             its subject names"
         )))
     }
 

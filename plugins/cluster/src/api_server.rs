@@ -52,8 +52,8 @@ impl ApiServerRefusal {
             Self::Said(401, message, _) => (
                 FailureKind::InvalidRequest,
                 format!(
-                    "{message}: the API server does not take the engine's own token; write \
-                     service_account_jwt anew"
+                    "{message}: the API server rejects the engine's own token; write a new \
+                     service_account_jwt"
                 ),
                 None,
             ),
@@ -299,7 +299,7 @@ fn waits(finalizers: &[String]) -> ApiServerRefusal {
     let named: String = named.chars().map(on_one_line).collect();
     ApiServerRefusal::Unclear(Failure::new(
         FailureKind::Unavailable,
-        format!("it is there until its finalizers are removed: {named}"),
+        format!("it remains until its finalizers are removed: {named}"),
     ))
 }
 
@@ -345,9 +345,7 @@ fn on_one_line(letter: char) -> char {
 
 fn nonsense() -> ApiServerRefusal {
     ApiServerRefusal::Unclear(Failure::new(
-        FailureKind::Unreachable,
-        "the server's answer is not what an API server answers",
-    ))
+        FailureKind::Unreachable, "the answer is not that of an API server"))
 }
 
 fn unwritable() -> ApiServerRefusal {

@@ -199,8 +199,7 @@ impl<'a> TokenDemand<'a> {
         let unread = || {
             Failure::new(
                 FailureKind::Unreachable,
-                "the server's answer is not what an API server answers: nothing says how long the \
-                 token lives",
+                "the answer is not that of an API server: nothing says how long the token lives",
             )
         };
         let seconds = token::lifetime(status, self.host.clock().now()).ok_or_else(unread)?;

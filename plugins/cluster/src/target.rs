@@ -115,7 +115,7 @@ pub(crate) fn read_url(text: &str) -> Result<String, Failure> {
     if !path.bytes().all(is_plain)
         || path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
     {
-        return Err(unfit("has a path that is none of names joined by slashes"));
+        return Err(unfit("has a path that is not names joined by slashes"));
     }
     let authority = authority.to_ascii_lowercase();
     let (host, port) = split_port(&authority).ok_or_else(|| unfit("has no host, or a bad port"))?;

@@ -33,7 +33,7 @@ bulkhead_sdk::refusal_codes! {
             "the database of connection {connection} ({targets}) did not finish in time; check its \
              load and its locks, then try again",
         Conflict = "conflict":
-            "other sessions kept locking what {what} needs (error {vendor-code}); try again",
+            "other sessions held locks that {what} needs (error {vendor-code}); try again",
         PermissionDenied = "permission-denied":
             "this mount has no grant to reach {targets}; add it to the mount's grants",
         ForbiddenAddress = "forbidden-address":
@@ -49,7 +49,7 @@ bulkhead_sdk::refusal_codes! {
         InvalidStatement = "invalid-statement":
             "statement {statement}, character {position}: the text {fault}",
         InsufficientPrivilege = "insufficient-privilege":
-            "user {user} of connection {connection} may not do what {what} needs (error \
+            "user {user} of connection {connection} lacks a right that {what} needs (error \
              {vendor-code}); give it CREATE USER, SELECT on mysql.user, PROCESS and CONNECTION \
              ADMIN, and with grant option the privileges that it hands out, then try again",
         AccountsUnseen = "accounts-unseen":
@@ -70,8 +70,8 @@ bulkhead_sdk::refusal_codes! {
              end its open sessions (error {vendor-code}); grant it CONNECTION ADMIN (SUPER before \
              MariaDB 10.5), or end them by hand, then revoke again",
         NameTaken = "name-taken":
-            "{what} makes a user that is there already, or changes one that is not (error \
-             {vendor-code}); let username_template put (random 20) into the name",
+            "{what} creates a user that already exists, or changes a user that does not exist \
+             (error {vendor-code}); let username_template put (random 20) into the name",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a password_policy that meets them",
@@ -85,8 +85,8 @@ bulkhead_sdk::refusal_codes! {
             "{setting} is neither user:password@tcp(host:3306)/database nor \
              mysql://host:3306/database",
         TlsMode = "tls-mode":
-            "{setting} has a parameter tls that is none of true, false, skip-verify and preferred; \
-             give certificates as tls_ca and tls_certificate_key",
+            "{setting} has a parameter tls other than true, false, skip-verify and preferred; give \
+             certificates as tls_ca and tls_certificate_key",
         TlsContradiction = "tls-contradiction":
             "{setting} is given, but the parameter tls of connection_url checks no certificate; \
              write tls=true",

@@ -40,15 +40,15 @@ bulkhead_sdk::refusal_codes! {
         InvalidStatement = "invalid-statement":
             "statement {statement}, character {position}: the text {fault}",
         NameTaken = "name-taken":
-            "{what} makes something whose name is taken (SQLSTATE {vendor-code}), and nothing was \
-             made: if it is the user, let username_template put (random 20) into its name",
+            "{what} creates an object whose name is taken (SQLSTATE {vendor-code}), and nothing \
+             was created: if it is the user, let username_template put (random 20) into its name",
         TooManyDirectGrants = "too-many-direct-grants":
             "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
              group role once and create users IN ROLE it",
         InsufficientPrivilege = "insufficient-privilege":
-            "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
-             give it CREATEROLE, and with grant option the privileges that it hands out, then try \
-             again",
+            "user {user} of connection {connection} lacks a right that {what} needs (SQLSTATE \
+             42501); give it CREATEROLE, and with grant option the privileges that it hands out, \
+             then try again",
         OwnsObjects = "owns-objects":
             "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
              objects another owner (REASSIGN OWNED), then revoke again",

@@ -157,8 +157,8 @@ fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     let Some(rest) = host.clock().rest(name)? else { return Ok(None) };
     let (waiting, next) = (host.leases().count(name)?, show(rest.div_ceil(1_000)));
     Ok(Some(format!(
-        "the database of connection {} does not answer; it is tried again in {next}, and what \
-         waits for it (live leases: {waiting}) goes on as soon as it does",
+        "the database of connection {} does not answer; the next attempt is in {next}, and waiting \
+         work (live leases: {waiting}) continues once it answers",
         quoted(name)
     )))
 }

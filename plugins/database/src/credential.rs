@@ -286,8 +286,8 @@ pub(crate) fn shown(options: &CredentialOptions) -> Map<String, Value> {
 
 fn not_kept() -> Failure {
     Failure::invalid(format!(
-        "unsupported credential_type: \"{CLIENT_CERTIFICATE}\" is for roles whose users are made \
-         anew; a static role takes {PASSWORD} or {RSA_PRIVATE_KEY}"
+        "unsupported credential_type: \"{CLIENT_CERTIFICATE}\" is for dynamic roles; a static role \
+         takes {PASSWORD} or {RSA_PRIVATE_KEY}"
     ))
 }
 

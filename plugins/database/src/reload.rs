@@ -67,7 +67,7 @@ fn unused(host: &dyn Host, plugin: &str) -> Result<String, Failure> {
 /// Logs in to the connection. Returns a warning if the login failed or no time was left.
 fn verify(host: &dyn Host, call: &Call, name: &str, connection: &Connection) -> Option<String> {
     if call.deadline.saturating_sub(host.clock().now()) < FOR_A_LOGIN {
-        return Some(format!("connection {name:?} is closed; no time was left to log in anew"));
+        return Some(format!("connection {name:?} is closed; no time was left to log in again"));
     }
     let tried = host.databases().verify(&connection.for_host(name));
     tried.err().map(|why| about(name, why).message)

@@ -211,7 +211,7 @@ fn change_password(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Resul
     }
     if role.times.last.is_some() {
         return Err(Failure::invalid(
-            "updating password not allowed after rotation: the engine knows what is in force",
+            "updating password not allowed after rotation: the engine knows the current password",
         ));
     }
     role.take(StoredCredential::Password(password.to_owned()), CredentialProof::Unverified);
@@ -256,7 +256,7 @@ fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "user {} is the one by which connection {} logs in; rotate it with rotate-root/{}",
+        "user {} is the login of connection {}; rotate it with rotate-root/{}",
         quoted(&role.username),
         quoted(&role.db_name),
         role.db_name

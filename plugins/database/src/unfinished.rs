@@ -107,7 +107,7 @@ impl UnfinishedChange {
                  {otherwise}"
             ),
         };
-        let message = format!("{what} is not finished; it goes on now, try again{told}");
+        let message = format!("{what} is not finished; it continues now, try again{told}");
         Ok(Failure::new(FailureKind::Unavailable, message))
     }
 }

@@ -240,8 +240,8 @@ impl<'a> ChangeAttempt<'a> {
         if self.config.self_rotation && self.account.current.is_none() {
             self.is_unchanged.set(true);
             return Err(Failure::invalid(format!(
-                "the present password of {} is not known, by which it would change its own; write \
-                 its role with password",
+                "the current password of {} is unknown, and the account needs it to change its \
+                 own; write its role with password",
                 quoted(&self.account.dn)
             )));
         }
@@ -329,8 +329,8 @@ pub(crate) fn check_gone(
     match directory.prove(dn, current)? {
         PasswordProof::NotInForce => Ok(()),
         PasswordProof::InForce | PasswordProof::CannotTell => Err(Failure::invalid(format!(
-            "no search finds {}, and it is there, because it answers a login: let binddn read the \
-             entry and its entryUUID or objectGUID",
+            "no search finds {}, although it can log in: let binddn read the entry and its \
+             entryUUID or objectGUID",
             quoted(dn)
         ))),
     }

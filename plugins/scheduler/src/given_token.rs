@@ -218,7 +218,7 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     for item in body::list(given, "Policies")?.unwrap_or_default() {
         let name = item.as_str().ok_or_else(|| {
             ApiRefusal::invalid(
-                "token 0 invalid: Policies holds another thing than a policy's name",
+                "token 0 invalid: Policies has a value that is not a policy's name",
             )
         })?;
         if !names.iter().any(|known| known == name) {

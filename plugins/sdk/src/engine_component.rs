@@ -70,7 +70,9 @@ fn answer(made: Answer) -> Result<words::Answer, Failure> {
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
         Outcome::Login(_) => {
-            return Err(Failure::internal("a secrets engine answered a login; it lets nobody in"));
+            return Err(Failure::internal(
+                "a secrets engine answered a login, which only an auth method can",
+            ));
         }
         Outcome::Raw(RawAnswer { status, content_type, body }) => {
             words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })

@@ -171,7 +171,7 @@ pub struct Intent<C> {
 }
 
 /// Proof that the candidate is in force. `T` is the other result of the effect.
-#[must_use = "what is in force is stored by confirming it"]
+#[must_use = "the new state is stored by confirming it"]
 pub struct ProvenCandidate<C, T = ()> {
     key: String,
     hold: String,
@@ -390,8 +390,8 @@ fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
         Some(record) if record.hold == hold => Ok(()),
         _ => {
             let message = format!(
-                "another call has taken up or finished the change of {key:?}; read what is in \
-                 force, try again"
+                "another call has resumed or finished the change of {key:?}; read the current \
+                 state and try again"
             );
             Err(Failure::new(FailureKind::Unavailable, message))
         }

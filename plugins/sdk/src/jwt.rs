@@ -215,7 +215,7 @@ pub fn sign(
 
 fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
     if header.contains_key("crit") {
-        return Err(malformed("its header has a crit, none of which is understood"));
+        return Err(malformed("its header has crit, and no critical extension is supported"));
     }
     let kind = text_of(header, "typ")?.unwrap_or_else(|| "JWT".to_owned());
     if TYPES.iter().any(|known| known.eq_ignore_ascii_case(&kind)) {

@@ -156,7 +156,7 @@ impl<'a> Provider<'a> {
 pub fn nonsense(what: &str) -> Failure {
     Failure::new(
         bulkhead_wire::failure::FailureKind::Unreachable,
-        format!("the provider's answer is not what it should be: {what}"),
+        format!("the provider's answer is not valid: {what}"),
     )
 }
 

@@ -94,7 +94,7 @@ impl fmt::Display for TemplateFault {
             }
             Self::UnclosedParenthesis => out.write_str("a parenthesis is never closed"),
             Self::UnclosedIf => out.write_str("an if has no end"),
-            Self::Unexpected(written) => write!(out, "{written:?} cannot stand where it stands"),
+            Self::Unexpected(written) => write!(out, "{written:?} is not allowed here"),
             Self::UnknownFunction(name) => write!(out, "there is no function {name:?}"),
             Self::UnknownField(written) => {
                 write!(out, "there is no field {written:?}; there are .DisplayName and .RoleName")

@@ -177,8 +177,8 @@ impl TokenParams {
             .map(|(name, set)| {
                 let (set, max) = (duration::show(set), duration::show(max));
                 format!(
-                    "{name} of {set} is longer than the mount's maximum of {max}, which is what \
-                     its tokens get"
+                    "{name} of {set} is longer than the mount's maximum of {max}; its tokens get \
+                     the maximum"
                 )
             })
             .collect()

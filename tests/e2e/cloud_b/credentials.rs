@@ -177,7 +177,7 @@ fn errors_about_credentials_are_not_redacted() {
     let written = google.cloud.credentials(OWN);
     let whole: serde_json::Value = serde_json::from_str(&written).expect("a file of JSON");
     for (member, why) in [
-        ("private_key", "credentials lack what they sign with"),
+        ("private_key", "credentials have no signing key"),
         ("client_email", "credentials are those of a user without a sound address"),
     ] {
         let mut file = whole.clone();

@@ -121,8 +121,8 @@ fn check_settable(
     let wrong = [("entities", entities), ("groups", groups)];
     match wrong.into_iter().find(|(_, sent)| sent.is_some_and(|sent| !sent.is_empty())) {
         Some((what, _)) => Err(Failure::invalid(format!(
-            "member {what} can't be set manually for external groups: their auth method says who \
-             is in them"
+            "member {what} can't be set manually for external groups: their auth method decides \
+             the members"
         ))),
         None => Ok(()),
     }

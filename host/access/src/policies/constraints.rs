@@ -118,9 +118,9 @@ fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&SentParameter<'_>]) -> Re
         return Ok(());
     }
     Err(format!(
-        "with so many values of parameters: holding them against those of its policy takes \
-         {effort} comparisons, of {MOST_COMPARISONS} at most; send fewer at once, or list fewer \
-         in the policy"
+        "with so many parameter values: the check against the policy would take {effort} \
+         comparisons, and the maximum is {MOST_COMPARISONS}; send fewer values at once, or list \
+         fewer in the policy"
     ))
 }
 

@@ -87,7 +87,7 @@ impl Tokens {
         if kind == TokenType::Batch {
             if id.is_some() {
                 return Err(Failure::invalid(
-                    "batch tokens cannot have an id: they carry what is known of them",
+                    "batch tokens cannot have an id: they contain all of their data",
                 ));
             }
             let token = batch::seal(&self.store, &record)?;

@@ -20,7 +20,7 @@ pub(super) const SHARED: &[CommandOption] = &[
     CommandOption::switch("cancel", "end it; the keys given so far are forgotten"),
     CommandOption::switch(
         "with-token",
-        "by your token, which needs sudo: the server lets nobody without",
+        "with your token, which needs sudo: the server requires a token",
     ),
 ];
 

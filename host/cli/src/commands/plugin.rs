@@ -138,7 +138,7 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         (Some(name), ..) => name.to_owned(),
         (None, Some(source), None) if source == "-" => {
             return Err(CommandProblem::usage(
-                "say with -name what the plugin is called".to_owned(),
+                "give the plugin's name with -name".to_owned(),
             ));
         }
         (None, Some(source), None) | (None, None, Some(source)) => file_stem_of(source),
@@ -261,7 +261,8 @@ fn reload(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         }
         _ => {
             return Err(CommandProblem::usage(
-                "say what to reload: -plugin=NAME, or -mounts=PATH,PATH".to_owned(),
+                "give the plugin or the mounts to reload: -plugin=NAME, or -mounts=PATH,PATH"
+                    .to_owned(),
             ));
         }
     };

@@ -242,17 +242,16 @@ async fn list_accessors(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         }
     }
     let listing = names.end().ok_or_else(Failure::absent)?;
-    let warning =
-        format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
+    let warning = format!("{unreadable} tokens are left out, because their records cannot be read");
     Ok(Reply::from(ReplyBody::Listed(listing)).with_warnings((unreadable > 0).then_some(warning)))
 }
 
 /// `POST auth/token/tidy`.
 async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let (body, warning) = if call.core.tokens.begin_tidy() {
-        let about = "looking for tokens whose end was lost has begun: tokens past their end, \
-                     marked as ended, or left without their parent are ended; the server's log \
-                     says how many";
+        let about = "the search for tokens that should have ended has started: tokens past their \
+                     end, marked as ended, or left without their parent are ended; the server's \
+                     log says how many";
         (ReplyBody::Accepted, about)
     } else {
         (ReplyBody::Nothing, "Tidy operation already in progress.")

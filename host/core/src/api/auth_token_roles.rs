@@ -204,8 +204,8 @@ fn warn_of_long_period(core: &Core, role: &TokenRole) -> Option<String> {
     (role.period > max).then(|| {
         let (period, max) = (duration::show(role.period), duration::show(max));
         format!(
-            "token_period of {period} is longer than the mount's maximum of {max}, which is what \
-             its tokens get"
+            "token_period of {period} is longer than the mount's maximum of {max}; its tokens get \
+             the maximum"
         )
     })
 }

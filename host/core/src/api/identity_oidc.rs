@@ -48,8 +48,8 @@ async fn write_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         let config = IssuerConfig::of(fields.text("issuer"))?;
         let before = IssuerConfig::read(unit).await?;
         if config != before {
-            let warning = "tokens name the new issuer from now on; those who check them must trust \
-                           it, and reach its documents there";
+            let warning = "tokens name the new issuer from now on; verifiers must trust it and be \
+                           able to fetch its documents";
             warnings.push(warning.to_owned());
         }
         config.put(unit)?;

@@ -91,7 +91,7 @@ async fn enable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, request, fields, .. } = call;
     if fields.text("type") != FILE {
         let message = format!(
-            "there are no audit devices of type {}; file is what there is",
+            "audit devices of type {} are not supported; use file",
             quoted(fields.text("type"))
         );
         return Err(Failure::invalid(message));

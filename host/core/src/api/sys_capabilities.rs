@@ -54,7 +54,9 @@ async fn of_accessor(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let accessor = call.fields.text("accessor");
     let token = tokens::by_accessor(&call.core.store, call.unit, accessor).await?;
     let token = token.ok_or_else(|| {
-        Failure::invalid("invalid accessor: no token that holds has it; list auth/token/accessors")
+        Failure::invalid(
+            "invalid accessor: no valid token has this accessor; list auth/token/accessors",
+        )
     })?;
     capabilities(call, &token.record).await
 }

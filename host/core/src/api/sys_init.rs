@@ -93,8 +93,8 @@ fn refuse_unserved(fields: RequestFields<'_>) -> Result<(), Failure> {
             "{name} does not apply to a seal of type shamir; leave it out"
         ))),
         Some(name) => Err(Failure::invalid(format!(
-            "{name} is not supported by this version: leave it out, and encrypt what the answer \
-             holds yourself"
+            "{name} is not supported by this version: leave it out, and encrypt the keys in the \
+             answer yourself"
         ))),
     }
 }

@@ -123,9 +123,7 @@ async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/leases/tidy`.
 async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     if call.core.leases.begin_tidy() {
-        return Ok(accepted(
-            "Tidy operation started; the server's log tells what it looked at and repaired.",
-        ));
+        return Ok(accepted("Tidy operation started; the server's log has the result."));
     }
     // The text that clients of this API know.
     let warning = "Tidy operation already in progress.".to_owned();

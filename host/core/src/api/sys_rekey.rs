@@ -97,7 +97,7 @@ async fn begin(
     fields: RequestFields<'_>,
     remote: IpAddr,
 ) -> Result<RekeyStatus, Failure> {
-    let remedy = "leave it out, and encrypt what the answer holds yourself";
+    let remedy = "leave it out, and encrypt the keys in the answer yourself";
     refuse_named(fields, "pgp_keys", remedy)?;
     refuse_named(fields, "backup", remedy)?;
     let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);

@@ -44,7 +44,7 @@ async fn remount(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     core.leases.assert_ends_work()?;
     let (id, record) = remount::begin(&core.mounts, &core.store, unit, (&from, &to)).await?;
     let warning = format!(
-        "{from} is on its way to {to} and answers at neither until it is there: see \
+        "{from} is being moved to {to} and answers at neither path until the move is complete: see \
          sys/remount/status/{id}"
     );
     let data = Map::from_iter([("migration_id".to_owned(), json!(id))]);

@@ -63,8 +63,7 @@ pub(super) fn read(
         ));
     }
     if !["", "json"].contains(&text("format")) {
-        let message =
-            format!("format {} is not supported; json is what there is", quoted(text("format")));
+        let message = format!("format {} is not supported; use json", quoted(text("format")));
         return Err(Failure::invalid(message));
     }
     let file = file_name_in(directory, text("file_path"))?;
@@ -212,7 +211,7 @@ mod tests {
     fn what_cannot_be_honoured_is_refused() {
         let refusals = [
             (json!({ "prefix": "#!/bin/sh" }), "prefix is not supported"),
-            (json!({ "format": "jsonx" }), "json is what there is"),
+            (json!({ "format": "jsonx" }), "use json"),
             (json!({ "filter": "operation == read" }), "\"filter\" is not known"),
             (json!({ "log_raw": "perhaps" }), "log_raw: "),
         ];

@@ -83,7 +83,7 @@ fn parse<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Failure> {
     let read = read.and_then(|read| serde_json::from_value(Value::Object(read)).ok());
     read.ok_or_else(|| {
         Failure::invalid(format!(
-            "{what} of the image layout is no such document; write the image layout anew"
+            "{what} of the image layout is not a valid document; create the image layout again"
         ))
     })
 }
@@ -107,7 +107,7 @@ impl BlobDescriptor {
         let hex = hex.filter(|hex| hex.len() == 64 && hex.chars().all(is_digit));
         let hex = hex.ok_or_else(|| {
             Failure::invalid(format!(
-                "the digest {} of {what} is no sha256 digest; write the image layout anew",
+                "the digest {} of {what} is not a sha256 digest; create the image layout again",
                 quoted(&self.digest)
             ))
         })?;
@@ -118,7 +118,7 @@ impl BlobDescriptor {
         }
         Err(Failure::invalid(format!(
             "{what} of the image has {} bytes with sha256 {found}, and not {} bytes with sha256 \
-             {hex}; write the image layout anew",
+             {hex}; create the image layout again",
             bytes.len(),
             self.size
         )))

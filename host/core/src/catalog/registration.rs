@@ -231,7 +231,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "by what it exports the component is of the kind {}, and not {}; register it as type {}",
+        "the component's exports are those of kind {}, and not {}; register it as type {}",
         built_for.title(),
         kind.title(),
         built_for.word()

@@ -170,7 +170,7 @@ fn asks(lines: &[String]) -> Result<(), String> {
     let read = |line: &String| {
         line.parse::<GrantPattern>()
             .map(drop)
-            .map_err(|why| format!("it asks for what it cannot: {why}"))
+            .map_err(|why| format!("it asks for an invalid grant: {why}"))
     };
     lines.iter().try_for_each(read)
 }
@@ -183,8 +183,8 @@ pub(super) fn warnings(asks: &[String], most: Option<&[GrantPattern]>) -> Vec<St
     let is_above = |ask: &&GrantPattern| most.is_some_and(|most| !ceiling::allows(most, ask));
     let told = |ask: &GrantPattern| {
         format!(
-            "the component asks for {ask}, which its ceiling does not allow in full: what is above \
-             it is refused"
+            "the component asks for {ask}, which its ceiling does not allow in full: acts above \
+             the ceiling are refused"
         )
     };
     asked.iter().filter(is_above).map(told).collect()

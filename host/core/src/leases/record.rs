@@ -124,7 +124,7 @@ impl LeaseRecord {
         if self.attempts > 0 {
             return self.failure();
         }
-        let message = format!("what {} reaches does not answer", quoted(&self.lane));
+        let message = format!("the target of {} does not answer", quoted(&self.lane));
         Failure::new(FailureKind::Unreachable, message)
     }
 

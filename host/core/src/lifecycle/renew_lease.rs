@@ -147,8 +147,8 @@ async fn prolong(
         ..TtlBounds::default()
     };
     let grant_at = |now| ttl::grant(&bounds, asked.increment, lease.issued / 1000, now);
-    let granted =
-        grant_at(now / 1000)?.at_most(seen.longest_lease, "what is left of the token that owns it");
+    let granted = grant_at(now / 1000)?
+        .at_most(seen.longest_lease, "the remaining lifetime of the token that owns it");
     let granted = match asked.granted.ttl {
         0 => granted,
         ttl => as_engine(grant_at, granted, ttl, (now / 1000, core.store.now().div_ceil(1000))),
@@ -175,7 +175,7 @@ fn as_engine(
     let Some(later) = granted.ttl.checked_sub(of_engine) else { return granted };
     let looked = first.saturating_add(later);
     let same = grant_at(looked).ok().filter(|same| same.ttl == of_engine && looked <= last);
-    same.unwrap_or_else(|| granted.at_most(of_engine, "what the engine renewed it for"))
+    same.unwrap_or_else(|| granted.at_most(of_engine, "the engine's renewal"))
 }
 
 fn not_found() -> Failure {
@@ -258,7 +258,7 @@ mod tests {
         for (of_engine, last) in [(14_390, 1_010), (14_389, 1_011), (14_387, 1_020)] {
             let (ttl, warning) = renewed(of_engine, last);
             assert_eq!(ttl, of_engine);
-            assert!(warning.contains("what is left of the role's max_ttl of 4h"), "{warning}");
+            assert!(warning.contains("the rest of the role's max_ttl of 4h"), "{warning}");
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
         for (of_engine, last) in [(14_387, 1_011), (60, 1_020)] {
             let (ttl, warning) = renewed(of_engine, last);
             assert_eq!(ttl, of_engine);
-            assert!(warning.contains("what the engine renewed it for"), "{warning}");
+            assert!(warning.contains("the engine's renewal"), "{warning}");
         }
         assert_eq!(renewed(99_999, 1_020).0, 14_390, "and one that renews for more is not");
     }

@@ -78,9 +78,7 @@ pub(crate) async fn sign_in_again(
     if signed_in.entity_id == known.id {
         return Ok(signed_in.proof);
     }
-    Err(Failure::invalid(
-        "what this login proves is another entity by now than the one of the token: log in again",
-    ))
+    Err(Failure::invalid("this login now proves another entity than the token's: log in again"))
 }
 
 /// Finds or creates the entity behind the proven alias.

@@ -270,7 +270,7 @@ async fn write_lease(
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
     let left = token.remaining_seconds(now).unwrap_or(granted.ttl);
-    let granted = granted.at_most(left, "what is left of the token that asks for it");
+    let granted = granted.at_most(left, "the remaining lifetime of the requesting token");
     let record = leases::confirm(context, unit, secret, named, granted.ttl)?;
     Ok(WrittenLease { id: record.id, ttl: granted.ttl, warning: granted.warning })
 }
@@ -327,8 +327,8 @@ fn parse_object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure
         Ok(Value::Object(object)) => Ok(object),
         _ => Err(bad_answer(
             mount,
-            "answered what is not a JSON object, is nested too deep, holds too many values or \
-             gives a key twice",
+            "gave an answer that is not a JSON object, is nested too deep, holds too many values \
+             or gives a key twice",
         )),
     }
 }

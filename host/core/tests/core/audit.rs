@@ -749,7 +749,7 @@ async fn the_api_makes_no_device_where_it_may_not() {
         (file("/etc/cron.d/x"), "directly in"),
         (file("../bulkhead.db"), "directly in"),
         (file("link"), "cannot be written to"),
-        (json!({ "type": "syslog", "options": {} }), "file is what there is"),
+        (json!({ "type": "syslog", "options": {} }), "are not supported; use file"),
         (
             json!({ "type": "file", "options": { "file_path": "a", "prefix": "#!/bin/sh" } }),
             "prefix",

@@ -152,7 +152,7 @@ impl AmbientSources {
         };
         match endpoint_of(&endpoint) {
             Some((address, path)) => Ok(Some(AppService { address, path, secret })),
-            None => unserved("is no http:// URL of this very machine"),
+            None => unserved("is not an http:// URL of this machine"),
         }
     }
 }
@@ -237,7 +237,7 @@ impl CloudProvider {
         }
         let given = self.read(answered, now).filter(|given| given.expires > now);
         given.ok_or_else(|| {
-            let message = format!("what answers for {service} gives no token that is valid");
+            let message = format!("{service} answered without a valid token");
             Failure::new(FailureKind::Unreachable, message)
         })
     }

@@ -122,8 +122,8 @@ impl SqlTarget<'_> {
         line.and_then(|line| line.parse().ok()).ok_or_else(|| {
             let target = quoted(&format!("{driver}://{host}:{port}"));
             Failure::denied(format!(
-                "{target} is no target that a grant is for: it takes a known driver, a host and a \
-                 port"
+                "{target} is not a target that a grant can allow: give a known driver, a host and \
+                 a port"
             ))
         })
     }

@@ -202,7 +202,7 @@ impl<'a> EndpointPattern<'a> {
             None => match rest.rsplit_once(':') {
                 Some((host, _)) if host.contains(':') => {
                     return Err(format!(
-                        "{} is no host: an IPv6 address stands in brackets; {form}",
+                        "{} is no host: put an IPv6 address in brackets; {form}",
                         quoted(rest)
                     ));
                 }

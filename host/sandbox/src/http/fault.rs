@@ -194,7 +194,7 @@ impl fmt::Display for HttpFault {
             Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
             Self::Tls(fault) => write!(f, "{fault}"),
             Self::NotHttp => f.write_str(
-                "the answer is no HTTP/1.1, or has more than 100 headers or 64 KiB of them",
+                "the answer is not HTTP/1.1, or has more than 100 headers or 64 KiB of them",
             ),
             Self::CutShort => f.write_str("the connection ended before the answer did"),
             Self::TooLarge => f.write_str("the answer has more bytes than it may have"),
@@ -219,9 +219,9 @@ impl fmt::Display for ProxyFault {
             Self::Refused(status) => {
                 write!(f, "the proxy was asked to connect to it and refused ({status})")
             }
-            Self::NotHttp => f.write_str(
-                "what the proxy answered is no HTTP/1.1, or has a head of more than 16 KiB",
-            ),
+            Self::NotHttp => {
+                f.write_str("the proxy's answer is not HTTP/1.1, or has a head of more than 16 KiB")
+            }
             Self::TimedOut => f.write_str("the proxy took too long"),
         }
     }
@@ -233,8 +233,8 @@ impl fmt::Display for TlsFault {
             Self::Expired => "its certificate has expired",
             Self::NotYet => "its certificate is not valid yet",
             Self::UnknownIssuer => {
-                "nobody who is trusted signed its certificate; give root-certificates if it is its \
-                 own"
+                "no trusted authority signed its certificate; give root-certificates for a private \
+                 authority"
             }
             Self::WrongName => "its certificate is for another name",
             Self::Certificate => "its certificate is not acceptable",

@@ -92,7 +92,7 @@ fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<AllowedA
             pod.check(origin).map(|()| reach)
         }
         Some(other) => Err(Refused::invalid(format!(
-            "there is no identity {} to send a request in the name of; give pod, or none",
+            "there is no request identity {}; give pod, or none",
             quoted(other)
         ))),
     }

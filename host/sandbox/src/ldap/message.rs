@@ -46,8 +46,8 @@ pub(super) enum LdapFault {
 impl fmt::Display for LdapFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotLdap => "the server's answer is no LDAP",
-            Self::Unasked => "the server answered what was not asked",
+            Self::NotLdap => "the server's answer is not LDAP",
+            Self::Unasked => "the server's answer does not match the request",
             Self::TooLarge => "the server's answer is too large",
             Self::Disconnected => "the server ended the session with a notice",
             Self::Ended => "the connection ended before the answer did",

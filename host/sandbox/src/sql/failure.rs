@@ -56,7 +56,8 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         // The server asked for the unhashed password outside TLS, see `mysql.rs`.
         sqlx::Error::Configuration(_) => failed(
             "invalid-request",
-            "TLS is needed for this server's way of asking for a password, or its PEM is no PEM",
+            "the server's password authentication requires TLS, or a given certificate or key is \
+             not valid PEM",
         ),
         _ => failed("unreachable", "the session broke"),
     }

@@ -95,8 +95,8 @@ fn api_directory(file: &ConfigSection<'_>) -> Result<Option<PathBuf>, ConfigErro
             "the API makes no devices; write allow_api_audit = true beside it, or leave it out",
         )),
         (Some(allowed), None) if is_allowed => Err(allowed.error(
-            "the API would write wherever it is told; \
-             write audit_directory = \"/var/log/bulkhead\" beside it",
+            "the API could then write to any file; also write audit_directory = \
+             \"/var/log/bulkhead\"",
         )),
         (_, None) => Ok(None),
     }

@@ -193,8 +193,8 @@ fn request_time(value: &ConfigValue<'_>) -> Result<Duration, ConfigError> {
     }
     let [asked, least] = [asked, least].map(|time| duration::show(time.as_secs()));
     Err(value.error(format!(
-        "{asked} is shorter than {least}, the least in which a credential can be made or revoked; \
-         give {least} or more"
+        "{asked} is shorter than {least}, the minimum time to make or revoke a credential; give \
+         {least} or more"
     )))
 }
 

@@ -319,7 +319,7 @@ fn a_value_that_no_server_could_have_is_refused() {
         (
             "listener \"tcp\" {\n  request_timeout = \"30s\"\n}",
             3,
-            &["30s is shorter than 35s", "made or revoked", "give 35s or more"],
+            &["30s is shorter than 35s", "make or revoke", "give 35s or more"],
         ),
         ("allow_api_audit = true\naudit_directory = \"audit\"", 3, &["no whole path"]),
         ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),

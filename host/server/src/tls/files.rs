@@ -72,8 +72,8 @@ fn check_closed(file: &Path, key: &str, metadata: &Metadata) -> Result<(), Strin
         return Ok(());
     }
     Err(format!(
-        "{key} {shown} is open to others (mode {mode:04o}), who may know what it holds by now; \
-         run chmod 600 {shown}, and replace that if it is in use"
+        "{key} {shown} is open to others (mode {mode:04o}), who may have copied it; run chmod 600 \
+         {shown}, and replace it if it is in use"
     ))
 }
 
@@ -89,7 +89,7 @@ fn incomplete_message(file: &Path, key: &str, error: &pem::Error) -> String {
         pem::Error::Base64Decode(_) => "a block in it is not base64",
         _ => "it does not read",
     };
-    format!("{key} {} is no PEM file: {why}; write it anew", file.display())
+    format!("{key} {} is not a PEM file: {why}; create it again", file.display())
 }
 
 /// Reads a file together with the metadata of the opened file, so that the checked file is the file

@@ -56,8 +56,8 @@ impl WriteFailure {
     /// Returns the error of every write after an I/O error with this reason.
     pub(super) fn stopped(reason: &str) -> WriteFailure {
         WriteFailure::Stopped(StoreFault::Unavailable(format!(
-            "nothing is written since an I/O error ({reason}), \
-             because what the disk holds is not known; check the disk and restart"
+            "writes stopped after an I/O error ({reason}), because the state of the disk is \
+             unknown; check the disk and restart"
         )))
     }
 

@@ -183,7 +183,7 @@ fn an_answer_about_another_resource_is_believed_in_nothing() {
     for (over, why) in [
         (json!({"id": machine("vm-2")}), "another resource"),
         (json!({"id": "vm-1"}), "another resource"),
-        (json!({"id": 7}), "answered what it should not"),
+        (json!({"id": 7}), "gave an invalid answer"),
     ] {
         let bed = with_role(&bound());
         arrange_machine(&bed, "vm-1", &over);

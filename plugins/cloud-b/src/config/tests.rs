@@ -142,7 +142,7 @@ fn a_bad_configuration_is_refused_and_nothing_is_stored() {
         (json!({"credentials": "{"}), "failed to read credentials"),
         (json!({"credentials": {"client_email": OWN}}), "credentials"),
         (json!({"credentials": "[]"}), "failed to read credentials"),
-        (file(json!({"private_key_id": ""})), "credentials lack what they sign with"),
+        (file(json!({"private_key_id": ""})), "credentials have no signing key"),
         (file(json!({"private_key": "secret-nonsense"})), "no PEM to sign with"),
         (file(json!({"private_key": SHORT_KEY})), "2048 bits"),
         (file(json!({"client_email": "../x"})), "without a sound address"),

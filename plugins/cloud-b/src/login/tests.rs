@@ -249,7 +249,7 @@ fn claims_that_an_account_signs_make_it_no_instance() {
     let bed = ready();
     let own = identity(&bed, json!({"iss": EMAIL, "sub": EMAIL}));
     let why = refusal(log_in(&bed, "vm", &signed("s1", ACCOUNT_KEY, &own)));
-    assert!(why.contains("its issuer is none of"), "{why}");
+    assert!(why.contains("issuer is neither"), "{why}");
     let forged = identity(&bed, json!({ "sub": EMAIL }));
     let why = refusal(log_in(&bed, "vm", &signed("s1", ACCOUNT_KEY, &forged)));
     assert!(why.contains("no Google OAuth2 provider key found for GCE role"), "{why}");

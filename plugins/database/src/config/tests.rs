@@ -319,8 +319,8 @@ fn a_read_tells_that_the_database_does_not_answer_and_what_waits() {
     bed.host.rest_lane("orders", 7_200);
     assert_eq!(
         bed.read("config/orders").unwrap().warnings,
-        ["the database of connection \"orders\" does not answer; it is tried again in 8s, and \
-          what waits for it (live leases: 1) goes on as soon as it does"]
+        ["the database of connection \"orders\" does not answer; the next attempt is in 8s, and \
+          waiting work (live leases: 1) continues once it answers"]
     );
 }
 

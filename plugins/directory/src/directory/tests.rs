@@ -96,7 +96,7 @@ fn a_name_with_a_domain_before_it_is_refused_with_the_forms_that_are_taken() {
 
 #[test]
 fn a_fault_names_the_field_of_the_configuration() {
-    let said = "nobody who is trusted signed its certificate; give root-certificates";
+    let said = "no trusted authority signed its certificate; give root-certificates";
     let worded = worded(LdapFault::new(LdapFaultCode::Unreachable, said));
     assert!(worded.message.ends_with("; give certificate"), "{}", worded.message);
 }

@@ -97,8 +97,8 @@ impl LoanTerms {
         let (shown, asked) = (show(ttl), show(wanted));
         let warning = (ttl < wanted).then(|| {
             format!(
-                "the lease ends after {shown} instead of {asked}: the mount's, or its \
-                              token's, is no longer"
+                "the lease ends after {shown} instead of {asked}: the mount or its token allows no \
+                 more"
             )
         });
         Self { ttl, max_ttl: set.max_ttl, is_endless, warning }

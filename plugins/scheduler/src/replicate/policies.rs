@@ -65,8 +65,9 @@ pub(super) fn converge(
             continue;
         };
         fetched.add(answer.body.len());
-        let policy = Policy::read(name, &answer.body)
-            .map_err(|_| unfit(format!("the authoritative region's policy {name} is none")))?;
+        let policy = Policy::read(name, &answer.body).map_err(|_| {
+            unfit(format!("the authoritative region's policy {name} is not a policy"))
+        })?;
         if local.get(*name) != Some(&policy) {
             changed.push(((*name).clone(), policy));
         }
@@ -89,8 +90,9 @@ fn size(change: &RecordChange<Policy>) -> usize {
 }
 
 fn read(body: &[u8]) -> Result<BTreeMap<String, ListedPolicy>, Failure> {
-    let listed: Vec<ListedPolicy> = serde_json::from_slice(body)
-        .map_err(|_| unfit("the authoritative region's list is none of policies".to_owned()))?;
+    let listed: Vec<ListedPolicy> = serde_json::from_slice(body).map_err(|_| {
+        unfit("the authoritative region's list is not a list of policies".to_owned())
+    })?;
     by_id(listed.into_iter().map(|listed| match is_name(&listed.name) {
         true => Ok((listed.name.clone(), listed)),
         false => {

@@ -96,7 +96,7 @@ fn free_name(storage: &dyn Storage, id: &str, local: &RolesById) -> Result<(), F
 
 fn read(body: &[u8]) -> Result<RolesById, Failure> {
     let listed: Vec<ListedRole> = serde_json::from_slice(body)
-        .map_err(|_| unfit("the authoritative region's list is none of roles".to_owned()))?;
+        .map_err(|_| unfit("the authoritative region's list is not a list of roles".to_owned()))?;
     by_id(listed.into_iter().map(|listed| {
         let policies = listed.policies.into_iter().map(|link| link.name).collect();
         let role = Role { name: listed.name, description: listed.description, policies };

@@ -135,7 +135,7 @@ fn told_of(storage: &dyn Storage) -> Result<ReplicaTokens, Failure> {
 
 fn read(body: &[u8]) -> Result<ReplicaTokens, Failure> {
     let listed: Vec<ListedToken> = serde_json::from_slice(body)
-        .map_err(|_| unfit("the authoritative region's list is none of tokens".to_owned()))?;
+        .map_err(|_| unfit("the authoritative region's list is not a list of tokens".to_owned()))?;
     // A region that does not know the parameter `global` lists its local tokens, too.
     by_id(listed.into_iter().filter(|listed| listed.global).map(|listed| {
         if !is_uuid(&listed.accessor_id) {

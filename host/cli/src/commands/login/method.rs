@@ -95,5 +95,5 @@ impl LoginMethod {
 fn user(fields: &Map<String, Value>) -> Result<&str, CommandProblem> {
     let user = fields.get("username").and_then(Value::as_str);
     user.filter(|name| !name.is_empty() && !name.contains('/'))
-        .ok_or_else(|| CommandProblem::usage("say who logs in, as in username=bob"))
+        .ok_or_else(|| CommandProblem::usage("give the user name, as in username=bob"))
 }

@@ -101,9 +101,8 @@ pub(crate) fn check_deadline<'a>(
         Some(line) => {
             let least = duration::show(MountLimits::LEAST_EFFECTFUL.as_secs());
             Err(Failure::invalid(format!(
-                "grants: {line} is shorter than {least}, the least in which a change outside can \
-                 be made or revoked, and other lines reach outside; give \
-                 limit:deadline={least} or more, or leave it out"
+                "grants: {line} is shorter than {least}, the minimum for a mount whose other lines \
+                 allow outside changes; give limit:deadline={least} or more, or leave it out"
             )))
         }
         None => Ok(()),

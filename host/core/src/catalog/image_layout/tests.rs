@@ -100,7 +100,7 @@ fn a_blob_with_other_bytes_than_its_digest_names_is_refused() {
             _ => of_manifest,
         };
         layout.put(&format!("blobs/sha256/{hex}"), b"\0asm another");
-        layout.assert_refused("write the image layout anew");
+        layout.assert_refused("create the image layout again");
         fs::remove_file(layout.at(&format!("blobs/sha256/{hex}"))).unwrap();
         layout.assert_refused("there is no file");
     }
@@ -116,7 +116,7 @@ fn no_digest_and_no_link_leads_to_another_file() {
     for name in ["sha256:../../../oci-layout", "sha512:aa", "sha256:", "", long.as_str()] {
         let change = |manifest: &mut Value| manifest["layers"][0]["digest"] = json!(name);
         layout.image(COMPONENT_TYPES[0], &change);
-        layout.assert_refused("is no sha256 digest");
+        layout.assert_refused("is not a sha256 digest");
     }
     layout.image(COMPONENT_TYPES[0], &|_| {});
     let blob = layout.at(&format!("blobs/sha256/{}", digest(COMPONENT)));
@@ -148,7 +148,7 @@ fn several_images_or_layers_and_other_media_types_are_refused() {
     layout.put("index.json", br#"{"manifests":[]}"#);
     layout.assert_refused("index.json of the image layout names 0 manifests");
     layout.put("index.json", b"{");
-    layout.assert_refused("is no such document");
+    layout.assert_refused("is not a valid document");
     layout.put("oci-layout", br#"{"imageLayoutVersion":"2.0.0"}"#);
     layout.assert_refused("version \"2.0.0\"");
 }
