@@ -16,7 +16,7 @@ clients=$target/clients
 collection=$here/collection.txt
 folder=$clients/$(cat "$list" "$collection" | sha256sum | cut -c1-16)
 
-# Runs a command as root, or fails with a message.
+# Runs a command as root, or returns 1.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"

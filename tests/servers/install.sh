@@ -17,7 +17,7 @@ have_directories() {
 }
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
 
-# Runs a command as root, or fails with a message.
+# Runs a command as root, or returns 1.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"

@@ -38,5 +38,5 @@ fn every_attack_names_an_existing_test() {
                 .map(|test| format!("{file} has no test {test}")),
         );
     }
-    assert_none(found, "name the test that shows it, in docs/attacks.md");
+    assert_none(found, "name an existing test in the row of docs/attacks.md");
 }

@@ -84,7 +84,7 @@ fn modules_import_in_one_direction() {
     let found = crates.iter().flat_map(|(name, files)| offences(name, files)).collect();
     assert_none(
         found,
-        "let one of them know less: hand in what it needs, or move what both need below both",
+        "remove an import: pass a value in, or move the shared code below both modules",
     );
 }
 
@@ -132,7 +132,7 @@ fn core_modules_import_in_the_order_of_the_crate_page() {
     assert!(order.len() > 20, "only {order:?} was read; the rule would hold of less");
     assert_none(
         against_the_order(&order, &files),
-        "import from rooms to the left only, or change the line in host/core/src/lib.rs",
+        "import only modules on the left, or change the line in host/core/src/lib.rs",
     );
 }
 

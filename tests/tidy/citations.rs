@@ -247,7 +247,7 @@ fn every_path_in_back_quotes_exists() {
     let files = all();
     let known = Known::of(&files);
     let found = files.iter().flat_map(|file| lost_paths(file, &known)).collect();
-    assert_none(found, "write the file's new path, or take the sentence out");
+    assert_none(found, "write the file's new path, or remove the sentence");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn every_cited_decision_exists() {
     let known = Known::of(&files);
     assert!(known.decisions.len() > 50, "{DECISIONS} was not understood");
     let found = files.iter().flat_map(|file| lost_decisions(file, &known)).collect();
-    assert_none(found, "write the decision down in docs/decisions.md, with its reason");
+    assert_none(found, "add the decision with its reason to docs/decisions.md");
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn comments_cite_only_docs() {
     let found = sources.flat_map(|file| foreign_documents(file, &known)).collect();
     assert_none(
         found,
-        "cite a row of docs/decisions.md or a numbered section of a page of docs/, and write \
-         there what is to be known",
+        "cite a row of docs/decisions.md or a numbered section of a page of docs/, and add \
+         missing facts there",
     );
 }
 

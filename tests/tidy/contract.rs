@@ -76,7 +76,7 @@ fn every_import_checks_its_grant_first() {
         }
     }
     assert!(functions > 20, "only {functions} imports were found; the rule would hold of nothing");
-    assert_none(found, "ask with granted!(self, …) or self.demand(…) before anything is done");
+    assert_none(found, "check the grant first, with granted!(self, …) or self.demand(…)");
 }
 
 /// The interfaces that a world imports and exports.

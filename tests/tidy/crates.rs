@@ -109,7 +109,7 @@ fn a_crate_imports_only_crates_on_its_right() {
     }
     assert_none(
         found,
-        "hand in what is needed from above; see the picture in docs/architecture.md",
+        "pass the value in from a crate above; see the picture in docs/architecture.md",
     );
 }
 
@@ -126,7 +126,7 @@ fn restricted_dependencies_stay_in_their_crates() {
             }
         }
     }
-    assert_none(found, "ask the crate that owns it");
+    assert_none(found, "use a function of the crate that owns the dependency");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn every_dependency_and_its_features_are_declared_once() {
             found.push(format!("{folder}: {line}"));
         }
     }
-    assert_none(found, "declare it in [workspace.dependencies], or the next `-p` builds it again");
+    assert_none(found, "declare it in [workspace.dependencies]; otherwise `-p` builds it again");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn plugins_keep_nothing_between_calls() {
     }
     assert_none(
         found,
-        "an instance may serve many calls or one: keep state in storage, never in a static",
+        "an instance may serve one call or many: keep state in storage, never in a static",
     );
 }
 
@@ -225,5 +225,5 @@ fn bindings_are_generated_in_one_place() {
             );
         }
     }
-    assert_none(found, "use the bindings that are there");
+    assert_none(found, "use the existing bindings");
 }

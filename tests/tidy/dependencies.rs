@@ -88,10 +88,7 @@ fn every_duplicate_crate_has_a_reason() {
             found.push(format!("{name} {versions:?}"));
         }
     }
-    assert_none(
-        found,
-        "bring the versions together, or list the older one in .deny.toml with its reason",
-    );
+    assert_none(found, "use one version, or list the older version in .deny.toml with a reason");
 }
 
 #[test]
@@ -101,7 +98,7 @@ fn no_reason_remains_without_its_duplicate() {
         entries("skip").into_iter().filter(|(name, _, _)| locked.get(name).map_or(0, Vec::len) < 2);
     assert_none(
         gone.map(|(name, _, _)| name).collect(),
-        "there is one version only: remove the line from .deny.toml",
+        "only one version is left: remove the line from .deny.toml",
     );
 }
 

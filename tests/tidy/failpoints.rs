@@ -53,7 +53,7 @@ fn only_the_failpoint_module_reads_its_environment() {
     let found = elsewhere().into_iter().filter(uses).map(|file| file.path);
     assert_none(
         found.collect(),
-        "a second switch would have to be looked for in the released binary, too",
+        "only the failpoint module may read the switch, so that the released binary has none",
     );
 }
 
@@ -67,10 +67,7 @@ fn failpoints_are_built_only_on_request() {
             file.text.lines().filter(by_default).map(|line| format!("{}: {line}", file.path)),
         );
     }
-    assert_none(
-        found,
-        "the feature is named on the command line of `make build-fault`, and nowhere else",
-    );
+    assert_none(found, "only the command line of `make build-fault` may name the feature");
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn lines_stay_short() {
     assert_none(
         found,
         &format!(
-            "break the line at {LONGEST_LINE} characters or before; a text goes on behind a \\ at \
-             the line's end"
+            "break the line at {LONGEST_LINE} characters or before; a \\ at the end of a line \
+             continues a text"
         ),
     );
 }
@@ -51,8 +51,8 @@ fn functions_stay_short() {
     assert_none(
         found,
         &format!(
-            "give the parts names of their own, until each function is {LONGEST_FUNCTION} lines \
-             or less"
+            "move parts to named functions, until each function has at most {LONGEST_FUNCTION} \
+             lines"
         ),
     );
 }
@@ -97,9 +97,9 @@ fn files_stay_short() {
     assert_none(
         found,
         &format!(
-            "move `mod tests` to a file of its own, then give a noun its own file, until each has \
-             {LONGEST_FILE} lines or less; a table may be longer: a file of which half the lines \
-             stand inside `const` arrays"
+            "move `mod tests` to a separate file, then split the file by subject, until each has \
+             at most {LONGEST_FILE} lines; a file with half of its lines inside `const` arrays \
+             may be longer"
         ),
     );
 }

@@ -34,7 +34,7 @@ fn log_causes_are_values_that_may_be_recorded() {
     let looked_at = product.iter().filter(|file| file.path != MADE && !file.is_of_tests());
     assert_none(
         looked_at.flat_map(offences).collect(),
-        "make the pair with `cause` of host/access/src/log.rs: a message may repeat a value",
+        "create the pair with `cause` of host/access/src/log.rs: a message may repeat a value",
     );
 }
 

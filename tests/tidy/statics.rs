@@ -36,7 +36,10 @@ fn keeping(file: &Source) -> Vec<String> {
 #[test]
 fn components_keep_nothing_between_calls() {
     let found = rust_below(&IN_COMPONENTS).iter().flat_map(keeping).collect();
-    assert_none(found, "pass it along, make it a const, or store it through the host");
+    assert_none(
+        found,
+        "pass the value as an argument, make it a const, or store it through the host",
+    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn records_are_written_and_read_by_the_trait_of_stored_types() {
         });
         found.extend(bare.map(|(number, line)| format!("{}:{number}: {}", file.path, line.trim())));
     }
-    assert_none(found, "make it a stored! type, whose earlier records a test reads");
+    assert_none(found, "declare the type with stored!, whose earlier records a test reads");
 }
 
 #[test]
@@ -41,6 +41,6 @@ fn every_file_of_earlier_records_is_read() {
     }
     assert_none(
         found,
-        "these records are of no type any more; a release may still have them stored",
+        "no type reads these records, and stores of earlier releases may contain them",
     );
 }

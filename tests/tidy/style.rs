@@ -10,7 +10,7 @@ fn every_rust_file_opens_with_its_purpose() {
     let silent = rust_below(&EVERYWHERE).into_iter().filter(|file| !file.text.starts_with("//! "));
     assert_none(
         silent.map(|file| file.path).collect(),
-        "say in the first line, as `//!`, what the file is for",
+        "begin the file with a `//!` line that states its purpose",
     );
 }
 
@@ -22,7 +22,7 @@ fn no_file_has_a_catch_all_name() {
     };
     assert_none(
         all().into_iter().filter(vague).map(|file| file.path).collect(),
-        "name the file after what it knows; what fits nowhere goes to a file of its own",
+        "name the file after its content, and move unrelated code to a separate file",
     );
 }
 
@@ -39,7 +39,7 @@ fn the_repository_contains_no_path_of_a_machine() {
             }
         }
     }
-    assert_none(found, "write paths from the repository's root; another machine has other folders");
+    assert_none(found, "write paths relative to the repository's root");
 }
 
 /// Returns `true` if `trace` begins a path in `line` and is not in the middle of a path.
@@ -63,7 +63,7 @@ fn only_the_public_registry_is_named() {
             }
         }
     }
-    assert_none(found, "leave registries to the machine's own cargo configuration");
+    assert_none(found, "configure registries only in the machine's own cargo configuration");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn no_test_is_ignored() {
         let off = file.code().filter(|(_, line)| line.contains(mark));
         found.extend(off.map(|(number, _)| format!("{}:{number}", file.path)));
     }
-    assert_none(found, "mend the test or remove it");
+    assert_none(found, "repair the test or remove it");
 }
 
 #[cfg(test)]
