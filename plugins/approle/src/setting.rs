@@ -26,7 +26,7 @@ pub(crate) const TOKEN_NUM_USES: &[Field] =
     &[Field::whole("token_num_uses", "requests with each token; 0: without limit")];
 pub(crate) const TOKEN_TTL: &[Field] = &[Field::seconds("token_ttl", "lifetime of its tokens")];
 pub(crate) const TOKEN_MAX_TTL: &[Field] =
-    &[Field::seconds("token_max_ttl", "the most that renewals add up to")];
+    &[Field::seconds("token_max_ttl", "maximum lifetime over all renewals")];
 pub(crate) const TOKEN_PERIOD: &[Field] = &[
     Field::seconds("token_period", "lifetime after each renewal, without a maximum"),
     Field::seconds("period", "old name of token_period").old_name_of("token_period"),

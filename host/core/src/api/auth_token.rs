@@ -61,11 +61,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
         list("auth/token/accessors", "accessors of all tokens")
             .needs_sudo()
             .fields([
-                field("after", FieldKind::String, "list only accessors greater than this one"),
-                field("limit", FieldKind::String, "list at most so many"),
+                field("after", FieldKind::String, "list only accessors after this one"),
+                field("limit", FieldKind::String, "maximum number of entries"),
             ])
             .handled_by(list_accessors),
-        write("auth/token/tidy", "look for tokens whose end was lost").handled_by(tidy),
+        write("auth/token/tidy", "find and end tokens that should have ended").handled_by(tidy),
     ]
 }
 

@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         write("auth/token/create-orphan", "make a token without a parent")
             .fields(creation_fields())
             .handled_by(create_orphan),
-        write("auth/token/create/{role_name}", "make a token as a role says")
+        write("auth/token/create/{role_name}", "make a token of a role")
             .fields([role])
             .fields(creation_fields())
             .handled_by(create_by_role),
@@ -55,7 +55,7 @@ fn creation_fields() -> Vec<Field> {
             aliases: vec!["lease".to_owned()],
             ..field("ttl", FieldKind::Duration, "its lifetime")
         },
-        field("explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
+        field("explicit_max_ttl", FieldKind::Duration, "maximum lifetime over all renewals"),
         field(
             "period",
             FieldKind::Duration,
@@ -70,7 +70,7 @@ fn creation_fields() -> Vec<Field> {
         field(
             "entity_alias",
             FieldKind::String,
-            "name under which auth/token knows the entity it is for, as its role allows",
+            "alias at auth/token of the token's entity, as its role allows",
         ),
         field("bound_cidrs", FieldKind::CommaList, "refused: token roles bind tokens to addresses"),
     ]

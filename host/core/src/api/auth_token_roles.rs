@@ -47,7 +47,7 @@ fn settings() -> Vec<Field> {
         field(
             "allowed_entity_aliases",
             FieldKind::CommaList,
-            "aliases of entities that its tokens may be for; * at the ends",
+            "aliases of entities for which tokens may be created; * at the ends",
         ),
         field("orphan", FieldKind::Bool, "whether its tokens have no parent"),
         Field { default: Some(json!(true)), ..renewable },
@@ -61,7 +61,7 @@ fn settings() -> Vec<Field> {
             FieldKind::CommaList,
             "networks from which its tokens may be used",
         ),
-        field("token_explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
+        field("token_explicit_max_ttl", FieldKind::Duration, "maximum lifetime over all renewals"),
         field(
             "token_period",
             FieldKind::Duration,

@@ -21,8 +21,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let path = || field(PATH, FieldKind::String, "a path of your choice");
     let page = || {
         [
-            field("after", FieldKind::String, "names after this one only"),
-            field("limit", FieldKind::String, "at most so many names"),
+            field("after", FieldKind::String, "list only names after this one"),
+            field("limit", FieldKind::String, "maximum number of names"),
         ]
     };
     vec![

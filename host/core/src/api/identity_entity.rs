@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         row::write("identity/entity/batch-delete", "delete entities")
             .fields([required("entity_ids", FieldKind::CommaList, "their ids")])
             .handled_by(batch_delete),
-        row::write("identity/entity/merge", "make one entity of several")
+        row::write("identity/entity/merge", "merge entities")
             .fields(merge_fields())
             .handled_by(merge),
     ]
@@ -61,24 +61,20 @@ fn name() -> Field {
 fn settings() -> Vec<Field> {
     vec![
         field("metadata", FieldKind::Map, "names and values kept with it"),
-        field(
-            "policies",
-            FieldKind::CommaList,
-            "what its tokens may do besides their own policies",
-        ),
+        field("policies", FieldKind::CommaList, "policies of its tokens, in addition to their own"),
         field("disabled", FieldKind::Bool, "whether its tokens are refused"),
     ]
 }
 
 fn merge_fields() -> Vec<Field> {
     vec![
-        required("from_entity_ids", FieldKind::CommaList, "ids of the entities that go"),
-        required("to_entity_id", FieldKind::String, "id of the entity that stays"),
-        field("force", FieldKind::Bool, "keep its alias where several have one at a mount"),
+        required("from_entity_ids", FieldKind::CommaList, "ids of the entities to merge into it"),
+        required("to_entity_id", FieldKind::String, "id of the entity that remains"),
+        field("force", FieldKind::Bool, "keep its alias if several have an alias at a mount"),
         field(
             "conflicting_alias_ids_to_keep",
             FieldKind::CommaList,
-            "ids of aliases to keep where several have one at a mount",
+            "ids of aliases to keep if several have an alias at a mount",
         ),
     ]
 }

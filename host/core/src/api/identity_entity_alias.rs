@@ -40,7 +40,7 @@ fn id() -> Field {
 fn settings() -> Vec<Field> {
     let canonical = "id of the entity; a new alias without it makes one";
     vec![
-        field("name", FieldKind::String, "what the entity is called at the mount"),
+        field("name", FieldKind::String, "name of the entity at the mount"),
         field("mount_accessor", FieldKind::String, "accessor of the mount"),
         field("canonical_id", FieldKind::String, canonical),
         field("entity_id", FieldKind::String, "old name of canonical_id")

@@ -51,13 +51,17 @@ fn name() -> Field {
 }
 
 fn settings() -> Vec<Field> {
-    let member_groups = "ids of the groups whose members are its members, too";
+    let member_groups = "ids of groups whose members also belong to this group";
     vec![
         field("type", FieldKind::String, "internal, or external for one that logins fill"),
         field("metadata", FieldKind::Map, "names and values kept with it"),
-        field("policies", FieldKind::CommaList, "what tokens of its members may do besides theirs"),
+        field(
+            "policies",
+            FieldKind::CommaList,
+            "policies of its members' tokens, in addition to their own",
+        ),
         field("member_group_ids", FieldKind::CommaList, member_groups),
-        field("member_entity_ids", FieldKind::CommaList, "ids of the entities in it"),
+        field("member_entity_ids", FieldKind::CommaList, "ids of its entities"),
     ]
 }
 

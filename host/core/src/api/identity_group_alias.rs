@@ -37,7 +37,7 @@ fn id() -> Field {
 
 fn settings() -> Vec<Field> {
     vec![
-        field("name", FieldKind::String, "what the group is called at the mount"),
+        field("name", FieldKind::String, "name of the group at the mount"),
         field("mount_accessor", FieldKind::String, "accessor of the mount"),
         field("canonical_id", FieldKind::String, "id of the external group"),
     ]

@@ -21,12 +21,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 fn questions(of: &str) -> [Field; 5] {
-    let alias_accessor = "accessor of the mount at which it is called alias_name";
+    let alias_accessor = "accessor of the mount of alias_name";
     [
         field("id", FieldKind::String, &format!("id of the {of}")),
         field("name", FieldKind::String, &format!("name of the {of}")),
         field("alias_id", FieldKind::String, &format!("id of an alias of the {of}")),
-        field("alias_name", FieldKind::String, "what it is called at a mount"),
+        field("alias_name", FieldKind::String, "name at a mount"),
         field("alias_mount_accessor", FieldKind::String, alias_accessor),
     ]
 }

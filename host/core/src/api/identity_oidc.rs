@@ -20,11 +20,13 @@ const MAX_AGE: u64 = 3_600;
 pub(super) fn rows() -> Vec<Endpoint> {
     let config = "identity/oidc/config";
     let issuer = field("issuer", FieldKind::String, "scheme, host and port; empty: the server's");
-    let (about, of_plugins) =
-        ("where readers of tokens find the keys", "where readers of mounts' tokens find the keys");
+    let (about, of_plugins) = (
+        "where verifiers of tokens find the keys",
+        "where verifiers of mounts' tokens find the keys",
+    );
     vec![
         read(config, "who signs").handled_by(read_config),
-        write(config, "say who signs").fields([issuer]).handled_by(write_config),
+        write(config, "change the issuer of tokens").fields([issuer]).handled_by(write_config),
         read("identity/oidc/.well-known/openid-configuration", about).without_a_token(discover),
         read("identity/oidc/.well-known/keys", "public keys of tokens").without_a_token(keys),
         read("identity/oidc/plugins/.well-known/openid-configuration", of_plugins)

@@ -13,16 +13,17 @@ use serde_json::{Map, Value, json};
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = "identity/oidc/key/{name}";
     let name = || [field("name", FieldKind::Name, "name of the key")];
-    let ttl = "seconds for which the present key verifies yet; unsaid: the key's";
+    let ttl = "seconds for which the present key still verifies; default: the key's \
+               verification_ttl";
     vec![
         row::list("identity/oidc/key", "names of all keys").handled_by(list),
-        row::read(one, "what is said of a key").fields(name()).handled_by(read),
-        row::write(one, "make a key, or change what is said of it")
+        row::read(one, "settings of a key").fields(name()).handled_by(read),
+        row::write(one, "make a key, or change its settings")
             .fields(name())
             .fields(settings())
             .existence(EXISTENCE)
             .handled_by(write),
-        row::delete(one, "delete a key: nothing that it signed verifies any more")
+        row::delete(one, "delete a key; its signatures no longer verify")
             .fields(name())
             .handled_by(delete),
         row::write("identity/oidc/key/{name}/rotate", "sign with the next key from now on")
@@ -38,7 +39,7 @@ fn settings() -> [Field; 4] {
         field(
             "verification_ttl",
             FieldKind::Duration,
-            "how long it verifies after that; no token lives longer",
+            "seconds for which it verifies afterwards; maximum lifetime of tokens",
         ),
         field("allowed_client_ids", FieldKind::CommaList, "client ids of roles; * is all"),
         field("algorithm", FieldKind::String, "RS256, RS384, RS512, ES256, ES384, ES512 or EdDSA"),

@@ -34,7 +34,7 @@ fn settings() -> [Field; 4] {
     let template = "JSON, maybe in base64, with places such as {{identity.entity.name}}";
     [
         field("key", FieldKind::Name, "the key at identity/oidc/key that signs"),
-        field("client_id", FieldKind::String, "for whom its tokens are; unsaid: a random one"),
+        field("client_id", FieldKind::String, "audience of its tokens; default: a random id"),
         field("template", FieldKind::String, template),
         field("ttl", FieldKind::Duration, "how long its tokens live"),
     ]

@@ -14,12 +14,12 @@ use serde_json::{Map, json};
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = required("token", FieldKind::String, "the token").secret();
-    let client_id = field("client_id", FieldKind::String, "for whom it must be; empty: for any");
+    let client_id = field("client_id", FieldKind::String, "required audience; empty: any");
     vec![
-        row::read("identity/oidc/token/{name}", "a token of a role about the caller")
+        row::read("identity/oidc/token/{name}", "a signed token about the caller, for a role")
             .fields([field("name", FieldKind::Name, "name of the role")])
             .handled_by(sign),
-        row::write("identity/oidc/introspect", "whether a token of a role still holds")
+        row::write("identity/oidc/introspect", "whether a token of a role is valid")
             .fields([token, client_id])
             .handled_by(introspect),
     ]

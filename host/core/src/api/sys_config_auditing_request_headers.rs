@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .needs_sudo()
             .fields([header(), hmac])
             .handled_by(write),
-        row::delete(&one, "record a request header no more")
+        row::delete(&one, "stop recording a request header")
             .needs_sudo()
             .fields([header()])
             .handled_by(delete),

@@ -21,24 +21,28 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
     let update = |path, about| write(path, about).fields(share_fields()).with_effect();
     vec![
-        read(open, "how far key holders are with a root token").without_a_token(status),
-        write(open, "begin to make a root token").fields(start_fields()).without_a_token(start),
-        delete(open, "end the making of a root token").fields([nonce()]).without_a_token(cancel),
-        update("sys/generate-root/update", "give a share for a root token").without_a_token(give),
-        read(held, "how far a root token is, for a token").needs_sudo().handled_by(held_status),
-        write(held, "begin to make a root token, with a token")
+        read(open, "state of a root generation").without_a_token(status),
+        write(open, "begin a root generation").fields(start_fields()).without_a_token(start),
+        delete(open, "cancel a root generation").fields([nonce()]).without_a_token(cancel),
+        update("sys/generate-root/update", "give a share for a root generation")
+            .without_a_token(give),
+        read(held, "state of a root generation, with a token").needs_sudo().handled_by(held_status),
+        write(held, "begin a root generation, with a token")
             .fields(start_fields())
             .needs_sudo()
             .with_effect()
             .handled_by(held_start),
-        delete(held, "end the making of a root token, with a token")
+        delete(held, "cancel a root generation, with a token")
             .fields([nonce()])
             .needs_sudo()
             .with_effect()
             .handled_by(held_cancel),
-        update("sys/generate-root-token/update", "give a share for a root token, with a token")
-            .needs_sudo()
-            .handled_by(held_give),
+        update(
+            "sys/generate-root-token/update",
+            "give a share for a root generation, with a token",
+        )
+        .needs_sudo()
+        .handled_by(held_give),
         write("sys/decode-token", "read an encoded root token with its OTP")
             .fields(decode_fields())
             .without_a_token(decode),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
-        read("sys/init", "is there a cluster here").while_sealed(status),
+        read("sys/init", "whether the server is initialised").while_sealed(status),
         write("sys/init", "make a cluster").fields(parameters()).while_sealed(initialise),
     ]
 }
@@ -24,12 +24,8 @@ fn parameters() -> Vec<Field> {
     let number = |name, about| field(name, FieldKind::Int, about);
     let unserved = |name| field(name, FieldKind::Any, "not in this version");
     vec![
-        required(
-            "secret_shares",
-            FieldKind::Int,
-            "into how many shares the unseal key is split, 1 to 255",
-        ),
-        required("secret_threshold", FieldKind::Int, "how many of them unseal"),
+        required("secret_shares", FieldKind::Int, "number of shares of the unseal key, 1 to 255"),
+        required("secret_threshold", FieldKind::Int, "number of shares that unseal"),
         number("recovery_shares", "for seals of other kinds"),
         number("recovery_threshold", "for seals of other kinds"),
         number("stored_shares", "for seals of other kinds"),

@@ -31,7 +31,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
         || field("increment", FieldKind::Duration, "seconds from now that are asked for");
     let mut rows = vec![
         write("sys/leases/lookup", "a lease").fields([id()]).handled_by(look_up),
-        write("sys/leases/tidy", "repair what would never end").with_effect().handled_by(tidy),
+        write("sys/leases/tidy", "repair leases that would never end")
+            .with_effect()
+            .handled_by(tidy),
     ];
     for path in paths("sys/leases/renew", "sys/renew") {
         let row = write(&path, "renew a lease").with_effect();

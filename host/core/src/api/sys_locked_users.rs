@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) fn rows() -> Vec<Endpoint> {
     let accessor =
         || field("mount_accessor", FieldKind::String, "the accessor of an auth method's mount");
-    let alias = field("alias_identifier", FieldKind::String, "the name, as the method's alias is");
+    let alias = field("alias_identifier", FieldKind::String, "name of the method's alias");
     vec![
         read("sys/locked-users", "the names that are locked, by mount")
             .fields([accessor()])

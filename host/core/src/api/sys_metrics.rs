@@ -24,7 +24,7 @@ const PREFIX: &str = "bulkhead";
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let about = "prometheus for its text format; JSON unless it is given";
+    let about = "prometheus for the text format; default JSON";
     vec![
         read("sys/metrics", "figures about the mounts, for monitoring")
             .fields([field("format", FieldKind::String, about)])

@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let here =
         || [kind(), name(), version("a version from the catalog; empty for the newest version")];
     let grants =
-        field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
+        field("grants", FieldKind::TextList, "maximum grants of its mounts, one line each");
     let sent =
         [kind(), name(), version("the version that the component must have"), sha256, grants];
     let text = |name, about| field(name, FieldKind::String, about);

@@ -21,8 +21,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let name = || field("name", FieldKind::Name, "name of the password policy");
     let text = required("policy", FieldKind::String, "its text, HCL or JSON, also as base64");
     let page = [
-        field("after", FieldKind::String, "names after this one only"),
-        field("limit", FieldKind::String, "at most so many names"),
+        field("after", FieldKind::String, "list only names after this one"),
+        field("limit", FieldKind::String, "maximum number of names"),
     ];
     vec![
         row::list(BASE, "names of all password policies").fields(page).handled_by(list),

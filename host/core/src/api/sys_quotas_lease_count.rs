@@ -24,8 +24,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the quota");
     let page = [
-        field("after", FieldKind::String, "names after this one only"),
-        field("limit", FieldKind::String, "at most so many names"),
+        field("after", FieldKind::String, "list only names after this one"),
+        field("limit", FieldKind::String, "maximum number of names"),
     ];
     let settings = [
         field(
@@ -33,13 +33,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
             FieldKind::String,
             "a mount, or a path below one of an engine; empty for all mounts",
         ),
-        field(
-            "max_leases",
-            FieldKind::Int,
-            "leases that there may be at once, tokens of logins among them",
-        ),
+        field("max_leases", FieldKind::Int, "maximum number of leases, including tokens of logins"),
         field("role", FieldKind::String, "a role of an auth method: not supported"),
-        field("inheritable", FieldKind::Bool, "for child namespaces, of which there are none"),
+        field("inheritable", FieldKind::Bool, "for child namespaces, which do not exist"),
     ];
     let settings = [name()].into_iter().chain(settings);
     vec![

@@ -22,8 +22,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the quota");
     let page = [
-        field("after", FieldKind::String, "names after this one only"),
-        field("limit", FieldKind::String, "at most so many names"),
+        field("after", FieldKind::String, "list only names after this one"),
+        field("limit", FieldKind::String, "maximum number of names"),
     ];
     let settings = [
         name(),
@@ -33,10 +33,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field(
             "block_interval",
             FieldKind::Duration,
-            "for so long a client over the rate is refused altogether; 0 for not at all",
+            "seconds for which a client over the rate is refused completely; 0: not at all",
         ),
         field("role", FieldKind::String, "a role of an auth method: not supported"),
-        field("inheritable", FieldKind::Bool, "for child namespaces, of which there are none"),
+        field("inheritable", FieldKind::Bool, "for child namespaces, which do not exist"),
     ];
     let audits = "whether refused requests are recorded in the audit log";
     let config = [
@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field(
             "enable_rate_limit_response_headers",
             FieldKind::Bool,
-            "must be false: a refusal tells by Retry-After when to come again",
+            "must be false: a refusal has Retry-After",
         ),
         field("rate_limit_exempt_paths", FieldKind::CommaList, "paths without a rate limit"),
     ];

@@ -30,17 +30,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
 fn for_key_holders() -> Vec<Endpoint> {
     let (begun, checked) = ("sys/rekey/init", "sys/rekey/verify");
     vec![
-        read(begun, "how far a rekey is").without_a_token(status),
-        write(begun, "begin to make other unseal keys")
-            .fields(start_fields())
-            .without_a_token(start),
-        delete(begun, "end a rekey").fields([nonce()]).without_a_token(cancel),
-        write("sys/rekey/update", "give a share of the key that is replaced")
+        read(begun, "state of a rekey").without_a_token(status),
+        write(begun, "begin a rekey").fields(start_fields()).without_a_token(start),
+        delete(begun, "cancel a rekey").fields([nonce()]).without_a_token(cancel),
+        write("sys/rekey/update", "give a share of the replaced key")
             .fields(share_fields())
             .without_a_token(give),
-        read(checked, "how many new shares were given back").without_a_token(verification),
-        write(checked, "give back a new share").fields(share_fields()).without_a_token(verify),
-        delete(checked, "begin again to give back new shares")
+        read(checked, "number of verified new shares").without_a_token(verification),
+        write(checked, "verify a new share").fields(share_fields()).without_a_token(verify),
+        delete(checked, "restart the verification of new shares")
             .fields([nonce()])
             .without_a_token(restart),
     ]
@@ -51,22 +49,26 @@ fn with_a_token() -> Vec<Endpoint> {
     let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
     let held = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
     vec![
-        read(begun, "how far a rekey is, for a token").needs_sudo().handled_by(held_status),
-        held(write(begun, "begin to make other unseal keys, with a token").fields(start_fields()))
+        read(begun, "state of a rekey, with a token").needs_sudo().handled_by(held_status),
+        held(write(begun, "begin a rekey, with a token").fields(start_fields()))
             .handled_by(held_start),
-        held(delete(begun, "end a rekey, with a token").fields([nonce()])).handled_by(held_cancel),
+        held(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
+            .handled_by(held_cancel),
         held(
             write("sys/rotate/root/update", "give a share of the replaced key, with a token")
                 .fields(share_fields()),
         )
         .handled_by(held_give),
-        read(checked, "how many new shares were given back, for a token")
+        read(checked, "number of verified new shares, with a token")
             .needs_sudo()
             .handled_by(held_verification),
-        held(write(checked, "give back a new share, with a token").fields(share_fields()))
+        held(write(checked, "verify a new share, with a token").fields(share_fields()))
             .handled_by(held_verify),
-        held(delete(checked, "begin again to give back shares, with a token").fields([nonce()]))
-            .handled_by(held_restart),
+        held(
+            delete(checked, "restart the verification of new shares, with a token")
+                .fields([nonce()]),
+        )
+        .handled_by(held_restart),
     ]
 }
 
@@ -83,9 +85,13 @@ fn backups() -> Vec<Endpoint> {
 
 fn start_fields() -> [Field; 6] {
     [
-        field("secret_shares", FieldKind::Int, "into how many shares the new key is split"),
-        field("secret_threshold", FieldKind::Int, "how many of them unseal"),
-        field("require_verification", FieldKind::Bool, "use the new shares once given back"),
+        field("secret_shares", FieldKind::Int, "number of shares of the new key"),
+        field("secret_threshold", FieldKind::Int, "number of shares that unseal"),
+        field(
+            "require_verification",
+            FieldKind::Bool,
+            "verify the new shares before they replace the old",
+        ),
         field("stored_shares", FieldKind::Int, "for seals of other kinds"),
         field("pgp_keys", FieldKind::Any, "not in this version"),
         field("backup", FieldKind::Any, "not in this version"),

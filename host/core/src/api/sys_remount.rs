@@ -15,12 +15,8 @@ use serde_json::{Map, json};
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let paths = [
-        required(
-            "from",
-            FieldKind::String,
-            "path of the mount, with its auth/ where it is an auth method",
-        ),
-        required("to", FieldKind::String, "where it goes: a path that is free"),
+        required("from", FieldKind::String, "path of the mount, with auth/ for an auth method"),
+        required("to", FieldKind::String, "new path, which must be free"),
     ];
     let id = field("migration_id", FieldKind::String, "the id that the move answered");
     vec![
@@ -28,7 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .needs_sudo()
             .fields(paths)
             .handled_by(remount),
-        read("sys/remount/status/{migration_id}", "how far a move has come")
+        read("sys/remount/status/{migration_id}", "state of a move")
             .fields([id])
             .handled_by(status),
     ]

@@ -33,23 +33,23 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let text = |name, about| field(name, FieldKind::String, about);
     let random = || {
         [
-            field("bytes", FieldKind::Int, "how many bytes; 32 without it"),
-            text("format", "base64 or hex; base64 without it"),
+            field("bytes", FieldKind::Int, "number of bytes; default 32"),
+            text("format", "base64 or hex; default base64"),
             text("source", "platform, seal or all: the same generator serves them"),
         ]
     };
-    let url_bytes = || text("urlbytes", "how many bytes, or a source");
+    let url_bytes = || text("urlbytes", "number of bytes, or a source");
     let hash = || {
         [
             text("input", "the bytes, as base64"),
-            text("algorithm", "sha2-256, sha3-512 and the like; sha2-256 without it"),
-            text("format", "hex or base64; hex without it"),
+            text("algorithm", "sha2-256, sha3-512 and the like; default sha2-256"),
+            text("format", "hex or base64; default hex"),
         ]
     };
     let url_algorithm = text("urlalgorithm", "the algorithm");
     vec![
         write("sys/tools/random", "random bytes").fields(random()).handled_by(generate_random),
-        write("sys/tools/random/{urlbytes}", "as many random bytes as the path says")
+        write("sys/tools/random/{urlbytes}", "random bytes, as many as in the path")
             .fields([url_bytes()])
             .fields(random())
             .handled_by(generate_random),

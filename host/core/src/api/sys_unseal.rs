@@ -14,7 +14,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let fields = [
         field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")
             .secret(),
-        field("reset", FieldKind::Bool, "forget the shares that came from this address"),
+        field("reset", FieldKind::Bool, "discard the shares from this address"),
         field("migrate", FieldKind::Bool, "not in this version"),
     ];
     vec![

@@ -27,7 +27,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
     };
     vec![
         write("sys/wrapping/wrap", "wrap the fields of the request").open_fields().handled_by(wrap),
-        write(UNWRAP, "the answer of a wrapping token, once").fields([token()]).handled_by(unwrap),
+        write(UNWRAP, "the wrapped answer of a wrapping token, once")
+            .fields([token()])
+            .handled_by(unwrap),
         write(REWRAP, "move a wrapped answer to a new wrapping token")
             .fields([token()])
             .handled_by(rewrap),

@@ -21,7 +21,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         ]
     };
     let part = [
-        field("limit", FieldKind::String, "list at most so many"),
+        field("limit", FieldKind::String, "maximum number of entries"),
         field("force", FieldKind::Bool, "list more than 10,000"),
     ];
     vec![

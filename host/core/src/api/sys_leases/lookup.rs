@@ -11,8 +11,8 @@ use bulkhead_wire::failure::Failure;
 pub(super) fn rows() -> Vec<Endpoint> {
     let part = || {
         [
-            field("after", FieldKind::String, "list only names greater than this one"),
-            field("limit", FieldKind::String, "list at most so many"),
+            field("after", FieldKind::String, "list only names after this one"),
+            field("limit", FieldKind::String, "maximum number of entries"),
         ]
     };
     let prefix = field(

@@ -20,7 +20,7 @@ const REVOKE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let revoked = |base| below(base, "revoke every lease below a path");
-    let about = "revoke every lease below a path, and forget those that cannot be";
+    let about = "revoke every lease below a path, and drop leases that cannot be revoked";
     let forced = |base| below(base, about);
     vec![
         revoked("sys/leases/revoke-prefix").handled_by(revoke_prefix),

@@ -33,7 +33,7 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     add("expire_num_leases", "leases that have not ended", vec![gauge(leases.into(), None)]);
     add(
         "expire_num_irrevocable_leases",
-        "leases whose end was refused so often that an operator has to look",
+        "leases that could not be revoked and need an operator",
         vec![gauge(irrevocable, None)],
     );
     let waiting = core.parking.waiting() as u64;
@@ -48,7 +48,7 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
     add("quota_lease_count_max", "leases that a quota allows", most);
     add("quota_lease_count_counter", "leases that a quota counts", counter);
-    let about = "1 for a mount whose last swap was taken back, or could not be taken back";
+    let about = "1 for a mount whose last swap was rolled back, or could not be rolled back";
     add("mount_plugin_rollback", about, rollbacks(core));
     let (stored, may_store) = stored(core).await?;
     add("mount_stored_bytes", "bytes that a mount stores", stored);

@@ -33,7 +33,7 @@ const OUTSIDE: [&str; 6] = [
 pub(crate) fn enabling_fields() -> Vec<Field> {
     vec![
         path(),
-        required("type", FieldKind::String, "what to mount, e.g. database").deferring("plugin"),
+        required("type", FieldKind::String, "type to mount, such as database").deferring("plugin"),
         field("description", FieldKind::String, "one sentence for people"),
         field("config", FieldKind::Any, "settings, as tuning takes them")
             .with_members(settings::fields()),

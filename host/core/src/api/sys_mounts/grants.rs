@@ -21,21 +21,16 @@ pub(super) fn whole() -> Field {
     field(
         "grants",
         FieldKind::TextList,
-        "what its plugin may do, a line each, such as limit:memory=64MiB",
+        "grants of its plugin, one line each, such as limit:memory=64MiB",
     )
 }
 
 /// The fields that change the list.
 pub(super) fn changes() -> [Field; 2] {
     [
-        field(
-            "add_grants",
-            FieldKind::TextList,
-            "grants besides those there are; a limit takes the place of the old one",
-        )
-        .counts_as("grants"),
-        field("remove_grants", FieldKind::TextList, "grants that are taken away")
+        field("add_grants", FieldKind::TextList, "grants to add; a limit replaces the old limit")
             .counts_as("grants"),
+        field("remove_grants", FieldKind::TextList, "grants to remove").counts_as("grants"),
     ]
 }
 
