@@ -13,16 +13,16 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a configuration, without the rotation settings.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("tenant_id", "the directory whose tokens are taken; its GUID or a domain of it"),
+    Field::text("tenant_id", "the directory that issues accepted tokens: its GUID or a domain"),
     Field::text("resource", "the audience that tokens must be for"),
-    Field::text("environment", "the national cloud; CloudAPublicCloud unless said"),
-    Field::text("client_id", "the application as which the cloud is asked"),
+    Field::text("environment", "the national cloud; default CloudAPublicCloud"),
+    Field::text("client_id", "the application whose credentials requests to the cloud use"),
     Field::text("client_secret", "a secret of that application").secret(),
-    Field::text("identity_token_audience", "instead of a secret: for whom identity tokens are"),
+    Field::text("identity_token_audience", "in place of a secret: audience of identity tokens"),
     Field::seconds("identity_token_ttl", "seconds that identity tokens live").or_whole(3_600),
     Field::seconds("root_password_ttl", "seconds that a rotated client secret lives")
         .or_whole(15_768_000),
-    Field::whole("max_retries", "further tries of a request that failed; 0 is none").or_whole(3),
+    Field::whole("max_retries", "retries of a failed request; 0: none").or_whole(3),
     Field::text("retry_delay", "the first pause before a further try").or_text("4s"),
     Field::text("max_retry_delay", "the longest pause; below zero is without limit").or_text("60s"),
 ];

@@ -50,9 +50,9 @@ impl AuthMethod for CloudA {
     const ASKS: &'static [&'static str] = cloud::ASKS;
     const TABLE: &'static [Row] = &[
         read("config", config::read)
-            .about("Shows the configuration; its client secret to callers with sudo alone."),
+            .about("Shows the configuration; the client secret only to callers with sudo."),
         write("config", config::write)
-            .about("Says whose tokens are taken, and as whom the cloud is asked about them.")
+            .about("Sets the accepted issuer of tokens and the identity of requests to the cloud.")
             .fields(&[config::FIELDS, rotation::CONFIG_FIELDS])
             .existence("config"),
         delete("config", config::delete).about("Removes the configuration and its credentials."),
@@ -64,15 +64,15 @@ impl AuthMethod for CloudA {
             .fields(&[ROLE, role::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", role::delete)
-            .about("Removes a role; its tokens are not renewed any more.")
+            .about("Removes a role; its tokens can no longer be renewed.")
             .fields(&[ROLE]),
         list("role", "role/").about("Lists the names of roles."),
         write("role/{name}/explain", explain::write)
-            .about("Tells which constraints of a role a login meets, and makes no token.")
+            .about("Checks a login against each constraint of a role, without issuing a token.")
             .fields(&[ROLE, login::FIELDS])
             .deadline(login::LOGIN_TIMEOUT_SECS),
         write("login", login::write)
-            .about("Lets in who shows a token that meets the constraints of a role.")
+            .about("Logs in with a token that meets the constraints of a role.")
             .fields(&[login::ROLE, login::FIELDS])
             .login()
             .deadline(login::LOGIN_TIMEOUT_SECS),

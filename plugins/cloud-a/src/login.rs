@@ -26,8 +26,8 @@ pub(crate) const ROLE: &[Field] = &[Field::text("role", "the role to log in by")
 /// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("jwt", "the token of the managed identity").required().secret(),
-    Field::text("subscription_id", "the machine's subscription, where the token does not say it"),
-    Field::text("resource_group_name", "its resource group, where the token does not say it"),
+    Field::text("subscription_id", "the machine's subscription, if the token does not name it"),
+    Field::text("resource_group_name", "its resource group, if the token does not name it"),
     Field::text("vm_name", "the virtual machine; ignored beside vmss_name"),
     Field::text("vmss_name", "the scale set"),
     Field::text("resource_id", "any other resource; ignored beside vm_name and vmss_name"),

@@ -11,12 +11,12 @@ const MOST: usize = 1_000;
 
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::words("bound_service_principal_ids", "object ids that are let in; * leaves it open"),
-    Field::words("bound_group_ids", "groups of which a login must be in one; * leaves it open"),
-    Field::words("bound_locations", "locations in which the machine must be"),
-    Field::words("bound_subscription_ids", "subscriptions in which the machine must be"),
-    Field::words("bound_resource_groups", "resource groups in which the machine must be"),
-    Field::words("bound_scale_sets", "scale sets of which the machine must be one"),
+    Field::words("bound_service_principal_ids", "allowed object ids; *: any"),
+    Field::words("bound_group_ids", "allowed groups of a login; *: any"),
+    Field::words("bound_locations", "allowed locations of the machine"),
+    Field::words("bound_subscription_ids", "allowed subscriptions of the machine"),
+    Field::words("bound_resource_groups", "allowed resource groups of the machine"),
+    Field::words("bound_scale_sets", "allowed scale sets of the machine"),
     Field::text("max_jwt_exp", "kept, and without effect"),
 ];
 

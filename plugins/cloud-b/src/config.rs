@@ -24,13 +24,16 @@ const LONGEST_AUDIENCE: usize = 1_024;
 /// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("credentials", "the JSON of a service account's key; empty for none").secret(),
-    Field::text("service_account_email", "whom to act as by identity_token_audience"),
+    Field::text(
+        "service_account_email",
+        "service account to impersonate with identity_token_audience",
+    ),
     Field::text("identity_token_audience", "the workload identity provider, for its federation"),
     Field::seconds("identity_token_ttl", "seconds that an identity token lives"),
-    Field::text("iam_alias", "what aliases of accounts are called by: role_id or unique_id"),
-    Field::text("gce_alias", "what aliases of instances are called by: role_id or instance_id"),
-    Field::words("iam_metadata", "what is shown of an account; default is all"),
-    Field::words("gce_metadata", "what is shown of an instance; default is all"),
+    Field::text("iam_alias", "name of accounts' aliases: role_id or unique_id"),
+    Field::text("gce_alias", "name of instances' aliases: role_id or instance_id"),
+    Field::words("iam_metadata", "metadata of an account; default: all"),
+    Field::words("gce_metadata", "metadata of an instance; default: all"),
     Field::map("custom_endpoint", "other places of the services api, iam, crm and compute"),
     Field::text("google_certs_endpoint", "deprecated: without effect"),
 ];

@@ -54,7 +54,7 @@ impl AuthMethod for CloudB {
     const TABLE: &'static [Row] = &[
         read("config", config::read).about("Shows the configuration without its private key."),
         write("config", config::write)
-            .about("Changes who the method is towards the provider, and what logins show.")
+            .about("Changes the method's credentials at the provider, and the metadata of logins.")
             .fields(&[config::FIELDS, rotation::CONFIG_FIELDS]),
         write("config/rotate-root", rotate_root::write).about(
             "Makes another key of the method's own service account, and ends the one before.",
@@ -65,7 +65,7 @@ impl AuthMethod for CloudB {
             .fields(&[ROLE, roles::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", roles::delete)
-            .about("Removes a role; its tokens are renewed no more.")
+            .about("Removes a role; its tokens can no longer be renewed.")
             .fields(&[ROLE]),
         write("role/{name}/service-accounts", service_accounts::write)
             .about("Adds and removes accounts that a role admits.")
@@ -74,7 +74,7 @@ impl AuthMethod for CloudB {
             .about("Adds and removes labels that instances of a role bear.")
             .fields(&[ROLE, labels::FIELDS]),
         write("role/{name}/explain", login::explain)
-            .about("Says of each constraint of a role whether a login meets it; issues nothing.")
+            .about("Checks a login against each constraint of a role, without issuing a token.")
             .fields(&[ROLE, EXPLAINED]),
         list("role", role::PREFIX).about("Lists the names of roles."),
         list("roles", role::PREFIX).about("Lists the names of roles."),

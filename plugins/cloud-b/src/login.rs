@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 
 /// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("role", "the role by which to log in"),
-    Field::text("jwt", "the token that proves who asks").secret(),
+    Field::text("role", "the role for the login"),
+    Field::text("jwt", "the token that proves the caller's identity").secret(),
 ];
 
 /// The verified data of a login.

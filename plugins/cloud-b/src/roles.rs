@@ -11,20 +11,20 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::name_of("type", "iam for service accounts, gce for compute instances; it stays"),
+    Field::name_of("type", "iam for service accounts, gce for compute instances; cannot change"),
     Field::words("bound_service_accounts", "accounts by address or number; * admits all"),
     Field::words("service_accounts", "deprecated: bound_service_accounts")
         .old_name_of("bound_service_accounts"),
     Field::words("bound_projects", "projects by their ids"),
     Field::words("project_id", "deprecated: bound_projects").old_name_of("bound_projects"),
     Field::flag("add_group_aliases", "groups for the project, its folders and its organization"),
-    Field::seconds("max_jwt_exp", "iam: seconds that a token may end behind its login"),
+    Field::seconds("max_jwt_exp", "iam: maximum remaining lifetime of a token, in seconds"),
     Field::flag("allow_gce_inference", "iam: admit tokens that the provider signed"),
     Field::words("bound_zones", "gce: zones of instances, and of bound_instance_groups"),
     Field::words("bound_zone", "deprecated: bound_zones").old_name_of("bound_zones"),
     Field::words("bound_regions", "gce: regions, unless there are bound_zones"),
     Field::words("bound_region", "deprecated: bound_regions").old_name_of("bound_regions"),
-    Field::words("bound_instance_groups", "gce: groups, of which an instance is in one"),
+    Field::words("bound_instance_groups", "gce: allowed instance groups"),
     Field::words("bound_instance_group", "deprecated: bound_instance_groups")
         .old_name_of("bound_instance_groups"),
     Field::words("bound_labels", "gce: labels that an instance bears, as key:value"),

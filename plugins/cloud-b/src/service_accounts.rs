@@ -7,8 +7,8 @@ use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// Fields of the request.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::words("add", "accounts to admit, by address or number"),
-    Field::words("remove", "accounts to admit no more"),
+    Field::words("add", "accounts to add, by address or number"),
+    Field::words("remove", "accounts to remove"),
 ];
 
 /// Changes the accounts of a role for service accounts.

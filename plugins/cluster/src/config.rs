@@ -22,7 +22,7 @@ const LONGEST: usize = 64 * 1024;
 
 /// The fields of a configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("cluster_host", "the URL of the API server; empty takes that of the own pod")
+    Field::text("cluster_host", "the URL of the API server; empty: that of the server's pod")
         .aliases(&["kubernetes_host"]),
     Field::text(
         "cluster_ca_cert",
@@ -31,7 +31,7 @@ pub(crate) const FIELDS: &[Field] = &[
     .aliases(&["kubernetes_ca_cert"]),
     Field::text("service_account_jwt", "a token of the service account that the engine uses")
         .secret(),
-    Field::flag("disable_local_ca_jwt", "never use the certificate and token of the own pod"),
+    Field::flag("disable_local_ca_jwt", "never use the certificate and token of the server's pod"),
 ];
 
 impl Config {

@@ -44,7 +44,7 @@ impl SecretsEngine for Cluster {
             .about("Says whether the server is a pod, so that the configuration may be empty."),
         read("config", config::read).about("Shows which API server is used, without its token."),
         write("config", config::write)
-            .about("Says which API server is used, and by which identity.")
+            .about("Sets the API server and the engine's identity.")
             .fields(&[config::FIELDS]),
         delete("config", config::delete).about("Removes the configuration; leases still end."),
         read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
@@ -53,11 +53,11 @@ impl SecretsEngine for Cluster {
             .fields(&[ROLE, roles::FIELDS])
             .existence("role/{name}"),
         delete("roles/{name}", roles::delete)
-            .about("Removes a role; its leases run on.")
+            .about("Removes a role; its leases continue.")
             .fields(&[ROLE]),
         list("roles", "role/").about("Lists the names of roles."),
         write("creds/{name}", creds::write)
-            .about("Makes a token by a role, and what the role says that it may do.")
+            .about("Creates a token of a role, and the rights that the role describes.")
             .fields(&[ROLE, creds::FIELDS])
             .leases(),
     ];

@@ -35,14 +35,14 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::seconds("token_max_ttl", "seconds that a token lives at most; 0 leaves it to the mount"),
     Field::seconds("token_default_ttl", "seconds that a token lives; 0 leaves it to the mount"),
     Field::words("token_default_audiences", "audiences of tokens; none leaves them to the cluster"),
-    Field::text("service_account_name", "mode 1: the service account that is there already"),
+    Field::text("service_account_name", "mode 1: an existing service account"),
     Field::text("cluster_role_name", "mode 2: the role that a new service account is bound to")
         .aliases(&["kubernetes_role_name"]),
-    Field::text("cluster_role_type", "Role or ClusterRole; Role unless said")
+    Field::text("cluster_role_type", "Role or ClusterRole; default Role")
         .aliases(&["kubernetes_role_type"]),
     Field::text(
         "cluster_role_ref_type",
-        "what the binding refers to; cluster_role_type unless said",
+        "kind that the binding refers to; default: cluster_role_type",
     )
     .aliases(&["kubernetes_role_ref_type"]),
     Field::text("generated_role_rules", "mode 3: the rules of a new role, in JSON or YAML"),

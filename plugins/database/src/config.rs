@@ -33,7 +33,8 @@ pub(crate) const FIELDS: &[Field] = &[
         "override_pinned_version",
         "whether plugin_version counts although another version is pinned",
     ),
-    Field::flag("verify_connection", "log in before the connection is stored").or_flag(true),
+    Field::flag("verify_connection", "check the login before the connection is stored")
+        .or_flag(true),
     Field::words(
         "allowed_roles",
         "roles that may use the connection; * admits any, none is the default",

@@ -59,9 +59,7 @@ impl SecretsEngine for Database {
             .about("Shows a connection without its secrets.")
             .fields(&[CONNECTION]),
         write("config/{name}", config::write)
-            .about(
-                "Creates or changes a connection; what no field names goes to its database plugin.",
-            )
+            .about("Creates or changes a connection; other fields go to its database plugin.")
             .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, config::SECRET_SETTINGS])
             .existence("config/{name}")
             .open_fields()
@@ -79,7 +77,7 @@ impl SecretsEngine for Database {
             .fields(&[reload::FIELDS])
             .nested(),
         write("reset/{name}", reset::write)
-            .about("Closes a connection's sessions and starts again with what is stored.")
+            .about("Closes a connection's sessions and reconnects with the stored settings.")
             .fields(&[CONNECTION])
             .nested(),
         read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
@@ -89,11 +87,11 @@ impl SecretsEngine for Database {
             .existence("role/{name}")
             .nested(),
         delete("roles/{name}", roles::delete)
-            .about("Removes a role; its leases run on.")
+            .about("Removes a role; its leases continue.")
             .fields(&[ROLE]),
         list("roles", "role/").about("Lists the names of roles."),
         read("creds/{name}", creds::read)
-            .about("Makes a user by a role, and answers its name and password.")
+            .about("Creates a user of a role, and returns its name and password.")
             .fields(&[ROLE])
             .leases()
             .nested(),
@@ -115,7 +113,7 @@ impl SecretsEngine for Database {
             .fields(&[STATIC_ROLE]),
         list("static-roles", "static-role/").about("Lists the names of static roles."),
         read("static-creds/{name}", static_creds::read)
-            .about("Shows what the account of a static role logs in with now.")
+            .about("Shows the current credential of a static role's account.")
             .fields(&[STATIC_ROLE]),
         write("rotate-role/{name}", rotate_role::write)
             .about("Changes the credential of a static role now.")

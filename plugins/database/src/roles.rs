@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 /// Fields of a role.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::name_of("db_name", "name the connection whose database the users belong to").required(),
+    Field::name_of("db_name", "connection to the users' database").required(),
     Field::texts("creation_statements", "statements that create a user"),
     Field::texts(
         "revocation_statements",

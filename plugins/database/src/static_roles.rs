@@ -20,12 +20,11 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a static role.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("username", "name the account whose credential is changed").required(),
-    Field::name_of("db_name", "name the connection whose database the account belongs to")
-        .required(),
+    Field::text("username", "account whose credential is rotated").required(),
+    Field::name_of("db_name", "connection to the account's database").required(),
     Field::text(
         "password",
-        "what the account logs in with now: where that is kept, or where it changes it itself",
+        "current password of the account, if it is imported or the account rotates itself",
     )
     .secret()
     .aliases(&["self_managed_password"]),

@@ -63,7 +63,7 @@ impl SecretsEngine for Directory {
         list("roles", roles::PREFIX).about("Lists the names of roles."),
         read("roles", roles::list).about("Lists the names of roles.").asked_as(Operation::List),
         read("creds/{name}", creds::read)
-            .about("Answers the password of a role's account, rotated first where it is due.")
+            .about("Returns the password of a role's account, after a rotation if one is due.")
             .fields(&[ROLE]),
         write("rotate-role/{name}", roles::rotate)
             .about("Rotates the password of a role's account.")
@@ -79,22 +79,22 @@ impl SecretsEngine for Directory {
             .existence("set/{name}")
             .deadline(SET_ROTATION_TIMEOUT_SECS),
         delete("library/{name}", library::delete)
-            .about("Removes a set of which nothing is lent.")
+            .about("Removes a set without lent accounts.")
             .fields(&[SET]),
         list("library", "set/").about("Lists the names of sets."),
         read("library/{name}/status", library::status)
-            .about("Shows which accounts of a set are lent, and to whom.")
+            .about("Shows the lent accounts of a set and their borrowers.")
             .fields(&[SET]),
         write("library/{name}/check-out", library::check_out)
             .about("Lends an account of a set.")
             .fields(&[SET, library::CHECK_OUT_FIELDS])
             .leases(),
         write("library/{name}/check-in", library::own)
-            .about("Takes accounts of a set back from their borrower.")
+            .about("Checks in accounts of a set for their borrower.")
             .fields(&[SET, library::CHECK_IN_FIELDS])
             .deadline(SET_ROTATION_TIMEOUT_SECS),
         write("library/manage/{name}/check-in", library::forced)
-            .about("Takes accounts of a set back from anyone.")
+            .about("Checks in accounts of a set for any borrower.")
             .fields(&[SET, library::CHECK_IN_FIELDS])
             .deadline(SET_ROTATION_TIMEOUT_SECS),
     ];

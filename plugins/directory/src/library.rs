@@ -35,13 +35,18 @@ pub(crate) const FIELDS: &[Field] = &[
         "the accounts of the set, used nowhere else; DNs as a list",
     )
     .required(),
-    Field::seconds("ttl", "seconds that an account is lent; 0 is without end").or_whole(DAY),
+    Field::seconds("ttl", "maximum loan in seconds; 0: without end").or_whole(DAY),
     Field::seconds("max_ttl", "seconds with all renewals; 0 is without end").or_whole(DAY),
-    Field::flag("disable_check_in_enforcement", "any caller may check in what another has"),
+    Field::flag(
+        "disable_check_in_enforcement",
+        "any caller may check in accounts of other borrowers",
+    ),
 ];
 /// Fields of a check-out.
-pub(crate) const CHECK_OUT_FIELDS: &[Field] =
-    &[Field::seconds("ttl", "seconds to lend for; 0 and more than the set's is the set's")];
+pub(crate) const CHECK_OUT_FIELDS: &[Field] = &[Field::seconds(
+    "ttl",
+    "loan in seconds; 0 or more than the set's maximum: the set's maximum",
+)];
 /// Fields of a check-in.
 pub(crate) const CHECK_IN_FIELDS: &[Field] =
     &[Field::words("service_account_names", "the accounts; needed where several are lent")];

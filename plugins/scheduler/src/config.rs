@@ -14,7 +14,7 @@ use serde_json::json;
 /// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("region", "name of the region that this mount serves; `global` where empty"),
-    Field::text("authoritative_region", "name of the region whose roles and policies hold here"),
+    Field::text("authoritative_region", "name of the region whose roles and policies apply here"),
     Field::words("addresses", "base URLs of the authoritative region's API, in order"),
     Field::text("replication_token", "a management token of the authoritative region").secret(),
     Field::text("ca_certificate", "PEM of the authorities of the authoritative region's servers"),

@@ -62,12 +62,12 @@ impl SecretsEngine for Scheduler {
         read("config", config::read)
             .about("Shows the region and the authoritative region, without the token."),
         write("config", config::write)
-            .about("Names the region that the mount serves, and the one that it follows.")
+            .about("Sets the mount's region and the authoritative region.")
             .fields(&[config::FIELDS]),
         delete("config", config::delete)
-            .about("Makes the region authoritative, with the records that it has."),
+            .about("Makes the region authoritative, with its present records."),
         write("bootstrap-reset", bootstrap::permit_again)
-            .about("Lets the scheduler's ACL system be bootstrapped once more.")
+            .about("Allows another bootstrap of the scheduler's ACL system.")
             .sudo(),
     ];
 

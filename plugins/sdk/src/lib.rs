@@ -31,7 +31,7 @@
 //!
 //! const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
 //! const NOTE: &[Field] = &[
-//!     Field::text("text", "what to remember").required().secret(),
+//!     Field::text("text", "text to remember").required().secret(),
 //!     Field::flag("done", "dealt with"),
 //! ];
 //!

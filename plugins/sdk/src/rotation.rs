@@ -30,11 +30,14 @@ use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-const PERIOD: Field = Field::seconds("rotation_period", "seconds between rotations; 0 is none");
+const PERIOD: Field =
+    Field::seconds("rotation_period", "seconds between rotations; 0: no rotation");
 const SCHEDULE: Field =
     Field::text("rotation_schedule", "five fields of cron, instead of a period");
-const WINDOW: Field =
-    Field::seconds("rotation_window", "seconds after a scheduled time in which it may happen");
+const WINDOW: Field = Field::seconds(
+    "rotation_window",
+    "seconds after a scheduled time in which the rotation may start",
+);
 const DISABLED: Field =
     Field::flag("disable_automated_rotation", "whether nothing is rotated by itself");
 

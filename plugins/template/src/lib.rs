@@ -27,7 +27,7 @@ impl SecretsEngine for Shelf {
 }
 
 const NAME: &[Field] = &[Field::name_of("name", "the item's name")];
-const ITEM: &[Field] = &[Field::text("text", "what to keep").required().secret()];
+const ITEM: &[Field] = &[Field::text("text", "text to store").required().secret()];
 
 #[derive(Default, Serialize, Deserialize)]
 struct Item {

@@ -32,7 +32,7 @@ impl AuthMethod for Userpass {
             .exclusive(&[&["password", "password_hash"]])
             .existence("user/{username}"),
         delete("users/{username}", users::delete)
-            .about("Removes a user; tokens of the user are not renewed any more.")
+            .about("Removes a user; tokens of the user can no longer be renewed.")
             .fields(&[USER]),
         write("users/{username}/password", users::write_password)
             .about("Changes the password of a user.")

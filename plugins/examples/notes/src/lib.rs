@@ -24,7 +24,7 @@ impl SecretsEngine for Notes {
 }
 
 const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
-const NOTE: &[Field] = &[Field::text("text", "what to remember").required().secret()];
+const NOTE: &[Field] = &[Field::text("text", "text to remember").required().secret()];
 
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
