@@ -19,7 +19,6 @@ use tokio::net::{TcpListener, TcpStream};
 /// First argument of the process.
 const WORD: &str = "serve-bare-hyper";
 
-/// The running process, which is killed on drop.
 pub struct Bare {
     process: Child,
     pub address: SocketAddr,

@@ -131,7 +131,6 @@ async fn round([flushing, lazy]: &[[Target; 5]; 2]) -> Round {
     found.try_into().unwrap_or_else(|_| panic!("as many loads as names"))
 }
 
-/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }

@@ -86,7 +86,6 @@ impl Stage {
         Self { namespace, bulkhead, token, trust }
     }
 
-    /// Returns tokens per second through the engine.
     async fn engine(&self, time: Duration) -> f64 {
         let address = self.bulkhead.address();
         let began = Instant::now();
@@ -104,7 +103,6 @@ impl Stage {
         rate(began, tasks.map(tokio::spawn).collect()).await
     }
 
-    /// Returns tokens per second without the engine.
     async fn bare(&self, time: Duration) -> f64 {
         let began = Instant::now();
         let tasks = (0..CONNECTIONS).map(|_| {
@@ -152,7 +150,6 @@ async fn rate(began: Instant, tasks: Vec<tokio::task::JoinHandle<u32>>) -> f64 {
     f64::from(given) / began.elapsed().as_secs_f64()
 }
 
-/// Opens a connection to the API server.
 async fn connect(url: &str, trust: &TlsConnector) -> SendRequest<Full<Bytes>> {
     let address = url.trim_start_matches("https://");
     let stream = TcpStream::connect(address).await.expect("the API server accepts a connection");

@@ -44,7 +44,6 @@ struct Bench {
     disk: Disk,
 }
 
-/// Durations of all rounds.
 #[derive(Default)]
 struct Times {
     creds: Vec<Duration>,

@@ -12,7 +12,6 @@ use tokio::net::TcpStream;
 /// Larger than any answer of a benchmark, in bytes.
 const ANSWER_MAX: usize = 16 * 1024;
 
-/// One kept connection.
 pub struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
@@ -137,7 +136,6 @@ impl Target {
     }
 }
 
-/// The result of a load.
 #[derive(Clone, Copy)]
 pub struct Load {
     /// Answers per second.

@@ -102,7 +102,6 @@ async fn rounds(servers: [&Target; 5], connections: usize) -> Vec<Round> {
     found
 }
 
-/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }

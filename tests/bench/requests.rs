@@ -118,7 +118,6 @@ async fn rounds(servers: [&Target; 3], connections: usize) -> Vec<Round> {
     found
 }
 
-/// Returns the median of a figure over all rounds.
 fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
     quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
 }

@@ -126,7 +126,6 @@ fn configure(root: &Client, postgres: &Postgres) {
     root.write("database/roles/reader", &role).expect_success();
 }
 
-/// Returns credentials per second.
 fn rate(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();

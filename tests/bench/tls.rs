@@ -59,7 +59,6 @@ enum Way {
     Tls2Shared,
 }
 
-/// A kept connection.
 enum Sender {
     Http1(http1::SendRequest<Empty<Bytes>>),
     Http2(http2::SendRequest<Empty<Bytes>>),

@@ -22,7 +22,6 @@ const ROUNDS: usize = 3;
 const TIME: Duration = Duration::from_secs(3);
 const FLUSHES: u32 = 100;
 
-/// Results for one number of clients.
 #[derive(Default)]
 struct Times {
     creations: Vec<Duration>,

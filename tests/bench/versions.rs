@@ -94,18 +94,12 @@ async fn wait(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// The result of a load.
 #[derive(Default)]
 struct Outcome {
-    /// Durations of the requests.
     times: Vec<Duration>,
-    /// Number of failed requests.
     failed: u32,
-    /// Answers of failed requests.
     reasons: Vec<String>,
-    /// Durations of the swaps.
     swaps: Vec<Duration>,
-    /// Duration of the load.
     lasted: Duration,
 }
 
@@ -119,7 +113,6 @@ impl Outcome {
     }
 }
 
-/// Swaps one mount back and forth.
 async fn exchanges(address: SocketAddr) -> Outcome {
     let mut swaps = Vec::new();
     let mut outcome = loaded(address, "exchanged/note/visits", async || {
@@ -152,7 +145,6 @@ async fn migrations(address: SocketAddr) -> Outcome {
     all
 }
 
-/// Swaps a mount, and returns the duration.
 async fn swap(address: SocketAddr, path: &str, version: &str) -> Duration {
     let mut connection = Connection::open(address).await;
     let body = json!({ "plugin_version": version }).to_string();

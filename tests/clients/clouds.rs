@@ -1,5 +1,4 @@
-//! Servers with cloud providers, for clients that log in. The clients' environment has everything
-//! that they need.
+//! Servers with cloud providers, for clients that log in. The clients' environment is complete.
 
 use bulkhead_tests::Internet;
 use bulkhead_tests::cloud_a::{AUDIENCE, Application, CloudA, Machine, SUBSCRIPTION, TENANT};
@@ -12,8 +11,8 @@ use std::sync::Arc;
 pub const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
 
-/// A server whose mount `auth/azure` is an application of Azure, and a machine `vm1`. The client
-/// creates the roles.
+/// A server with the mount `auth/azure` for an application of Azure, and a machine `vm1`. The
+/// client creates the roles.
 pub struct Azure {
     pub cloud: Arc<CloudA>,
     pub application: Application,
@@ -48,8 +47,8 @@ impl Azure {
     }
 }
 
-/// A server whose mount `auth/gcp` is an account of Google, with the role `app` for an account and
-/// the role `vm` for an instance `i1`.
+/// A server with the mount `auth/gcp` for an account of Google, with the role `app` for an account
+/// and the role `vm` for an instance `i1`.
 pub struct Google {
     pub cloud: Arc<CloudB>,
     pub online: Online,

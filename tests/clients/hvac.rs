@@ -22,7 +22,7 @@ fn call_at(server: &Bulkhead, part: &str) {
     call_with(server, part, &[("VAULT_TOKEN", ROOT)]);
 }
 
-/// Runs one part of the program against this server, with additions to its environment.
+/// Runs one part of the program against this server, with these additional variables.
 #[track_caller]
 fn call_with(server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
     let authority = server.authority().display().to_string();

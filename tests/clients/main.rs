@@ -3,7 +3,7 @@
 //!
 //! `install.sh` fetches each client from its registry, pinned by hashes. A test runs one part of a
 //! program of this folder. The part contains the assertions, and an exception of the client fails
-//! the test. The requests of clients that cannot be fetched are sent as written (`plugins`).
+//! the test. For clients that cannot be fetched, `plugins` sends the requests as written.
 
 mod clouds;
 mod hvac;

@@ -1,6 +1,6 @@
 //! The requests about plugins of `vault plugin`, `vault secrets`, `vault write`, and of Terraform's
-//! `vault_plugin` and `vault_plugin_pinned_version`. The bodies are as the Go module encodes them,
-//! and the checked members of the answers are those that these programs decode.
+//! `vault_plugin` and `vault_plugin_pinned_version`. The bodies are as the Go module encodes
+//! requests, and the tests check the members of answers that these programs decode.
 //!
 //! The programs themselves are not part of the suite. The server does not support `vault plugin
 //! register` and the creation of a `vault_plugin`: both send `command` and `sha256` without the

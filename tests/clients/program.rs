@@ -16,7 +16,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs one part of the program against this server, with additions to its environment.
+    /// Runs one part of the program against this server, with these additional variables.
     #[track_caller]
     pub fn call(&self, server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
         let client = target().join("clients").join(self.client);

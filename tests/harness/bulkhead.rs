@@ -160,7 +160,6 @@ impl Bulkhead {
         );
     }
 
-    /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
         let process = self.process.as_mut().expect("the server was started");
@@ -172,7 +171,6 @@ impl Bulkhead {
         self.terminate().success()
     }
 
-    /// Returns a client with the root token.
     pub fn root(&self) -> Client {
         self.client(Some(ROOT))
     }

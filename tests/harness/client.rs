@@ -260,12 +260,10 @@ impl Answer {
         self.body["lease_id"].as_str().unwrap_or_default()
     }
 
-    /// Joins all errors.
     pub fn errors(&self) -> String {
         joined(&self.body["errors"])
     }
 
-    /// Joins all warnings.
     pub fn warnings(&self) -> String {
         joined(&self.body["warnings"])
     }

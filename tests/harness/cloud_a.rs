@@ -221,7 +221,6 @@ impl CloudA {
         held(&self.state).given.clear();
     }
 
-    /// Returns the signing key.
     pub fn signer(&self) -> Signer {
         held(&self.state).keys[0].clone()
     }
@@ -236,7 +235,6 @@ impl CloudA {
         state.keys.insert(0, key);
     }
 
-    /// Adds or updates a resource.
     pub fn add(&self, machine: Machine) -> Machine {
         let mut state = held(&self.state);
         for (id, resource) in machine.resources() {
@@ -269,7 +267,6 @@ impl CloudA {
         claims
     }
 
-    /// Signs claims with the current key.
     pub fn token(&self, claims: &Value) -> String {
         self.signer().token(claims)
     }

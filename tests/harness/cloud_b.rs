@@ -145,14 +145,12 @@ impl CloudB {
         held(&self.state).accounts.remove(email);
     }
 
-    /// Returns the names of an account's keys.
     pub fn keys(&self, email: &str) -> Vec<String> {
         let state = held(&self.state);
         let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
         keys.map(|key| key.signer.kid.clone()).collect()
     }
 
-    /// Returns the creation time of an account's key.
     fn made(&self, email: &str, kid: &str) -> String {
         let state = held(&self.state);
         let keys = state.accounts.get(email).into_iter().flat_map(|account| &account.keys);
@@ -199,7 +197,6 @@ impl CloudB {
         json!({ "sub": email, "aud": format!("vault/{role}"), "exp": now() + 600 })
     }
 
-    /// Returns Google's signing key.
     pub fn signer(&self) -> Signer {
         held(&self.state).keys[0].clone()
     }
@@ -278,7 +275,6 @@ impl CloudB {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns a unique text.
     fn secret(&self, before: &str) -> String {
         format!("{before}{:08x}Zq9xW7kJ4vB2nR", self.next())
     }

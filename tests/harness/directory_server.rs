@@ -105,7 +105,6 @@ impl DirectoryServer {
         format!("ldaps://{}:{}", self.host, self.tls_port)
     }
 
-    /// Returns the authority of the server's certificate in PEM.
     pub fn authority(&self) -> String {
         fs::read_to_string(self.authority_file()).expect("the server's file is there")
     }
@@ -117,7 +116,6 @@ impl DirectoryServer {
         }
     }
 
-    /// Creates a branch with a generated name.
     pub fn branch(&'static self) -> Branch {
         self.branch_called(&format!("t{}", self.branches.fetch_add(1, Ordering::Relaxed)))
     }
@@ -192,7 +190,6 @@ impl DirectoryServer {
         refused.filter_map(operation_of).filter(|of| connections.contains(of)).count()
     }
 
-    /// Returns the server's log. OpenLDAP logs each operation.
     pub fn log(&self) -> String {
         let name = if self.kind == Kind::OpenLdap { "server.log" } else { "samba.log" };
         fs::read_to_string(self.folder.join(name)).expect("the server's log can be read")
@@ -272,7 +269,6 @@ impl Branch {
         }
     }
 
-    /// Returns the name of an account in the directory.
     pub fn full(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
@@ -292,7 +288,6 @@ impl Branch {
         self.server.takes(&self.dn_of(name), password)
     }
 
-    /// Sets a password without the engine.
     #[track_caller]
     pub fn set_password(&self, name: &str, password: &str) {
         let value = match self.server.kind {
@@ -323,7 +318,6 @@ impl Branch {
         self.change_group("keepers", "delete", name);
     }
 
-    /// Restores the right to write other accounts' passwords.
     #[track_caller]
     pub fn give_rights(&self, name: &str) {
         self.change_group("keepers", "add", name);
@@ -336,7 +330,6 @@ impl Branch {
         self.change_group(group, "add", name);
     }
 
-    /// Removes the account from the group without read access.
     #[track_caller]
     pub fn give_sight(&self, name: &str, group: &str) {
         self.change_group(group, "delete", name);

@@ -98,7 +98,6 @@ impl Disk {
         self.folder.path().join("log")
     }
 
-    /// Makes space on a full disk.
     pub fn free_space(&self) {
         fs::write(self.folder.path().join("log.space"), "").expect("a file can be written");
     }

@@ -5,7 +5,6 @@ pub const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 /// Header of a core module.
 pub const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 
-/// Encodes a number in LEB128.
 pub fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {

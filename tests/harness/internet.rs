@@ -30,19 +30,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Runtime;
 
-/// The function that answers for a host.
 pub type Site = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
-/// The internet of one test.
 pub struct Internet {
-    /// Address of the proxy.
     pub address: SocketAddr,
     world: Arc<World>,
     /// Runs the proxy. All connections end with the runtime.
     _runtime: Runtime,
 }
 
-/// State of the proxy.
 struct World {
     authority: Authority,
     sites: Mutex<BTreeMap<String, Site>>,

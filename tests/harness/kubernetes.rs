@@ -36,7 +36,6 @@ enum Proof {
     Certificate(PathBuf, PathBuf),
 }
 
-/// The namespace of one test.
 pub struct Namespace {
     pub kubernetes: &'static Kubernetes,
     pub name: String,
@@ -206,7 +205,6 @@ impl Namespace {
         }
     }
 
-    /// Creates an object in the namespace.
     #[track_caller]
     pub fn make(&self, kind: &str, object: &Value) -> Value {
         self.kubernetes.must("POST", &self.place(kind), object)

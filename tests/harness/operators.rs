@@ -101,7 +101,6 @@ impl Operators {
         );
     }
 
-    /// Returns a client with the root token.
     pub fn root(&self, server: &Bulkhead) -> Client {
         server.client(Some(&self.token))
     }

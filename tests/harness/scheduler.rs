@@ -20,7 +20,6 @@ pub struct Scheduler {
     pub management: String,
 }
 
-/// A raw HTTP answer.
 #[derive(Clone, Debug)]
 pub struct PlainAnswer {
     pub status: u16,
@@ -29,7 +28,6 @@ pub struct PlainAnswer {
     pub body: Vec<u8>,
 }
 
-/// A raw HTTP request.
 #[derive(Clone, Default)]
 pub struct PlainRequest {
     pub method: String,
@@ -246,7 +244,6 @@ impl PlainAnswer {
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
     }
 
-    /// Returns the value of the index header.
     #[track_caller]
     pub fn index(&self) -> u64 {
         let told = self.header("x-nomad-index").and_then(|index| index.parse().ok());

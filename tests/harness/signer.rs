@@ -23,7 +23,6 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Generates a key of 2,048 bits.
     pub fn new(kid: &str) -> Self {
         let key = RsaKeyPair::generate(KeySize::Rsa2048).expect("an RSA key");
         Self { kid: kid.to_owned(), key: Arc::new(key) }

@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
-/// A raw TCP connection.
 pub struct Socket(TcpStream);
 
 impl Socket {

@@ -4,7 +4,6 @@ use crate::sources::{all, assert_none};
 
 const PAGE: &str = "docs/attacks.md";
 
-/// Returns the texts between back quotes.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }

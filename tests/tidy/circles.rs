@@ -47,7 +47,7 @@ fn pairs(graph: &Graph) -> Vec<(&Module, &Module)> {
     found
 }
 
-/// Returns the sets of modules in which each module reaches all others.
+/// Returns the sets of modules with imports in a circle.
 fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
     let reach: BTreeMap<&Module, BTreeSet<&Module>> =
         graph.keys().map(|module| (module, reached(graph, module))).collect();

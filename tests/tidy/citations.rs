@@ -1,5 +1,5 @@
-//! Files, decisions and sections that comments and documents cite must exist. Comments cite only
-//! documents in `docs/`, so that every reader of the repository has them.
+//! Files, decisions and sections cited by comments and documents must exist. Comments cite only
+//! documents in `docs/`, which every reader of the repository has.
 
 use crate::rust_text::comments;
 use crate::sources::{Source, all, assert_none};
@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 /// File with a row for every decision.
 const DECISIONS: &str = "docs/decisions.md";
 
-/// Folders at the root. A back-quoted path that begins with one of them is a path from the root.
+/// Folders at the root. A back-quoted path that begins with such a folder is relative to the root.
 const FOLDERS: [&str; 5] = ["host", "plugins", "wit", "tests", "docs"];
 
 /// Endings of file names. A word with such an ending is taken for a file, with or without folders.
 const ENDS: [&str; 6] = [".rs", ".wit", ".md", ".sh", ".c", ".toml"];
 
-/// Names of files that comments may mention although the repository has no such file: files that
-/// cargo and generators look for.
+/// Names of files outside of the repository that comments may mention: files that cargo and
+/// generators look for.
 const OF_OTHERS: [&str; 1] = ["build.rs"];
 
 /// Contiguous prose: a comment of several lines, or a paragraph of a document.
@@ -127,7 +127,6 @@ fn behind_a_hash(line: &str) -> String {
     start.map(|start| line[start..].to_owned()).unwrap_or_default()
 }
 
-/// Returns the texts between back quotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

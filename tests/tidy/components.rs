@@ -1,8 +1,8 @@
 //! The built components have a small initial memory, and do not depend on the machine that built
-//! them.
+//! the components.
 //!
 //! A fresh instance is zeroed memory, so every request pays for the initial memory. The linker's
-//! stack setting is silently ignored if `RUSTFLAGS` is set; this module detects that.
+//! stack setting is silently ignored if `RUSTFLAGS` is set; this module detects such a build.
 
 use bulkhead_tests::paths::{files_below, repository, target};
 use std::env;
@@ -35,7 +35,6 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// Reads a number in LEB128.
     fn number(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -54,7 +53,6 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Reads the id and the content of the next section.
     fn section(&mut self) -> Option<(u8, &'a [u8])> {
         let id = self.byte()?;
         let length = self.number()?;
@@ -116,7 +114,7 @@ fn official_components_have_a_small_initial_memory() {
     }
 }
 
-/// Returns the folders of this machine whose paths a build passes to the compiler.
+/// Returns the folders of this machine with paths that a build passes to the compiler.
 fn folders_of_this_machine() -> Vec<String> {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);

@@ -1,5 +1,5 @@
-//! The contract in `wit/` and the host's implementation. Each interface that a component may import
-//! has one file of the same name in the sandbox, and each file has its interface.
+//! The contract in `wit/` and the host's implementation. Each importable interface has one file of
+//! the same name in the sandbox, and each file has an interface.
 
 use crate::sources::{Source, all, assert_none};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,8 +86,8 @@ struct World {
     exports: BTreeSet<String>,
 }
 
-/// Returns the worlds of `wit/`. A component also imports the interfaces whose types its imports
-/// and exports use, transitively.
+/// Returns the worlds of `wit/`. A component also imports the interfaces with types that its
+/// imports and exports use, transitively.
 fn worlds(contract: &str) -> BTreeMap<String, World> {
     let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut found: BTreeMap<String, World> = BTreeMap::new();

@@ -2,8 +2,8 @@
 //! same major version.
 //!
 //! The contract of each released minor version is in the folder `wit/` of a guest that is built for
-//! this version (`tests/guests/built-for-*`). New items may be added to imports. No released item
-//! may change or disappear, and an interface that components export keeps exactly its items.
+//! this version (`tests/guests/built-for-*`). Imports may gain items. No released item may change
+//! or disappear, and an exported interface keeps exactly its items.
 
 use crate::sources::{Source, all};
 use std::collections::BTreeSet;

@@ -10,19 +10,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A module's path from the crate's root, which is the empty path.
 pub type Module = Vec<String>;
 
-/// Every module with the modules that it imports.
+/// Every module with its imports.
 pub type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Maximum number of re-exports that are followed for a name.
 const PASSED_ON: usize = 8;
 
-/// A file: its path below the crate's `src`, and its text.
+/// A file: the path below the crate's `src`, and the text.
 pub struct File<'a> {
     pub path: &'a str,
     pub text: &'a str,
 }
 
-/// A path as written, and the modules inside the file that contain it.
+/// A path as written, and the modules inside the file around the path.
 #[derive(Clone)]
 struct Written {
     inside: Vec<String>,
@@ -35,7 +35,6 @@ struct Said {
     /// `use` declarations by the name that they declare; glob declarations have no name.
     named: BTreeMap<String, Written>,
     globs: Vec<Written>,
-    /// Paths in the code.
     paths: Vec<Written>,
     /// Modules that are built only for tests.
     test_modules: Vec<String>,
@@ -67,7 +66,7 @@ impl Crate {
     }
 
     /// Returns the imports of each module. With `through`, a re-exported name counts as an import
-    /// from the module that defines the name; otherwise, from the module that re-exports it.
+    /// from the defining module; otherwise, from the re-exporting module.
     pub fn imports(&self, through: bool) -> Graph {
         let mut graph = Graph::new();
         for (module, said) in &self.files {
@@ -78,7 +77,7 @@ impl Crate {
         graph
     }
 
-    /// Returns the module of this crate to which a path leads.
+    /// Returns the module of this crate at the end of a path.
     fn target(&self, from: &Module, path: &Written, through: bool, depth: usize) -> Option<Module> {
         let (mut at, mut rest) = self.start(from, path, depth)?;
         while let Some((next, behind)) = rest.split_first() {

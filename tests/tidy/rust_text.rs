@@ -3,7 +3,6 @@
 //!
 //! The reader knows where comments and literals begin and end, and no more of the language.
 
-/// Kind of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -106,7 +105,7 @@ fn quoted_end(chars: &[char], start: usize, quote: char) -> usize {
 }
 
 /// Returns `text` with items blanked that are built only for tests. `code` is [`code`] of `text`,
-/// in which comments and literals cannot hide brackets.
+/// without the brackets of comments and literals.
 pub fn without_tests(text: &str, code: &str) -> String {
     let code: Vec<char> = code.chars().collect();
     let mut shown: Vec<char> = text.chars().collect();
@@ -129,7 +128,7 @@ fn attribute(code: &[char], from: usize, names: &[&str]) -> Option<usize> {
     (from..code.len()).find(|start| names.iter().any(|name| begins(*start, name)))
 }
 
-/// Returns the position after the item whose attribute is at `start`: after its `;` or closing
+/// Returns the position after the item of the attribute at `start`: after `;` or the closing
 /// bracket.
 fn item_end(code: &[char], start: usize) -> usize {
     let mut depth = 0_i32;

@@ -22,7 +22,6 @@ impl Source {
     }
 }
 
-/// Returns every text file of the repository.
 pub fn all() -> Vec<Source> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -44,7 +43,6 @@ pub fn all() -> Vec<Source> {
     found
 }
 
-/// Returns every Rust file below the folders.
 pub fn rust_below(folders: &[&str]) -> Vec<Source> {
     let is_below =
         |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));

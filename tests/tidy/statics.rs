@@ -3,7 +3,7 @@
 
 use crate::sources::{Source, assert_none, rust_below};
 
-/// Folders whose code becomes part of components.
+/// Folders with code that becomes part of components.
 const IN_COMPONENTS: [&str; 2] = ["plugins", "host/wire"];
 
 /// Ways to keep a value as long as the instance lives.

@@ -28,7 +28,7 @@ fn no_file_has_a_catch_all_name() {
 
 #[test]
 fn the_repository_contains_no_path_of_a_machine() {
-    // Assembled here, so that this file does not break its own rule.
+    // Assembled here, so that this file does not break the rule.
     let here = format!("{}/", repository().display());
     let traces = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/"), &here];
     let mut found = Vec::new();

@@ -103,7 +103,6 @@ fn is_federated(state: &State, assertion: &str) -> bool {
     is_ours && named.any(|key| is_signed(key, assertion))
 }
 
-/// A refusal in the directory's form.
 fn refused(status: u16, error: &str, description: &str) -> Response {
     Response::json(status, &json!({ "error": error, "error_description": description }))
 }

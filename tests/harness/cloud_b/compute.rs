@@ -79,7 +79,6 @@ impl Instance {
 }
 
 impl CloudB {
-    /// Starts or updates an instance.
     pub fn start_instance(&self, instance: Instance) -> Instance {
         let key = [instance.project.clone(), instance.zone.clone(), instance.name.clone()];
         held(&self.state).instances.insert(key, instance.shown());

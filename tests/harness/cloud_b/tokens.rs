@@ -144,7 +144,6 @@ pub(super) fn impersonate(cloud: &CloudB, request: &Request) -> Response {
     }
 }
 
-/// Issues an access token.
 fn give(cloud: &CloudB) -> String {
     let access = cloud.secret("ya29.");
     let until = Instant::now() + Duration::from_secs(LIFETIME);
@@ -152,7 +151,6 @@ fn give(cloud: &CloudB) -> String {
     access
 }
 
-/// A refusal of a token endpoint.
 fn refused(error: &str, description: &str) -> Response {
     Response::json(400, &json!({ "error": error, "error_description": description }))
 }

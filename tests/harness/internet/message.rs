@@ -8,7 +8,6 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
-    /// Lower case, without a port.
     pub host: String,
     /// As sent, without the query.
     pub path: String,
@@ -24,17 +23,14 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the bearer token.
     pub fn bearer(&self) -> Option<&str> {
         self.header("authorization").strip_prefix("Bearer ")
     }
 
-    /// Returns a decoded query parameter.
     pub fn query(&self, name: &str) -> Option<String> {
         pair(&self.raw_query, name)
     }
 
-    /// Returns a decoded field of a form.
     pub fn form(&self, name: &str) -> Option<String> {
         pair(std::str::from_utf8(&self.body).ok()?, name)
     }

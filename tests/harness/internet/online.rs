@@ -16,7 +16,6 @@ pub struct Online {
     pub server: Bulkhead,
     /// Keys to unseal the server after each start.
     pub operators: Operators,
-    /// A client with the root token.
     pub root: Client,
     folder: Folder,
     /// The machine's clock, from the first restart on.

@@ -2,7 +2,7 @@
 //! copy of the released contract without comments, and never changes.
 //!
 //! `@since` gates in one WIT folder are not enough. Gates choose items, but the names of all
-//! interfaces would still have today's version, so the component would not be one of an earlier
+//! interfaces would still have today's version, so the component would not belong to the earlier
 //! version.
 
 #![allow(

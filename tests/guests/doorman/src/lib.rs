@@ -1,7 +1,7 @@
 //! The doorman: an auth method that verifies nothing and returns the login that a test describes,
 //! valid or not, so that tests can check the host's validation.
 //!
-//! The guest does not use the SDK, which cannot express a login without an alias.
+//! The SDK is not used, because it cannot express a login without an alias.
 
 #![allow(
     clippy::all,

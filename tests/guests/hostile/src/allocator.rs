@@ -1,4 +1,4 @@
-//! An allocator that stops returning: the host calls it to pass a result to the guest.
+//! An allocator that stops returning. The host calls the allocator to pass a result to the guest.
 
 use crate::bulkhead::plugin::storage;
 use crate::bulkhead::plugin::types::Call;

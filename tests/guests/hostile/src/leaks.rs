@@ -19,7 +19,8 @@ pub(crate) fn forged_log_line(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// Returns the secret to its caller, who may know it, so that the test can search for it.
+/// Leaks a new secret into the log. The answer gives the secret to the caller, so that the test can
+/// search the log.
 pub(crate) fn secret_in_log(_call: &Call) -> Ending {
     let secret = passwords::generate_from(20, "abcdefghkmnpqrstuvwxyzABCDEFGHKMNP23456789")?;
     let lowered = secret.to_lowercase();

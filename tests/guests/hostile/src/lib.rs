@@ -42,17 +42,17 @@ const fn act(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: "", run }
 }
 
-/// An act whose call has a deadline of one second.
+/// An act with a deadline of one second.
 const fn long(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"deadline\":1", run }
 }
 
-/// An act whose route calls database plugins.
+/// An act that calls database plugins.
 const fn nested(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"nested\":true", run }
 }
 
-/// An act whose route returns leases.
+/// An act that returns leases.
 const fn leasing(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"leases\":true", run }
 }
@@ -105,7 +105,7 @@ const ACTS: &[Act] = &[
     leasing("panicking-renew", |_| lease("panicking-renew")),
 ];
 
-/// Schema of data whose migration never ends.
+/// Schema of data with an endless migration.
 const ENDLESS_SCHEMA: u32 = 0;
 /// Schema of data that can be migrated. The migration from any other schema panics.
 const MIGRATED_SCHEMA: u32 = 2;
@@ -114,13 +114,13 @@ const STEPPED_SCHEMA: u32 = 6;
 /// Record that a migration writes.
 const MIGRATED: &str = "migrated";
 
-/// Schedules a wake that does the act named by its key.
+/// Schedules a wake that does the act named by the key.
 fn woken(key: &str) -> Ending {
     clock::schedule(key, clock::now(), "timers")?;
     Ok(answers::of(Outcome::Nothing))
 }
 
-/// Reserves a lease whose end or renewal does the act named by its tag.
+/// Reserves a lease; its end or renewal does the act named by the tag.
 fn lease(tag: &str) -> Ending {
     leases::reserve(tag, "leases", "{}")?;
     Ok(answers::of(answers::secret(Some(tag))))

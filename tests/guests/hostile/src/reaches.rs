@@ -7,7 +7,6 @@ use crate::bulkhead::plugin::types::{Call, Failure};
 use crate::bulkhead::plugin::{ambient, clock, identity, leases, migration, passwords, storage};
 use crate::{Ending, answers};
 
-/// Name of an import, and its answer without a grant.
 type Tried = (&'static str, Result<(), Failure>);
 
 fn tried<T>(name: &'static str, answer: Result<T, Failure>) -> Tried {
@@ -144,14 +143,14 @@ pub(crate) fn every_private_key(_call: &Call) -> Ending {
     })
 }
 
-/// Calls database plugins from a route that does not declare them.
+/// Calls database plugins from a route that does not declare the call.
 pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
     database::verify(&connection())?;
     Ok(answers::nothing())
 }
 
-/// Returns the name of an import that answers during `describe`, when a component has no grants.
-/// Imports that cannot refuse would trap.
+/// Returns the name of an import that answers during `describe`, without grants. Imports that
+/// cannot refuse would trap.
 pub(crate) fn answered_without_grants() -> Option<&'static str> {
     let others = [
         tried("get", storage::get("key")),

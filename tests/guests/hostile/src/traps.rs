@@ -22,7 +22,7 @@ pub(crate) fn memory(_call: &Call) -> Ending {
     }
 }
 
-// The version of the standard library's import, so that both are one import.
+// Same version as the standard library's import, so that the component has a single import.
 #[cfg(target_arch = "wasm32")]
 #[link(wasm_import_module = "wasi:clocks/monotonic-clock@0.2.6")]
 unsafe extern "C" {

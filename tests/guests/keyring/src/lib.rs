@@ -1,5 +1,5 @@
-//! The keyring: a database plugin whose users have public keys. The comment of a user's role in
-//! PostgreSQL holds the key, so that tests can compare it with the caller's private key.
+//! The keyring: a database plugin for users with public keys. The comment of a user's role in
+//! PostgreSQL holds the key, so that tests can compare the key with the caller's private key.
 
 #![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
 

@@ -26,7 +26,7 @@ pub(crate) fn give_back(host: &dyn Host, call: &Call) -> Result<Answer, Failure>
     }
 }
 
-/// Ends the lease whose revocation is running.
+/// Ends the lease during its own revocation.
 pub(crate) fn return_in_revocation(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let handle: Option<String> = host.storage().get_plain(&handle(name))?;
     host.leases().end_issued(&handle.ok_or_else(Failure::absent)?)?;

@@ -201,8 +201,8 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
-    /// Notes the old schema and the context. Fails with the value in force for `told`, if there is
-    /// one. Adds one to each number whose name begins with `paged`, in as many steps as needed.
+    /// Notes the old schema and the context. Fails with the value in force for `told`, if any.
+    /// Increments each number whose name begins with `paged`, in as many steps as needed.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
         rotation::tell(host)?;
         note_context(host, "told-migrate", context)?;
@@ -373,8 +373,8 @@ fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a megabyte twelve times, and schedules itself at once. Each write replaces the previous
-/// one, or adds to it.
+/// Writes a megabyte twelve times, and schedules the same timer at once. Each write replaces the
+/// previous write, or adds to the data.
 fn flood(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let count = format!("note/{key}");
     let rung: u64 = host.storage().get_plain(&count)?.unwrap_or_default();
@@ -415,7 +415,7 @@ fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Adds one to the callers' counter, with a delay between read and write like that of a network.
+/// Increments the callers' counter, with a delay between read and write like that of a network.
 fn count_slowly(host: &dyn Host, time: Duration) -> Result<(), Failure> {
     let key = "note/contended";
     let before: u64 = host.storage().get_plain(key)?.unwrap_or_default();

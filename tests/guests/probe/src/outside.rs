@@ -18,13 +18,11 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
 
-/// Fields of a cached value.
 pub(crate) const KEPT: &[Field] = &[
     Field::text("value", "a text; without one the key is removed"),
     Field::seconds("ttl", "how long").or_whole(60),
 ];
 
-/// Fields of an identity token.
 pub(crate) const TOKEN: &[Field] =
     &[Field::text("audience", "who reads it"), Field::seconds("ttl", "lifetime")];
 

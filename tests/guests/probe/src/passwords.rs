@@ -4,7 +4,6 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// Fields for generation and output.
 pub(crate) const HOW: &[Field] = &[
     Field::text("policy", "the policy, where there is no alphabet"),
     Field::text("alphabet", "its characters"),

@@ -24,7 +24,6 @@ pub(crate) const SIGNING: &[Field] = &[
     Field::text("how", "ok or told").or_text("ok"),
 ];
 
-/// Fields of a key to generate.
 pub(crate) const KEY: &[Field] = &[
     Field::text("kind", "rsa, ec or ed25519").or_text("ec"),
     Field::whole("bits", "how long").or_whole(0),
@@ -32,7 +31,6 @@ pub(crate) const KEY: &[Field] = &[
     Field::text("how", "ok or told").or_text("ok"),
 ];
 
-/// Fields of a certificate to issue.
 pub(crate) const CERTIFICATE: &[Field] = &[
     Field::text("authority", "its certificate"),
     Field::text("authority_key", "its key"),

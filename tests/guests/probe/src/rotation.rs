@@ -1,6 +1,5 @@
-//! A change that is guarded by an intent. A checkpointed note stands for the state outside.
-//!
-//! `note/outside-<name>` is the state outside, and `note/<name>` is the engine's knowledge of it.
+//! A change that is guarded by an intent. The checkpointed note `note/outside-<name>` stands for
+//! the state outside, and `note/<name>` is the engine's knowledge of that state.
 
 use bulkhead_sdk::intent::{CandidateSearch, EarlierCandidates, Intent, ProvenCandidate};
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
@@ -34,8 +33,8 @@ pub(crate) fn recover_now(host: &dyn Host, call: &Call) -> Result<Answer, Failur
 /// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` fails at first.
 pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Failure> {
     if name.starts_with("late") && attempt < 3 {
-        // The second attempt fails after it has resumed the intent, and so has set the guard on its
-        // own key again.
+        // The second attempt fails after the intent was resumed, which has set the guard on its own
+        // key again.
         if attempt == 2 {
             Intent::<String>::recover(host, name)?;
         }
