@@ -13,9 +13,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/store", &["wire"]),
     ("host/crypto", &["wire", "fuzz"]),
     ("host/sandbox", &["store", "crypto", "wire", "fuzz"]),
-    ("host/core", &["sandbox", "store", "crypto", "wire", "fuzz"]),
+    ("host/access", &["store", "crypto", "wire", "fuzz"]),
+    ("host/core", &["access", "sandbox", "store", "crypto", "wire", "fuzz"]),
     ("host/cli", &["crypto", "wire"]),
-    ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
+    ("host/server", &["core", "access", "sandbox", "store", "cli", "wire", "fuzz"]),
     // The SDK needs cryptography only for its test bed; a component asks the host.
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/examples/notes", &["sdk"]),

@@ -15,6 +15,7 @@ mod frozen_contract;
 mod lengths;
 mod log_lines;
 mod modules;
+mod names;
 mod prose;
 mod rust_text;
 mod sources;

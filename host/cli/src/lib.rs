@@ -1,12 +1,15 @@
 //! The client side of the `bulkhead` program: a command line, an HTTP request, a table.
 //!
 //! This crate knows only the HTTP API and the signatures of components: neither the core nor its
-//! rules. Messages of the server are
-//! printed unchanged, with control characters made visible.
+//! rules. Messages of the server are printed unchanged, with control characters made visible.
 //!
-//! Modules import leftwards only: `terminal`, `problem`, `nearest`, `option`, `options`, `tls`,
-//! `client`, `curl`, `yaml`, `output`, `input`, `keyboard`, `io`, `token_file`, `settings`,
-//! `refusal`, `session`, `command`, `commands`, `completion`.
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → io → options
+//! → token_file → curl → output → refusal → settings → session → command → commands → completion
+//! ```
 
 mod client;
 mod command;

@@ -9,9 +9,12 @@
 //! certificates and hashes constructed to be slow. Each input is limited before parsing, and all
 //! data from a private key is wiped when dropped.
 //!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
 //! ```text
-//! limits → pem → asn1 → kind → x509 → jwk → public_key → private_key → algorithm
-//!   → signature → certificate → chain, issue
+//! asn1 → kind → limits → algorithm → digest → jwk → password → pem → secret → x509 → chain
+//! → public_key → certificate → private_key → generate → signature → issue
 //! ```
 
 mod algorithm;

@@ -29,6 +29,19 @@
 //!   beginning to its end.
 //!
 //! Start reading at `call.rs`: one call, from fresh instance to answer.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! limits → bindings → sealed_file → fair_queue → fingerprint → metrics → inline_driver → grants
+//! → contract → structure → wasmtime_engine → cache → held_memory → least_used → memory
+//! → password_changes → secrets → slow_work → crypto_words → compiled → identity → key_ring
+//! → outbound → tls → component → database_plugin → compartment → compile → admission → cpu_permits
+//! → host_services → nested_refusal → call_tree → closing → http → context → ambient → ldap → sql
+//! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
+//! → instance_cache → imports → sandbox → describe → load → call
+//! ```
 
 // Limits.
 mod limits;

@@ -3,11 +3,15 @@
 //! This crate converts bytes into a [`bulkhead_wire::request::Request`] and back, and decides
 //! nothing: it knows no rule about tokens, policies, mounts or leases.
 //!
-//! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
-//! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
-//! `detach_on_drop`, `error_body`, `answer_budget`, `answer_body`, `config`, `body`, `compression`,
-//! `http`, `raw`, `connection`, `listener`, `options`, `process`, `dev_tls`, `dev`, `production`,
-//! `inspect`, `compile_worker`.
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
+//! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
+//! → config → connection_slots → dev_tls → answer_budget → body → options → answer_body → http
+//! → connection → raw → listener → process → dev → production → inspect
+//! ```
 
 mod answer_body;
 mod answer_budget;

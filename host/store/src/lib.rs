@@ -28,6 +28,16 @@
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
 //! or removes rows. The remaining content of the file opens as before. The security page of the
 //! repository explains the impact, and why nothing here pretends to detect the change.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! alarm → body → clock → failpoint → readers → script → record → time_mark → fault → range
+//! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
+//! → options → shamir → keyring → seal → identity → rows → statements → revision → work → cache
+//! → stored → open_data → plan → committer → store → data_directory → scan → unit → dev_seal
+//! ```
 
 mod alarm;
 mod body;

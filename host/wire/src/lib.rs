@@ -3,6 +3,16 @@
 //! schema.
 //!
 //! Pure: the crate also builds for the sandbox, and never depends on tokio, hyper, SQL or wasmtime.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! client → component_signature → failure → glob → hcl → hexadecimal → json → listing → login
+//! → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name → size
+//! → stored → description → password_policy → raw → response → ttl → api_version → coercion
+//! → request → fields → route
+//! ```
 
 pub mod alphabet;
 pub mod api_version;

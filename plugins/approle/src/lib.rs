@@ -3,6 +3,13 @@
 //! `roles` and `setting` serve the roles for operators, `secret_ids` the secret ids of a role,
 //! `login` logins and renewals, `tidy` the removal of old records. A secret id is stored as a keyed
 //! hash below the random id of its role, so that no request by another role finds the secret id.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! metadata → networks → uuid → role → secret_id → setting → login → secret_ids → tidy → roles
+//! ```
 
 #[cfg(test)]
 mod fixture;

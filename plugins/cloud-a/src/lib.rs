@@ -7,6 +7,15 @@
 //! own access to the cloud, `graph` and `root_rotation` replace that credential, and `cloud` lists
 //! the endpoints. This method never trusts an unsigned statement of the caller: the statement only
 //! selects the question that is sent to the cloud.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! arm_id → cloud → delay → role → root_records → arm → configuration → graph → settings → claims
+//! → config → credential → root_rotation → stated → place → rotate_root → constraints → login
+//! → explain → renewal
+//! ```
 
 mod arm;
 mod arm_id;

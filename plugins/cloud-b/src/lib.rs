@@ -3,6 +3,16 @@
 //!
 //! Each noun of the URL has its own file. The method opens no connection, keeps no token between
 //! calls, and trusts a token's claims only as far as its signing key allows.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! account → endpoints → metadata → credentials → settings → access → role → cloud
+//! → service_accounts → certificates → group_aliases → keys → labels → proof → roles → root_keys
+//! → config → instance_identity → rotate_root → service_account → admitted_caller → instance_groups
+//! → instance → login → renewal
+//! ```
 
 mod access;
 mod account;

@@ -345,7 +345,9 @@ fn on_one_line(letter: char) -> char {
 
 fn nonsense() -> ApiServerRefusal {
     ApiServerRefusal::Unclear(Failure::new(
-        FailureKind::Unreachable, "the answer is not that of an API server"))
+        FailureKind::Unreachable,
+        "the answer is not that of an API server",
+    ))
 }
 
 fn unwritable() -> ApiServerRefusal {

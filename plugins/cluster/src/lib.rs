@@ -5,6 +5,14 @@
 //! the created objects, `lease` ends leases, and `document`, `names`, `namespaces` and `rules`
 //! parse input of operators and callers. The engine opens no connection and holds no token of its
 //! own between calls.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! document → names → objects → target → token → api_server → check → config → namespaces → rules
+//! → lease → rights → roles → lifetime → creds
+//! ```
 
 mod api_server;
 mod check;

@@ -3,6 +3,14 @@
 //!
 //! The plugin never dials and never reads a file or an environment variable: all login data comes
 //! from the connection's settings, and the host dials. The plugin keeps no state between calls.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! codes → scram → description → dsn → sql_failure → tls → connection_url → target → settings
+//! → proof → rights → users → revoke
+//! ```
 
 mod codes;
 mod connection_url;

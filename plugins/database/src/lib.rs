@@ -4,6 +4,16 @@
 //! Each noun of the URL has a file; the other files contain shared rules. The engine speaks no SQL
 //! and knows no database: the connection's plugin, reached through the host, decides everything
 //! that differs between databases.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! connection → figures → redaction → unfinished → version → placement → reload → reset → target
+//! → credential → statements → static_role → config → static_account → root_rotation
+//! → static_creation → static_creds → rotate_root → static_rotation → roles → rotate_role
+//! → lifetime → static_roles → lease → creds
+//! ```
 
 mod config;
 mod connection;

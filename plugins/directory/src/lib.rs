@@ -4,6 +4,14 @@
 //! Each noun of the URL has a file; `account`, `rotation`, `directory`, `passwords` and `times` are
 //! the rules that these files share. The engine contains no LDAP client: all requests to a
 //! directory go through the host.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! loan → passwords → times → settings → known_servers → directory → account → figures → set
+//! → rotation → config → library → roles → rotate_root → creds
+//! ```
 
 mod account;
 mod config;

@@ -148,11 +148,7 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
     proven.confirm(host, |change, ()| {
         let now = Config::find(host)?.filter(|now| change.is_of(now));
         let Some(mut now) = now else {
-            host.log().write(
-                LogLevel::Warn,
-                "bindpass-not-stored",
-                &[("login", &change.login)],
-            );
+            host.log().write(LogLevel::Warn, "bindpass-not-stored", &[("login", &change.login)]);
             return Ok(());
         };
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());

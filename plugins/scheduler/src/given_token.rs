@@ -217,9 +217,7 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
     for item in body::list(given, "Policies")?.unwrap_or_default() {
         let name = item.as_str().ok_or_else(|| {
-            ApiRefusal::invalid(
-                "token 0 invalid: Policies has a value that is not a policy's name",
-            )
+            ApiRefusal::invalid("token 0 invalid: Policies has a value that is not a policy's name")
         })?;
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());

@@ -4,6 +4,16 @@
 //! The component answers plain HTTP and authenticates callers by its own tokens; it neither needs
 //! nor sees a token of the server. Each noun of the URL has a file. In addition, `request` parses,
 //! `api` routes, `reply` answers, `caller` authenticates, and `index` numbers.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! content_hash → index → names → policy_rules → refusal → body → prefix → query → policy
+//! → region_config → reply → request → role → authority → token → caller → given_token
+//! → token_records → replica → system → forward → replicate → bootstrap → config → policies
+//! → region → roles → tokens → api
+//! ```
 
 mod api;
 mod authority;

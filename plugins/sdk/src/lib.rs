@@ -149,6 +149,18 @@
 //! # Out of reach
 //!
 //! Tokens, policies, sockets and files: a component has no access to these.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
+//! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
+//! → database_component → connection → destination → intent → jwt → migration → provider
+//! → token_params → imports → translation → access_token → issuer_keys → login → answer → explain
+//! → reservation → table → auth_method → engine → rotation → raw → auth_component
+//! → engine_component → testbed → raw_component
+//! ```
 
 pub mod access_token;
 pub mod answer;

@@ -137,9 +137,7 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         }
         (Some(name), ..) => name.to_owned(),
         (None, Some(source), None) if source == "-" => {
-            return Err(CommandProblem::usage(
-                "give the plugin's name with -name".to_owned(),
-            ));
+            return Err(CommandProblem::usage("give the plugin's name with -name".to_owned()));
         }
         (None, Some(source), None) | (None, None, Some(source)) => file_stem_of(source),
     };

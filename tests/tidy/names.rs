@@ -1,0 +1,80 @@
+//! Names of types: within a crate one name means one thing, and most names are noun phrases.
+
+use crate::sources::{Source, assert_none, rust_below};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Highest share of type names of one word in all crates together, in percent. Nouns of the field,
+/// such as `Lease`, stay one word.
+const MOST_OF_ONE_WORD: usize = 20;
+
+/// Names that a crate defines twice, with the reason.
+const TWICE: [(&str, &str, &str); 1] =
+    [("plugins/sdk", "Host", "one trait, with and without the functions of the test bed")];
+
+/// Returns the name of the type that a line defines: a struct, an enum, a trait, or an alias
+/// outside of an `impl`.
+fn defined(line: &str) -> Option<&str> {
+    let words = line.trim_start();
+    let words = words.strip_prefix("pub").map_or(words, |rest| {
+        let rest = rest.trim_start();
+        let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        inside.map_or(rest, |(_, rest)| rest).trim_start()
+    });
+    let is_indented = line.starts_with(' ');
+    let (kind, rest) = words.split_once(' ')?;
+    let is_type =
+        ["struct", "enum", "trait", "union"].contains(&kind) || (kind == "type" && !is_indented);
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let name = rest.get(..end)?;
+    (is_type && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some(name)
+}
+
+/// Returns true for a name without a second capital letter after a small one.
+fn is_one_word(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    !bytes.windows(2).any(|pair| !pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase())
+}
+
+/// Returns the crate of a file of product code.
+fn crate_of(file: &Source) -> Option<&str> {
+    let is_test =
+        file.is_of_tests() || file.path.contains("/testbed") || file.path.contains("fuzz");
+    let (folder, _) = file.path.split_once("/src/")?;
+    (!is_test).then_some(folder)
+}
+
+#[test]
+fn a_type_name_means_one_thing_in_its_crate() {
+    let sources = rust_below(&["host", "plugins"]);
+    let mut names: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for file in &sources {
+        let Some(folder) = crate_of(file) else { continue };
+        let product = file.code().map(|(_, line)| line).take_while(|line| *line != "mod tests {");
+        for name in product.filter_map(defined) {
+            names.entry((folder, name)).or_default().push(&file.path);
+        }
+    }
+    assert!(names.len() > 1_000, "only {} types were found", names.len());
+    let known: BTreeSet<(&str, &str)> =
+        TWICE.iter().map(|(folder, name, _)| (*folder, *name)).collect();
+    let twice = names.iter().filter(|(key, files)| files.len() > 1 && !known.contains(*key));
+    let found = twice.map(|((_, name), files)| format!("{name} in {}", files.join(", ")));
+    assert_none(found.collect(), "give each type a name that says which one it is");
+    let short = names.keys().filter(|(_, name)| is_one_word(name)).count();
+    assert!(
+        short * 100 <= names.len() * MOST_OF_ONE_WORD,
+        "{short} of {} type names are one word, more than {MOST_OF_ONE_WORD} %; name new types by \
+         noun phrases",
+        names.len()
+    );
+}
+
+#[test]
+fn definitions_of_types_are_read() {
+    assert_eq!(defined("pub(crate) struct LeaseRow<T> {"), Some("LeaseRow"));
+    assert_eq!(defined("    enum Kind {"), Some("Kind"));
+    assert_eq!(defined("type Reply = u8;"), Some("Reply"));
+    assert_eq!(defined("    type Error = Failure;"), None);
+    assert_eq!(defined("let structure = struct_of();"), None);
+    assert!(is_one_word("Held") && is_one_word("ACL") && !is_one_word("HeldMemory"));
+}
