@@ -1,10 +1,11 @@
-//! Logins through the auth method of `plugins/examples/passphrase`, for service and batch tokens,
-//! against bare hyper.
+//! Logins by `approle` and by the auth method of `plugins/examples/passphrase`, for service and
+//! batch tokens, against bare hyper.
 //!
 //! The same load asks on the same cores in turns: bare hyper with an answer of the same size,
 //! logins for service tokens (a commit each), and logins for batch tokens (nothing is stored). Most
-//! of a login's processor time is the passphrase's key derivation, which is slow by design. A third
-//! mount, of `tests/guests/doorman`, verifies nothing and shows the rest of the cost.
+//! of a passphrase login's processor time is the key derivation, which is slow by design. A mount
+//! of `tests/guests/doorman` verifies nothing and shows the rest of the cost. The secret id of
+//! `approle` has no limit of uses, so that a login writes nothing but its token.
 
 mod bare;
 mod figures;
@@ -24,10 +25,12 @@ const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Requests in the order of the report.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 7] = [
     "bare hyper",
     "proving nothing, service token",
     "proving nothing, batch token",
+    "approle, service token",
+    "approle, batch token",
     "passphrase, service token",
     "passphrase, batch token",
 ];
@@ -40,6 +43,7 @@ fn main() {
         .expect("a runtime can be built");
     let bulkhead = Bulkhead::start_in(target().join("bench-logins"));
     configure(&bulkhead.root());
+    let [by_role, by_batch_role] = approle(&bulkhead.root());
     let ask = |path: &str, body: &Value| Target {
         pid: bulkhead.pid(),
         address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
@@ -49,6 +53,8 @@ fn main() {
     let logins = [
         ask("auth/service-door/login", &say),
         ask("auth/batch-door/login", &say),
+        ask("auth/approle/login", &by_role),
+        ask("auth/approle/login", &by_batch_role),
         ask("auth/service/login/amy", &known),
         ask("auth/batch/login/amy", &known),
     ];
@@ -57,13 +63,12 @@ fn main() {
     let bare = Bare::start(body);
     let ceiling =
         Target { address: bare.address, pid: bare.pid, request: logins[0].request.clone() };
-    let [one, two, three, four] = &logins;
-    let servers = [&ceiling, one, two, three, four];
-    for server in servers {
+    let servers: Vec<&Target> = std::iter::once(&ceiling).chain(&logins).collect();
+    for server in &servers {
         runtime.block_on(server.load(4, WARM_UP));
     }
     let results: Vec<Value> =
-        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(servers, count)))).into();
+        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(&servers, count)))).into();
     figures::save("logins", json!({ "answer_bytes": body, "runs": results }));
 }
 
@@ -84,20 +89,33 @@ fn configure(root: &Client) {
     }
 }
 
-/// One load per server, in the order of [`NAMES`].
-type Round = [Load; 5];
+/// Enables `approle` with two roles, and returns a login of each role: the first role gives service
+/// tokens, the second role batch tokens.
+fn approle(root: &Client) -> [Value; 2] {
+    root.write("sys/auth/approle", &json!({ "type": "approle" })).expect(204);
+    ["service", "batch"].map(|kind| {
+        let role = format!("auth/approle/role/{kind}");
+        root.write(&role, &json!({ "token_type": kind, "token_ttl": "1h" })).expect(204);
+        let role_id = root.read(&format!("{role}/role-id")).expect(200);
+        let secret_id = root.write(&format!("{role}/secret-id"), &json!({})).expect(200);
+        json!({
+            "role_id": role_id.body["data"]["role_id"],
+            "secret_id": secret_id.body["data"]["secret_id"],
+        })
+    })
+}
 
-async fn rounds(servers: [&Target; 5], connections: usize) -> Vec<Round> {
+/// One load per server, in the order of [`NAMES`].
+type Round = Vec<Load>;
+
+async fn rounds(servers: &[&Target], connections: usize) -> Vec<Round> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
-        let [bare, service, batch, known, sealed] = servers;
-        found.push([
-            bare.load(connections, TIME).await,
-            service.load(connections, TIME).await,
-            batch.load(connections, TIME).await,
-            known.load(connections, TIME).await,
-            sealed.load(connections, TIME).await,
-        ]);
+        let mut round = Round::new();
+        for server in servers {
+            round.push(server.load(connections, TIME).await);
+        }
+        found.push(round);
     }
     found
 }

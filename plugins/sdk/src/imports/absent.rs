@@ -10,7 +10,7 @@ use crate::host::{
 use bulkhead_wire::failure::{Failure, FailureKind};
 
 fn absent<T>(what: &str) -> Result<T, Failure> {
-    Err(Failure::new(Kind::UnsupportedOperation, format!("an auth method has no {what}")))
+    Err(Failure::new(FailureKind::UnsupportedOperation, format!("an auth method has no {what}")))
 }
 
 impl Leases for Imports {
