@@ -1,0 +1,110 @@
+//! Reads and writes of `kv`, versions 1 and 2, with token, policy and audit, against bare hyper.
+//!
+//! The same load asks on the same cores in turns: bare hyper with an answer of the same size, reads
+//! of a secret, and writes of the secret. All writes of a connection change the same secret, so
+//! that they queue for its record; a write is answered once it is on the disk.
+
+mod bare;
+mod figures;
+mod load;
+
+use bare::Bare;
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::paths::target;
+use figures::quantile;
+use load::{Load, Target};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const CONNECTIONS: [usize; 2] = [1, 16];
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_millis(1_500);
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Requests in the order of the report, after bare hyper.
+const NAMES: [&str; 4] =
+    ["version 1, read", "version 2, read", "version 1, write", "version 2, write"];
+
+fn main() {
+    bare::serve_if_asked();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
+    let bulkhead = Bulkhead::start_in(target().join("bench-key-values"));
+    let token = configure(&bulkhead);
+    let ask = |request| Target {
+        pid: bulkhead.pid(),
+        address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
+        request,
+    };
+    let value = json!({ "user": "orders", "password": "correct horse battery staple" });
+    let versioned = json!({ "data": value });
+    let kv = [
+        ask(load::get("first/orders", &token)),
+        ask(load::get("second/data/orders", &token)),
+        ask(load::post("first/orders", &token, &value.to_string())),
+        ask(load::post("second/data/orders", &token, &versioned.to_string())),
+    ];
+    let answer = runtime.block_on(kv[1].look());
+    let body = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+    let bare = Bare::start(body);
+    let ceiling = Target { address: bare.address, pid: bare.pid, request: kv[1].request.clone() };
+    let servers: Vec<&Target> = std::iter::once(&ceiling).chain(&kv).collect();
+    for server in &servers {
+        runtime.block_on(server.load(4, WARM_UP));
+    }
+    let results: Vec<Value> =
+        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(&servers, count)))).into();
+    figures::save("key_values", json!({ "answer_bytes": body, "runs": results }));
+}
+
+/// Enables a mount of each version with a secret, and returns a token for the two secrets only.
+fn configure(bulkhead: &Bulkhead) -> String {
+    let root = bulkhead.root();
+    for (path, version) in [("first", "1"), ("second", "2")] {
+        let mount = json!({ "type": "kv", "options": { "version": version } });
+        root.write(&format!("sys/mounts/{path}"), &mount).expect(204);
+    }
+    let value = json!({ "user": "orders", "password": "correct horse battery staple" });
+    root.write("first/orders", &value).expect(204);
+    root.write("second/data/orders", &json!({ "data": value })).expect(200);
+    let rules = r#"path "first/orders" { capabilities = ["read", "create", "update"] }
+        path "second/data/orders" { capabilities = ["read", "create", "update"] }"#;
+    root.write("sys/policies/acl/orders", &json!({ "policy": rules })).expect(204);
+    let made = root.write("auth/token/create", &json!({ "policies": ["orders"] })).expect(200);
+    made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
+}
+
+/// A load of each server, bare hyper first.
+type Round = Vec<Load>;
+
+async fn rounds(servers: &[&Target], connections: usize) -> Vec<Round> {
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut round = Round::new();
+        for server in servers {
+            round.push(server.load(connections, TIME).await);
+        }
+        found.push(round);
+    }
+    found
+}
+
+fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
+    quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
+}
+
+fn report(connections: usize, rounds: &[Round]) -> Value {
+    let title = format!("kv, {connections} connections, {} rounds", rounds.len());
+    println!("{title:56} requests/s   of bare   server's us");
+    let names = std::iter::once("bare hyper").chain(NAMES);
+    let rows = names.enumerate().map(|(server, name)| {
+        let rate = median(rounds, |round| round[server].per_second);
+        let share = median(rounds, |round| round[server].per_second / round[0].per_second);
+        let micros = median(rounds, |round| round[server].server * 1e6);
+        println!("  {name:54} {rate:>10.0} {:>7.2} % {micros:>13.1}", share * 100.0);
+        json!({ "what": name, "per_s": rate.round(), "share": share, "server_us": micros })
+    });
+    json!({ "connections": connections, "rows": rows.collect::<Vec<_>>() })
+}
