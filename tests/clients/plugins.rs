@@ -2,9 +2,9 @@
 //! `vault_plugin` and `vault_plugin_pinned_version`. The bodies are as the Go module encodes
 //! requests, and the tests check the members of answers that these programs decode.
 //!
-//! The programs themselves are not part of the suite. The server does not support `vault plugin
-//! register` and the creation of a `vault_plugin`: both send `command` and `sha256` without the
-//! component, which would need a folder of components on the server.
+//! The programs themselves are not part of the suite. `vault plugin register` and the creation of a
+//! `vault_plugin` send `command` and `sha256` of a file in the plugin directory:
+//! `tests/e2e/plugin_sources.rs` has these requests.
 
 use bulkhead_tests::paths::{guest, with_text};
 use bulkhead_tests::{Answer, Bulkhead, Client};
