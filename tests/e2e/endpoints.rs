@@ -13,6 +13,7 @@ mod cluster;
 mod cubbyhole;
 mod database;
 mod directory;
+mod host_page;
 mod identity;
 mod identity_oidc;
 mod inspected;

@@ -21,7 +21,7 @@ const MOUNTABLE: [(&str, &str); 2] = [("secrets-engine", ""), ("auth-method", "a
 const RENAMED: [(&str, &str); 2] = [("scheduler", "acl"), ("kv", "secret")];
 
 /// The endpoints that answer while the server is sealed.
-const ANSWER_SEALED: [&str; 5] =
+pub(super) const ANSWER_SEALED: [&str; 5] =
     ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
 
 #[derive(Debug)]
@@ -31,7 +31,8 @@ pub(super) struct Endpoint {
     pub(super) path: String,
     pub(super) unauthenticated: bool,
     pub(super) sudo: bool,
-    about: String,
+    pub(super) about: String,
+    pub(super) is_of_host: bool,
     pub(super) fields: Vec<Value>,
 }
 
@@ -72,6 +73,7 @@ fn read<'a>(below: &str, routes: impl IntoIterator<Item = &'a Value>) -> Vec<End
         unauthenticated: route["unauthenticated"] == true || route["login"] == true,
         sudo: route["sudo"] == true,
         about: text(route, "about"),
+        is_of_host: below.is_empty(),
         fields: route["fields"].as_array().cloned().unwrap_or_default(),
     };
     routes.into_iter().map(endpoint).collect()
