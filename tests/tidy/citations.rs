@@ -318,6 +318,9 @@ mod of_the_rules_themselves {
         assert_eq!(lost("x();\n// see\n// `host/gone.rs`."), ["x.rs:2: `host/gone.rs`"]);
         assert_eq!(lost("// `line.rs`"), ["x.rs:1: `line.rs`"]);
         assert_eq!(lost("// `host/gone/<noun>.rs`"), ["x.rs:1: `host/gone/<noun>.rs`"]);
+        // A step of the life of a request.
+        let row = "| 7 | step | | `host/core/src/pipeline.rs`, `host/gone.rs` |";
+        assert_eq!(last(row, "docs/x.md", lost_paths), ["docs/x.md:1: `host/gone.rs`"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod failpoints;
 mod frozen_contract;
 mod lengths;
 mod log_lines;
+mod maps;
 mod modules;
 mod names;
 mod prose;
