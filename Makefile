@@ -157,7 +157,7 @@ lint: compiled ## format, clippy and, where cargo-deny is installed, licences an
 	    cargo deny --config .deny.toml check bans licenses sources; \
 	else echo "left out: cargo deny is not installed (cargo install cargo-deny)"; fi
 
-golden: build guests ## rewrite tests/golden and docs/host-endpoints.md; a difference is an API change
+golden: build guests ## rewrite tests/golden and docs/host-endpoints.md; read the difference
 	@tests/servers/install.sh
 	@UPDATE_GOLDEN=1 $(CARGO_TEST) --test e2e endpoints
 
