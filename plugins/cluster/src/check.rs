@@ -1,6 +1,6 @@
 //! `check`: whether the server's own pod can complete a configuration.
 
-use crate::target::own_url;
+use bulkhead_sdk::kubernetes::own_url;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 

@@ -8,6 +8,7 @@ use crate::target::{ApiServerTarget, Config};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
+use bulkhead_sdk::kubernetes::is_token;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
@@ -96,15 +97,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-/// Returns whether the text is three parts of base64url, and thus safe in a header.
-fn is_token(text: &str) -> bool {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    text.split('.').count() == 3 && text.split('.').all(is_part)
 }
 
 fn former_key(url: &str) -> String {

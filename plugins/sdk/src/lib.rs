@@ -129,6 +129,11 @@
 //! A [`jwt`] is parsed, then verified with a key of its issuer, then checked against the expected
 //! claims. The host does the cryptography ([`Host::crypto`]).
 //!
+//! # Kubernetes
+//!
+//! [`kubernetes`] normalises the URLs of API servers, so that no other spelling of a URL leads a
+//! token to another server.
+//!
 //! # Another schema
 //!
 //! An engine that changes the shape of its stored data increases [`SecretsEngine::SCHEMA`] and
@@ -156,9 +161,9 @@
 //! ```text
 //! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
 //! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
-//! → database_component → connection → destination → intent → jwt → migration → provider
-//! → token_params → imports → translation → access_token → issuer_keys → login → answer → explain
-//! → reservation → table → auth_method → engine → rotation → raw → auth_component
+//! → database_component → connection → destination → intent → jwt → kubernetes → migration
+//! → provider → token_params → imports → translation → access_token → issuer_keys → login → answer
+//! → explain → reservation → table → auth_method → engine → rotation → raw → auth_component
 //! → engine_component → testbed → raw_component
 //! ```
 
@@ -179,6 +184,7 @@ pub mod intent;
 mod internal;
 pub mod issuer_keys;
 pub mod jwt;
+pub mod kubernetes;
 pub mod ldap;
 pub mod login;
 pub mod metric;
