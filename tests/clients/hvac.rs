@@ -4,7 +4,7 @@ use crate::clouds::{Azure, Google, OWN};
 use crate::program::Program;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{Folder, binary, guest};
-use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
+use bulkhead_tests::{Bulkhead, DirectoryServer, Kind, Kubernetes};
 use serde_json::json;
 
 const PROGRAM: Program =
@@ -78,6 +78,23 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 #[test]
 fn its_calls_about_gcp_are_answered_as_it_expects() {
     call("gcp");
+}
+
+/// Uses a real API server.
+#[test]
+fn service_accounts_log_in_by_it() {
+    let namespace = Kubernetes::shared().namespace(json!({}));
+    for account in ["app", "other"] {
+        namespace.make("serviceaccounts", &json!({ "metadata": { "name": account } }));
+    }
+    let about = json!({
+        "host": namespace.kubernetes.url, "authority": namespace.kubernetes.authority,
+        "reviewer": namespace.reviewer(), "namespace": namespace.name,
+        "jwt": namespace.token("app"), "other": namespace.token("other"),
+    });
+    let about = about.to_string();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
+    call_with(&Bulkhead::start(), "kubernetes", &environment);
 }
 
 /// A real Active Directory, with the engine mounted at the usual path.

@@ -135,6 +135,42 @@ def auth_methods(client):
     assert client.sys.list_auth_methods()["data"]["token/"]["description"] == "tokens"
 
 
+def kubernetes(client):
+    about = json.loads(os.environ["ABOUT"])
+    method = client.auth.kubernetes
+    method.configure(
+        kubernetes_host=about["host"],
+        kubernetes_ca_cert=about["authority"],
+        token_reviewer_jwt=about["reviewer"],
+    )
+    config = method.read_config()
+    assert config["kubernetes_host"] == about["host"], config
+    assert config["token_reviewer_jwt_set"] is True, config
+    assert "token_reviewer_jwt" not in config, config
+    method.create_role(
+        name="web",
+        bound_service_account_names=["app"],
+        bound_service_account_namespaces=[about["namespace"]],
+        policies=["default"],
+        ttl="10m",
+        max_ttl="1h",
+    )
+    role = method.read_role("web")
+    assert role["bound_service_account_names"] == ["app"], role
+    assert role["token_ttl"] == 600 and role["policies"] == ["default"], role
+    assert method.list_roles()["keys"] == ["web"]
+
+    pod = hvac.Client(url=client.url)
+    auth = pod.auth.kubernetes.login(role="web", jwt=about["jwt"])["auth"]
+    assert auth["metadata"]["service_account_name"] == "app", auth
+    assert auth["lease_duration"] == 600 and pod.is_authenticated(), auth
+    login = hvac.Client(url=client.url).auth.kubernetes.login
+    refused(exceptions.Forbidden, login, role="web", jwt=about["other"])
+    refused(exceptions.InvalidRequest, login, role="nobody", jwt=about["jwt"])
+    method.delete_role("web")
+    refused(exceptions.InvalidPath, method.read_role, "web")
+
+
 def password_policies(client):
     path = "sys/policies/password/letters"
     text = 'length = 12\nrule "charset" {\n  charset = "abcdef"\n  min-chars = 3\n}\n'
@@ -558,6 +594,7 @@ PARTS = {
         policies,
         mounts,
         auth_methods,
+        kubernetes,
         password_policies,
         entities,
         groups,

@@ -250,6 +250,7 @@ fn official_components_import_only_the_interfaces_that_they_use() {
             &["ambient", "cache", "http", "identity", "ldap", "metrics", "passwords"],
             &[],
         ),
+        ("kubernetes", "storage", &["cache", "identity", "ldap", "metrics", "passwords"], &[]),
     ] {
         let component = plugin(name);
         let imported = interfaces(&component, "bulkhead:plugin/");

@@ -18,6 +18,7 @@ mod identity;
 mod identity_oidc;
 mod inspected;
 mod key_holders;
+mod kubernetes;
 mod kv;
 mod numbers;
 mod operators;
@@ -153,6 +154,7 @@ fn all_rows() -> Vec<Row> {
         cloud_b::rows(),
         userpass::rows(),
         approle::rows(),
+        kubernetes::rows(&Value::Null, "", ""),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -269,6 +271,19 @@ fn the_auth_method_of_users_with_passwords_answers_as_agreed() {
 #[test]
 fn the_auth_method_of_machines_with_secret_ids_answers_as_agreed() {
     walk(&World::empty(), &approle::rows());
+}
+
+#[test]
+fn the_auth_method_of_service_accounts_answers_as_agreed() {
+    let namespace = Kubernetes::shared().namespace(json!({}));
+    let config = json!({
+        "kubernetes_host": namespace.kubernetes.url,
+        "kubernetes_ca_cert": namespace.kubernetes.authority,
+        "token_reviewer_jwt": namespace.reviewer(),
+    });
+    namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
+    let token = namespace.token_for("app", &["bulkhead"]);
+    walk(&World::empty(), &kubernetes::rows(&config, &namespace.name, &token));
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod identity_tokens;
 mod initialise;
 mod key_holder_commands;
 mod key_value_commands;
+mod kubernetes_login;
 mod kv;
 mod leases;
 mod logins;

@@ -6,6 +6,7 @@
 
 use crate::paths::{Folder, repository};
 use crate::server_script::ServerScript;
+use crate::wait::until_true;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -270,6 +271,43 @@ impl Namespace {
         let asked = json!({"spec": {"expirationSeconds": 86_000}});
         let made = self.kubernetes.must("POST", &path, &asked);
         made["status"]["token"].as_str().expect("a token").to_owned()
+    }
+
+    /// Returns a token of a service account for other audiences than the API server's.
+    #[track_caller]
+    pub fn token_for(&self, account: &str, audiences: &[&str]) -> String {
+        let path = format!("{}/{account}/token", self.place("serviceaccounts"));
+        let asked = json!({"spec": {"audiences": audiences, "expirationSeconds": 3_600}});
+        let made = self.kubernetes.must("POST", &path, &asked);
+        made["status"]["token"].as_str().expect("a token").to_owned()
+    }
+
+    /// Creates the account `reviewer`, which may review tokens, and returns a token of the account.
+    #[track_caller]
+    pub fn reviewer(&self) -> String {
+        self.make("serviceaccounts", &json!({"metadata": {"name": "reviewer"}}));
+        self.delegate("reviewer");
+        self.token("reviewer")
+    }
+
+    /// Lets an account of the namespace review tokens: one account of each namespace.
+    #[track_caller]
+    pub fn delegate(&self, account: &str) {
+        let binding = json!({
+            "metadata": {"name": self.name},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                "name": "system:auth-delegator",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.name}],
+        });
+        self.make("clusterrolebindings", &binding);
+        let token = self.token(account);
+        let review = json!({"spec": {"token": token}});
+        let path = "apis/authentication.k8s.io/v1/tokenreviews";
+        until_true("the account may review tokens", Duration::from_secs(10), || {
+            self.kubernetes.ask_as(&token, "POST", path, &review).0 == 201
+        });
     }
 
     /// Lists kind and name of the objects with the label of a Bulkhead mount, sorted.

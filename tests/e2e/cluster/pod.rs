@@ -121,6 +121,39 @@ fn the_pods_token_is_sent_to_no_other_server() {
     }
 }
 
+/// By the auth method for service accounts.
+#[test]
+fn the_pod_reviews_tokens_of_logins_where_its_mount_may() {
+    let pod = Pod::start();
+    pod.namespace.delegate(&pod.namespace.name);
+    let jwt = pod.namespace.token_for("app", &["bulkhead"]);
+    let login = |mount: &str| {
+        let body = json!({"role": "web", "jwt": jwt});
+        pod.server.client(None).write(&format!("auth/{mount}/login"), &body)
+    };
+    for (mount, grants) in
+        [("granted", &["http:*", "ambient:pod-identity"][..]), ("narrowed", &["http:*"])]
+    {
+        let enabled = json!({"type": "kubernetes", "grants": grants});
+        pod.root.write(&format!("sys/auth/{mount}"), &enabled).expect(204);
+        let cluster = pod.namespace.kubernetes;
+        let config =
+            json!({"kubernetes_host": cluster.url, "kubernetes_ca_cert": cluster.authority});
+        pod.root.write(&format!("auth/{mount}/config"), &config).expect(204);
+        let role = json!({
+            "bound_service_account_names": "app", "audience": "bulkhead",
+            "bound_service_account_namespaces": pod.namespace.name,
+        });
+        pod.root.write(&format!("auth/{mount}/role/web"), &role).expect(204);
+    }
+    login("granted").expect(200);
+    let refused = login("narrowed").expect(403).errors();
+    assert!(refused.contains("review itself"), "{refused}");
+    pod.mounts("token", FORGED);
+    until_true("what was rotated is used", SOON, || login("granted").status == 403);
+    super::assert_unprinted(&pod.server, &pod.token);
+}
+
 fn another_authority() -> String {
     bulkhead_tests::Internet::start().authority().to_owned()
 }

@@ -1,0 +1,92 @@
+//! `login`: admits the service account of a token that the API server confirms.
+//!
+//! Prevents a login by claims: the token selects the account that the API server is asked about,
+//! and alias and metadata are those of the answer. A token that the role could not admit is refused
+//! without a request.
+
+use crate::api_server::ApiServer;
+use crate::config::ReviewConfig;
+use crate::review::{ReviewedAccount, review};
+use crate::role::Role;
+use crate::signature;
+use crate::token::{AccountToken, ServiceAccount};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Login, stored};
+use serde::{Deserialize, Serialize};
+
+/// Time limit of a login, in seconds.
+pub(crate) const DEADLINE: u64 = 30;
+
+/// Maximum length of a display name, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Fields of a login.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("role", "the role to log in by").required(),
+    Field::text("jwt", "the token of the service account").required().secret(),
+];
+
+/// The proofs of a login, stored so that a renewal can check them again without the API server
+/// (decision A11).
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct LoginProof {
+    pub(crate) role: String,
+    pub(crate) role_id: String,
+    pub(crate) account: ServiceAccount,
+    pub(crate) secret_name: String,
+    /// Confirmed audience; empty if the role had none.
+    pub(crate) audience: String,
+}
+
+stored!(LoginProof, "login", reads_stored_logins);
+
+/// Logs in.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let token = AccountToken::read(call.text("jwt").trim())?;
+    let (name, role) = Role::of_login(host, call.text("role"))?;
+    role.token.admit_address(call)?;
+    let config = ReviewConfig::needed(host, &call.mount.path)?;
+    token.claims.check_times(host.clock().now())?;
+    config.admit_issuer(&token.claims)?;
+    role.admit(&token.claims.account)?;
+    role.admit_audience(&token.claims)?;
+    signature::check(host, &config.pem_keys, &token)?;
+    let server = ApiServer::of(host, &config)?;
+    let reviewed = review(host, &server, &token, &role.audience)?;
+    let kept = kept(name, &role, &token, &reviewed);
+    let alias = role.alias_name_source.alias(reviewed.account());
+    Ok(Answer::login(login_of(&alias, &kept, &role)?))
+}
+
+fn kept(
+    name: String,
+    role: &Role,
+    token: &AccountToken<'_>,
+    reviewed: &ReviewedAccount,
+) -> LoginProof {
+    LoginProof {
+        role: name,
+        role_id: role.id.clone(),
+        account: reviewed.account().clone(),
+        secret_name: token.claims.secret_name.clone(),
+        audience: role.audience.clone(),
+    }
+}
+
+/// Builds the login of a confirmed account.
+pub(crate) fn login_of(alias: &str, kept: &LoginProof, role: &Role) -> Result<Login, Failure> {
+    let ServiceAccount { namespace, name, uid } = &kept.account;
+    let mut display_name = format!("{namespace}-{name}");
+    display_name.truncate(LONGEST_NAME);
+    let mut login = Login::of(alias, &role.token)
+        .named(display_name)
+        .with("service_account_name", name)
+        .with("service_account_namespace", namespace)
+        .with("service_account_uid", uid)
+        .with("service_account_secret_name", &kept.secret_name);
+    login.metadata.insert("role".to_owned(), kept.role.clone());
+    login.with_internal(kept)
+}
+
+#[cfg(test)]
+mod tests;

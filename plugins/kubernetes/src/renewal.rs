@@ -1,0 +1,34 @@
+//! Renewal of a login: compares the current role with the proofs of the login. No request goes to
+//! the API server, so that no token ends because the API server is down (decision A11).
+//!
+//! Prevents a token from outliving a change of its role: the role must still admit the account, and
+//! an audience must be the one that was proven at the login.
+
+use crate::login::{LoginProof, login_of};
+use crate::role::Role;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
+
+/// Checks a login again for its renewal.
+///
+/// # Errors
+/// Invalid request if the role is gone or asks for another audience; permission denied if the role
+/// no longer admits the account.
+pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
+    let kept: LoginProof = held.internal()?;
+    let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
+    let role = role.ok_or_else(|| {
+        let role = quoted(&kept.role);
+        Failure::invalid(format!("role {role} does not exist during renewal; log in again"))
+    })?;
+    role.admit(&kept.account)?;
+    if !role.audience.is_empty() && role.audience != kept.audience {
+        return Err(Failure::invalid(
+            "the role asks for another audience by now; log in again with a token for it",
+        ));
+    }
+    login_of(&held.alias, &kept, &role)
+}
+
+#[cfg(test)]
+mod tests;

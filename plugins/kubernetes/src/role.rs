@@ -1,0 +1,227 @@
+//! `role/{name}`: the service accounts that may log in, and the parameters of their tokens.
+
+use crate::bounds;
+use crate::token::{ServiceAccount, TokenClaims};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::wire::name::is_name;
+use bulkhead_sdk::{Answer, Call, Failure, Host, TokenParams, stored};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+const NAMES: &str = "bound_service_account_names";
+const NAMESPACES: &str = "bound_service_account_namespaces";
+
+/// Maximum length of an audience, in bytes.
+const LONGEST_AUDIENCE: usize = 1_024;
+
+/// Fields of a role, without the token parameters.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::words(NAMES, "accounts that may log in; patterns such as dev-*, or * alone for all"),
+    Field::words(NAMESPACES, "namespaces of the accounts; patterns, or * alone for all"),
+    Field::text(
+        "bound_service_account_namespace_selector",
+        "not supported; only the empty text is accepted",
+    ),
+    Field::text("audience", "audience that tokens must be for; empty leaves it to the API server"),
+    Field::text("alias_name_source", "serviceaccount_uid (by default) or serviceaccount_name"),
+];
+
+/// The name of an account's alias.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum AliasNameSource {
+    /// The uid, which no later account has.
+    #[default]
+    #[serde(rename = "serviceaccount_uid")]
+    Uid,
+    /// `namespace/name`, which a later account of the name also has.
+    #[serde(rename = "serviceaccount_name")]
+    Name,
+}
+
+impl AliasNameSource {
+    fn read(word: &str) -> Result<Self, Failure> {
+        match word {
+            "" | "serviceaccount_uid" => Ok(Self::Uid),
+            "serviceaccount_name" => Ok(Self::Name),
+            other => Err(Failure::invalid(format!(
+                "alias_name_source {} is neither serviceaccount_uid nor serviceaccount_name",
+                quoted(other)
+            ))),
+        }
+    }
+
+    /// Returns the alias of an account.
+    pub(crate) fn alias(self, account: &ServiceAccount) -> String {
+        match self {
+            Self::Uid => account.uid.clone(),
+            Self::Name => format!("{}/{}", account.namespace, account.name),
+        }
+    }
+}
+
+/// A role of the mount.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Role {
+    /// Random id that distinguishes the role from a later role with the same name. Never shown.
+    pub(crate) id: String,
+    pub(crate) bound_service_account_names: Vec<String>,
+    pub(crate) bound_service_account_namespaces: Vec<String>,
+    /// Empty for any audience of the API server.
+    pub(crate) audience: String,
+    pub(crate) alias_name_source: AliasNameSource,
+    #[serde(flatten)]
+    pub(crate) token: TokenParams,
+}
+
+stored!(Role, "role", reads_stored_roles);
+
+impl Role {
+    /// Returns the role with this name, if any.
+    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
+        host.storage().get(&key(name))
+    }
+
+    /// Returns the name and the role of a login, which may spell the name in any case.
+    ///
+    /// # Errors
+    /// Invalid request if there is no such role.
+    pub(crate) fn of_login(host: &dyn Host, written: &str) -> Result<(String, Self), Failure> {
+        let unknown = || Failure::invalid(format!("invalid role name {}", quoted(written)));
+        let name = written.to_ascii_lowercase();
+        // A name that no role can have is not a valid storage key.
+        let role = if is_name(&name) { Self::find(host, &name)? } else { None };
+        Ok((name, role.ok_or_else(unknown)?))
+    }
+
+    /// Checks that the account may log in by this role.
+    ///
+    /// # Errors
+    /// Permission denied, with the constraint.
+    pub(crate) fn admit(&self, account: &ServiceAccount) -> Result<(), Failure> {
+        if !bounds::admits(&self.bound_service_account_namespaces, &account.namespace) {
+            return Err(Failure::denied("namespace not authorized"));
+        }
+        match bounds::admits(&self.bound_service_account_names, &account.name) {
+            true => Ok(()),
+            false => Err(Failure::denied("service account name not authorized")),
+        }
+    }
+
+    /// Checks the stated audience, before the API server is asked.
+    ///
+    /// # Errors
+    /// Permission denied.
+    pub(crate) fn admit_audience(&self, claims: &TokenClaims) -> Result<(), Failure> {
+        match self.audience.is_empty() || claims.audiences.contains(&self.audience) {
+            true => Ok(()),
+            false => Err(Failure::denied("the token is not for the audience of the role")),
+        }
+    }
+
+    fn merge(&mut self, call: &Call) -> Result<(), Failure> {
+        call.merge(NAMES, &mut self.bound_service_account_names)?;
+        call.merge(NAMESPACES, &mut self.bound_service_account_namespaces)?;
+        call.merge("audience", &mut self.audience)?;
+        if call.is_given("alias_name_source") {
+            self.alias_name_source = AliasNameSource::read(call.text("alias_name_source"))?;
+        }
+        self.token.merge(call)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        bounds::check(NAMES, &self.bound_service_account_names)?;
+        bounds::check(NAMESPACES, &self.bound_service_account_namespaces)?;
+        let is_printable = !self.audience.contains(char::is_control);
+        match self.audience.len() <= LONGEST_AUDIENCE && is_printable {
+            true => Ok(()),
+            false => Err(Failure::invalid(
+                "audience has more than 1,024 bytes, or characters that cannot be printed",
+            )),
+        }
+    }
+
+    fn warnings(&self, call: &Call) -> Vec<String> {
+        let mut warnings = self.token.warnings(&call.mount);
+        let is_open = bounds::is_open(&self.bound_service_account_names)
+            && bounds::is_open(&self.bound_service_account_namespaces);
+        if is_open {
+            warnings
+                .push("every service account of the cluster may log in by this role".to_owned());
+        }
+        if self.audience.is_empty() {
+            warnings.push(
+                "audience is not set: a pod's token for the API server logs in, and so does \
+                 everybody to whom the pod shows this token; set an audience for this service"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("role/{name}")
+}
+
+/// Returns the role name in the path of an operator's request.
+///
+/// # Errors
+/// Invalid request if the name has capitals: policies compare paths case-sensitively, so a role has
+/// only 1 path.
+fn name_in_path(call: &Call) -> Result<&str, Failure> {
+    let name = call.text("name");
+    let own = name.to_ascii_lowercase();
+    match name == own {
+        true => Ok(name),
+        false => Err(Failure::invalid(format!(
+            "roles are named in lower case: {} is {}",
+            quoted(name),
+            quoted(&own)
+        ))),
+    }
+}
+
+/// Creates or changes a role; absent fields keep their values.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = name_in_path(call)?;
+    if !call.text("bound_service_account_namespace_selector").is_empty() {
+        return Err(Failure::invalid(format!(
+            "bound_service_account_namespace_selector is not supported: everybody who may label a \
+             namespace could let its accounts in; list the namespaces in {NAMESPACES}"
+        )));
+    }
+    let new = || Role { id: hexadecimal::text(&host.random().bytes(16)), ..Role::default() };
+    let mut role = Role::find(host, name)?.unwrap_or_else(new);
+    role.merge(call)?;
+    role.check()?;
+    host.storage().put(&key(name), &role)?;
+    Ok(Answer::nothing().warn(role.warnings(call)))
+}
+
+/// Shows a role.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let role = Role::find(host, name_in_path(call)?)?.ok_or_else(Failure::absent)?;
+    let mut shown = role.token.show();
+    let settings = [
+        (NAMES, json!(role.bound_service_account_names)),
+        (NAMESPACES, json!(role.bound_service_account_namespaces)),
+        ("bound_service_account_namespace_selector", json!("")),
+        ("alias_name_source", json!(role.alias_name_source)),
+    ];
+    shown.extend(settings.map(|(name, value)| (name.to_owned(), value)));
+    if !role.audience.is_empty() {
+        shown.insert("audience".to_owned(), json!(role.audience));
+    }
+    Answer::data(&shown)
+}
+
+/// Removes a role.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(&key(name_in_path(call)?))?;
+    Ok(Answer::nothing())
+}
+
+#[cfg(test)]
+mod tests;
