@@ -164,7 +164,7 @@ fn check_claims(claims: &Claims, host: &dyn Host, name: &str) -> Result<(), Fail
 
 /// Returns the seconds until a token's expiry, 0 after the expiry.
 pub(crate) fn seconds_left(claims: &Claims, host: &dyn Host) -> u64 {
-    claims.expires().saturating_sub(host.clock().now() / 1_000)
+    claims.expires().unwrap_or(u64::MAX).saturating_sub(host.clock().now() / 1_000)
 }
 
 /// Checks that every audience is the role's: `vault/<role>`, complete or after a slash.

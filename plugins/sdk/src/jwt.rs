@@ -133,6 +133,17 @@ impl<'a> ParsedToken<'a> {
     /// base64url, has a JSON key twice, a `crit`, a type other than JWT or a registered claim of
     /// the wrong type, or has no `exp`; [`JwtFault::Algorithm`].
     pub fn read(text: &'a str, algorithms: &[&str]) -> Result<Self, JwtFault> {
+        let token = Self::read_unbounded(text, algorithms)?;
+        token.claims.check_end()?;
+        Ok(token)
+    }
+
+    /// Parses a token that may have no `exp`. The caller bounds the time of such a token by its
+    /// other times.
+    ///
+    /// # Errors
+    /// As [`ParsedToken::read`].
+    pub fn read_unbounded(text: &'a str, algorithms: &[&str]) -> Result<Self, JwtFault> {
         if text.len() > TOKEN_BYTES {
             return Err(malformed("it has more than 16 KiB"));
         }
@@ -179,12 +190,30 @@ impl<'a> ParsedToken<'a> {
     /// # Errors
     /// [`JwtFault::Signature`]; [`JwtFault::Refused`] if `key` is not a key for the algorithm.
     pub fn prove(self, host: &dyn Host, key: &str) -> Result<Claims, JwtFault> {
-        let is_signed =
-            host.crypto().verify(&self.algorithm, key, self.signed.as_bytes(), &self.signature);
-        match is_signed.map_err(JwtFault::Refused)? {
-            true => Ok(self.claims),
-            false => Err(JwtFault::Signature),
+        self.prove_by_any(host, [key])
+    }
+
+    /// Verifies the signature with each of `keys`, and returns the claims if one of the keys
+    /// matches.
+    ///
+    /// # Errors
+    /// [`JwtFault::UnknownKey`] without any key; otherwise as [`ParsedToken::prove`] with the last
+    /// key.
+    pub fn prove_by_any<'k>(
+        self,
+        host: &dyn Host,
+        keys: impl IntoIterator<Item = &'k str>,
+    ) -> Result<Claims, JwtFault> {
+        let (message, signature) = (self.signed.as_bytes(), &self.signature);
+        let mut fault = JwtFault::UnknownKey;
+        for key in keys {
+            match host.crypto().verify(&self.algorithm, key, message, signature) {
+                Ok(true) => return Ok(self.claims),
+                Ok(false) => fault = JwtFault::Signature,
+                Err(refused) => fault = JwtFault::Refused(refused),
+            }
         }
+        Err(fault)
     }
 }
 

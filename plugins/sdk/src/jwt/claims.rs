@@ -17,7 +17,7 @@ pub struct Claims {
     subject: Option<String>,
     audiences: Vec<String>,
     /// Seconds since 1970, like `begins` and `issued`.
-    expires: u64,
+    expires: Option<u64>,
     begins: Option<u64>,
     issued: Option<u64>,
     all: Map<String, Value>,
@@ -38,7 +38,7 @@ impl Claims {
             issuer: text_of(&all, "iss")?,
             subject: text_of(&all, "sub")?,
             audiences: audiences(&all)?,
-            expires: time_of(&all, "exp")?.ok_or_else(|| malformed("it has no exp"))?,
+            expires: time_of(&all, "exp")?,
             begins: time_of(&all, "nbf")?,
             issued: time_of(&all, "iat")?,
             all,
@@ -63,10 +63,17 @@ impl Claims {
         &self.audiences
     }
 
-    /// Returns the end of the token, in seconds since 1970.
+    /// Returns the end of the token, `exp`, in seconds since 1970. Only a token of
+    /// [`ParsedToken::read_unbounded`](super::ParsedToken::read_unbounded) can lack the end.
     #[must_use]
-    pub fn expires(&self) -> u64 {
+    pub fn expires(&self) -> Option<u64> {
         self.expires
+    }
+
+    /// Returns the beginning of the token, `nbf`, in seconds since 1970.
+    #[must_use]
+    pub fn begins(&self) -> Option<u64> {
+        self.begins
     }
 
     /// Returns the time of issue, in seconds since 1970.
@@ -85,7 +92,8 @@ impl Claims {
     ///
     /// # Errors
     /// [`JwtFault::Issuer`] and [`JwtFault::Audience`], also if the claim is absent;
-    /// [`JwtFault::Expired`] from 60 seconds after the end on; [`JwtFault::Immature`].
+    /// [`JwtFault::Malformed`] without an end; [`JwtFault::Expired`] from 60 seconds after the end
+    /// on; [`JwtFault::Immature`].
     pub fn check(&self, now: StoreTime, expected: &ExpectedClaims<'_>) -> Result<(), JwtFault> {
         let issuer = self.issuer.as_deref().unwrap_or_default();
         if !expected.issuer.is_empty() && issuer != expected.issuer {
@@ -98,13 +106,19 @@ impl Claims {
             return Err(JwtFault::Audience { expected, found });
         }
         let milliseconds = |seconds: u64| seconds.saturating_mul(1_000);
-        if now >= milliseconds(self.expires.saturating_add(LEEWAY)) {
-            return Err(JwtFault::Expired(self.expires));
+        let expires = self.check_end()?;
+        if now >= milliseconds(expires.saturating_add(LEEWAY)) {
+            return Err(JwtFault::Expired(expires));
         }
         match self.begins {
             Some(begins) if now < milliseconds(begins) => Err(JwtFault::Immature(begins)),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the end of the token, which a token must have unless the caller bounds its time.
+    pub(super) fn check_end(&self) -> Result<u64, JwtFault> {
+        self.expires.ok_or_else(|| malformed("it has no exp"))
     }
 }
 

@@ -59,17 +59,30 @@ impl KeySet {
     /// without an id and keys with a repeated id are left out.
     #[must_use]
     pub fn by_id(&self, algorithm: &str) -> BTreeMap<String, String> {
+        self.unique().filter(|(_, key)| key.is_for(algorithm)).map(named).collect()
+    }
+
+    /// Returns the keys for all algorithms by id, as [`by_id`](Self::by_id). The only key of a set
+    /// also has the empty id, for tokens that state no key.
+    #[must_use]
+    pub fn by_any_id(&self) -> BTreeMap<String, String> {
+        let mut keys: BTreeMap<String, String> = self.unique().map(named).collect();
+        if let [sole] = self.0.as_slice() {
+            keys.insert(String::new(), sole.text.clone());
+        }
+        keys
+    }
+
+    /// Returns the keys with an id that no other key has.
+    fn unique(&self) -> impl Iterator<Item = (&str, &IssuerKey)> {
         let mut found: BTreeMap<&str, Vec<&IssuerKey>> = BTreeMap::new();
         for key in &self.0 {
             found.entry(key.id.as_deref().unwrap_or_default()).or_default().push(key);
         }
-        let sole = found.into_iter().filter_map(|(id, keys)| match keys.as_slice() {
-            [key] if !id.is_empty() && key.is_for(algorithm) => {
-                Some((id.to_owned(), key.text.clone()))
-            }
+        found.into_iter().filter_map(|(id, keys)| match keys.as_slice() {
+            [key] if !id.is_empty() => Some((id, *key)),
             _ => None,
-        });
-        sole.collect()
+        })
     }
 
     /// Returns the key that `token` states. If the token states no key, returns the only key for
@@ -88,6 +101,10 @@ impl KeySet {
             _ => Err(JwtFault::UnknownKey),
         }
     }
+}
+
+fn named((id, key): (&str, &IssuerKey)) -> (String, String) {
+    (id.to_owned(), key.text.clone())
 }
 
 impl IssuerKey {

@@ -73,7 +73,7 @@ fn what_a_key_signed_is_proven_by_its_public_half_in_every_form() {
         let key = key(&host, kind, bits);
         let jwt = sign(&host, algorithm, Some("k1"), &claims(json!({})), &key.private_key).unwrap();
         let proven = prove(&host, &jwt, &["RS256", algorithm], &set(&[("k1", &key)])).unwrap();
-        assert_eq!((proven.subject(), proven.expires()), (Some("me"), NOW + 300));
+        assert_eq!((proven.subject(), proven.expires()), (Some("me"), Some(NOW + 300)));
         assert_eq!(proven.all()["roles"], json!(["a"]));
         let token = ParsedToken::read(&jwt, &[algorithm]).unwrap();
         assert_eq!(token.unverified_claims().issuer(), Some("https://issuer.example"));
@@ -244,6 +244,50 @@ fn by_its_id_a_key_is_found_only_where_no_other_has_it_and_for_its_algorithm() {
     assert_eq!(ids("ES256"), ["k1"]);
     assert_eq!(ids("ES384"), ["k3"]);
     assert!(ids("RS256").is_empty());
+}
+
+#[test]
+fn the_only_key_of_a_set_is_meant_by_a_token_that_states_no_key() {
+    let host = TestHost::default();
+    let (one, other) = (key(&host, "ec", 256), key(&host, "ed25519", 0));
+    let ids = |named: &[(&str, &GeneratedKey)]| {
+        let keys = KeySet::read(&set(named)).unwrap().by_any_id();
+        keys.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[("k1", &one)]), ["", "k1"]);
+    assert_eq!(ids(&[("", &one)]), [""]);
+    assert_eq!(ids(&[("k1", &one), ("k2", &other)]), ["k1", "k2"]);
+    assert_eq!(ids(&[("k1", &one), ("k1", &other), ("", &other)]), Vec::<String>::new());
+}
+
+#[test]
+fn a_token_is_proven_by_any_of_several_keys_and_by_none_of_another_kind() {
+    let host = TestHost::default();
+    let (mine, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
+    let large = key(&host, "ec", 384);
+    let jwt = sign(&host, "ES256", None, &claims(json!({})), &mine.private_key).unwrap();
+    let prove = |keys: &[&GeneratedKey]| {
+        let token = ParsedToken::read(&jwt, &["ES256"]).unwrap();
+        token.prove_by_any(&host, keys.iter().map(|key| key.public_key.pem.as_str()))
+    };
+    assert!(prove(&[&large, &other, &mine]).is_ok());
+    assert_eq!(prove(&[&large, &other]), Err(JwtFault::Signature));
+    assert!(matches!(prove(&[&large]), Err(JwtFault::Refused(_))));
+    assert_eq!(prove(&[]), Err(JwtFault::UnknownKey));
+}
+
+#[test]
+fn a_token_without_an_end_is_read_where_the_caller_bounds_it_and_passes_no_other_check() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    let all = claims(json!({"exp": null, "nbf": NOW}));
+    let jwt = sign(&host, "EdDSA", None, &all, &key.private_key).unwrap();
+    assert!(ParsedToken::read(&jwt, &["EdDSA"]).is_err());
+    let token = ParsedToken::read_unbounded(&jwt, &["EdDSA"]).unwrap();
+    let claims = token.prove(&host, &key.public_key.pem).unwrap();
+    assert_eq!((claims.expires(), claims.begins(), claims.issued()), (None, Some(NOW), Some(NOW)));
+    let fault = claims.check(host.clock().now(), &EXPECTED);
+    assert_eq!(fault, Err(JwtFault::Malformed("it has no exp".to_owned())));
 }
 
 #[test]
