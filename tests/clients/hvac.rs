@@ -3,7 +3,9 @@
 use crate::clouds::{Azure, Google, OWN};
 use crate::program::Program;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::paths::{Folder, binary, guest};
+use bulkhead_tests::signer::Signer;
 use bulkhead_tests::{Bulkhead, DirectoryServer, Kind, Kubernetes};
 use serde_json::json;
 
@@ -127,6 +129,22 @@ fn accounts_and_instances_of_google_log_in_by_it() {
     let before = google.cloud.keys(OWN);
     call_with(&google.online.server, "gcp_logins", &google.environment());
     assert_eq!(google.cloud.keys(OWN).len(), before.len() + 1, "it was rotated");
+}
+
+#[test]
+fn its_calls_about_signed_tokens_are_answered_as_it_expects() {
+    let signer = Signer::new("k1");
+    let claims = json!({
+        "iss": "https://issuer.example", "sub": "web", "aud": "bulkhead", "exp": now() + 600,
+        "iat": now(), "project": "web", "groups": ["builders"],
+    });
+    let about = json!({
+        "key": signer.certificate(), "issuer": claims["iss"], "jwt": signer.token(&claims),
+        "foreign": Signer::new("k1").token(&claims),
+    });
+    let about = about.to_string();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
+    call_with(&Bulkhead::start(), "jwt", &environment);
 }
 
 #[test]

@@ -418,6 +418,49 @@ def gcp_logins(client):
     logged_in(client, login, role="app", jwt=account)
 
 
+def jwt(client):
+    """Every call of hvac for the method except those of browser logins, with a written key."""
+    client.sys.enable_auth_method("jwt", path="tokens")
+    about, at = json.loads(os.environ["ABOUT"]), {"path": "tokens"}
+    calls = client.auth.jwt
+    refused(exceptions.InvalidPath, calls.read_config, **at)
+    words = refused(exceptions.InvalidRequest, calls.configure, oidc_client_id="app", **at)
+    assert "oidc_client_id" in words, words
+    calls.configure(jwt_validation_pubkeys=[about["key"]], jwt_supported_algs=["RS256"], **at)
+    calls.configure(bound_issuer=about["issuer"], default_role="app", **at)
+    read = calls.read_config(**at)["data"]
+    assert read["jwt_validation_pubkeys"] == [about["key"].strip()], read
+    assert read["bound_issuer"] == about["issuer"] and read["default_role"] == "app", read
+
+    refused(exceptions.InvalidPath, calls.list_roles, **at)
+    refused(exceptions.InvalidPath, calls.read_role, name="app", **at)
+    usual = {"name": "app", "user_claim": "sub", "allowed_redirect_uris": [], **at}
+    words = refused(exceptions.InvalidRequest, calls.create_role, **usual)
+    assert "must have at least one bound constraint when creating/updating a role" in words, words
+    calls.create_role(
+        bound_audiences=["bulkhead"], bound_claims={"project": ["web", "ops"]}, groups_claim="groups",
+        claim_mappings={"project": "project"}, clock_skew_leeway=30, expiration_leeway=-1,
+        token_policies=["app"], token_ttl="1h", **usual,
+    )
+    read = calls.read_role(name="app", **at)["data"]
+    assert read["role_type"] == "jwt" and read["user_claim"] == "sub", read
+    assert read["bound_claims"] == {"project": ["web", "ops"]}, read
+    assert (read["clock_skew_leeway"], read["expiration_leeway"], read["token_ttl"]) == (30, -1, 3600)
+    assert calls.list_roles(**at)["data"]["keys"] == ["app"]
+    for fields in [{"role": "app"}, {"role": ""}]:
+        login = lambda one: one.auth.jwt.jwt_login
+        auth = logged_in(client, login, jwt=about["jwt"], **fields, **at)
+        assert auth["metadata"] == {"project": "web", "role": "app"}, auth
+        assert auth["policies"] == ["app", "default"], auth
+    other = hvac.Client(url=client.url, token="")
+    words = refused(
+        exceptions.InvalidRequest, other.auth.jwt.jwt_login, role="app", jwt=about["foreign"], **at
+    )
+    assert "signature" in words, words
+    calls.delete_role(name="app", **at)
+    refused(exceptions.InvalidPath, calls.read_role, name="app", **at)
+
+
 def active_directory(client):
     """Calls every endpoint of the engine: with hvac's functions, and with generic requests where
     hvac has no function."""
@@ -603,6 +646,7 @@ PARTS = {
         azure_logins,
         gcp,
         gcp_logins,
+        jwt,
         active_directory,
         kv_version_1,
         kv_version_2,

@@ -251,6 +251,7 @@ fn official_components_import_only_the_interfaces_that_they_use() {
             &[],
         ),
         ("kubernetes", "storage", &["cache", "identity", "ldap", "metrics", "passwords"], &[]),
+        ("jwt", "storage", &["ambient", "identity", "ldap", "metrics", "passwords"], clock),
     ] {
         let component = plugin(name);
         let imported = interfaces(&component, "bulkhead:plugin/");

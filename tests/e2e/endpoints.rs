@@ -17,6 +17,7 @@ mod host_page;
 mod identity;
 mod identity_oidc;
 mod inspected;
+mod jwt;
 mod key_holders;
 mod kubernetes;
 mod kv;
@@ -155,6 +156,7 @@ fn all_rows() -> Vec<Row> {
         userpass::rows(),
         approle::rows(),
         kubernetes::rows(&Value::Null, "", ""),
+        jwt::rows(),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -284,6 +286,11 @@ fn the_auth_method_of_service_accounts_answers_as_agreed() {
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     let token = namespace.token_for("app", &["bulkhead"]);
     walk(&World::empty(), &kubernetes::rows(&config, &namespace.name, &token));
+}
+
+#[test]
+fn the_auth_method_of_bearers_of_signed_tokens_answers_as_agreed() {
+    walk(&World::empty(), &jwt::rows());
 }
 
 #[test]

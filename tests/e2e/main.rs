@@ -31,6 +31,7 @@ mod hostile_callers;
 mod hostile_names;
 mod identity_tokens;
 mod initialise;
+mod jwt;
 mod key_holder_commands;
 mod key_value_commands;
 mod kubernetes_login;

@@ -6,7 +6,7 @@
 
 use crate::{
     approle, bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names,
-    mounts, secrecy, targets, tokens, unseal, userpass,
+    jwt, mounts, secrecy, targets, tokens, unseal, userpass,
 };
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -52,7 +52,8 @@ bad_input! {
         hostile_names::hostile_names_of_connections_and_roles_are_refused;
     "nonsense about users and roles of logins" =>
         userpass::bad_user_settings_are_refused_and_not_stored,
-        approle::bad_role_settings_are_refused_and_not_stored;
+        approle::bad_role_settings_are_refused_and_not_stored,
+        jwt::bad_settings_and_tokens_are_refused_and_not_stored;
     "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
         secrecy::a_refused_connection_never_shows_its_password;
     "a second process on the directory" =>

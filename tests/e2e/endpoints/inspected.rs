@@ -205,6 +205,8 @@ fn fields_that_hold_secrets_are_marked() {
             "secret_id_",
             "local_secret_ids",
             "public_key",
+            "jwt_validation_pubkeys",
+            "jwt_supported_algs",
             "secret_shares",
             "secret_threshold",
         ];

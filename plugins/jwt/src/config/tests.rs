@@ -1,0 +1,234 @@
+//! Tests of `config.rs`, `source.rs`, `static_key.rs` and `key_server.rs` on the test bed.
+
+use crate::fixture::{DISCOVERY, ISSUER, KEYS, Stage, answer, key, key_set, message};
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::{Value, json};
+
+const CERTIFICATE: &str = include_str!("../../fixtures/issuer/certificate.pem");
+
+fn shown(stage: &Stage) -> Value {
+    Value::Object(stage.bed.read("config").ok().unwrap().data)
+}
+
+#[test]
+fn a_configuration_is_shown_as_written_and_keeps_what_a_write_leaves_out() {
+    let stage = Stage::empty();
+    assert_eq!(stage.bed.read("config").err().unwrap().kind, Kind::NotFound);
+    let pem = &stage.key.public_key.pem;
+    stage.configure(&json!({
+        "jwt_validation_pubkeys": [pem, CERTIFICATE], "bound_issuer": ISSUER,
+        "jwt_supported_algs": "ES256,RS256", "default_role": "Dev",
+    }));
+    stage.configure(&json!({"default_role": "ops"}));
+    assert_eq!(
+        shown(&stage),
+        json!({
+            "oidc_discovery_url": "", "oidc_discovery_ca_pem": "",
+            "jwks_url": "", "jwks_ca_pem": "", "jwks_pairs": [],
+            "jwt_validation_pubkeys": [pem.trim(), CERTIFICATE.trim()],
+            "bound_issuer": ISSUER, "jwt_supported_algs": ["ES256", "RS256"], "default_role": "ops",
+            "oidc_client_id": "", "oidc_response_mode": "", "oidc_response_types": [],
+            "provider_config": {}, "namespace_in_state": false,
+        })
+    );
+}
+
+#[test]
+fn a_source_replaces_the_source_before_and_one_write_names_one() {
+    let stage = Stage::new(&json!({}));
+    let document = json!({"issuer": ISSUER, "jwks_uri": format!("{ISSUER}/keys")});
+    stage.bed.host.answer(DISCOVERY, answer(200, &document));
+    stage.publish(&[("k1", &stage.key)]);
+    let url = format!("{ISSUER}/keys");
+    let pairs = json!([{"jwks_url": url, "jwks_ca_pem": ""}]);
+    let sources = [
+        ("oidc_discovery_url", json!(ISSUER)),
+        ("jwks_url", json!(url)),
+        ("jwks_pairs", pairs),
+        ("jwt_validation_pubkeys", json!([stage.key.public_key.pem.trim()])),
+    ];
+    for (name, source) in &sources {
+        stage.configure(&json!({*name: source}));
+        let shown = shown(&stage);
+        for (other, _) in &sources {
+            let is_empty = ["", "[]"].contains(&shown[*other].to_string().trim_matches('"'));
+            assert_eq!(is_empty, other != name, "{name}: {shown}");
+        }
+        assert_eq!(&shown[*name], source);
+        assert!(stage.login(&json!({})).is_ok(), "{name}");
+        let emptied = stage.bed.write("config", &json!({*name: ""}));
+        assert!(message(emptied).contains("there is no source of keys"), "{name}");
+    }
+    for pair in sources.windows(2) {
+        let both = json!({pair[0].0: pair[0].1, pair[1].0: pair[1].1});
+        let why = message(stage.bed.write("config", &both));
+        assert!(why.contains(pair[0].0) && why.contains("one of them"), "{why}");
+    }
+}
+
+#[test]
+fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+    let stage = Stage::empty();
+    let pem = &stage.key.public_key.pem;
+    for (config, says) in [
+        (json!({}), "there is no source of keys"),
+        (json!({"bound_issuer": ISSUER}), "there is no source of keys"),
+        (json!({"jwt_validation_pubkeys": ["x"]}), "key 1 is refused: it is no PEM"),
+        (json!({"jwt_validation_pubkeys": [pem, stage.key.private_key]}), "key 2 is refused"),
+        (json!({"jwt_validation_pubkeys": [format!("{pem}{pem}")]}), "key 1 is refused"),
+        (json!({"jwt_validation_pubkeys": vec![pem; 101]}), "at most 100"),
+        (json!({"jwt_validation_pubkeys": pem, "jwt_supported_algs": "HS256"}), "\"HS256\" is not"),
+        (json!({"jwt_validation_pubkeys": pem, "jwt_supported_algs": "none"}), "\"none\" is not"),
+        (json!({"jwt_validation_pubkeys": pem, "jwks_ca_pem": CERTIFICATE}), "another source"),
+        (json!({"jwks_url": "http://issuer.example/keys"}), "does not begin with https://"),
+        (json!({"jwks_url": "file:///etc/passwd"}), "does not begin with https://"),
+        (json!({"jwks_url": "https://"}), "names no server"),
+        (json!({"jwks_url": "https://a:b@issuer.example/"}), "holds credentials"),
+        (json!({"jwks_url": "https://issuer.example/ x"}), "has a space"),
+        (json!({"jwks_url": format!("https://a/{}", "x".repeat(2_048))}), "longer than 2048"),
+        (json!({"oidc_discovery_url": "http://issuer.example"}), "does not begin with https://"),
+        (json!({"jwks_pairs": "x"}), "is no list of 1 to 10 objects"),
+        (json!({"jwks_pairs": [{"jwks_url": 7}]}), "is no list of 1 to 10 objects"),
+        (json!({"jwks_pairs": [{"jwks_ca_pem": "x"}]}), "does not begin with https://"),
+        (json!({"jwks_pairs": vec![json!({"jwks_url": "https://a/"}); 11]}), "is no list"),
+        (json!({"jwks_pairs": vec![json!({"jwks_url": "https://a/"}); 2]}), "twice"),
+    ] {
+        let why = message(stage.bed.write("config", &config));
+        assert!(why.contains(says), "{config}: {why}");
+        assert!(!why.contains("PRIVATE KEY"), "{why}");
+    }
+    assert!(stage.bed.read("config").is_err(), "nothing is stored");
+}
+
+#[test]
+fn settings_of_browser_logins_may_only_be_empty() {
+    let stage = Stage::new(&json!({}));
+    stage.configure(&json!({
+        "oidc_client_id": "", "oidc_client_secret": "", "oidc_response_mode": "",
+        "oidc_response_types": [], "provider_config": {}, "namespace_in_state": false,
+    }));
+    for (name, value) in [
+        ("oidc_client_id", json!("app")),
+        ("oidc_client_secret", json!("canary")),
+        ("oidc_response_mode", json!("query")),
+        ("oidc_response_types", json!("code")),
+        ("provider_config", json!({"provider": "azure"})),
+        ("namespace_in_state", json!(true)),
+    ] {
+        let why = message(stage.bed.write("config", &json!({name: value})));
+        assert!(why.starts_with(name) && why.contains("which are not served"), "{why}");
+        assert!(!why.contains("canary"), "{why}");
+    }
+}
+
+#[test]
+fn a_discovery_document_must_be_of_the_configured_issuer_to_the_letter() {
+    let url = format!("{ISSUER}/keys");
+    for (configured, document, kind, says) in [
+        (ISSUER, json!({"issuer": format!("{ISSUER}/"), "jwks_uri": url}), None, "is of issuer"),
+        (ISSUER, json!({"issuer": "https://evil.example", "jwks_uri": url}), None, "is of issuer"),
+        (ISSUER, json!({"issuer": "", "jwks_uri": url}), None, "is of issuer"),
+        (
+            "https://issuer.example/",
+            json!({"issuer": ISSUER, "jwks_uri": url}),
+            None,
+            "with or without a slash",
+        ),
+        (
+            ISSUER,
+            json!({"issuer": ISSUER, "jwks_uri": "http://issuer.example/keys"}),
+            Some(Kind::Unreachable),
+            "no https URL",
+        ),
+        (ISSUER, json!({"issuer": ISSUER}), Some(Kind::Unreachable), "answered what"),
+        (ISSUER, json!("text"), Some(Kind::Unreachable), "answered what"),
+    ] {
+        let stage = Stage::empty();
+        stage.bed.host.answer(DISCOVERY, answer(200, &document));
+        stage.publish(&[("k1", &stage.key)]);
+        let write = stage.bed.write("config", &json!({"oidc_discovery_url": configured}));
+        let refused = write.err().unwrap();
+        assert_eq!(refused.kind, kind.unwrap_or(Kind::InvalidRequest), "{document}");
+        assert!(refused.message.contains(says), "{document}: {}", refused.message);
+    }
+}
+
+#[test]
+fn a_server_that_answers_no_usable_keys_is_refused() {
+    let key = key("ec", 256);
+    let many: Vec<(String, _)> = (0..101).map(|number| (number.to_string(), &key)).collect();
+    let many: Vec<_> = many.iter().map(|(id, key)| (id.as_str(), *key)).collect();
+    let redirect = Response {
+        status: 302,
+        headers: vec![("location".to_owned(), "https://evil.example/keys".to_owned())],
+        ..Response::default()
+    };
+    for (answer, says) in [
+        (redirect, "302, which is not followed"),
+        (answer(200, &json!({"keys": []})), "no key of the set"),
+        (answer(200, &json!({"keys": [{"kty": "oct", "k": "AAAA", "kid": "k1"}]})), "no key"),
+        (answer(200, &json!({})), "no set of at most 100 JWKs"),
+        (answer(200, &json!("x")), "no set of at most 100 JWKs"),
+        (answer(200, &key_set(&many)), "no set of at most 100 JWKs"),
+        (answer(200, &json!({"keys": ["x".repeat(256 << 10)]})), "no set of at most 100 JWKs"),
+        (answer(200, &json!("x".repeat(1 << 20))), "more than 1 MiB"),
+        (answer(404, &json!({})), "answered 404"),
+        (answer(500, &json!({})), "answered 500"),
+    ] {
+        let stage = Stage::empty();
+        stage.bed.host.answer(KEYS, answer);
+        let write = stage.bed.write("config", &json!({"jwks_url": format!("{ISSUER}/keys")}));
+        let why = write.err().unwrap();
+        assert!(why.message.contains(says), "{says}: {}", why.message);
+        let asked = stage.bed.host.requests();
+        assert!(asked.iter().all(|request| request.url.starts_with(ISSUER)), "{says}");
+    }
+}
+
+#[test]
+fn a_missing_grant_reaches_the_writer_in_the_hosts_words() {
+    let stage = Stage::empty();
+    let said = "mount auth/jwt/ has no grant http:https://issuer.example:443";
+    stage.bed.host.refuse("send", Failure::denied(said));
+    let write = stage.bed.write("config", &json!({"oidc_discovery_url": ISSUER}));
+    let refused = write.err().unwrap();
+    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert!(refused.message.contains(said), "{}", refused.message);
+}
+
+#[test]
+fn the_roots_of_a_source_are_used_for_its_requests_and_kept() {
+    let stage = Stage::empty();
+    stage.publish(&[("k1", &stage.key)]);
+    let url = format!("{ISSUER}/keys");
+    stage.configure(&json!({"jwks_url": url, "jwks_ca_pem": CERTIFICATE}));
+    stage.configure(&json!({"default_role": "dev"}));
+    stage.role(&json!({}));
+    assert!(stage.login(&json!({})).is_ok());
+    let asked = stage.bed.host.requests();
+    let roots =
+        asked.iter().map(|request| request.tls.clone().and_then(|tls| tls.root_certificates));
+    assert_eq!(roots.collect::<Vec<_>>(), vec![Some(CERTIFICATE.to_owned()); 3]);
+    stage.configure(&json!({"jwks_ca_pem": ""}));
+    assert_eq!(shown(&stage)["jwks_ca_pem"], "");
+    stage.configure(&json!({"jwks_url": url, "jwks_ca_pem": CERTIFICATE}));
+    stage.configure(&json!({"jwks_url": url}));
+    assert_eq!(shown(&stage)["jwks_ca_pem"], CERTIFICATE);
+    stage.configure(&json!({"jwt_validation_pubkeys": stage.key.public_key.pem}));
+    stage.configure(&json!({"jwks_url": url}));
+    assert_eq!(shown(&stage)["jwks_ca_pem"], "", "another source in between");
+}
+
+#[test]
+fn a_certificate_is_a_key_and_each_of_several_keys_proves_tokens() {
+    let stage = Stage::new(&json!({}));
+    let pem = &stage.key.public_key.pem;
+    let others = [key("ec", 384).public_key.pem, key("ec", 256).public_key.pem];
+    stage.configure(&json!({"jwt_validation_pubkeys": [CERTIFICATE, others[0], others[1], pem]}));
+    assert!(stage.login(&json!({})).is_ok());
+    stage.configure(&json!({"jwt_validation_pubkeys": [CERTIFICATE, others[0], others[1]]}));
+    assert!(stage.refusal(&json!({})).contains("signature"));
+    stage.configure(&json!({"jwt_validation_pubkeys": [CERTIFICATE]}));
+    assert!(stage.refusal(&json!({})).contains("a key that is not known"));
+}

@@ -1,0 +1,294 @@
+//! Bearers of signed tokens log in to the binary that ships: by written keys, and by keys that an
+//! issuer publishes over HTTPS.
+
+use bulkhead_tests::cloud_b::now;
+use bulkhead_tests::internet::{Fault, Internet, Online, Response};
+use bulkhead_tests::signer::Signer;
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+const HOST: &str = "issuer.example";
+const ISSUER: &str = "https://issuer.example";
+const KEYS: &str = "https://keys.example/jwks";
+
+/// Usual claims, changed by `over`; null removes a claim.
+fn claims(over: &Value) -> Value {
+    let mut all = json!({
+        "iss": ISSUER, "sub": "web", "aud": "bulkhead", "iat": now(), "exp": now() + 600,
+    });
+    for (name, value) in over.as_object().expect("an object") {
+        match value {
+            Value::Null => drop(all.as_object_mut().expect("an object").remove(name)),
+            value => all[name] = value.clone(),
+        }
+    }
+    all
+}
+
+/// The role of these tests, changed by `over`.
+fn role(over: &Value) -> Value {
+    let mut role = json!({ "user_claim": "sub", "bound_audiences": "bulkhead" });
+    role.as_object_mut().expect("an object").extend(over.as_object().expect("an object").clone());
+    role
+}
+
+fn login(server: &Bulkhead, jwt: &str) -> Answer {
+    server.client(None).write("auth/jwt/login", &json!({ "role": "dev", "jwt": jwt }))
+}
+
+/// A server in dev mode, which mounts the method at `auth/jwt`, with a written key.
+struct Stage {
+    server: Bulkhead,
+    root: Client,
+    signer: Signer,
+}
+
+impl Stage {
+    fn new(over: &Value) -> Self {
+        let (server, signer) = (Bulkhead::start(), Signer::new("k1"));
+        let root = server.root();
+        let config = json!({ "jwt_validation_pubkeys": signer.certificate() });
+        root.write("auth/jwt/config", &config).expect(204);
+        root.write("auth/jwt/role/dev", &role(over)).expect(204);
+        Self { server, root, signer }
+    }
+
+    fn login(&self, over: &Value) -> Answer {
+        login(&self.server, &self.signer.token(&claims(over)))
+    }
+}
+
+#[test]
+fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
+    let stage = Stage::new(&json!({
+        "token_policies": "dev", "token_ttl": "1h", "claim_mappings": { "email": "mail" },
+        "bound_claims": { "project": ["web", "ops"] },
+    }));
+    let jwt = stage.signer.token(&claims(&json!({ "project": "web", "email": "a@b.example" })));
+    let answer = login(&stage.server, &jwt).expect(200);
+    let auth = &answer.body["auth"];
+    assert_eq!(auth["policies"], json!(["default", "dev"]));
+    assert_eq!(auth["metadata"], json!({ "mail": "a@b.example", "role": "dev" }));
+    let bearer = stage.server.client(auth["client_token"].as_str());
+    let shown = bearer.read("auth/token/lookup-self").expect(200).body["data"].clone();
+    assert_eq!(
+        (&shown["display_name"], &shown["path"]),
+        (&json!("jwt-web"), &json!("auth/jwt/login"))
+    );
+    bearer.write("auth/token/renew-self", &json!({})).expect(200);
+    stage.root.delete("auth/jwt/role/dev").expect(204);
+    bearer.write("auth/token/renew-self", &json!({})).expect(400);
+    let audit = std::fs::read_to_string(stage.server.data().join("audit.log"));
+    let audit = audit.expect("dev mode audits to its folder");
+    assert!(audit.contains("auth/jwt/login") && !audit.contains(&jwt));
+}
+
+#[test]
+fn subjects_that_differ_in_case_are_two_entities_and_groups_come_from_the_token() {
+    let stage = Stage::new(&json!({ "groups_claim": "groups" }));
+    let rules = r#"path "auth/jwt/role/dev" { capabilities = ["read"] }"#;
+    stage.root.write("sys/policies/acl/builders", &json!({ "policy": rules })).expect(204);
+    let group = json!({ "name": "builders", "type": "external", "policies": ["builders"] });
+    let group = stage.root.write("identity/group", &group).expect(200);
+    let mounts = stage.root.read("sys/auth").expect(200);
+    let alias = json!({
+        "name": "builders", "canonical_id": group.body["data"]["id"],
+        "mount_accessor": mounts.body["data"]["jwt/"]["accessor"],
+    });
+    stage.root.write("identity/group-alias", &alias).expect(200);
+    let entity = |sub: &str, groups: &Value| {
+        let answer = stage.login(&json!({ "sub": sub, "groups": groups })).expect(200);
+        (answer.body["auth"]["entity_id"].clone(), answer)
+    };
+    let (lower, member) = entity("alice", &json!(["builders"]));
+    let (upper, other) = entity("Alice", &json!(["Builders", "others"]));
+    assert_ne!(lower, upper);
+    let reads = |answer: &Answer| {
+        let client = stage.server.client(answer.body["auth"]["client_token"].as_str());
+        client.read("auth/jwt/role/dev").status
+    };
+    assert_eq!((reads(&member), reads(&other)), (200, 403));
+    let (_, left) = entity("alice", &json!([]));
+    assert_eq!(reads(&left), 403, "a login has the groups of its own token alone");
+}
+
+/// An issuer with a discovery document, whose keys are on another host.
+struct Issuer {
+    internet: Internet,
+    keys: Arc<Mutex<Vec<Signer>>>,
+}
+
+impl Issuer {
+    fn start(signer: &Signer) -> Self {
+        let internet = Internet::start();
+        let keys = Arc::new(Mutex::new(vec![signer.clone()]));
+        internet.serve(HOST, |request| match request.path.as_str() {
+            "/.well-known/openid-configuration" => {
+                Response::json(200, &json!({ "issuer": ISSUER, "jwks_uri": KEYS }))
+            }
+            _ => Response::json(404, &json!({})),
+        });
+        let published = Arc::clone(&keys);
+        internet.serve("keys.example", move |_| {
+            let keys = published.lock().expect("no test panics with it");
+            let keys: Vec<Value> = keys.iter().map(Signer::jwk).collect();
+            Response::json(200, &json!({ "keys": keys }))
+        });
+        Self { internet, keys }
+    }
+
+    /// A server with the method at `auth/jwt`, which knows this issuer, and the role `dev`.
+    fn server(&self) -> Online {
+        let online = self.internet.server("");
+        online.root.write("sys/auth/jwt", &json!({ "type": "jwt" })).expect(204);
+        let config = json!({ "oidc_discovery_url": ISSUER });
+        online.root.write("auth/jwt/config", &config).expect(204);
+        online.root.write("auth/jwt/role/dev", &role(&json!({}))).expect(204);
+        online
+    }
+}
+
+#[test]
+fn the_keys_of_an_issuer_are_discovered_kept_and_fetched_again_for_a_new_key() {
+    let (old, new) = (Signer::new("k1"), Signer::new("k2"));
+    let issuer = Issuer::start(&old);
+    let mut online = issuer.server();
+    issuer.internet.forget();
+    for _ in 0..3 {
+        login(&online.server, &old.token(&claims(&json!({})))).expect(200);
+    }
+    assert_eq!(issuer.internet.requests().len(), 2, "the document and the keys");
+    *issuer.keys.lock().expect("no test panics with it") = vec![new.clone()];
+    login(&online.server, &new.token(&claims(&json!({})))).expect(200);
+    let forged = Signer::new("k3");
+    for _ in 0..9 {
+        login(&online.server, &forged.token(&claims(&json!({})))).expect(400);
+    }
+    assert_eq!(issuer.internet.requests().len(), 3, "one request a minute for unknown keys");
+    online.restart();
+    issuer.internet.fail("keys.example", "/", Fault::Status(503), 10);
+    let down = login(&online.server, &new.token(&claims(&json!({})))).expect(502);
+    assert!(down.errors().contains("fetch the keys of the issuer"), "{down:?}");
+    issuer.internet.heal();
+    login(&online.server, &new.token(&claims(&json!({})))).expect(200);
+}
+
+#[test]
+fn a_redirect_another_issuer_and_a_missing_grant_are_refused_when_the_source_is_written() {
+    let issuer = Issuer::start(&Signer::new("k1"));
+    let online = issuer.internet.server("");
+    let root = &online.root;
+    let narrow = json!({ "type": "jwt", "grants": ["http:https://issuer.example:443"] });
+    root.write("sys/auth/narrow", &narrow).expect(204);
+    let config = json!({ "oidc_discovery_url": ISSUER });
+    let refused = root.write("auth/narrow/config", &config).expect(403);
+    assert!(refused.errors().contains("http:https://keys.example:443"), "{refused:?}");
+    assert!(issuer.internet.asked("keys.example").is_empty());
+    root.write("sys/auth/jwt", &json!({ "type": "jwt" })).expect(204);
+    let with_slash = json!({ "oidc_discovery_url": format!("{ISSUER}/") });
+    let refused = root.write("auth/jwt/config", &with_slash).expect(400);
+    assert!(refused.errors().contains("exactly as the issuer"), "{refused:?}");
+    let elsewhere = Fault::Redirect("https://evil.example/jwks".to_owned());
+    issuer.internet.fail("keys.example", "/", elsewhere, 1);
+    let refused = root.write("auth/jwt/config", &json!({ "jwks_url": KEYS })).expect(502);
+    assert!(refused.errors().contains("which is not followed"), "{refused:?}");
+    assert!(issuer.internet.asked("evil.example").is_empty());
+    root.read("auth/jwt/config").expect(404);
+    root.write("auth/jwt/config", &json!({ "jwks_url": KEYS })).expect(204);
+}
+
+#[test]
+fn no_token_passes_that_proves_nothing() {
+    let stage = Stage::new(&json!({ "bound_subject": "web" }));
+    let signer = &stage.signer;
+    let usual = claims(&json!({})).to_string();
+    let good = signer.token(&claims(&json!({})));
+    let (signed, signature) = good.rsplit_once('.').expect("a token");
+    let (header, _) = signed.split_once('.').expect("a token");
+    let twice = usual.replacen('{', r#"{"sub":"root","#, 1);
+    let usual_header = r#"{"alg":"RS256"}"#;
+    for (weakness, jwt) in [
+        ("no algorithm", signer.token_of(r#"{"alg":"none"}"#, &usual)),
+        (
+            "no algorithm and no signature",
+            format!(
+                "{}.",
+                signer.token_of(r#"{"alg":"none"}"#, &usual).rsplit_once('.').expect("a token").0
+            ),
+        ),
+        ("a public key as a secret", signer.token_of(r#"{"alg":"HS256"}"#, &usual)),
+        ("an algorithm of another padding", signer.token_of(r#"{"alg":"PS256"}"#, &usual)),
+        ("an algorithm of another kind of key", signer.token_of(r#"{"alg":"ES256"}"#, &usual)),
+        (
+            "an extension that is not understood",
+            signer.token_of(r#"{"alg":"RS256","crit":["b64"],"b64":false}"#, &usual),
+        ),
+        ("the last of two claims", signer.token_of(usual_header, &twice)),
+        ("another subject", signer.token(&claims(&json!({ "sub": "Web" })))),
+        ("another audience", signer.token(&claims(&json!({ "aud": ["other"] })))),
+        ("no audience", signer.token(&claims(&json!({ "aud": null })))),
+        ("an end in the past", signer.token(&claims(&json!({ "exp": now() - 90 })))),
+        ("a beginning in the future", signer.token(&claims(&json!({ "nbf": now() + 600 })))),
+        ("no time", signer.token(&claims(&json!({ "exp": null, "iat": null })))),
+        ("an end that is a text", signer.token(&claims(&json!({ "exp": "9999999999" })))),
+        ("another key", Signer::new("k1").token(&claims(&json!({})))),
+        ("other claims", format!("{header}.e30.{signature}")),
+        ("no signature", format!("{signed}.")),
+        ("a long text", "e30.".repeat(10_000)),
+    ] {
+        let answer = login(&stage.server, &jwt);
+        assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.body["auth"].is_null() && !answer.errors().contains(&jwt), "{weakness}");
+    }
+    login(&stage.server, &good).expect(200);
+}
+
+#[test]
+fn a_role_without_audiences_takes_no_token_with_one() {
+    let stage = Stage::new(&json!({ "bound_audiences": [], "bound_subject": "web" }));
+    for audience in [json!("bulkhead"), json!(["bulkhead"]), json!("")] {
+        let refused = stage.login(&json!({ "aud": audience })).expect(400);
+        assert!(refused.errors().contains("no audiences bound to the role"), "{refused:?}");
+    }
+    stage.login(&json!({ "aud": null })).expect(200);
+}
+
+pub(super) fn bad_settings_and_tokens_are_refused_and_not_stored() {
+    let stage = Stage::new(&json!({}));
+    let read = |path: &str| stage.root.read(path).expect(200).body["data"].clone();
+    let before = (read("auth/jwt/config"), read("auth/jwt/role/dev"));
+    let key = stage.signer.private_pem();
+    for (path, body, says) in [
+        ("config", json!({ "jwt_validation_pubkeys": "nonsense" }), "it is no PEM"),
+        ("config", json!({ "jwt_validation_pubkeys": key }), "it is a private key"),
+        ("config", json!({ "jwt_validation_pubkeys": [[]] }), "jwt_validation_pubkeys"),
+        ("config", json!({ "jwks_url": "http://127.0.0.1/keys" }), "https://"),
+        ("config", json!({ "jwks_url": "https://169.254.169.254/keys" }), "169.254.169.254"),
+        ("config", json!({ "jwks_url": { "a": 1 } }), "jwks_url"),
+        ("config", json!({ "jwks_pairs": [1] }), "jwks_pairs"),
+        ("config", json!({ "oidc_client_id": "app" }), "browser logins"),
+        ("config", json!({ "jwt_supported_algs": "none" }), "not supported"),
+        ("role/bad", json!({ "user_claim": "sub" }), "at least one bound constraint"),
+        ("role/bad", json!({ "bound_subject": "a" }), "user_claim is required"),
+        ("role/bad", role(&json!({ "role_type": "oidc" })), "browser logins"),
+        ("role/bad", role(&json!({ "bound_claims": { "a": {} } })), "bound_claims"),
+        ("role/bad", role(&json!({ "bound_claims_type": "regex" })), "bound_claims_type"),
+        ("role/bad", role(&json!({ "claim_mappings": { "a": "role" } })), "reserved"),
+        ("role/bad", role(&json!({ "clock_skew_leeway": "1e9" })), "clock_skew_leeway"),
+        ("role/DEV", role(&json!({})), "lower case"),
+        ("login", json!({ "role": "dev" }), "jwt is required"),
+        ("login", json!({ "role": "none", "jwt": "e30.e30.AAAA" }), "could not be found"),
+        ("login", json!({ "role": "../dev", "jwt": "e30.e30.AAAA" }), "could not be found"),
+        ("login", json!({ "jwt": "e30.e30.AAAA" }), "role is missing"),
+        ("login", json!({ "role": "dev", "jwt": ["a"] }), "jwt"),
+        ("login", json!({ "role": "dev", "jwt": "nonsense" }), "three parts"),
+    ] {
+        let answer = stage.root.write(&format!("auth/jwt/{path}"), &body);
+        assert_eq!(answer.status, 400, "{path} {body}: {answer:?}");
+        assert!(answer.errors().contains(says), "{path} {body}: {answer:?}");
+        assert!(!answer.errors().contains("PRIVATE KEY"), "{answer:?}");
+    }
+    assert_eq!(stage.root.list("auth/jwt/role").body["data"]["keys"], json!(["dev"]));
+    assert_eq!((read("auth/jwt/config"), read("auth/jwt/role/dev")), before);
+}
