@@ -62,7 +62,7 @@ impl ApiServer {
     /// Returns a request that posts to `path` below the URL and changes nothing there.
     pub(crate) fn request(&self, path: &str, token: &AccountToken<'_>) -> Request {
         let url = format!("{}{path}", self.url);
-        let mut request = Request::asking(&url).header("accept", "application/json");
+        let mut request = Request::safe_post(&url).header("accept", "application/json");
         request = match &self.reviewer {
             ReviewerIdentity::Given(reviewer) => request.bearer(reviewer).secret(token.text),
             ReviewerIdentity::Pod => request.secret(token.text),

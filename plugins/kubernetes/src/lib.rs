@@ -42,8 +42,7 @@ impl AuthMethod for Kubernetes {
     const ABOUT: &'static str = "Lets in pods with the tokens of their service accounts.";
     const ASKS: &'static [&'static str] = &["http", "ambient:pod-identity"];
     const TABLE: &'static [Row] = &[
-        read("config", config::read)
-            .about("Shows the configuration without the reviewer's token."),
+        read("config", config::read).about("Shows the configuration without the reviewer's token."),
         write("config", config::write)
             .about("Sets the API server that reviews tokens, and the identity of the reviewer.")
             .fields(&[config::FIELDS])
