@@ -10,13 +10,13 @@ use bulkhead_sdk::{Call, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Maximum number of bound claims of a role, and of values of one claim.
+/// Maximum number of bound claims of a role, and of values of a claim.
 const MOST: usize = 1_000;
 
 /// Comparison of bound values with claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Comparison {
+pub(crate) enum ClaimComparison {
     /// As whole values.
     #[default]
     String,
@@ -24,7 +24,7 @@ pub(crate) enum Comparison {
     Glob,
 }
 
-impl Comparison {
+impl ClaimComparison {
     /// Reads a comparison.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl Comparison {
 pub(crate) struct BoundClaims(Map<String, Value>);
 
 impl BoundClaims {
-    /// Reads the field of a call: an object, or the JSON text of one, with a value or a list of
-    /// values for each claim.
+    /// Reads the field of a call: an object or its JSON text, with a value or a list of values for
+    /// each claim.
     ///
     /// # Errors
     /// Invalid request that names the claim.
@@ -81,7 +81,7 @@ impl BoundClaims {
     ///
     /// # Errors
     /// Invalid request that names the claim.
-    pub(crate) fn check(&self, comparison: Comparison) -> Result<(), Failure> {
+    pub(crate) fn check(&self, comparison: ClaimComparison) -> Result<(), Failure> {
         if self.0.len() > MOST {
             return Err(Failure::invalid(format!("bound_claims: there may be at most {MOST}")));
         }
@@ -97,7 +97,7 @@ impl BoundClaims {
             if values.iter().any(|value| claims::text_of(value).is_none()) {
                 return unfit("has a value that is no text, flag or whole number");
             }
-            if comparison == Comparison::Glob && !values.iter().all(Value::is_string) {
+            if comparison == ClaimComparison::Glob && !values.iter().all(Value::is_string) {
                 return unfit("has a value that is no text; a pattern is a text");
             }
         }
@@ -114,14 +114,14 @@ impl BoundClaims {
         &self.0
     }
 
-    /// Checks that the token has each bound claim with one of the bound values. If a claim is a
-    /// list, one of its members must match.
+    /// Checks each bound claim of the token against the bound values. If a claim is a list, any
+    /// member may match.
     ///
     /// # Errors
     /// Invalid request that names the first claim without a match, and shows no value.
     pub(crate) fn hold(
         &self,
-        comparison: Comparison,
+        comparison: ClaimComparison,
         all: &Map<String, Value>,
     ) -> Result<(), Failure> {
         for (name, bound) in &self.0 {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn holds(comparison: Comparison, bound: &Value, claim: &Value) -> bool {
+    fn holds(comparison: ClaimComparison, bound: &Value, claim: &Value) -> bool {
         let bound = BoundClaims(json!({"c": bound}).as_object().unwrap().clone());
         bound.hold(comparison, json!({"c": claim}).as_object().unwrap()).is_ok()
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn any_member_of_a_list_meets_any_bound_value() {
-        use Comparison::{Glob, String};
+        use ClaimComparison::{Glob, String};
         for (comparison, bound, claim, is_it) in [
             (String, json!("a"), json!("a"), true),
             (String, json!("a"), json!("A"), false),
@@ -239,7 +239,7 @@ mod tests {
             (json!("9007199254740992"), json!(9_007_199_254_740_993_u64), false),
             (json!("1e30"), json!(1e30), false),
         ] {
-            assert_eq!(holds(Comparison::String, &bound, &claim), is_it, "{bound} {claim}");
+            assert_eq!(holds(ClaimComparison::String, &bound, &claim), is_it, "{bound} {claim}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Look-up of claims by the names that a role uses, and their comparison as text.
+//! Look-up of claims by the names in a role, and their comparison as text.
 
 use serde_json::{Map, Value};
 

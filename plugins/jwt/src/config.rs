@@ -2,7 +2,7 @@
 //!
 //! Prevents a configuration that fails at the first login: each write asks the source once.
 
-use crate::source::Source;
+use crate::source::KeySource;
 use bulkhead_sdk::jwt::Claims;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// Storage key of the configuration.
 const KEY: &str = "config";
-/// Signature algorithms. None of them uses a secret that both sides know.
+/// Signature algorithms with a public and a private key.
 const ALGORITHMS: [&str; 10] =
     ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"];
 
@@ -31,21 +31,34 @@ pub(crate) const FIELDS: &[Field] = &[
 
 /// Fields of browser logins, which are not served: they may only be empty.
 pub(crate) const BROWSER_FIELDS: &[Field] = &[
-    Field::text("oidc_client_id", "of browser logins, which are not served"),
-    Field::text("oidc_client_secret", "of browser logins, which are not served").secret(),
-    Field::text("oidc_response_mode", "of browser logins, which are not served"),
-    Field::words("oidc_response_types", "of browser logins, which are not served"),
-    Field::any("provider_config", "of browser logins, which are not served"),
-    Field::flag("namespace_in_state", "of browser logins, which are not served"),
+    Field::text("oidc_client_id", "for browser logins, which are not served; may only be empty"),
+    Field::text(
+        "oidc_client_secret",
+        "for browser logins, which are not served; may only be empty",
+    )
+    .secret(),
+    Field::text(
+        "oidc_response_mode",
+        "for browser logins, which are not served; may only be empty",
+    ),
+    Field::words(
+        "oidc_response_types",
+        "for browser logins, which are not served; may only be empty",
+    ),
+    Field::any("provider_config", "for browser logins, which are not served; may only be empty"),
+    Field::flag(
+        "namespace_in_state",
+        "for browser logins, which are not served; may only be empty",
+    ),
 ];
 
 /// The configuration of a mount.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Config {
-    pub(crate) source: Source,
+    pub(crate) source: KeySource,
     bound_issuer: String,
     jwt_supported_algs: Vec<String>,
-    /// In lower case.
+    /// The role's name, in lower case.
     pub(crate) default_role: String,
     /// Counter incremented at each write. Keys cached before a write are not used afterwards.
     pub(crate) writes: u64,
@@ -71,7 +84,7 @@ impl Config {
     /// Applies the fields of the call, and keeps the rest.
     fn merged(host: &dyn Host, call: &Call, before: Option<Self>) -> Result<Self, Failure> {
         let source = before.as_ref().map(|config| config.source.clone());
-        let source = Source::read(host, call, source)?;
+        let source = KeySource::read(host, call, source)?;
         let mut config = match before {
             Some(before) => Self { source, ..before },
             None => Self {

@@ -5,7 +5,7 @@ use crate::Jwt;
 use bulkhead_sdk::crypto::GeneratedKey;
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::{AuthBed, TestHost};
-use bulkhead_sdk::{Failure, Host, Kind, Login, jwt};
+use bulkhead_sdk::{Failure, FailureKind, Host, Login, jwt};
 use serde_json::{Map, Value, json};
 
 /// The time of the test bed, in seconds since 1970.
@@ -71,7 +71,7 @@ pub(crate) fn signed(algorithm: &str, id: Option<&str>, over: &Value, by: &Gener
 #[track_caller]
 pub(crate) fn message<T>(refused: Result<T, Failure>) -> String {
     let why = refused.err().expect("it is refused");
-    assert_eq!(why.kind, Kind::InvalidRequest, "{}", why.message);
+    assert_eq!(why.kind, FailureKind::InvalidRequest, "{}", why.message);
     why.message
 }
 

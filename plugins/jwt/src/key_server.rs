@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// Seconds for which the URL in a discovery document is cached.
 const DISCOVERY: u32 = 43_200;
-/// Time limit for fetching the keys, in milliseconds. It is shorter than the time that concurrent
-/// logins wait, so that they do not fetch the keys as well.
+/// Time limit for fetching the keys, in milliseconds: shorter than the wait of concurrent logins,
+/// which then do not fetch the keys as well.
 const FETCH: u64 = 9_000;
 /// Maximum length of a URL, in bytes.
 const LONGEST: usize = 2_048;
@@ -29,7 +29,7 @@ const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 /// Retries within the time limit.
 const RETRIES: RetryPolicy = RetryPolicy { most: 2, delay: 500, longest: 2_000 };
 
-/// A URL and the roots that its server is trusted by.
+/// The URL of a server, and the trusted roots of its certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeyServer {
     pub(crate) url: String,
@@ -39,7 +39,7 @@ pub(crate) struct KeyServer {
 
 /// The needed part of a discovery document.
 #[derive(Deserialize)]
-struct Document {
+struct DiscoveryDocument {
     issuer: String,
     jwks_uri: String,
 }
@@ -101,7 +101,7 @@ impl KeyServer {
     /// unreachable if the keys are not at an `https` URL.
     pub(crate) fn discover(&self, provider: &Provider<'_>) -> Result<Self, Failure> {
         let url = format!("{}{WELL_KNOWN}", self.url.trim_end_matches('/'));
-        let document = provider.json::<Document>(&self.request(&url));
+        let document = provider.json::<DiscoveryDocument>(&self.request(&url));
         let document = document.map_err(|why| why.about("fetch the discovery document"))?;
         if document.issuer != self.url {
             return Err(Failure::invalid(format!(

@@ -5,7 +5,7 @@
 //! - A forged token as a question about the role: before the signature is verified, only the times
 //!   and the issuer are checked. No message shows a claim.
 //! - Text of the caller in the issued token: alias, groups and metadata are proven claims.
-//! - A login that outlives its role: a renewal needs the role, and not another one of its name.
+//! - A login that outlives its role: a renewal needs the role, and no later role of the same name.
 
 use crate::config::Config;
 use crate::role::{ROLE, Role};
@@ -48,7 +48,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         login = login.with(name, value);
     }
     login.metadata.insert(ROLE.to_owned(), kept.name.clone());
-    Ok(Answer::login(login.in_groups(role.groups(&claims)?).keeping(&kept)?))
+    Ok(Answer::login(login.in_groups(role.groups(&claims)?).with_internal(&kept)?))
 }
 
 /// Returns the role of the login. All spellings of its name are the same role, because no policy
@@ -72,13 +72,13 @@ fn role_of(host: &dyn Host, call: &Call, config: &Config) -> Result<(String, Rol
     role.map(|role| (name.clone(), role)).ok_or_else(unknown)
 }
 
-/// Verifies the token, its times and its issuer.
+/// Verifies the token, the times and the issuer.
 fn prove(host: &dyn Host, call: &Call, config: &Config, role: &Role) -> Result<Claims, Failure> {
     let token = ParsedToken::read_unbounded(call.text("jwt"), &config.algorithms())?;
     // Checked first, so that an old or foreign token costs its issuer no request. The signature
     // covers the same claims.
-    times::check(token.unproven(), role.leeways(), host.clock().now())?;
-    config.check_issuer(token.unproven())?;
+    times::check(token.unverified_claims(), role.leeways(), host.clock().now())?;
+    config.check_issuer(token.unverified_claims())?;
     config.source.prove(host, token, config.writes, call.deadline)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
     login.metadata.clone_from(&held.metadata);
     login.alias_metadata.clone_from(&held.metadata);
     login.alias_metadata.remove(ROLE);
-    login.keeping(&kept)
+    login.with_internal(&kept)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A role of the mount: constraints on tokens, claims that make the identity, and token parameters.
 
-use crate::bound_claims::{BoundClaims, Comparison};
+use crate::bound_claims::{BoundClaims, ClaimComparison};
 use crate::claims;
 use crate::config::refuse_filled;
-use crate::times::{Leeway, Leeways};
+use crate::times::{TimeLeeway, TokenLeeways};
 use bulkhead_sdk::jwt::Claims;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -35,8 +35,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("expiration_leeway", "seconds that tokens without exp live; 0 is 150, -1 none"),
     Field::text("not_before_leeway", "seconds before exp without nbf and iat; 0 is 150, -1 none"),
     Field::text("clock_skew_leeway", "seconds between the clocks; 0 is 60, -1 none"),
-    Field::seconds("max_age", "of browser logins, which are not served"),
-    Field::words("oidc_scopes", "of browser logins, which are not served"),
+    Field::seconds("max_age", "for browser logins, which are not served; may only be empty"),
+    Field::words("oidc_scopes", "for browser logins, which are not served; may only be empty"),
     Field::texts("allowed_redirect_uris", "kept, and without effect: no browser logins"),
     Field::flag("verbose_oidc_logging", "kept, and without effect: no browser logins"),
 ];
@@ -49,15 +49,15 @@ pub(crate) struct Role {
     bound_audiences: Vec<String>,
     bound_subject: String,
     bound_claims: BoundClaims,
-    bound_claims_type: Comparison,
+    bound_claims_type: ClaimComparison,
     user_claim: String,
     user_claim_json_pointer: bool,
     /// Names in the metadata by claim.
     claim_mappings: BTreeMap<String, String>,
     groups_claim: String,
-    expiration_leeway: Leeway,
-    not_before_leeway: Leeway,
-    clock_skew_leeway: Leeway,
+    expiration_leeway: TimeLeeway,
+    not_before_leeway: TimeLeeway,
+    clock_skew_leeway: TimeLeeway,
     allowed_redirect_uris: Vec<String>,
     verbose_oidc_logging: bool,
     #[serde(flatten)]
@@ -90,7 +90,7 @@ impl Role {
             self.bound_claims = BoundClaims::read(call)?;
         }
         if call.is_given("bound_claims_type") {
-            self.bound_claims_type = Comparison::read(call.text("bound_claims_type"))?;
+            self.bound_claims_type = ClaimComparison::read(call.text("bound_claims_type"))?;
         }
         call.merge("user_claim", &mut self.user_claim)?;
         call.merge("user_claim_json_pointer", &mut self.user_claim_json_pointer)?;
@@ -160,8 +160,8 @@ impl Role {
     }
 
     /// Returns the leeways of the times of a token.
-    pub(crate) fn leeways(&self) -> Leeways {
-        Leeways {
+    pub(crate) fn leeways(&self) -> TokenLeeways {
+        TokenLeeways {
             expiration: self.expiration_leeway,
             not_before: self.not_before_leeway,
             clock_skew: self.clock_skew_leeway,

@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 /// Maximum number of servers.
 const MOST: usize = 10;
-/// The fields, of which one names the source.
+/// The fields for the source of keys.
 const NAMES: [&str; 4] = ["oidc_discovery_url", "jwks_url", "jwks_pairs", "jwt_validation_pubkeys"];
 
 /// Origin of the keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
-    /// The keys that an issuer's discovery document names.
+pub(crate) enum KeySource {
+    /// The keys in the discovery document of an issuer.
     Discovery(KeyServer),
     /// A set of keys.
     Set(KeyServer),
@@ -31,10 +31,10 @@ pub(crate) enum Source {
     Keys(Vec<StaticKey>),
 }
 
-impl Source {
-    /// Reads the source from the fields of a call. A source replaces the source before, and keeps
-    /// the roots of a source of the same kind. Without a source in the call, the source before
-    /// stays.
+impl KeySource {
+    /// Reads the source from the fields of a call. A source replaces the stored source, and keeps
+    /// the roots of a stored source of the same kind. Without a source in the call, the stored
+    /// source stays.
     ///
     /// # Errors
     /// Invalid request for no source, for more than one, and for a source of another form.

@@ -1,4 +1,4 @@
-//! Public keys that an operator writes, in PEM.
+//! Public keys of the configuration, in PEM.
 //!
 //! Prevents two attacks: a token whose algorithm is for another kind of key, and a private key
 //! stored in place of its public half.

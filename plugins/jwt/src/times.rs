@@ -1,4 +1,4 @@
-//! Times of a token: its end, its beginning and its issue, against store time.
+//! Times of a token: end, beginning and issue, against store time.
 //!
 //! Prevents a token without any time from being valid forever, and a token of the future.
 
@@ -19,9 +19,9 @@ const LONGEST: u64 = 315_360_000;
 
 /// A leeway of a role in seconds. 0 is the default of the setting, and less than 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Leeway(pub(crate) i64);
+pub(crate) struct TimeLeeway(pub(crate) i64);
 
-impl Leeway {
+impl TimeLeeway {
     /// Applies a field of the call. An empty text keeps the leeway.
     ///
     /// # Errors
@@ -57,20 +57,20 @@ impl Leeway {
 
 /// Leeways of a role.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leeways {
+pub(crate) struct TokenLeeways {
     /// Life of a token without `exp`, from `nbf` or `iat` on.
-    pub(crate) expiration: Leeway,
+    pub(crate) expiration: TimeLeeway,
     /// Time before `exp` in which a token without `nbf` and `iat` is valid.
-    pub(crate) not_before: Leeway,
+    pub(crate) not_before: TimeLeeway,
     /// Difference between the clocks of the issuer and of this server.
-    pub(crate) clock_skew: Leeway,
+    pub(crate) clock_skew: TimeLeeway,
 }
 
 /// Checks the times of a token at store time.
 ///
 /// # Errors
 /// Invalid request that names the claim.
-pub(crate) fn check(claims: &Claims, leeways: Leeways, now: StoreTime) -> Result<(), Failure> {
+pub(crate) fn check(claims: &Claims, leeways: TokenLeeways, now: StoreTime) -> Result<(), Failure> {
     let (ends, begins, issued) = (claims.expires(), claims.begins(), claims.issued());
     let latest = begins.max(issued);
     let ends =

@@ -2,7 +2,7 @@
 
 use crate::fixture::{DISCOVERY, ISSUER, KEYS, Stage, answer, key, key_set, message};
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 const CERTIFICATE: &str = include_str!("../../fixtures/issuer/certificate.pem");
@@ -14,7 +14,7 @@ fn shown(stage: &Stage) -> Value {
 #[test]
 fn a_configuration_is_shown_as_written_and_keeps_what_a_write_leaves_out() {
     let stage = Stage::empty();
-    assert_eq!(stage.bed.read("config").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(stage.bed.read("config").err().unwrap().kind, FailureKind::NotFound);
     let pem = &stage.key.public_key.pem;
     stage.configure(&json!({
         "jwt_validation_pubkeys": [pem, CERTIFICATE], "bound_issuer": ISSUER,
@@ -138,18 +138,23 @@ fn a_discovery_document_must_be_of_the_configured_issuer_to_the_letter() {
         (
             ISSUER,
             json!({"issuer": ISSUER, "jwks_uri": "http://issuer.example/keys"}),
-            Some(Kind::Unreachable),
+            Some(FailureKind::Unreachable),
             "no https URL",
         ),
-        (ISSUER, json!({"issuer": ISSUER}), Some(Kind::Unreachable), "answered what"),
-        (ISSUER, json!("text"), Some(Kind::Unreachable), "answered what"),
+        (
+            ISSUER,
+            json!({"issuer": ISSUER}),
+            Some(FailureKind::Unreachable),
+            "gave an invalid answer",
+        ),
+        (ISSUER, json!("text"), Some(FailureKind::Unreachable), "gave an invalid answer"),
     ] {
         let stage = Stage::empty();
         stage.bed.host.answer(DISCOVERY, answer(200, &document));
         stage.publish(&[("k1", &stage.key)]);
         let write = stage.bed.write("config", &json!({"oidc_discovery_url": configured}));
         let refused = write.err().unwrap();
-        assert_eq!(refused.kind, kind.unwrap_or(Kind::InvalidRequest), "{document}");
+        assert_eq!(refused.kind, kind.unwrap_or(FailureKind::InvalidRequest), "{document}");
         assert!(refused.message.contains(says), "{document}: {}", refused.message);
     }
 }
@@ -193,7 +198,7 @@ fn a_missing_grant_reaches_the_writer_in_the_hosts_words() {
     stage.bed.host.refuse("send", Failure::denied(said));
     let write = stage.bed.write("config", &json!({"oidc_discovery_url": ISSUER}));
     let refused = write.err().unwrap();
-    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert_eq!(refused.kind, FailureKind::PermissionDenied);
     assert!(refused.message.contains(said), "{}", refused.message);
 }
 

@@ -5,7 +5,7 @@ mod forged;
 mod published;
 
 use crate::fixture::{DISCOVERY, ISSUER, KEYS, NOW, Stage, answer, key, message, signed};
-use bulkhead_sdk::{Failure, Kind};
+use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
@@ -159,7 +159,7 @@ fn a_login_from_elsewhere_is_refused() {
         Stage::new(&json!({"bound_audiences": null, "token_bound_cidrs": "10.0.0.0/8"}));
     stage.bed.caller.remote_address = "192.0.2.1".to_owned();
     let refused = stage.login(&json!({"aud": null})).err().unwrap();
-    assert_eq!(refused.kind, Kind::PermissionDenied);
+    assert_eq!(refused.kind, FailureKind::PermissionDenied);
     stage.bed.caller.remote_address = "10.1.2.3".to_owned();
     assert!(stage.login(&json!({"aud": null})).is_ok());
 }

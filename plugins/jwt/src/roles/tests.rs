@@ -1,7 +1,7 @@
 //! Tests of `roles.rs` and `role.rs` on the test bed.
 
 use crate::fixture::{Stage, changed, message};
-use bulkhead_sdk::Kind;
+use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
@@ -47,7 +47,7 @@ fn a_role_is_created_shown_listed_changed_and_removed() {
     assert_eq!(shown["bound_audiences"], json!(["bulkhead"]), "kept");
     assert_eq!(stage.bed.list("role").ok().unwrap().data["keys"], json!(["dev"]));
     stage.bed.delete("role/dev").ok().unwrap();
-    assert_eq!(stage.bed.read("role/dev").err().unwrap().kind, Kind::NotFound);
+    assert_eq!(stage.bed.read("role/dev").err().unwrap().kind, FailureKind::NotFound);
     assert!(stage.bed.list("role").is_err());
 }
 

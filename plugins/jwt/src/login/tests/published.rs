@@ -93,18 +93,18 @@ fn several_sets_are_asked_and_one_that_is_down_stops_no_other() {
     stage.role(&json!({}));
     assert!(stage.login(&json!({})).is_ok());
     let unknown = signed("ES256", Some("k9"), &json!({}), &other);
-    assert_eq!(stage.login_with(&unknown).err().unwrap().kind, Kind::Unreachable);
+    assert_eq!(stage.login_with(&unknown).err().unwrap().kind, FailureKind::Unreachable);
 }
 
 #[test]
 fn an_issuer_that_is_down_is_said_to_be_so() {
     let stage = Stage::discovering(&json!({}));
-    let down = Failure::new(Kind::Unreachable, "connection refused");
+    let down = Failure::new(FailureKind::Unreachable, "connection refused");
     for _ in 0..9 {
         stage.bed.host.refuse("send", down.clone());
     }
     let refused = stage.login(&json!({})).err().unwrap();
-    assert_eq!(refused.kind, Kind::Unreachable);
+    assert_eq!(refused.kind, FailureKind::Unreachable);
     assert!(refused.message.contains("fetch the discovery document"), "{}", refused.message);
 }
 
