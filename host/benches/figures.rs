@@ -1,5 +1,5 @@
-//! Where the host's benchmarks leave their figures: included by each, because a benchmark is a
-//! program of its own.
+//! The file with the figures of the host's benchmarks. Each benchmark is a program of its own and
+//! includes this module.
 
 use std::path::PathBuf;
 

@@ -223,17 +223,7 @@ fn official_components_import_only_the_interfaces_that_they_use() {
         (
             "kv",
             "storage",
-            &[
-                "ambient",
-                "cache",
-                "crypto",
-                "database",
-                "http",
-                "identity",
-                "ldap",
-                "metrics",
-                "passwords",
-            ],
+            &["ambient", "cache", "crypto", "database", "http", "identity", "ldap", "metrics"],
             &[],
         ),
         ("cloud-a", "storage", &["ldap", "metrics", "passwords"], clock),

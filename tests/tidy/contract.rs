@@ -54,7 +54,14 @@ fn every_interface_has_a_file_of_its_name() {
 
 #[test]
 fn every_import_checks_its_grant_first() {
-    let asks = ["ask(", "demand(", "granted!("];
+    let asks = [
+        "check_grant(",
+        "require_grant(",
+        "granted!(",
+        "check_request(",
+        "check_servers(",
+        "check_endpoints(",
+    ];
     let (mut found, mut functions) = (Vec::new(), 0);
     for file in all().iter().filter(|file| file.path.starts_with("host/sandbox/src/imports/")) {
         let (mut inside, mut signature) = (false, None);
@@ -76,7 +83,7 @@ fn every_import_checks_its_grant_first() {
         }
     }
     assert!(functions > 20, "only {functions} imports were found; the rule would hold of nothing");
-    assert_none(found, "check the grant first, with granted!(self, …) or self.demand(…)");
+    assert_none(found, "check the grant first, with granted!(self, …) or self.require_grant(…)");
 }
 
 /// The interfaces that a world imports and exports.

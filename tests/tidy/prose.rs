@@ -1,5 +1,6 @@
-//! The three measures of `docs/style.md` for the comments of each crate and of each folder of tests:
-//! first sentences that name their subject, few relative clauses without a noun, few pronouns.
+//! The three measures of `docs/style.md` for the comments of each crate and of each folder of
+//! tests: first sentences that name their subject, few relative clauses without a noun, few
+//! pronouns.
 //!
 //! A ceiling per crate finds a comment style that spreads. The ceiling is no goal: a stranger must
 //! understand each comment at first reading.

@@ -38,4 +38,6 @@ pub(crate) use rights::default_grants;
 pub(crate) use settings::{ListingVisibility, LoginTokenType, MountSettings};
 pub(crate) use table::{MountEntryOutcome, Mounts};
 pub(crate) use unavailable::UnavailableMount;
-pub(crate) use version::{RollbackMode, RollbackRecord, VersionBefore, VersionSwap};
+pub(crate) use version::{
+    RollbackMode, RollbackRecord, VersionBefore, VersionSelection, VersionSwap,
+};

@@ -132,14 +132,9 @@ impl MountablePlugin {
         let description: ComponentDescription = match known {
             Some(description) => description,
             None => {
-                let describe = linked.exports.describe;
-                let said = describe::describe_mountable(
-                    &sandbox.resources,
-                    &linked.pre,
-                    describe,
-                    &digest,
-                )
-                .await?;
+                let (describe, resources) = (linked.exports.describe, &sandbox.resources);
+                let said =
+                    describe::describe_mountable(resources, &linked.pre, describe, &digest).await?;
                 component::parse_description(&said)?
             }
         };

@@ -155,9 +155,7 @@ struct ReceivedContent {
 /// token.
 fn check_headers(headers: &HeaderMap, verb: Verb) -> Result<Option<u64>, Failure> {
     headers::refuse_unserved(headers)?;
-    if verb == Verb::Patch {
-        headers::check_patch(headers)?;
-    }
+    (verb == Verb::Patch).then(|| headers::check_patch(headers)).transpose()?;
     headers::wrap_ttl(headers)
 }
 

@@ -19,9 +19,10 @@
 //! - `cipher` → `shamir` → `keyring` → `seal`: encryption, and the shares of the unseal key;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: batches of statements,
 //!   the database, single rows and many rows;
-//! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the order of
-//!   contending requests, checks and limits, and the single task that writes to the `open_data`
-//!   (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the `clock`);
+//! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
+//!   order of contending requests, checks and limits, and the single task that writes to the
+//!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
+//!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store.
 //!

@@ -5,6 +5,14 @@
 //! this version. `v1` is version 1. Version 2 has a file for each noun of the URL, the records
 //! `metadata_record` and `version_record`, and `secret_path`, `lifetime`, `timestamp`,
 //! `merge_patch` and `given` for input and output.
+//!
+//! The modules in order: a module imports only from modules to its left or in lines above.
+//! `tests/tidy` reads the order from this page.
+//!
+//! ```text
+//! given → lifetime → merge_patch → secret_path → timestamp → config → version_record
+//! → metadata_record → v1 → data → metadata → subkeys → versions
+//! ```
 
 mod config;
 mod data;

@@ -116,16 +116,16 @@
 //! deletes the new keys of this engine, and makes a key again ([`Intent::make`] on the recovered
 //! intent).
 
+mod hold;
 mod open;
 
 use crate::host::{Host, LogLevel};
 use bulkhead_wire::failure::{Failure, FailureKind};
-use bulkhead_wire::hexadecimal;
 use bulkhead_wire::stored::Stored;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use hold::{check_hold, forget, name, new_hold};
 pub use open::{hasten, is_open};
 
 /// Prefix of the keys of intent records and their timers.
@@ -373,35 +373,6 @@ impl<C, T> ProvenCandidate<C, T> {
         forget(host, &self.key)?;
         store(&self.candidate, self.made)
     }
-}
-
-fn name(key: &str) -> String {
-    format!("{PREFIX}{key}")
-}
-
-fn new_hold(host: &dyn Host) -> String {
-    hexadecimal::text(&host.random().bytes(HOLD))
-}
-
-/// Reads the intent again, in the segment that is about to be committed: a checkpoint dropped the
-/// first read, so that only this read is checked at the commit.
-fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
-    match host.storage().get::<IntentRecord<Value>>(&name(key))? {
-        Some(record) if record.hold == hold => Ok(()),
-        _ => {
-            let message = format!(
-                "another call has resumed or finished the change of {key:?}; read the current \
-                 state and try again"
-            );
-            Err(Failure::new(FailureKind::Unavailable, message))
-        }
-    }
-}
-
-fn forget(host: &dyn Host, key: &str) -> Result<(), Failure> {
-    let name = name(key);
-    host.storage().delete(&name)?;
-    host.clock().cancel(&name)
 }
 
 #[cfg(test)]

@@ -206,6 +206,7 @@ fn fields_that_hold_secrets_are_marked() {
             "local_secret_ids",
             "public_key",
             "jwt_validation_pubkeys",
+            "pem_keys",
             "jwt_supported_algs",
             "secret_shares",
             "secret_threshold",

@@ -4,7 +4,8 @@
 //! The fault this file stops: two concurrent calls for the same change, so that the later call
 //! forgets the candidate that the earlier call is about to put in force.
 
-use super::{IntentRecord, name};
+use super::IntentRecord;
+use super::hold::name;
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;

@@ -13,7 +13,8 @@ use crate::catalog::{EnginePlugin, VersionChoice};
 use crate::core::Core;
 use crate::lifecycle;
 use crate::mounts::{
-    self, MountChange, MountClass, MountPhase, MountRecord, RunningPlugin, VersionSwap, api_version,
+    self, MountChange, MountClass, MountPhase, MountRecord, RunningPlugin, VersionSelection,
+    VersionSwap, api_version,
 };
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Field;
@@ -74,17 +75,9 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
     check_api_version(unit, &serving, &record, &options_before).await?;
+    let is_served = matches!(serving, MountListingEntry::Mount(_));
     let swap = wanted.and_then(|plugin| {
-        // The swap after the commit stores the choice, so that a failed swap changes nothing.
-        let selection = mem::replace(&mut record.settings.selection, selected_before);
-        let version = plugin.recorded_version();
-        let is_served = matches!(serving, MountListingEntry::Mount(_));
-        if is_served && version == record.version && selection == record.settings.selection {
-            let number = &plugin.engine.identity().version;
-            warnings.push(format!("version {number} serves the mount already"));
-            return None;
-        }
-        Some(VersionSwap { version, selection, rollback: None })
+        version_swap(plugin, &mut record, selected_before, is_served, &mut warnings)
     });
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
@@ -101,6 +94,25 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     };
     let reply = Reply::from(ReplyBody::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
+}
+
+/// Returns the swap to the wanted plugin, unless its version serves the mount already. The swap
+/// after the commit stores the choice, so that a failed swap changes nothing.
+fn version_swap(
+    plugin: Arc<EnginePlugin>,
+    record: &mut MountRecord,
+    selected_before: VersionSelection,
+    is_served: bool,
+    warnings: &mut Vec<String>,
+) -> Option<VersionSwap> {
+    let selection = mem::replace(&mut record.settings.selection, selected_before);
+    let version = plugin.recorded_version();
+    if is_served && version == record.version && selection == record.settings.selection {
+        let number = &plugin.engine.identity().version;
+        warnings.push(format!("version {number} serves the mount already"));
+        return None;
+    }
+    Some(VersionSwap { version, selection, rollback: None })
 }
 
 /// Refuses options that ask for another version of the API than the records of the mount have.
