@@ -143,7 +143,9 @@ fn a_wrong_file_is_refused_with_its_line_by_check_and_start() {
         ("storage \"sqlite\" { path = \"/elsewhere\" }", 3, "line 2"),
         ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 4, "longer than max_lease_ttl"),
         ("reported_version = \"latest\"", 3, "semantic version"),
-        ("plugin_directory = \"plugins\"", 3, "begin it with /"),
+        ("plugin_directory = \"\"", 3, "is no path"),
+        ("ha_storage \"consul\" {}", 3, "keep backups"),
+        ("seal \"awskms\" {}", 3, "write seal \"shamir\" {}"),
         ("allow_api_audit = true", 3, "audit_directory"),
         ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0755\"\n}", 5, "executed"),
     ] {
@@ -156,6 +158,82 @@ fn a_wrong_file_is_refused_with_its_line_by_check_and_start() {
             assert!(error.contains(&place) && error.contains(says), "{mode:?} {wrong}: {error}");
         }
         assert!(!data.exists(), "a refused file starts nothing");
+    }
+}
+
+/// A file of Vault, in either syntax: three errors, and settings that have no effect.
+const OF_VAULT: [(&str, &str, [usize; 4]); 2] = [
+    (
+        "vault.hcl",
+        "ui = true\ndisable_mlock = true\ncluster_addr = \"https://127.0.0.1:8201\"\n\
+         storage \"raft\" {\n  path = \"DATA\"\n  node_id = \"a\"\n}\n\
+         listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  \
+         x_forwarded_for_authorized_addrs = \"10.0.0.0/8\"\n}\n\
+         seal \"transit\" {\n  address = \"https://other:8200\"\n}\n",
+        [1, 4, 10, 12],
+    ),
+    (
+        "vault.json",
+        "{\n\"ui\": \"true\",\n\"storage\": {\"raft\": {\"path\": \"DATA\"}},\n\
+         \"listener\": [{\"tcp\": {\n\"address\": \"127.0.0.1:0\",\n\
+         \"x_forwarded_for_authorized_addrs\": \"10.0.0.0/8\"}}],\n\
+         \"seal\": {\"transit\": {}}\n}\n",
+        [2, 3, 6, 7],
+    ),
+];
+
+#[test]
+fn a_file_of_vault_is_answered_with_all_that_has_to_change() {
+    let folder = Folder::new("of-vault");
+    let data = folder.path().join("data");
+    for (name, text, [ui, storage, proxies, seal]) in OF_VAULT {
+        let file = folder.path().join(name);
+        let text = text.replace("DATA", &data.display().to_string());
+        fs::write(&file, &text).expect("a file can be written");
+        for mode in [&["--check"][..], &[]] {
+            let (code, output, error) = run(mode, &file);
+            assert_eq!((code, output.as_str()), (1, ""), "{mode:?} {name}: {error}");
+            for (line, says) in [
+                (storage, "storage \"raft\": this version stores in SQLite only"),
+                (proxies, "x_forwarded_for_authorized_addrs: write trusted_proxies = "),
+                (seal, "seal \"transit\": this version supports only Shamir's shares"),
+                (ui, "ui: this server has no user interface"),
+            ] {
+                let line = format!("{}, line {line}: {says}", file.display());
+                assert!(error.contains(&line), "{mode:?}: {line} is not in {error}");
+            }
+            assert!(error.contains("has 3 errors\n"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&file).expect("the file stays"), text);
+        assert!(!data.exists(), "a refused file starts nothing");
+    }
+}
+
+/// The files above after the advised changes, with the settings that have no effect.
+const CHANGED: [&str; 2] = [
+    "ui = true\ndisable_mlock = true\ntelemetry {\n  disable_hostname = true\n}\n\
+     storage \"sqlite\" {\n  path = \"DATA\"\n}\n\
+     listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  tls_disable = \"true\"\n}\n\
+     audit \"file\" \"main\" {\n  path = \"FOLDER/audit.log\"\n}\n",
+    "{\"ui\": true, \"disable_mlock\": \"1\", \"telemetry\": [{\"disable_hostname\": true}],\n\
+     \"storage\": {\"sqlite\": {\"path\": \"DATA\"}},\n\
+     \"listener\": {\"tcp\": {\"address\": \"127.0.0.1:0\", \"tls_disable\": 1}},\n\
+     \"audit\": {\"file\": {\"main\": {\"path\": \"FOLDER/audit.log\"}}}}\n",
+];
+
+#[test]
+fn settings_without_effect_are_in_the_log_of_a_server_that_starts() {
+    for text in CHANGED {
+        let told = Told::by(text);
+        told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
+        assert!(fs::metadata(told.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
+        let printed = told.server.printed();
+        for setting in ["ui", "disable_mlock", "telemetry"] {
+            let of_setting = |line: &&str| line.contains(&format!(" setting={setting} note="));
+            let lines: Vec<&str> = printed.lines().filter(of_setting).collect();
+            let [line] = lines[..] else { panic!("not one line about {setting}: {printed}") };
+            assert!(line.starts_with("level=warn event=setting-without-effect line="), "{line}");
+        }
     }
 }
 

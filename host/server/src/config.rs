@@ -1,22 +1,29 @@
-//! Configuration file of `bulkhead server --config FILE`, in HCL (decision T9).
+//! Configuration file of `bulkhead server --config FILE`, in HCL (decision T9) or JSON.
 //!
-//! Prevents a server that differs from its configuration. Nothing is ignored: an unknown word, a
-//! value of the wrong type or an unsupported setting refuses the file and names the line. No
-//! setting is a secret, so that a refusal may quote the file.
+//! Prevents a server that differs from its configuration. An unknown word, a value of the wrong
+//! type or an unsupported setting refuses the file and names the line; all errors are named at
+//! once. A setting of Vault without which the server is neither less safe nor lacks data is named
+//! in the log instead (decision H70). No setting is a secret, so that a refusal may quote the file.
 
 mod ambient;
 mod audit;
+mod findings;
+mod hcl_text;
+mod json_text;
 mod listener;
 mod outbound;
 mod plugins;
 mod report;
 mod section;
+mod storage;
 mod tls;
+mod tree;
 mod unix;
+mod vault;
 
+pub(crate) use findings::{ConfigNotice, ConfigRefusal};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
-pub(crate) use section::ConfigError;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
@@ -25,11 +32,14 @@ use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_sandbox::AmbientSources;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
+use findings::{ConfigError, ConfigFindings};
 use hyper::Uri;
+use listener::ConfiguredListeners;
 use section::{ConfigSection, ConfigValue, SectionWords};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use tree::ConfigEntry;
 
 /// Default and maximum life of a lease or token, in seconds: 768 h, as clients of this API expect.
 const LEASE_TTL: u64 = 768 * 3600;
@@ -54,29 +64,8 @@ const WORDS: SectionWords = SectionWords {
         "plugin_directory",
     ],
     blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound", "plugin_signatures"],
-    unserved: &[(
-        "plugin_trusted_keys",
-        "write plugin_signatures {\n  policy = \"require\"\n  trusted_keys = [\"…\"]\n}",
-    )],
+    foreign: vault::ROOT,
 };
-
-const STORAGE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], unserved: &[] };
-
-const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
-
-/// Storages that this version does not support, with the reason.
-const STORAGE_UNSERVED: [(&str, &str); 1] = [(
-    "postgres",
-    "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }",
-)];
-
-const SEAL_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], unserved: &[] };
-
-/// Seals that this version does not support, with the reason.
-const SEAL_UNSERVED: [(&str, &str); 1] = [(
-    "static",
-    "this version supports only Shamir's shares; write seal \"shamir\" {}, or no seal at all",
-)];
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -111,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) allow_key_holders: bool,
     /// Suspends work that the server does by itself: for a copy restored from a backup.
     pub(crate) suspend_due_work: bool,
+    /// Settings of the file without effect.
+    pub(crate) notices: Vec<ConfigNotice>,
 }
 
 impl Config {
@@ -134,53 +125,79 @@ impl Config {
             api_address: String::new(),
             allow_key_holders: false,
             suspend_due_work: false,
+            notices: Vec::new(),
         }
     }
 
-    /// Reads `file`.
+    /// Reads `file`: JSON if its name ends so or its text begins with `{`, HCL otherwise.
     ///
     /// # Errors
-    /// A message with the line, the error and the text to write instead.
+    /// A message with each line, its error and the text to write instead.
     pub(crate) fn read(file: &Path) -> Result<Self, String> {
         let text = read_text(file)
             .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-        Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
+        let is_json = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
+        let read = if is_json { Self::of_json(&text) } else { Self::of(&text) };
+        read.map_err(|refusal| refusal.message(file))
     }
 
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// The first error of the text.
-    pub(crate) fn of(text: &str) -> Result<Self, ConfigError> {
-        // Editors on Windows write a byte order mark, which HCL does not allow.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        section::read_root(text, &WORDS, Self::from_section)
+    /// All errors of the text.
+    pub(crate) fn of(text: &str) -> Result<Self, ConfigRefusal> {
+        let text = without_mark(text);
+        if text.trim_start().starts_with('{') {
+            return Self::of_json(text);
+        }
+        Self::of_entries(&hcl_text::parse(text)?)
     }
 
-    fn from_section(file: &ConfigSection<'_>) -> Result<Self, ConfigError> {
-        check_seal(file)?;
-        check_log_format(file)?;
-        let (default_lease_ttl, max_lease_ttl) = read_lifetimes(file)?;
-        Ok(Self {
-            listener: ListenerConfig::of(file)?,
-            scheduler: ListenerConfig::scheduler_of(file)?,
+    fn of_json(text: &str) -> Result<Self, ConfigRefusal> {
+        Self::of_entries(&json_text::parse(without_mark(text))?)
+    }
+
+    fn of_entries(entries: &[ConfigEntry]) -> Result<Self, ConfigRefusal> {
+        let findings = ConfigFindings::default();
+        let config = Self::from_section(&ConfigSection::root(entries, &WORDS, &findings));
+        let (config, notices) = findings.conclude(config)?;
+        Ok(Self { notices, ..config })
+    }
+
+    /// `None`: there is an error about the place of the data.
+    fn from_section(file: &ConfigSection<'_>) -> Option<Self> {
+        storage::check_seal(file);
+        check_log_format(file);
+        let (default_lease_ttl, max_lease_ttl) = lifetimes(file);
+        let flag = |key| file.read(key, ConfigValue::flag).unwrap_or(false);
+        let version = file.read("reported_version", parse_version);
+        let ConfiguredListeners { api, scheduler } = listener::settings(file);
+        let config = Self {
+            listener: api,
+            scheduler,
             scheduler_is_optional: false,
-            data: data_directory(file)?,
-            audit: audit::settings(file)?,
-            ambient: ambient::settings(file)?,
-            outbound: outbound::settings(file)?,
-            plugin_directory: plugins::directory(file)?,
-            plugin_signatures: plugins::signatures(file)?,
+            data: PathBuf::new(),
+            audit: audit::settings(file),
+            ambient: ambient::settings(file),
+            outbound: outbound::settings(file),
+            plugin_directory: plugins::directory(file),
+            plugin_signatures: plugins::signatures(file),
             default_lease_ttl,
             max_lease_ttl,
-            reported_version: file
-                .value("reported_version")
-                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| parse_version(&it))?,
-            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| parse_url(&it))?,
-            allow_key_holders: file.value("allow_key_holders").map_or(Ok(false), |it| it.flag())?,
-            suspend_due_work: file.value("suspend_due_work").map_or(Ok(false), |it| it.flag())?,
-        })
+            reported_version: version.unwrap_or_else(|| REPORTED_VERSION.to_owned()),
+            api_address: file.read("api_addr", parse_url).unwrap_or_default(),
+            allow_key_holders: flag("allow_key_holders"),
+            suspend_due_work: flag("suspend_due_work"),
+            notices: Vec::new(),
+        };
+        let data = storage::data_directory(file);
+        Some(Self { data: data?, ..config })
     }
+}
+
+/// Removes the byte order mark, which editors on Windows write and HCL does not allow.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Reads at most the maximum size, because the path may name an endless device.
@@ -193,47 +210,37 @@ fn read_text(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn data_directory(file: &ConfigSection<'_>) -> Result<PathBuf, ConfigError> {
-    let missing = || file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"));
-    let block = file.single_block("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
-    block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
-}
-
-/// Checks the seal. The only kind has no settings: the keys are in no file.
-fn check_seal(file: &ConfigSection<'_>) -> Result<(), ConfigError> {
-    if let Some(block) = file.single_block("seal", "shamir", &SEAL_UNSERVED)? {
-        block.section(&SEAL_WORDS)?;
-    }
-    Ok(())
-}
-
-fn check_log_format(file: &ConfigSection<'_>) -> Result<(), ConfigError> {
-    match file.value("log_format") {
-        Some(value) if value.text()? != "logfmt" => Err(value.error(format!(
-            "{} is not served; write \"logfmt\", the only format of this version, or leave it out",
-            quoted(value.text()?)
-        ))),
-        _ => Ok(()),
+/// Names any other format than this version's in the log: no caller depends on the log.
+fn check_log_format(file: &ConfigSection<'_>) {
+    let Some(value) = file.value("log_format") else { return };
+    if file.keep(value.text()).is_some_and(|format| format != "logfmt") {
+        file.notice(
+            &value,
+            "the log is logfmt, the only format of this version; leave the line out",
+        );
     }
 }
 
 /// Returns the default and the maximum life, in seconds. A shorter maximum also lowers an unset
 /// default.
-fn read_lifetimes(file: &ConfigSection<'_>) -> Result<(u64, u64), ConfigError> {
-    let seconds = |key| {
-        file.value(key).map(|value| value.seconds(1, duration::MAX_DURATION_SECONDS)).transpose()
+fn lifetimes(file: &ConfigSection<'_>) -> (u64, u64) {
+    let seconds = |value: &ConfigValue<'_>| value.seconds(1, duration::MAX_DURATION_SECONDS);
+    let max = match file.value("max_lease_ttl") {
+        Some(value) => file.keep(seconds(&value)),
+        None => Some(LEASE_TTL),
     };
-    let (default, max) =
-        (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
-    match (default, file.value("default_lease_ttl")) {
-        (Some(default), Some(value)) if default > max => Err(value.error(format!(
+    let within = |value: &ConfigValue<'_>| match (seconds(value)?, max) {
+        (default, Some(max)) if default > max => Err(value.error(format!(
             "{} is longer than max_lease_ttl, which is {}; \
              shorten the one or write the other longer",
             duration::show(default),
             duration::show(max)
         ))),
-        _ => Ok((default.unwrap_or(LEASE_TTL.min(max)), max)),
-    }
+        (default, _) => Ok(default),
+    };
+    let default = file.read("default_lease_ttl", within);
+    let max = max.unwrap_or(LEASE_TTL);
+    (default.unwrap_or(LEASE_TTL.min(max)), max)
 }
 
 /// Parses the reported version. Clients compare versions, and some fail on a version that is not

@@ -3,7 +3,7 @@
 //! The server holds no key at its start: operators unseal it through the API, and the keys are in
 //! no file, option or environment variable of the process.
 
-use crate::config::{Config, ListenerTransport};
+use crate::config::{Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
 use crate::tls;
@@ -26,6 +26,11 @@ pub async fn run(
     let program = process.program.clone();
     let log = Arc::clone(&process.log);
     let (config, elsewhere) = load_config(source)?;
+    for ConfigNotice { line, setting, note } in &config.notices {
+        let pairs =
+            [("line", line.to_string()), ("setting", setting.clone()), ("note", note.clone())];
+        log.line("warn", "setting-without-effect", &pairs);
+    }
     let server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-stored-with-data", &[("file", file.display().to_string())]);

@@ -1,10 +1,11 @@
-//! `surroundings`: addresses of the machine's metadata services and files, if they differ from the
+//! `ambient`: addresses of the machine's metadata services and files, if they differ from the
 //! defaults.
 //!
 //! Prevents a machine's token from crossing a network in the clear: the address of a metadata
 //! service must be loopback or link-local.
 
-use super::section::{ConfigError, ConfigSection, ConfigValue, SectionWords};
+use super::findings::ConfigError;
+use super::section::{ConfigSection, ConfigValue, SectionWords};
 use bulkhead_sandbox::{AmbientSources, is_near};
 use bulkhead_wire::failure::quoted;
 use std::net::SocketAddr;
@@ -12,25 +13,22 @@ use std::net::SocketAddr;
 const WORDS: SectionWords = SectionWords {
     keys: &["pod_folder", "azure_client_id", "azure_metadata", "google_metadata"],
     blocks: &[],
-    unserved: &[],
+    foreign: &[],
 };
 
 /// Reads the surroundings: the defaults with the changes of the file.
-pub(super) fn settings(file: &ConfigSection<'_>) -> Result<AmbientSources, ConfigError> {
+pub(super) fn settings(file: &ConfigSection<'_>) -> AmbientSources {
     let usual = AmbientSources::default();
-    let Some(block) = file.unlabelled_block("ambient")? else { return Ok(usual) };
-    let section = block.section(&WORDS)?;
-    let address =
-        |key, usual| section.value(key).map_or(Ok(usual), |value| read_near_address(&value));
-    Ok(AmbientSources {
-        pod_folder: section.value("pod_folder").map_or(Ok(usual.pod_folder), |it| it.path())?,
-        azure_client_id: section
-            .value("azure_client_id")
-            .map_or(Ok(String::new()), |it| identifier(&it))?,
-        azure_metadata: address("azure_metadata", usual.azure_metadata)?,
-        google_metadata: address("google_metadata", usual.google_metadata)?,
+    let Some(block) = file.unlabelled_block("ambient") else { return usual };
+    let section = block.section(&WORDS);
+    let address = |key, usual| section.read(key, near).unwrap_or(usual);
+    AmbientSources {
+        pod_folder: section.read("pod_folder", ConfigValue::path).unwrap_or(usual.pod_folder),
+        azure_client_id: section.read("azure_client_id", identifier).unwrap_or_default(),
+        azure_metadata: address("azure_metadata", usual.azure_metadata),
+        google_metadata: address("google_metadata", usual.google_metadata),
         ..usual
-    })
+    }
 }
 
 /// Reads the address of a service that uses plain HTTP.

@@ -4,7 +4,9 @@
 //! declared in this file by the operator; the API creates devices only in the single folder named
 //! here (decision H19). No device creates an executable file.
 
-use super::section::{ConfigError, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use super::findings::ConfigError;
+use super::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use super::vault;
 use bulkhead_core::audit::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
@@ -12,10 +14,7 @@ use std::path::PathBuf;
 const WORDS: SectionWords = SectionWords {
     keys: &["path", "mode", "log_raw", "hmac_accessor", "elide_list_responses", "sync"],
     blocks: &[],
-    unserved: &[
-        ("prefix", "a device writes lines of JSON and nothing else (decision P12); leave it out"),
-        ("format", "a device writes JSON, the only format of this version; leave it out"),
-    ],
+    foreign: vault::AUDIT,
 };
 
 const NOT_THIS_KIND: &str =
@@ -25,21 +24,40 @@ const UNSERVED: [(&str, &str); 3] =
     [("socket", NOT_THIS_KIND), ("syslog", NOT_THIS_KIND), ("http", NOT_THIS_KIND)];
 
 /// Reads the file's devices, and the folder for devices of the API.
-pub(super) fn settings(file: &ConfigSection<'_>) -> Result<AuditSettings, ConfigError> {
+pub(super) fn settings(file: &ConfigSection<'_>) -> AuditSettings {
     let mut devices = Vec::new();
     for block in file.blocks("audit") {
-        let device = parse_device(&block, &devices)?;
-        devices.push(device);
+        devices.extend(parse_device(&block, &devices, file));
     }
-    Ok(AuditSettings { devices, api_directory: api_directory(file)? })
+    AuditSettings { devices, api_directory: api_directory(file) }
 }
 
-/// Reads a device, declared after `others`. The core checks the device ([`DeviceSettings::check`]);
-/// this function adds the line of the error.
+/// Reads a device, declared after `others`. `None`: the device is refused.
 fn parse_device(
     block: &LabelledBlock<'_>,
     others: &[DeviceSettings],
-) -> Result<DeviceSettings, ConfigError> {
+    file: &ConfigSection<'_>,
+) -> Option<DeviceSettings> {
+    let name = file.keep(device_name(block))?;
+    let section = block.section(&WORDS);
+    let path = section.required("path", "\"/var/log/bulkhead/audit.log\"");
+    let file = path.as_ref().and_then(|path| section.keep(parse_file(path)));
+    let default = DeviceSettings::new(name, file.clone().unwrap_or_default());
+    let flag = |key, default| section.read(key, ConfigValue::flag).unwrap_or(default);
+    let device = DeviceSettings {
+        mode: section.read("mode", parse_mode).unwrap_or(default.mode),
+        log_raw: flag("log_raw", default.log_raw),
+        hmac_accessor: flag("hmac_accessor", default.hmac_accessor),
+        elide_list_responses: flag("elide_list_responses", default.elide_list_responses),
+        sync: flag("sync", default.sync),
+        ..default
+    };
+    let path = path.filter(|_| file.is_some())?;
+    section.keep(check(&device, others, (block, &section, &path)))?;
+    Some(device)
+}
+
+fn device_name<'a>(block: &LabelledBlock<'a>) -> Result<&'a str, ConfigError> {
     let example = "write audit \"file\" \"main\" { path = \"/var/log/bulkhead/audit.log\" }";
     let [kind, name] = block.labels()[..] else {
         return Err(
@@ -47,21 +65,29 @@ fn parse_device(
         );
     };
     block.check_kind(kind, &["file"], &UNSERVED)?;
-    let section = block.section(&WORDS)?;
-    let path = section.required("path", "\"/var/log/bulkhead/audit.log\"")?;
-    let mode = section.value("mode");
-    let flag = |key, default| section.value(key).map_or(Ok(default), |value| value.flag());
-    let default = DeviceSettings::new(name, path.path()?);
-    let device = DeviceSettings {
-        mode: mode.as_ref().map_or(Ok(default.mode), parse_mode)?,
-        log_raw: flag("log_raw", default.log_raw)?,
-        hmac_accessor: flag("hmac_accessor", default.hmac_accessor)?,
-        elide_list_responses: flag("elide_list_responses", default.elide_list_responses)?,
-        sync: flag("sync", default.sync)?,
-        ..default
-    };
-    match (device.check(others), mode) {
-        (Ok(()), _) => Ok(device),
+    Ok(name)
+}
+
+/// Reads the file of a device. Vault's words for no file would be taken for relative paths.
+fn parse_file(path: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
+    match path.text()? {
+        word @ ("stdout" | "discard") => Err(path.error(format!(
+            "{} is no file, and this version audits to files only; \
+             write such as \"/var/log/bulkhead/audit.log\"",
+            quoted(word)
+        ))),
+        _ => path.path(),
+    }
+}
+
+/// Checks a device as the core does, and adds the line of the error.
+fn check(
+    device: &DeviceSettings,
+    others: &[DeviceSettings],
+    (block, section, path): (&LabelledBlock<'_>, &ConfigSection<'_>, &ConfigValue<'_>),
+) -> Result<(), ConfigError> {
+    match (device.check(others), section.value("mode")) {
+        (Ok(()), _) => Ok(()),
         (Err(DeviceRefusal { setting: DeviceSetting::Mode, why }), Some(mode)) => {
             Err(mode.error(why))
         }
@@ -86,18 +112,27 @@ fn parse_mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
 }
 
 /// Returns the folder for devices of the API. `None` unless both settings are present.
-fn api_directory(file: &ConfigSection<'_>) -> Result<Option<PathBuf>, ConfigError> {
+fn api_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
     let allowed = file.value("allow_api_audit");
-    let is_allowed = allowed.as_ref().map_or(Ok(false), ConfigValue::flag)?;
+    let is_allowed = match &allowed {
+        Some(value) => file.keep(value.flag())?,
+        None => false,
+    };
     match (allowed, file.value("audit_directory")) {
-        (_, Some(directory)) if is_allowed => directory.path().map(Some),
-        (_, Some(directory)) => Err(directory.error(
-            "the API makes no devices; write allow_api_audit = true beside it, or leave it out",
-        )),
-        (Some(allowed), None) if is_allowed => Err(allowed.error(
-            "the API could then write to any file; also write audit_directory = \
-             \"/var/log/bulkhead\"",
-        )),
-        (_, None) => Ok(None),
+        (_, Some(directory)) if is_allowed => file.keep(directory.path()),
+        (_, Some(directory)) => {
+            file.refuse(directory.error(
+                "the API makes no devices; write allow_api_audit = true beside it, or leave it out",
+            ));
+            None
+        }
+        (Some(allowed), None) if is_allowed => {
+            file.refuse(allowed.error(
+                "the API could then write to any file; also write audit_directory = \
+                 \"/var/log/bulkhead\"",
+            ));
+            None
+        }
+        (_, None) => None,
     }
 }

@@ -1,9 +1,11 @@
 //! `listener "tcp"`, `listener "unix"` and `listener "scheduler"`: addresses, request limits and
 //! trusted proxies.
 
-use super::section::{ConfigError, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use super::findings::ConfigError;
+use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
 use super::tls::{self, ListenerTransport};
 use super::unix::{self, UnixSettings};
+use super::vault;
 use crate::proxies::TrustedProxies;
 use bulkhead_sandbox::MountLimits;
 use bulkhead_wire::duration;
@@ -53,7 +55,7 @@ const WORDS: SectionWords = SectionWords {
         "tls_disable_client_certs",
     ],
     blocks: &[],
-    unserved: &[],
+    foreign: vault::LISTENER,
 };
 
 /// The words of the scheduler's listener, including its mount.
@@ -76,7 +78,7 @@ const SCHEDULER_WORDS: SectionWords = SectionWords {
         "tls_disable_client_certs",
     ],
     blocks: &[],
-    unserved: &[],
+    foreign: vault::LISTENER,
 };
 
 /// Default address of the scheduler's listener (decision P1).
@@ -132,55 +134,63 @@ impl ListenerConfig {
         Ok(Self { own_mount: Some(MountPath::new(SCHEDULER_MOUNT)?), ..Self::at(address) })
     }
 
-    /// Returns the file's listener of the scheduler, if present.
-    pub(super) fn scheduler_of(file: &ConfigSection<'_>) -> Result<Option<Self>, ConfigError> {
-        let [_, _, block] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
-        let Some(block) = block else { return Ok(None) };
-        let section = block.section(&SCHEDULER_WORDS)?;
-        let config = Self::from_section(&section, DEFAULT_SCHEDULER_ADDRESS)?;
-        let path = section.value("mount").map_or(Ok(SCHEDULER_MOUNT), |value| value.text())?;
-        let own_mount = MountPath::new(path).map_err(|why| {
-            let value = section.value("mount");
-            value.map_or_else(|| file.error(why.clone()), |value| value.error(why.clone()))
-        })?;
-        Ok(Some(Self { own_mount: Some(own_mount), ..config }))
+    fn scheduler(section: &ConfigSection<'_>) -> Self {
+        let config = Self::from_section(section, DEFAULT_SCHEDULER_ADDRESS);
+        let mount =
+            |value: &ConfigValue<'_>| MountPath::new(value.text()?).map_err(|why| value.error(why));
+        let usual =
+            || section.keep(MountPath::new(SCHEDULER_MOUNT).map_err(|why| section.error(why)));
+        Self { own_mount: section.read("mount", mount).or_else(usual), ..config }
     }
 
-    /// Returns the file's listener; 127.0.0.1:8200 if the file has none.
-    pub(super) fn of(file: &ConfigSection<'_>) -> Result<Self, ConfigError> {
-        let [tcp, unix, _] = file.blocks_of_kinds("listener", ["tcp", "unix", "scheduler"], &[])?;
-        let unix = unix.map(|block| unix::settings(&block)).transpose()?;
-        let config = match tcp {
-            Some(block) => Self::from_block(&block)?,
-            None if unix.is_some() => Self { address: None, ..Self::at(DEFAULT_ADDRESS) },
-            None => Self::at(DEFAULT_ADDRESS),
-        };
-        Ok(Self { unix, ..config })
+    fn from_section(section: &ConfigSection<'_>, usual: &str) -> Self {
+        let address = section.read("address", parse_address);
+        let mut config = Self::at(address.unwrap_or(usual));
+        config.transport = tls::transport(section, address);
+        let proxies = section.read("trusted_proxies", ConfigValue::elements).unwrap_or_default();
+        let proxies = section.each(&proxies, parse_proxy);
+        let all = TrustedProxies::new(proxies).map_err(|why| section.error(why));
+        config.proxies = section.keep(all).unwrap_or_default();
+        let bytes = section.read("max_request_size", |value| value.bytes(BODY_LEAST, BODY_MOST));
+        config.body_max = bytes.unwrap_or(config.body_max);
+        let time = section.read("request_timeout", request_time);
+        config.request_time = time.unwrap_or(config.request_time);
+        let most = section
+            .read("max_connections_per_address", |value| value.count(1, CONNECTIONS_MOST))
+            .unwrap_or(CONNECTIONS);
+        config.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
+        config
     }
+}
 
-    fn from_block(block: &LabelledBlock<'_>) -> Result<Self, ConfigError> {
-        Self::from_section(&block.section(&WORDS)?, DEFAULT_ADDRESS)
-    }
+/// The listeners of a file.
+pub(super) struct ConfiguredListeners {
+    /// The API's listener; 127.0.0.1:8200 if the file has none.
+    pub(super) api: ListenerConfig,
+    pub(super) scheduler: Option<ListenerConfig>,
+}
 
-    fn from_section(section: &ConfigSection<'_>, usual: &str) -> Result<Self, ConfigError> {
-        let address = section.value("address").map_or(Ok(usual), |value| parse_address(&value))?;
-        let mut config = Self::at(address);
-        config.transport = tls::transport(section, address)?;
-        if let Some(value) = section.value("trusted_proxies") {
-            config.proxies = parse_proxies(&value)?;
+/// Reads the file's listeners.
+pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
+    let [tcp, unix, scheduler] = file.blocks_of_kinds(&BlockKinds {
+        name: "listener",
+        kinds: ["tcp", "unix", "scheduler"],
+        unserved: &[],
+        twice: "a server has one listener of each kind, whose address may be 0.0.0.0 or [::] for \
+                all addresses of the machine; leave one of the two out",
+    });
+    let has_socket = unix.is_some();
+    let unix = unix.and_then(|block| unix::settings(&block));
+    let config = match tcp {
+        Some(block) => ListenerConfig::from_section(&block.section(&WORDS), DEFAULT_ADDRESS),
+        None if has_socket => {
+            ListenerConfig { address: None, ..ListenerConfig::at(DEFAULT_ADDRESS) }
         }
-        if let Some(value) = section.value("max_request_size") {
-            config.body_max = value.bytes(BODY_LEAST, BODY_MOST)?;
-        }
-        if let Some(value) = section.value("request_timeout") {
-            config.request_time = request_time(&value)?;
-        }
-        if let Some(value) = section.value("max_connections_per_address") {
-            let most = value.count(1, CONNECTIONS_MOST)?;
-            config.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
-        }
-        Ok(config)
-    }
+        None => ListenerConfig::at(DEFAULT_ADDRESS),
+    };
+    let scheduler =
+        scheduler.map(|block| ListenerConfig::scheduler(&block.section(&SCHEDULER_WORDS)));
+    ConfiguredListeners { api: ListenerConfig { unix, ..config }, scheduler }
 }
 
 /// Reads the timeout of an engine's work. The minimum leaves enough time to create or revoke a
@@ -217,13 +227,9 @@ fn parse_address<'a>(value: &ConfigValue<'a>) -> Result<&'a str, ConfigError> {
     )))
 }
 
-/// Reads the list of proxies. An error names the line of the element, because such lists are long.
-fn parse_proxies(value: &ConfigValue<'_>) -> Result<TrustedProxies, ConfigError> {
-    let mut networks = Vec::new();
-    for element in value.elements()? {
-        let text = element.text()?;
-        TrustedProxies::new([text]).map_err(|why| element.error(why))?;
-        networks.push(text);
-    }
-    TrustedProxies::new(networks).map_err(|why| value.error(why))
+/// Reads an element of the list of proxies.
+fn parse_proxy<'a>(element: &ConfigValue<'a>) -> Result<&'a str, ConfigError> {
+    let text = element.text()?;
+    TrustedProxies::new([text]).map_err(|why| element.error(why))?;
+    Ok(text)
 }

@@ -4,7 +4,8 @@
 //! Prevents a password in the configuration. Proxy credentials come from a separate file or from
 //! the environment, and no message quotes them.
 
-use super::section::{ConfigError, ConfigSection, ConfigValue, SectionWords};
+use super::findings::ConfigError;
+use super::section::{ConfigSection, ConfigValue, SectionWords, refused};
 use crate::tls::files;
 use bulkhead_sandbox::{HttpProxy, OutboundNetwork, ProxyBypass};
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 const WORDS: SectionWords = SectionWords {
     keys: &["http_proxy", "http_proxy_credentials_file", "no_proxy", "ca_file"],
     blocks: &[],
-    unserved: &[(
+    foreign: &[refused(
         "https_proxy",
         "one proxy serves both, with CONNECT for https; write http_proxy = \"http://host:port\"",
     )],
@@ -41,18 +42,18 @@ pub(crate) struct OutboundSettings {
 }
 
 /// Reads the block's settings.
-pub(super) fn settings(file: &ConfigSection<'_>) -> Result<OutboundSettings, ConfigError> {
-    let Some(block) = file.unlabelled_block("outbound")? else {
-        return Ok(OutboundSettings::default());
+pub(super) fn settings(file: &ConfigSection<'_>) -> OutboundSettings {
+    let Some(block) = file.unlabelled_block("outbound") else {
+        return OutboundSettings::default();
     };
-    let section = block.section(&WORDS)?;
-    let path = |key| section.value(key).map(|value| value.path()).transpose();
-    Ok(OutboundSettings {
-        http_proxy: section.value("http_proxy").map(|value| proxy(&value)).transpose()?,
-        credentials_file: path(CREDENTIALS_FILE)?,
-        no_proxy: section.value("no_proxy").map(|value| bypasses(&value)).transpose()?,
-        ca_file: path(CA_FILE)?,
-    })
+    let section = block.section(&WORDS);
+    let no_proxy = section.read("no_proxy", ConfigValue::elements);
+    OutboundSettings {
+        http_proxy: section.read("http_proxy", proxy),
+        credentials_file: section.read(CREDENTIALS_FILE, ConfigValue::path),
+        no_proxy: no_proxy.map(|targets| section.each(&targets, bypass)),
+        ca_file: section.read(CA_FILE, ConfigValue::path),
+    }
 }
 
 fn proxy(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
@@ -69,16 +70,11 @@ fn proxy(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     Ok(text.to_owned())
 }
 
-/// Reads the list of bypassed hosts. An error names the line of the element, because such lists are
-/// long.
-fn bypasses(value: &ConfigValue<'_>) -> Result<Vec<String>, ConfigError> {
-    let mut texts = Vec::new();
-    for element in value.elements()? {
-        let text = element.text()?;
-        ProxyBypass::parse(text).map_err(|why| element.error(why))?;
-        texts.push(text.to_owned());
-    }
-    Ok(texts)
+/// Reads an element of the list of bypassed hosts.
+fn bypass(element: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    let text = element.text()?;
+    ProxyBypass::parse(text).map_err(|why| element.error(why))?;
+    Ok(text.to_owned())
 }
 
 impl OutboundSettings {

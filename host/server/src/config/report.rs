@@ -29,6 +29,9 @@ impl fmt::Display for Config {
         if self.suspend_due_work {
             writeln!(f, "ends no lease and rotates nothing by itself")?;
         }
+        for notice in &self.notices {
+            writeln!(f, "has no use for {notice}")?;
+        }
         Ok(())
     }
 }

@@ -1,43 +1,17 @@
-//! Sections of named values, with lines, from the configuration's text.
+//! Sections of named values, with lines, from the configuration's tree.
 //!
 //! Prevents settings that have no effect. A section is created with its known words; an unknown
 //! word refuses the file and suggests the closest known word. A value is read as the expected type
-//! or refused. Values are constants: HCL expressions would need an interpreter.
+//! or refused. An error is kept, and reading continues with the next setting.
 
 mod value;
 
 pub(super) use value::ConfigValue;
 
+use super::findings::{ConfigError, ConfigFindings, ConfigNotice};
+use super::tree::{ConfigEntry, EntryContent};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
-use hcl::edit::Span;
-use hcl::edit::parser;
-use hcl::edit::structure::{Block, BlockLabel, Body, Structure};
-use std::fmt;
-use std::ops::Range;
-
-/// The refusal of a configuration text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ConfigError {
-    /// Line number, counted from 1.
-    pub(crate) line: usize,
-    /// The error and the text to write instead.
-    pub(crate) message: String,
-}
-
-impl ConfigError {
-    fn at(line: usize, message: impl Into<String>) -> Self {
-        Self { line, message: message.into() }
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// The known words of a section.
 pub(super) struct SectionWords {
@@ -45,53 +19,36 @@ pub(super) struct SectionWords {
     pub(super) keys: &'static [&'static str],
     /// Words written `name "label" { … }`.
     pub(super) blocks: &'static [&'static str],
-    /// Words that this version knows but does not support, with the reason. If ignored, they would
-    /// appear to work.
-    pub(super) unserved: &'static [(&'static str, &'static str)],
+    /// Words without effect, of other programs or of later versions.
+    pub(super) foreign: &'static [ForeignWord],
 }
 
-/// The text, for counting lines.
-#[derive(Clone, Copy)]
-struct SourceText<'a>(&'a str);
+/// A word that is known and has no effect, in either form.
+pub(super) struct ForeignWord {
+    word: &'static str,
+    /// Without the setting's effect the server would be less safe, lack data or serve other clients
+    /// than the file says.
+    is_refused: bool,
+    /// The behaviour of this server, and the advice for the line.
+    note: &'static str,
+}
 
-impl SourceText<'_> {
-    /// Returns the line number of `place`, counted from 1; the last line if there is no place.
-    fn of(self, place: Option<Range<usize>>) -> usize {
-        let before =
-            self.0.get(..place.map_or(self.0.len(), |place| place.start)).unwrap_or(self.0);
-        before.matches('\n').count() + 1
+#[cfg(test)]
+impl ForeignWord {
+    /// Returns the word.
+    pub(super) fn word(&self) -> &'static str {
+        self.word
     }
 }
 
-/// Parses a text and hands its root section to `read`.
-///
-/// # Errors
-/// The first syntax error, or the error of `read`.
-pub(super) fn read_root<T>(
-    text: &str,
-    words: &SectionWords,
-    read: impl FnOnce(&ConfigSection<'_>) -> Result<T, ConfigError>,
-) -> Result<T, ConfigError> {
-    let body = parser::parse_body(text).map_err(|error| syntax_error(&error))?;
-    read(&ConfigSection::new(
-        SourceText(text),
-        &body,
-        words,
-        SectionHead { title: "the file".to_owned(), line: 1 },
-    )?)
+/// Returns a word that refuses the file.
+pub(super) const fn refused(word: &'static str, note: &'static str) -> ForeignWord {
+    ForeignWord { word, is_refused: true, note }
 }
 
-/// Converts a parser error. The parser reports a duplicate key as a syntax error, which needs a
-/// clearer message.
-fn syntax_error(error: &parser::Error) -> ConfigError {
-    let line = error.location().line();
-    if error.message().contains("redefined attribute") {
-        return ConfigError::at(
-            line,
-            "this key is given before in the same block; leave one of the two out",
-        );
-    }
-    ConfigError::at(line, format!("column {}: {}", error.location().column(), error.message()))
+/// Returns a word that is only named in the log.
+pub(super) const fn harmless(word: &'static str, note: &'static str) -> ForeignWord {
+    ForeignWord { word, is_refused: false, note }
 }
 
 /// The name of a section in messages, and its first line.
@@ -100,119 +57,150 @@ struct SectionHead {
     line: usize,
 }
 
-/// The file or a block of the file, with known words only.
+/// The file or a block of the file.
 pub(super) struct ConfigSection<'a> {
-    lines: SourceText<'a>,
     head: SectionHead,
-    body: &'a Body,
+    entries: &'a [ConfigEntry],
+    findings: &'a ConfigFindings,
 }
 
 impl<'a> ConfigSection<'a> {
-    fn new(
-        lines: SourceText<'a>,
-        body: &'a Body,
+    /// Returns the section of a whole file, and checks its words.
+    pub(super) fn root(
+        entries: &'a [ConfigEntry],
         words: &SectionWords,
+        findings: &'a ConfigFindings,
+    ) -> Self {
+        Self::new(entries, words, findings, SectionHead { title: "the file".to_owned(), line: 1 })
+    }
+
+    fn new(
+        entries: &'a [ConfigEntry],
+        words: &SectionWords,
+        findings: &'a ConfigFindings,
         head: SectionHead,
-    ) -> Result<Self, ConfigError> {
-        for structure in body.iter() {
-            check_word(lines, structure, words)?;
+    ) -> Self {
+        for entry in entries {
+            check_word(entry, words, findings);
         }
-        Ok(Self { lines, head, body })
+        Self { head, entries, findings }
     }
 
     /// Returns the value of `key`, if present.
     pub(super) fn value(&self, key: &'static str) -> Option<ConfigValue<'a>> {
-        self.body.get_attribute(key).map(|attribute| ConfigValue::of(self.lines, key, attribute))
+        self.entries.iter().find_map(|entry| match &entry.content {
+            EntryContent::Value(literal) if entry.word == key => {
+                Some(ConfigValue::of(key, entry.line, literal))
+            }
+            _ => None,
+        })
     }
 
-    /// Returns the value of `key`.
-    ///
-    /// # Errors
-    /// The key is missing; `example` is the suggested value.
-    pub(super) fn required(
+    /// Returns the value of `key` as `parse` reads it. `None`: the key is missing, or its error is
+    /// kept.
+    pub(super) fn read<T>(
         &self,
         key: &'static str,
-        example: &str,
-    ) -> Result<ConfigValue<'a>, ConfigError> {
-        self.value(key).ok_or_else(|| {
-            self.error(format!("{} needs {key}: write {key} = {example}", self.head.title))
-        })
+        parse: impl FnOnce(&ConfigValue<'a>) -> Result<T, ConfigError>,
+    ) -> Option<T> {
+        let value = self.value(key)?;
+        self.keep(parse(&value))
+    }
+
+    /// Returns the elements of a list as `parse` reads them, without the refused ones.
+    pub(super) fn each<T>(
+        &self,
+        elements: &[ConfigValue<'a>],
+        parse: impl Fn(&ConfigValue<'a>) -> Result<T, ConfigError>,
+    ) -> Vec<T> {
+        elements.iter().filter_map(|element| self.keep(parse(element))).collect()
+    }
+
+    /// Returns the value of `key`. A missing key is an error; `example` is the suggested value.
+    pub(super) fn required(&self, key: &'static str, example: &str) -> Option<ConfigValue<'a>> {
+        let missing =
+            || self.error(format!("{} needs {key}: write {key} = {example}", self.head.title));
+        self.keep(self.value(key).ok_or_else(missing))
     }
 
     /// Returns every block `name`, in the order of the text.
     pub(super) fn blocks(&self, name: &'static str) -> impl Iterator<Item = LabelledBlock<'a>> {
-        let lines = self.lines;
-        let named = self.body.blocks().filter(move |block| block.ident.as_str() == name);
-        named.map(move |block| LabelledBlock { lines, name, block })
+        let findings = self.findings;
+        self.entries.iter().filter_map(move |entry| match &entry.content {
+            EntryContent::Block { labels, entries } if entry.word == name => {
+                Some(LabelledBlock { name, line: entry.line, labels, entries, findings })
+            }
+            _ => None,
+        })
     }
 
-    /// Returns the only block `name`, if present.
-    ///
-    /// # Errors
-    /// The block is present twice or has a label.
-    pub(super) fn unlabelled_block(
-        &self,
-        name: &'static str,
-    ) -> Result<Option<LabelledBlock<'a>>, ConfigError> {
+    /// Returns the only block `name`, if present. A second block and a label are errors.
+    pub(super) fn unlabelled_block(&self, name: &'static str) -> Option<LabelledBlock<'a>> {
         let mut blocks = self.blocks(name);
-        let Some(block) = blocks.next() else { return Ok(None) };
+        let block = blocks.next()?;
         if let Some(second) = blocks.next() {
-            let first = block.line();
+            let first = block.line;
             let twice =
                 format!("{name} is given on line {first} already; leave one of the two out");
-            return Err(second.error(twice));
+            self.refuse(second.error(twice));
         }
-        if !block.labels().is_empty() {
-            return Err(block.error(format!("{name} takes no label: write {name} {{ … }}")));
+        if !block.labels.is_empty() {
+            self.refuse(block.error(format!("{name} takes no label: write {name} {{ … }}")));
         }
-        Ok(Some(block))
+        Some(block)
     }
 
-    /// Returns the only block `name "kind"`, if present.
-    ///
-    /// # Errors
-    /// The block is present twice or has another kind; `unserved` holds the unsupported kinds with
-    /// the reason.
+    /// Returns the only block `name "kind"`, if present. A second block and another kind are
+    /// errors; `unserved` holds the unsupported kinds with the reason.
     pub(super) fn single_block(
         &self,
         name: &'static str,
         kind: &'static str,
         unserved: &[(&str, &str)],
-    ) -> Result<Option<LabelledBlock<'a>>, ConfigError> {
-        let [found] = self.blocks_of_kinds(name, [kind], unserved)?;
-        Ok(found)
+    ) -> Option<LabelledBlock<'a>> {
+        let twice = "leave one of the two out";
+        let [found] = self.blocks_of_kinds(&BlockKinds { name, kinds: [kind], unserved, twice });
+        found
     }
 
-    /// Returns the block `name "kind"` of each of `kinds`, if present.
-    ///
-    /// # Errors
-    /// As [`Self::single_block`].
+    /// Returns the block of each kind, if present. Errors as for [`Self::single_block`].
     pub(super) fn blocks_of_kinds<const N: usize>(
         &self,
-        name: &'static str,
-        kinds: [&'static str; N],
-        unserved: &[(&str, &str)],
-    ) -> Result<[Option<LabelledBlock<'a>>; N], ConfigError> {
+        wanted: &BlockKinds<'_, N>,
+    ) -> [Option<LabelledBlock<'a>>; N] {
+        let BlockKinds { name, kinds, unserved, twice } = wanted;
         let mut found = [const { None::<LabelledBlock<'a>> }; N];
         for block in self.blocks(name) {
-            let [label] = block.labels()[..] else {
-                let kind = kinds.first().copied().unwrap_or_default();
-                return Err(
-                    block.error(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}"))
-                );
-            };
-            block.check_kind(label, &kinds, unserved)?;
-            for (place, kind) in found.iter_mut().zip(kinds).filter(|(_, kind)| *kind == label) {
-                if let Some(first) = place {
-                    return Err(block.error(format!(
-                        "{name} \"{kind}\" is given on line {} already; leave one of the two out",
-                        first.line()
-                    )));
+            let Some(label) = self.keep(block.only_label(kinds)) else { continue };
+            if self.keep(block.check_kind(label, kinds, unserved)).is_none() {
+                continue;
+            }
+            for (place, kind) in found.iter_mut().zip(kinds).filter(|(_, kind)| **kind == label) {
+                match place {
+                    Some(first) => self.refuse(block.error(format!(
+                        "{name} \"{kind}\" is given on line {} already; {twice}",
+                        first.line
+                    ))),
+                    None => *place = Some(block.clone()),
                 }
-                *place = Some(block.clone());
             }
         }
-        Ok(found)
+        found
+    }
+
+    /// Keeps an error.
+    pub(super) fn refuse(&self, error: ConfigError) {
+        self.findings.refuse(error);
+    }
+
+    /// Returns the value, or keeps the error.
+    pub(super) fn keep<T>(&self, read: Result<T, ConfigError>) -> Option<T> {
+        self.findings.keep(read)
+    }
+
+    /// Keeps the notice that `value` has no effect.
+    pub(super) fn notice(&self, value: &ConfigValue<'_>, note: impl Into<String>) {
+        self.findings.notice(value.notice(note));
     }
 
     /// Error about the section as a whole.
@@ -221,58 +209,62 @@ impl<'a> ConfigSection<'a> {
     }
 }
 
-/// Refuses an unknown word, and a key written as a block or a block written as a key.
-fn check_word(
-    lines: SourceText<'_>,
-    structure: &Structure,
-    words: &SectionWords,
-) -> Result<(), ConfigError> {
-    let (word, place, is_block) = match structure {
-        Structure::Attribute(attribute) => (attribute.key.as_str(), attribute.key.span(), false),
-        Structure::Block(block) => (block.ident.as_str(), block.ident.span(), true),
-    };
-    let line = lines.of(place);
-    if let Some((_, why)) = words.unserved.iter().find(|(unserved, _)| *unserved == word) {
-        return Err(ConfigError::at(line, format!("{word}: {why}")));
-    }
-    match (words.keys.contains(&word), words.blocks.contains(&word)) {
-        (true, _) if is_block => {
-            Err(ConfigError::at(line, format!("{word} takes a value: write {word} = …")))
-        }
-        (_, true) if !is_block => {
-            Err(ConfigError::at(line, format!("{word} is a block: write {word} \"…\" {{ … }}")))
-        }
-        (false, false) => {
-            let known: Vec<&str> = words.keys.iter().chain(words.blocks).copied().collect();
-            Err(ConfigError::at(
-                line,
-                format!("unknown {} {}{}", kind_of(is_block), quoted(word), hint(word, &known)),
-            ))
-        }
-        _ => Ok(()),
-    }
+/// The kinds of a block, of which a file may have one each.
+pub(super) struct BlockKinds<'a, const N: usize> {
+    pub(super) name: &'static str,
+    pub(super) kinds: [&'static str; N],
+    /// Unsupported kinds with the reason.
+    pub(super) unserved: &'a [(&'a str, &'a str)],
+    /// Advice for a second block of a kind.
+    pub(super) twice: &'static str,
 }
 
-fn kind_of(is_block: bool) -> &'static str {
-    if is_block { "block" } else { "key" }
+/// Checks that a word is known and has the right form.
+fn check_word(entry: &ConfigEntry, words: &SectionWords, findings: &ConfigFindings) {
+    let (word, line) = (entry.word.as_str(), entry.line);
+    let is_block = matches!(entry.content, EntryContent::Block { .. });
+    let message = match (words.keys.contains(&word), words.blocks.contains(&word)) {
+        (true, _) if is_block => format!("{word} takes a value: write {word} = …"),
+        (_, true) if !is_block => format!("{word} is a block: write {word} \"…\" {{ … }}"),
+        (false, false) => match words.foreign.iter().find(|foreign| foreign.word == word) {
+            Some(ForeignWord { note, is_refused: false, .. }) => {
+                let (setting, note) = (word.to_owned(), (*note).to_owned());
+                return findings.notice(ConfigNotice { line, setting, note });
+            }
+            Some(foreign) => format!("{word}: {}", foreign.note),
+            None => {
+                let known: Vec<&str> = words.keys.iter().chain(words.blocks).copied().collect();
+                let kind = if is_block { "block" } else { "key" };
+                format!("unknown {kind} {}{}", quoted(word), hint(word, &known))
+            }
+        },
+        _ => return,
+    };
+    findings.refuse(ConfigError::at(line, message));
 }
 
 /// A block with its labels, before the check of its words.
 #[derive(Clone)]
 pub(super) struct LabelledBlock<'a> {
-    lines: SourceText<'a>,
     name: &'static str,
-    block: &'a Block,
+    line: usize,
+    labels: &'a [String],
+    entries: &'a [ConfigEntry],
+    findings: &'a ConfigFindings,
 }
 
 impl<'a> LabelledBlock<'a> {
-    /// Line number of the block, counted from 1.
-    pub(super) fn line(&self) -> usize {
-        self.lines.of(self.block.ident.span())
+    pub(super) fn labels(&self) -> Vec<&'a str> {
+        self.labels.iter().map(String::as_str).collect()
     }
 
-    pub(super) fn labels(&self) -> Vec<&'a str> {
-        self.block.labels.iter().map(BlockLabel::as_str).collect()
+    fn only_label(&self, kinds: &[&str]) -> Result<&'a str, ConfigError> {
+        let (name, kind) = (self.name, kinds.first().copied().unwrap_or_default());
+        let [label] = self.labels else {
+            let example = format!("{name} takes one label: write {name} \"{kind}\" {{ … }}");
+            return Err(self.error(example));
+        };
+        Ok(label)
     }
 
     /// Refuses a label that is not in `kinds`.
@@ -292,19 +284,16 @@ impl<'a> LabelledBlock<'a> {
         Err(self.error(format!("unknown {name} {}{}", quoted(label), hint(label, kinds))))
     }
 
-    /// Content of the block.
-    ///
-    /// # Errors
-    /// The first word that is not in `words`.
-    pub(super) fn section(&self, words: &SectionWords) -> Result<ConfigSection<'a>, ConfigError> {
+    /// Returns the content of the block, and checks its words.
+    pub(super) fn section(&self, words: &SectionWords) -> ConfigSection<'a> {
         let labels: String =
-            self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
-        let head = SectionHead { title: format!("{}{labels}", self.name), line: self.line() };
-        ConfigSection::new(self.lines, &self.block.body, words, head)
+            self.labels.iter().map(|label| format!(" {}", quoted(label))).collect();
+        let head = SectionHead { title: format!("{}{labels}", self.name), line: self.line };
+        ConfigSection::new(self.entries, words, self.findings, head)
     }
 
     /// Error about the block as a whole.
     pub(super) fn error(&self, message: impl Into<String>) -> ConfigError {
-        ConfigError::at(self.line(), message)
+        ConfigError::at(self.line, message)
     }
 }

@@ -1,7 +1,8 @@
 //! The `tls_…` settings of `listener "tcp"`, with the names of Vault's listener, and the rule for
 //! plain HTTP.
 
-use super::section::{ConfigError, ConfigSection, ConfigValue};
+use super::findings::ConfigError;
+use super::section::{ConfigSection, ConfigValue};
 use crate::tls::{ClientCertificates, TlsSettings, TlsVersion, find_suite, known_suites};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
@@ -21,6 +22,9 @@ pub(super) const KEYS: [&str; 9] = [
     "tls_require_and_verify_client_cert",
     "tls_disable_client_certs",
 ];
+
+/// The two settings without which there is no TLS.
+const FILES: [&str; 2] = ["tls_cert_file", "tls_key_file"];
 
 /// The protection of a listener's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,38 +46,57 @@ pub(crate) fn plain_beyond_loopback(address: &str) -> String {
     )
 }
 
-/// Reads the settings of a listener on `address`.
-pub(super) fn transport(
-    section: &ConfigSection<'_>,
-    address: &str,
-) -> Result<ListenerTransport, ConfigError> {
-    let is_disabled = section.value("tls_disable").map_or(Ok(false), |value| value.flag())?;
-    if is_disabled {
-        refuse_beside_disabled(section)?;
-        return Ok(ListenerTransport::Plain);
-    }
-    let Some((cert_file, key_file)) = files(section)? else {
-        refuse_without_files(section)?;
-        if host(address).is_some_and(|host| !host.is_loopback()) {
-            let message = plain_beyond_loopback(address);
-            return Err(match section.value("address") {
-                Some(value) => value.error(message),
-                None => section.error(message),
-            });
-        }
-        return Ok(ListenerTransport::PlainHere);
+/// Reads the settings of a listener on `address`; without an address the listener is on loopback.
+/// After an error the result has no meaning.
+pub(super) fn transport(section: &ConfigSection<'_>, address: Option<&str>) -> ListenerTransport {
+    let is_disabled = match section.value("tls_disable") {
+        None => false,
+        Some(value) => match section.keep(value.flag()) {
+            Some(is_disabled) => is_disabled,
+            None => return ListenerTransport::Plain,
+        },
     };
-    let settings = TlsSettings::of(cert_file, key_file);
-    let (min_version, max_version) = versions(section, &settings)?;
-    let settings = TlsSettings { min_version, max_version, ..settings };
-    let cipher_suites = section
-        .value("tls_cipher_suites")
-        .map_or(Ok(Vec::new()), |value| cipher_suites(&value, &settings))?;
-    Ok(ListenerTransport::Tls(TlsSettings {
-        cipher_suites,
-        clients: client_certificates(section)?,
-        ..settings
-    }))
+    if is_disabled {
+        let why = "has no effect beside tls_disable = true; leave one of the two out";
+        refuse_given(section, why);
+        return ListenerTransport::Plain;
+    }
+    if !FILES.iter().any(|key| section.value(key).is_some()) {
+        refuse_given(
+            section,
+            "has no effect without TLS; give tls_cert_file and tls_key_file, too",
+        );
+        refuse_reachable(section, address);
+        return ListenerTransport::PlainHere;
+    }
+    tls_settings(section).map_or(ListenerTransport::Plain, ListenerTransport::Tls)
+}
+
+fn refuse_reachable(section: &ConfigSection<'_>, address: Option<&str>) {
+    let is_reachable = |address: &&str| host(address).is_some_and(|host| !host.is_loopback());
+    let reachable = address.filter(is_reachable);
+    if let (Some(address), Some(value)) = (reachable, section.value("address")) {
+        section.refuse(value.error(plain_beyond_loopback(address)));
+    }
+}
+
+/// Reads the settings of a listener with a certificate or a key. `None`: one of the two is refused.
+fn tls_settings(section: &ConfigSection<'_>) -> Option<TlsSettings> {
+    let files = files(section);
+    let settings = files.map(|(cert, key)| TlsSettings::of(cert, key));
+    let usual = TlsSettings::of(PathBuf::new(), PathBuf::new());
+    let (min_version, max_version) = versions(section, &usual);
+    let settings_of_versions = TlsSettings { min_version, max_version, ..usual };
+    let suites =
+        section.read("tls_cipher_suites", |value| cipher_suites(value, &settings_of_versions));
+    let clients = client_certificates(section);
+    Some(TlsSettings {
+        min_version,
+        max_version,
+        cipher_suites: suites.unwrap_or_default(),
+        clients: clients?,
+        ..settings?
+    })
 }
 
 /// Returns the host if it is an IP address. A name is resolved when the server starts to listen.
@@ -82,53 +105,41 @@ fn host(address: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-fn given_values<'a>(
-    section: &ConfigSection<'a>,
-) -> impl Iterator<Item = (&'static str, ConfigValue<'a>)> {
-    KEYS.into_iter()
-        .filter(|key| *key != "tls_disable")
-        .filter_map(|key| Some((key, section.value(key)?)))
-}
-
-/// Refuses TLS settings next to `tls_disable`, because they contradict each other.
-fn refuse_beside_disabled(section: &ConfigSection<'_>) -> Result<(), ConfigError> {
-    given_values(section).next().map_or(Ok(()), |(_, value)| {
-        Err(value.error("has no effect beside tls_disable = true; leave one of the two out"))
-    })
-}
-
-fn refuse_without_files(section: &ConfigSection<'_>) -> Result<(), ConfigError> {
-    given_values(section).next().map_or(Ok(()), |(_, value)| {
-        Err(value.error("has no effect without TLS; give tls_cert_file and tls_key_file, too"))
-    })
-}
-
-fn files(section: &ConfigSection<'_>) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
-    match (section.value("tls_cert_file"), section.value("tls_key_file")) {
-        (Some(cert), Some(key)) => Ok(Some((cert.path()?, key.path()?))),
-        (Some(cert), None) => Err(cert.error("needs its key; give tls_key_file, too")),
-        (None, Some(key)) => Err(key.error("needs its certificate; give tls_cert_file, too")),
-        (None, None) => Ok(None),
+/// Refuses every TLS setting but `tls_disable`, for the same reason.
+fn refuse_given(section: &ConfigSection<'_>, why: &str) {
+    let given = KEYS.into_iter().filter(|key| *key != "tls_disable");
+    for value in given.filter_map(|key| section.value(key)) {
+        section.refuse(value.error(why));
     }
 }
 
-fn versions(
-    section: &ConfigSection<'_>,
-    settings: &TlsSettings,
-) -> Result<(TlsVersion, TlsVersion), ConfigError> {
-    let read = |key, default| {
-        section.value(key).map_or(Ok(default), |value: ConfigValue<'_>| version(&value))
-    };
-    let min = read("tls_min_version", settings.min_version)?;
-    let max = read("tls_max_version", settings.max_version)?;
-    match section.value("tls_max_version") {
-        Some(value) if max < min => Err(value.error(format!(
+fn files(section: &ConfigSection<'_>) -> Option<(PathBuf, PathBuf)> {
+    let [cert_key, key_key] = FILES;
+    let (cert, key) =
+        (section.read(cert_key, ConfigValue::path), section.read(key_key, ConfigValue::path));
+    match (section.value(cert_key), section.value(key_key)) {
+        (Some(cert), None) => {
+            section.refuse(cert.error("needs its key; give tls_key_file, too"));
+        }
+        (None, Some(key)) => {
+            section.refuse(key.error("needs its certificate; give tls_cert_file, too"));
+        }
+        _ => {}
+    }
+    cert.zip(key)
+}
+
+fn versions(section: &ConfigSection<'_>, usual: &TlsSettings) -> (TlsVersion, TlsVersion) {
+    let min = section.read("tls_min_version", version).unwrap_or(usual.min_version);
+    let max = section.read("tls_max_version", version).unwrap_or(usual.max_version);
+    if let Some(value) = section.value("tls_max_version").filter(|_| max < min) {
+        section.refuse(value.error(format!(
             "{} is less than tls_min_version, which is {}",
             quoted(max.word()),
             quoted(min.word())
-        ))),
-        _ => Ok((min, max)),
+        )));
     }
+    (min, max)
 }
 
 fn version(value: &ConfigValue<'_>) -> Result<TlsVersion, ConfigError> {
@@ -179,25 +190,30 @@ fn cipher_suites(
     Ok(found.into_iter().map(|(suite, _)| suite).collect())
 }
 
-fn client_certificates(section: &ConfigSection<'_>) -> Result<ClientCertificates, ConfigError> {
-    let flag = |key| section.value(key).map_or(Ok(false), |value: ConfigValue<'_>| value.flag());
-    let is_required = flag("tls_require_and_verify_client_cert")?;
-    let is_off = flag("tls_disable_client_certs")?;
+/// Reads the settings of clients' certificates. `None`: they are refused.
+fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates> {
+    let flag = |key| match section.value(key) {
+        Some(value) => section.keep(value.flag()),
+        None => Some(false),
+    };
+    let is_required = flag("tls_require_and_verify_client_cert");
+    let is_off = flag("tls_disable_client_certs");
     let authorities = section.value("tls_client_ca_file");
-    match (authorities, section.value("tls_require_and_verify_client_cert")) {
-        (_, Some(value)) if is_required && is_off => {
-            Err(value
-                .error("contradicts tls_disable_client_certs = true; leave one of the two out"))
-        }
-        (None, Some(value)) if is_required => Err(value.error(
-            "needs the authorities that sign your clients' certificates; \
+    let (is_required, is_off) = (is_required?, is_off?);
+    let read =
+        match (authorities, section.value("tls_require_and_verify_client_cert")) {
+            (_, Some(value)) if is_required && is_off => Err(value
+                .error("contradicts tls_disable_client_certs = true; leave one of the two out")),
+            (None, Some(value)) if is_required => Err(value.error(
+                "needs the authorities that sign your clients' certificates; \
              give tls_client_ca_file, too",
-        )),
-        (Some(file), _) if is_off => Err(file.error(
-            "has no effect beside tls_disable_client_certs = true; leave one of the two out",
-        )),
-        (Some(file), _) if is_required => Ok(ClientCertificates::Required(file.path()?)),
-        (Some(file), _) => Ok(ClientCertificates::Optional(file.path()?)),
-        (None, _) => Ok(ClientCertificates::NotAsked),
-    }
+            )),
+            (Some(file), _) if is_off => Err(file.error(
+                "has no effect beside tls_disable_client_certs = true; leave one of the two out",
+            )),
+            (Some(file), _) if is_required => file.path().map(ClientCertificates::Required),
+            (Some(file), _) => file.path().map(ClientCertificates::Optional),
+            (None, _) => Ok(ClientCertificates::NotAsked),
+        };
+    section.keep(read)
 }

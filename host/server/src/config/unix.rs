@@ -1,14 +1,16 @@
 //! `listener "unix"`: a Unix socket, with the names of Vault's listener. All other request settings
 //! come from `listener "tcp"`, or from its defaults.
 
-use super::section::{ConfigError, ConfigValue, LabelledBlock, SectionWords};
+use super::findings::ConfigError;
+use super::section::{ConfigValue, LabelledBlock, SectionWords};
+use super::vault;
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
 const WORDS: SectionWords = SectionWords {
     keys: &["address", "socket_mode", "socket_user", "socket_group", "trusted_proxy"],
     blocks: &[],
-    unserved: &[],
+    foreign: vault::LISTENER,
 };
 
 /// Maximum length of a socket path in the system, in bytes.
@@ -29,23 +31,25 @@ pub(crate) struct UnixSettings {
     pub(crate) is_trusted_proxy: bool,
 }
 
-pub(super) fn settings(block: &LabelledBlock<'_>) -> Result<UnixSettings, ConfigError> {
-    let section = block.section(&WORDS)?;
-    let address = section.required("address", "\"/run/bulkhead/bulkhead.sock\"")?;
+/// Reads the socket's settings. `None`: its path is missing or refused.
+pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<UnixSettings> {
+    let section = block.section(&WORDS);
+    let address = section.required("address", "\"/run/bulkhead/bulkhead.sock\"");
+    let path = address.and_then(|address| section.keep(socket_path(&address)));
+    let mode = section.read("socket_mode", mode).unwrap_or(0o600);
+    let (user, group) = (section.read("socket_user", owner), section.read("socket_group", owner));
+    let is_trusted_proxy = section.read("trusted_proxy", ConfigValue::flag).unwrap_or(false);
+    Some(UnixSettings { path: path?, mode, user, group, is_trusted_proxy })
+}
+
+fn socket_path(address: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
     let path = address.path()?;
     if path.as_os_str().len() > PATH_MAX {
         return Err(
             address.error(format!("is longer than the {PATH_MAX} bytes of a socket's path"))
         );
     }
-    let name = |key| section.value(key).map(|value: ConfigValue<'_>| owner(&value)).transpose();
-    Ok(UnixSettings {
-        path,
-        mode: section.value("socket_mode").map_or(Ok(0o600), |value| mode(&value))?,
-        user: name("socket_user")?,
-        group: name("socket_group")?,
-        is_trusted_proxy: section.value("trusted_proxy").map_or(Ok(false), |value| value.flag())?,
-    })
+    Ok(path)
 }
 
 fn mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {

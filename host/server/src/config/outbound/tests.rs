@@ -1,13 +1,13 @@
 //! Precedence between the block and the environment.
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, ConfigRefusal};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 const SECRET: &str = "hunter2";
 
-fn read(block: &str) -> Result<OutboundSettings, ConfigError> {
+fn read(block: &str) -> Result<OutboundSettings, ConfigRefusal> {
     let text = format!("storage \"sqlite\" {{ path = \"/d\" }}\noutbound {{\n{block}\n}}");
     Config::of(&text).map(|config| config.outbound)
 }
@@ -49,11 +49,11 @@ fn a_mistake_in_the_block_is_told_by_its_line_and_no_password_stands_in_it() {
         ("http_proxy = \"http://user:hunter2@p\"", "mode 0600"),
         ("no_proxy = [\"a.example\",\n\"b c\"]", "line 4: no_proxy: \"b c\" is no host"),
         ("no_proxy = \"a.example\"", "a list"),
-        ("ca_file = \"ca.pem\"", "whole path"),
+        ("ca_file = \"\"", "no path"),
         ("https_proxy = \"http://p\"", "http_proxy"),
         ("proxy = \"http://p\"", "proxy"),
     ] {
-        let why = read(block).unwrap_err().to_string();
+        let why = read(block).unwrap_err().errors.swap_remove(0).to_string();
         assert!(why.contains(says) && !why.contains(SECRET), "{why}");
     }
 }

@@ -1,71 +1,77 @@
 //! Typed access to values. A value of the wrong type is refused with its line.
 
-use super::{ConfigError, SourceText};
+use super::{ConfigError, ConfigNotice};
+use crate::config::tree::ConfigLiteral;
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::{duration, size};
-use hcl::edit::Span;
-use hcl::edit::expr::Expression;
-use hcl::edit::structure::Attribute;
 use serde_json::Value as Json;
 use std::fmt;
 use std::path::PathBuf;
 
 /// The value of a key, or an element of its list.
 pub(crate) struct ConfigValue<'a> {
-    lines: SourceText<'a>,
     key: &'static str,
     line: usize,
-    expression: &'a Expression,
+    literal: &'a ConfigLiteral,
 }
 
 impl<'a> ConfigValue<'a> {
-    pub(super) fn of(lines: SourceText<'a>, key: &'static str, attribute: &'a Attribute) -> Self {
-        Self { lines, key, line: lines.of(attribute.key.span()), expression: &attribute.value }
+    pub(super) fn of(key: &'static str, line: usize, literal: &'a ConfigLiteral) -> Self {
+        Self { key, line, literal }
     }
 
     /// Reads a quoted text.
     pub(crate) fn text(&self) -> Result<&'a str, ConfigError> {
-        match self.expression {
-            Expression::String(text) => Ok(text.as_str()),
-            other => Err(self.wrong_type("text in quotes", other)),
+        match self.literal {
+            ConfigLiteral::Text(text) => Ok(text),
+            _ => Err(self.wrong_type("text in quotes")),
         }
     }
 
-    /// Reads `true` or `false`.
+    /// Reads `true` or `false`, and the other forms that Vault reads as one of the two.
     pub(crate) fn flag(&self) -> Result<bool, ConfigError> {
-        match self.expression {
-            Expression::Bool(flag) => Ok(*flag.value()),
-            other => Err(self.wrong_type("true or false", other)),
+        let number = |number: &serde_json::Number| number.to_string();
+        let text = match self.literal {
+            ConfigLiteral::Flag(flag) => return Ok(*flag),
+            ConfigLiteral::Text(text) => text.clone(),
+            ConfigLiteral::Number(value) => number(value),
+            _ => return Err(self.wrong_type("true or false")),
+        };
+        match text.as_str() {
+            "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
+            "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
+            other => Err(self.error(format!("{} is neither; write true or false", quoted(other)))),
         }
     }
 
     /// Reads a duration between `least` and `most` seconds.
     pub(crate) fn seconds(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
-        let seconds = match self.expression {
-            Expression::String(text) => duration::parse(text),
-            Expression::Number(number) => duration::seconds(&json(number.value())),
-            other => return Err(self.wrong_type("a duration such as \"90s\"", other)),
+        let seconds = match self.literal {
+            ConfigLiteral::Text(text) => duration::parse(text),
+            ConfigLiteral::Number(number) => duration::seconds(&Json::Number(number.clone())),
+            _ => return Err(self.wrong_type("a duration such as \"90s\"")),
         };
         self.within(seconds, (least, most), duration::show)
     }
 
     /// Reads a size between `least` and `most` bytes.
     pub(crate) fn bytes(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
-        let bytes = match self.expression {
-            Expression::String(text) => size::parse(text),
-            Expression::Number(number) => size::parse(&number.to_string()),
-            other => return Err(self.wrong_type("a size such as \"32MiB\"", other)),
+        let bytes = match self.literal {
+            ConfigLiteral::Text(text) => size::parse(text),
+            ConfigLiteral::Number(number) => size::parse(&number.to_string()),
+            _ => return Err(self.wrong_type("a size such as \"32MiB\"")),
         };
         self.within(bytes, (least, most), size::show)
     }
 
-    /// Reads a whole number between `least` and `most`.
+    /// Reads a whole number between `least` and `most`, with or without quotes.
     pub(crate) fn count(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
-        let Expression::Number(number) = self.expression else {
-            return Err(self.wrong_type("a whole number such as 1024", self.expression));
+        let number = match self.literal {
+            ConfigLiteral::Number(number) => number.to_string(),
+            ConfigLiteral::Text(text) => text.clone(),
+            _ => return Err(self.wrong_type("a whole number such as 1024")),
         };
-        let whole =
-            number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
+        let whole = number.parse().map_err(|_| format!("{number} is no whole number"));
         self.within(whole, (least, most), |count| count.to_string())
     }
 
@@ -89,25 +95,28 @@ impl<'a> ConfigValue<'a> {
 
     /// Returns the elements of a list, each with its own line.
     pub(crate) fn elements(&self) -> Result<Vec<ConfigValue<'a>>, ConfigError> {
-        let Expression::Array(list) = self.expression else {
-            return Err(self.wrong_type("a list such as [\"a\", \"b\"]", self.expression));
+        let ConfigLiteral::List(list) = self.literal else {
+            return Err(self.wrong_type("a list such as [\"a\", \"b\"]"));
         };
-        let element = |expression: &'a Expression| {
-            let line = expression.span().map_or(self.line, |place| self.lines.of(Some(place)));
-            ConfigValue { lines: self.lines, key: self.key, line, expression }
+        let element = |(line, literal): &'a (usize, ConfigLiteral)| ConfigValue {
+            key: self.key,
+            line: *line,
+            literal,
         };
         Ok(list.iter().map(element).collect())
     }
 
-    /// Reads an absolute path. A relative path is refused, because the file does not name a base
-    /// directory.
+    /// Reads a path. A relative path begins at the working directory of the process, as in Vault;
+    /// the configuration keeps the whole path.
     pub(crate) fn path(&self) -> Result<PathBuf, ConfigError> {
         let text = self.text()?;
-        let path = PathBuf::from(text);
-        if path.is_absolute() && !text.contains('\0') {
-            return Ok(path);
+        if text.is_empty() || text.contains('\0') {
+            return Err(self.error(format!("{} is no path", quoted(text))));
         }
-        Err(self.error(format!("{} is no whole path; begin it with /", quoted(text))))
+        std::path::absolute(text).map_err(|error| {
+            let why = format!("the working directory is not known: {error}");
+            self.error(format!("{} is relative, and {why}; begin it with /", quoted(text)))
+        })
     }
 
     /// Error about this value.
@@ -115,32 +124,23 @@ impl<'a> ConfigValue<'a> {
         ConfigError::at(self.line, format!("{}: {message}", self.key))
     }
 
-    fn wrong_type(&self, wanted: &str, got: &Expression) -> ConfigError {
-        self.error(format!("{}; write {wanted}", describe(got)))
+    /// Notice that this value has no effect.
+    pub(super) fn notice(&self, note: impl Into<String>) -> ConfigNotice {
+        ConfigNotice { line: self.line, setting: self.key.to_owned(), note: note.into() }
+    }
+
+    fn wrong_type(&self, wanted: &str) -> ConfigError {
+        self.error(format!("{}; write {wanted}", describe(self.literal)))
     }
 }
 
-fn json(number: &hcl::Number) -> Json {
-    let whole = number.as_u64().map(Json::from).or_else(|| number.as_i64().map(Json::from));
-    whole.or_else(|| number.as_f64().map(Json::from)).unwrap_or_default()
-}
-
 /// Describes a value for an error message.
-fn describe(expression: &Expression) -> String {
-    match expression {
-        Expression::Null(_) => "null is no value".to_owned(),
-        Expression::Bool(_) => "true and false have no meaning here".to_owned(),
-        Expression::Number(_) => "a number has no meaning here".to_owned(),
-        Expression::String(_) => "text in quotes has no meaning here".to_owned(),
-        Expression::Array(_) => "a list has no meaning here".to_owned(),
-        Expression::Object(_) => "{ … } has no meaning here".to_owned(),
-        Expression::StringTemplate(_) => {
-            "${…} and %{…} are not computed here (as text they are $${ and %%{)".to_owned()
-        }
-        Expression::HeredocTemplate(_) => "a heredoc has no meaning here".to_owned(),
-        Expression::Variable(word) => {
-            format!("the bare word {} is not known", quoted(word.as_str()))
-        }
-        _ => "nothing is computed in this file".to_owned(),
+fn describe(literal: &ConfigLiteral) -> &str {
+    match literal {
+        ConfigLiteral::Flag(_) => "true and false have no meaning here",
+        ConfigLiteral::Number(_) => "a number has no meaning here",
+        ConfigLiteral::Text(_) => "text in quotes has no meaning here",
+        ConfigLiteral::List(_) => "a list has no meaning here",
+        ConfigLiteral::Unusable(why) => why,
     }
 }
