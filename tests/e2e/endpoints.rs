@@ -12,6 +12,7 @@ mod cloud_b;
 mod cluster;
 mod cubbyhole;
 mod database;
+mod declared_statuses;
 mod directory;
 mod host_page;
 mod identity;

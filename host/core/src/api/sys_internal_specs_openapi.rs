@@ -9,6 +9,7 @@
 //!   shows, and its answers share the bytes.
 
 mod openapi;
+mod responses;
 
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read, write};

@@ -3,6 +3,7 @@
 //! OpenAPI 3.0 has no LIST: a LIST row becomes a GET of its path with a slash at the end and
 //! `list=true`.
 
+use super::responses;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
@@ -46,6 +47,7 @@ pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "responses": responses::shared(),
             "securitySchemes": {
                 "token": { "type": "apiKey", "in": "header", "name": "X-Vault-Token" },
             },
@@ -140,7 +142,7 @@ impl OpenApiOperation<'_> {
             "summary": self.route.about,
             "operationId": self.id(),
             "tags": [self.tag()],
-            "responses": responses(self.route),
+            "responses": responses::responses(self.below, self.route),
         });
         let Some(members) = shown.as_object_mut() else { return shown };
         let parameters = self.query();
@@ -236,27 +238,6 @@ fn schema(kind: FieldKind) -> Value {
     }
 }
 
-fn responses(route: &Route) -> Value {
-    let answer = |about: &str, schema: &str| {
-        let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        json!({ "description": about, "content": { "application/json": { "schema": schema } } })
-    };
-    let mut all = Map::new();
-    all.insert("200".to_owned(), answer("the answer", "envelope"));
-    if matches!(route.verb, Verb::Write | Verb::Patch | Verb::Delete) {
-        all.insert("204".to_owned(), json!({ "description": "done, and nothing to say" }));
-    }
-    all.insert("400".to_owned(), answer("the request is wrong, and why", "errors"));
-    if !route.needs_no_token() {
-        all.insert("403".to_owned(), answer("permission denied", "errors"));
-    }
-    if matches!(route.verb, Verb::Read | Verb::List) {
-        all.insert("404".to_owned(), answer("there is nothing", "errors"));
-    }
-    all.insert("503".to_owned(), answer("the service is sealed or overloaded", "errors"));
-    Value::Object(all)
-}
-
 /// Returns the schemas that all answers share (decisions H3 and H4).
 fn shared_schemas() -> Map<String, Value> {
     let text = || json!({ "type": "string" });
@@ -274,5 +255,7 @@ fn shared_schemas() -> Map<String, Value> {
     }});
     let errors =
         json!({ "type": "object", "properties": { "errors": texts() }, "required": ["errors"] });
-    [("envelope".to_owned(), envelope), ("errors".to_owned(), errors)].into_iter().collect()
+    let health = json!({ "type": "object" });
+    let all = [("envelope", envelope), ("errors", errors), ("health", health)];
+    all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
