@@ -33,6 +33,19 @@ fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
     times[98]
 }
 
+#[test]
+fn a_read_with_a_late_body_gets_the_whole_answer_on_a_kept_connection() {
+    let server = Bulkhead::start();
+    let mut socket = Socket::open(&server);
+    let head =
+        "GET /v1/sys/internal/specs/openapi HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
+    assert!(socket.send(head), "the server reads a head");
+    let last = "GET /v1/sys/seal-status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert!(socket.send(format!("{{}}{last}")), "the server reads the body");
+    let answers = socket.until_closed(SOON).expect("the server closes after the last answer");
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2);
+}
+
 /// Sets the limit of open file descriptors of a process.
 fn allow_descriptors(process: u32, soft: u64) {
     let limit = format!("--nofile={soft}:");

@@ -34,6 +34,9 @@ const DRAIN_LEAST: u64 = 4 << 20;
 /// Maximum time for a body to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
+/// Maximum time for a body to arrive that is ignored.
+const SKIP_TIME: Duration = Duration::from_secs(5);
+
 /// Maximum size of a body, in bytes, at an endpoint that requires no token.
 const MAX_PUBLIC_BODY: u64 = 64 << 10;
 
@@ -215,6 +218,20 @@ where
         Ok(())
     });
     if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
+}
+
+/// Reads and discards the body of a request whose method has none, so that its sender sees the
+/// whole answer: an unread body resets the connection. A larger or later body stays unread.
+pub(crate) async fn skip<B>(head: &Parts, body: B)
+where
+    B: Body<Data = Bytes>,
+{
+    if body.is_end_stream() || head.headers.contains_key(EXPECT) {
+        return;
+    }
+    let arriving = for_each_chunk(body, MOST_OF_A_STRANGER, |_, _| Ok(()));
+    // The answer does not depend on the body, so that a failure changes nothing.
+    _ = tokio::time::timeout(SKIP_TIME, arriving).await;
 }
 
 /// Reads and discards a body, so that its sender sees the answer. Returns the length.

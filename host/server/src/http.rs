@@ -329,6 +329,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             // Some clients send a body with a read or a delete. The body has no meaning and is
             // ignored.
             Verb::Read | Verb::List | Verb::Delete => {
+                body::skip(head, body).await;
                 let content = BodyContent { fields, ..BodyContent::default() };
                 Ok(ReceivedContent { verb, content, wrap_ttl, memory: None })
             }
