@@ -39,6 +39,7 @@ and the key that opens its data lies beside the data. Not for real secrets.
 
   --dev-root-token-id TOKEN    the root token, instead of a random one
                                (or BULKHEAD_DEV_ROOT_TOKEN_ID, which no process list shows)
+  --dev-no-store-token         without effect, for scripts of Vault: the token is never stored
   --dev-listen-address ADDR    default 127.0.0.1:8200; port 0 takes a free one
                                (or BULKHEAD_DEV_LISTEN_ADDRESS)
   --dev-scheduler-listen-address ADDR
@@ -162,6 +163,7 @@ pub fn parse(
             Long("dev-scheduler-listen-address") => {
                 typed.dev_scheduler = Some(text_value(&mut parser)?)
             }
+            Long("dev-no-store-token") => typed.no_store = true,
             Long("dev-tls") => typed.dev_tls = true,
             Long("dev-tls-san") => typed.names.push(text_value(&mut parser)?),
             Long("tls-disable") => typed.tls_disable = true,
@@ -210,6 +212,7 @@ struct ParsedArguments {
     tls_disable: bool,
     dev_tls: bool,
     names: Vec<String>,
+    no_store: bool,
 }
 
 impl ParsedArguments {
@@ -287,6 +290,11 @@ impl ParsedArguments {
         if self.token.is_some() {
             return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out \
                         and get the root token from `bulkhead operator init`"
+                .to_owned());
+        }
+        if self.no_store {
+            return Err("--dev-no-store-token is for dev mode: add --dev, or leave it out; \
+                        the token is stored in neither mode"
                 .to_owned());
         }
         if self.dev_listen.is_some() {

@@ -56,6 +56,7 @@ fn one_dash_or_two_and_a_space_or_an_equals_sign() {
         vec![
             "-dev",
             "-dev-root-token-id=root",
+            "-dev-no-store-token",
             "-dev-listen-address",
             "127.0.0.1:0",
             "-data-dir=d",
@@ -92,6 +93,7 @@ fn an_option_of_the_other_mode_is_refused_with_the_right_one() {
     for (args, right) in [
         (&["--dev-listen-address=127.0.0.1:0"][..], "--listen-address"),
         (&["--dev-root-token-id=canary"], "operator init"),
+        (&["--dev-no-store-token"], "stored in neither mode"),
         (&["--dev", "--listen-address=127.0.0.1:0"], "--dev-listen-address"),
     ] {
         let error = mode(args, &[]).unwrap_err();
