@@ -22,9 +22,10 @@ const LEASES_END_TIMEOUT: Duration = Duration::from_secs(90);
 /// Disables the mount at `path` and waits for the end. Does nothing if nothing is mounted.
 ///
 /// # Errors
-/// 400 or 502 with the reason and the remedy if a lease cannot be ended; the mount then serves
-/// again. 400 while the mount is being moved. 503 if due work is suspended; nothing was begun. 503
-/// if the store fails; the removal then goes on at the next call and at the next unsealing.
+/// 400 with the reason and the remedy if a lease cannot be ended; the mount then serves again. 502
+/// while leases are still being ended. 400 while the mount is being moved. 503 if due work is
+/// suspended; nothing was begun. 503 if the store fails; the removal then goes on at the next call
+/// and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(record) = core.mounts.record_at(path) else {
         // Reports a record that cannot be opened, because its data would stay forever.
@@ -111,12 +112,19 @@ async fn drain_mount(core: &Arc<Core>, record: &MountRecord) -> Result<MountReco
     store_phase(core, path, MountPhase::Erasing, |phase| *phase == MountPhase::Ending).await
 }
 
-/// Returns the failure to end a lease, with its consequence for the mount and the remedy.
+/// Returns the failure to end a lease, with its consequence for the mount and the remedy. A target
+/// that does not answer is 400 here: a repetition of the request does not help, a decision of the
+/// caller does.
 fn undrained_failure(path: &MountPath, failure: Failure) -> Failure {
     let remedy = format!(
         "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
     );
-    Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
+    let kind = match failure.kind {
+        FailureKind::Unreachable | FailureKind::TimedOut => FailureKind::InvalidRequest,
+        kind => kind,
+    };
+    let message = format!("{path} stays mounted: {}; {remedy}", failure.message);
+    Failure { kind, message, ..failure }
 }
 
 /// Lets the mount serve again. If that cannot be stored, the mount stays closed and is removed at
