@@ -28,9 +28,10 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths whose answers have no envelope.
-const BARE: [&str; 14] = [
+const BARE: [&str; 15] = [
     "identity/oidc/introspect",
     "sys/health",
+    "sys/in-flight-req",
     "sys/init",
     "sys/internal/help/sys/key-status",
     "sys/internal/specs/openapi",

@@ -7,6 +7,7 @@ use crate::client::Answer;
 use crate::paths::repository;
 use serde_json::{Value, json};
 use std::fs;
+use std::net::SocketAddr;
 
 /// Compares `answer` with `tests/golden/<name>.json`, or writes the file if `UPDATE_GOLDEN` is set.
 #[track_caller]
@@ -96,6 +97,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         | "deletion_time"
         | "Timestamp"
         | "timestamp"
+        | "timestamp_installed"
+        | "start_time"
             if is_time(text) =>
         {
             "<time>"
@@ -105,6 +108,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         {
             "<sha256>"
         }
+        "client_remote_address" if text.parse::<SocketAddr>().is_ok() => "<address>",
         "hostname" if !text.is_empty() => "<hostname>",
         "cluster_name" => "<cluster name>",
         "file_path" if text.ends_with("/audit.log") => "<data>/audit.log",

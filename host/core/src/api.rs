@@ -33,9 +33,11 @@ mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
 mod sys_config_auditing_request_headers;
+mod sys_config_state;
 mod sys_generate_root;
 mod sys_health;
 mod sys_host_info;
+mod sys_in_flight_req;
 mod sys_init;
 mod sys_internal_help;
 mod sys_internal_specs_openapi;
@@ -44,6 +46,7 @@ mod sys_internal_ui_resultant_acl;
 mod sys_leader;
 mod sys_leases;
 mod sys_locked_users;
+mod sys_loggers;
 mod sys_metrics;
 mod sys_mounts;
 mod sys_plugins_catalog;
@@ -61,6 +64,7 @@ mod sys_rotate;
 mod sys_seal_status;
 mod sys_tools;
 mod sys_unseal;
+mod sys_version_history;
 mod sys_wrapping;
 mod table;
 
@@ -107,6 +111,10 @@ fn endpoints() -> Vec<Endpoint> {
         sys_internal_help::rows(),
         sys_internal_ui_resultant_acl::rows(),
         sys_host_info::rows(),
+        sys_in_flight_req::rows(),
+        sys_version_history::rows(),
+        sys_loggers::rows(),
+        sys_config_state::rows(),
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_locked_users::rows(),

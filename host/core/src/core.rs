@@ -5,6 +5,7 @@
 
 use crate::audit::Audit;
 use crate::catalog::{Catalog, Plugin, PluginLoader, ReloadHistory};
+use crate::in_flight::InFlightRequests;
 use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
 use crate::mounts::{BuiltinMount, Mount, Mounts};
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) quotas: Quotas,
     pub(crate) listings: Arc<ListingSlots>,
     pub(crate) parking: ParkedRequests,
+    /// The requests that are being served.
+    pub(crate) requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
     pub(crate) reloads: ReloadHistory,
     pub(crate) background: Arc<BackgroundState>,
@@ -110,6 +113,7 @@ impl Core {
             quotas: Quotas::new(&settings.log),
             listings: ListingSlots::new(settings.request_timeout),
             parking: ParkedRequests::default(),
+            requests: InFlightRequests::default(),
             reloads: ReloadHistory::default(),
             claims: Arc::clone(&background.claims),
             sealing: background.sealing.clone(),

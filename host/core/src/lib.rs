@@ -7,12 +7,14 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! paging → parking → permit → catalog → tables → key_holders → wrapping → cubbyhole → mounts
-//! → audit → leases → settings → process → core → host_services → logins → lifecycle → seal → api
-//! → pipeline → service
+//! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
+//! → wrapping → cubbyhole → mounts → audit → leases → settings → process → core → host_services
+//! → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
+//! - **in_flight** lists the requests that are being served; **version_history** the versions of
+//!   this program that opened the data.
 //! - **catalog** lists the plugins, unaware of their mounts.
 //! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
 //! - **mounts** maps paths to engines and is the only way to a component; **audit** writes the
@@ -36,6 +38,7 @@ mod catalog;
 mod core;
 mod cubbyhole;
 mod host_services;
+mod in_flight;
 mod key_holders;
 mod leases;
 mod lifecycle;
@@ -53,6 +56,7 @@ pub mod tables;
 #[cfg(test)]
 #[path = "../../access/src/testing.rs"]
 mod testing;
+mod version_history;
 mod wrapping;
 
 pub use crate::catalog::{

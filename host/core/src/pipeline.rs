@@ -70,6 +70,9 @@ pub(crate) async fn handle(
         return Response::failed(&failure);
     }
 
+    let entity = caller.as_ref().map_or("", |caller| &caller.record.entity_id);
+    let _in_flight = core.requests.enter(request, core.store.now(), entity);
+
     // 2. The request finds its endpoint or mount, and enters the mount. The caller is not told
     //    whether the destination exists before policy allows the path (decision P11).
     let entered = destination::enter(core, request, found).await;

@@ -4,6 +4,7 @@ use crate::audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use bulkhead_access::log::Log;
 use bulkhead_sandbox::{AmbientSources, OutboundNetwork};
+use serde_json::{Map, Value};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct ServiceSettings {
     /// URL under which clients reach this node, as reported by `sys/leader`; empty if not
     /// configured.
     pub api_address: String,
+    /// The settings as `sys/config/state/sanitized` shows them. No member may be a secret.
+    pub configuration: Map<String, Value>,
     /// URL of a listener that can be dialled; empty if there is none. Used instead of `api_address`
     /// to tell others the address of this server.
     pub own_url: String,

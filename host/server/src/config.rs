@@ -15,6 +15,7 @@ mod outbound;
 mod plugins;
 mod report;
 mod section;
+mod shown;
 mod storage;
 mod tls;
 mod tree;

@@ -187,6 +187,7 @@ pub(crate) fn service_settings(
         allow_key_holders: config.allow_key_holders,
         reported_version: config.reported_version.clone(),
         api_address: config.api_address.clone(),
+        configuration: config.shown(),
         own_url: String::new(),
         own_addresses: Vec::new(),
         ambient: config.ambient.clone(),

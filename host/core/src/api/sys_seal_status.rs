@@ -3,12 +3,10 @@
 use super::call::SealedCall;
 use super::row::{Endpoint, read};
 use crate::seal::ServiceSeal;
+use crate::version_history::BUILD_DATE;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
-
-/// Date of a release build. Clients only display it.
-const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 
 /// Warning while enough shares came from several addresses and do not open the data.
 const WRONG_SHARE: &str = "as many shares as are needed came in from different addresses, and at \

@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
 use crate::mounts::Mounts;
 use crate::process::ProcessState;
+use crate::version_history::VersionHistory;
 use bulkhead_access::background::{self, BackgroundState, guards};
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::{SealSignal, sealed_failure};
@@ -45,6 +46,7 @@ pub(crate) async fn open(
         signatures: &settings.plugin_signatures,
         log,
     };
+    VersionHistory::note(&store).await?;
     let catalog = Catalog::load(loader, &settings.officials).await?;
     let mounts = Mounts::load(&store, &catalog, log).await?;
     let audit = Audit::open(&store, &settings.audit, log).await?;

@@ -87,6 +87,7 @@ impl Bed {
             allow_key_holders: true,
             reported_version: "1.21.0+ent".to_owned(),
             api_address: String::new(),
+            configuration: serde_json::Map::new(),
             own_url: String::new(),
             own_addresses: Vec::new(),
             ambient: AmbientSources::default(),

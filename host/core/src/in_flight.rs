@@ -1,0 +1,63 @@
+//! The requests that are being served, for `sys/in-flight-req`.
+//!
+//! Prevents a request from staying in the list: the entry is removed when its guard is dropped,
+//! however the request ends. Bodies, headers and tokens are never in the list.
+
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// A request that is being served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InFlightRequest {
+    /// Store time, in milliseconds.
+    pub(crate) began: u64,
+    pub(crate) remote: SocketAddr,
+    pub(crate) verb: Verb,
+    /// Path below `/v1/`.
+    pub(crate) path: String,
+    /// Entity of the caller; empty if the caller has none.
+    pub(crate) entity_id: String,
+}
+
+type List = Arc<Mutex<BTreeMap<String, InFlightRequest>>>;
+
+/// The requests that are being served, by their ids.
+#[derive(Default)]
+pub(crate) struct InFlightRequests(List);
+
+/// An entry of the list.
+pub(crate) struct InFlightEntry {
+    list: List,
+    id: String,
+}
+
+impl InFlightRequests {
+    /// Adds a request until the entry is dropped.
+    #[must_use]
+    pub(crate) fn enter(&self, request: &Request, began: u64, entity_id: &str) -> InFlightEntry {
+        let shown = InFlightRequest {
+            began,
+            remote: SocketAddr::new(request.remote, request.remote_port),
+            verb: request.verb,
+            path: request.path.clone(),
+            entity_id: entity_id.to_owned(),
+        };
+        sync::lock(&self.0).insert(request.id.clone(), shown);
+        InFlightEntry { list: Arc::clone(&self.0), id: request.id.clone() }
+    }
+
+    /// Returns a copy of the list.
+    pub(crate) fn all(&self) -> BTreeMap<String, InFlightRequest> {
+        sync::lock(&self.0).clone()
+    }
+}
+
+impl Drop for InFlightEntry {
+    fn drop(&mut self) {
+        sync::lock(&self.list).remove(&self.id);
+    }
+}

@@ -1,0 +1,114 @@
+//! The versions of this program that opened the data, for `sys/version-history`.
+
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Maximum number of versions; the oldest are forgotten.
+const MOST: usize = 100;
+
+/// The version of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Date of a release build. Clients only display the date.
+pub(crate) const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
+
+/// The versions in the order in which they first opened the data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VersionHistory {
+    pub(crate) versions: Vec<InstalledVersion>,
+}
+
+/// A version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InstalledVersion {
+    pub(crate) version: String,
+    /// Store time of the first opening, in seconds.
+    pub(crate) installed: u64,
+    /// `None`: a build that is no release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) built: Option<String>,
+}
+
+stored!(VersionHistory, "version-history", reads_stored_version_histories);
+
+impl VersionHistory {
+    fn address() -> Address {
+        Address::new(Space::Core, "version-history")
+    }
+
+    /// Notes that this version opened the data, unless the history ends with this version.
+    ///
+    /// # Errors
+    /// 503 if the store cannot be read or written.
+    pub(crate) async fn note(store: &Arc<Store>) -> Result<(), Failure> {
+        let mut unit = store.begin();
+        let row = match unit.get(&Self::address()).await {
+            Err(StoreFault::Damaged(_)) => None,
+            found => found?,
+        };
+        // An unreadable history must not keep the service from opening; it begins again.
+        let history = row.and_then(|row| Self::from_bytes(&row.body).ok()).unwrap_or_default();
+        let Some(history) = history.followed_by(VERSION, store.now() / 1_000) else {
+            return Ok(());
+        };
+        unit.put(Self::address(), history.to_bytes()?, IndexColumns::default());
+        unit.commit().await?;
+        Ok(())
+    }
+
+    /// Reads the history.
+    ///
+    /// # Errors
+    /// 500 for a history that cannot be read, 503 if the store cannot be read.
+    pub(crate) async fn read(store: &Arc<Store>) -> Result<Self, Failure> {
+        let row = store.begin().get(&Self::address()).await?;
+        let history = row.map(|row| Self::from_bytes(&row.body)).transpose();
+        let history = history.map_err(|unreadable| unreadable.of("the version history"))?;
+        Ok(history.unwrap_or_default())
+    }
+
+    /// Returns the history with `version` at its end; `None` if it is there. A version that comes
+    /// back after another one is moved to the end, because a version is a key of the answer.
+    fn followed_by(mut self, version: &str, now: u64) -> Option<Self> {
+        if self.versions.last().is_some_and(|last| last.version == version) {
+            return None;
+        }
+        self.versions.retain(|known| known.version != version);
+        let built = BUILD_DATE.map(str::to_owned);
+        self.versions.push(InstalledVersion { version: version.to_owned(), installed: now, built });
+        let surplus = self.versions.len().saturating_sub(MOST);
+        self.versions.drain(..surplus);
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(history: &VersionHistory) -> Vec<&str> {
+        history.versions.iter().map(|it| it.version.as_str()).collect()
+    }
+
+    #[test]
+    fn a_version_is_noted_once_and_moves_to_the_end_when_it_comes_back() {
+        let first = VersionHistory::default().followed_by("1", 10).unwrap();
+        assert_eq!(first.clone().followed_by("1", 20), None);
+        let back = first.followed_by("2", 20).unwrap().followed_by("1", 30).unwrap();
+        assert_eq!(names(&back), ["2", "1"]);
+        assert_eq!(back.versions[1].installed, 30);
+    }
+
+    #[test]
+    fn the_history_is_bounded() {
+        let mut history = VersionHistory::default();
+        for number in 0..150 {
+            history = history.followed_by(&number.to_string(), number).unwrap();
+        }
+        assert_eq!((history.versions.len(), names(&history)[0]), (100, "50"));
+    }
+}
