@@ -64,10 +64,10 @@ pub(crate) fn review(
     token: &AccountToken<'_>,
     audience: &str,
 ) -> Result<ReviewedAccount, Failure> {
-    let mut spec = json!({ "token": token.text });
-    if !audience.is_empty() {
-        spec["audiences"] = json!([audience]);
-    }
+    let spec = match audience {
+        "" => json!({ "token": token.text }),
+        audience => json!({ "token": token.text, "audiences": [audience] }),
+    };
     let asked =
         json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec });
     let request = server.request(PATH, token).json(&asked)?;
