@@ -204,7 +204,7 @@ fn id(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure> {
     match all.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
-        Some(_) => Err(Failure::invalid(format!("the token's {name} is no text"))),
+        Some(_) => Err(Failure::invalid(format!("the token's {name} is not a text"))),
     }
 }
 

@@ -43,7 +43,7 @@ impl Quay {
 
 #[test]
 fn an_invisible_account_is_not_taken_for_deleted() {
-    for (group, why) in [("blind", "userdn"), ("shortsighted", "answers a login")] {
+    for (group, why) in [("blind", "userdn"), ("shortsighted", "although it can log in")] {
         let (quay, lent) = lent(Kind::OpenLdap);
         quay.branch.take_sight("engine", group);
         quay.assert_kept(&lent, why);

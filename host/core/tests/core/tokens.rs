@@ -1085,7 +1085,7 @@ async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
     assert_eq!(bed.status_of(&token_of(&lost[0])).await, 200, "nobody knows yet");
     let (status, answer) = bed.write("auth/token/tidy", json!({})).await;
     assert!(
-        status == 202 && answer["warnings"][0].as_str().unwrap().contains("has begun"),
+        status == 202 && answer["warnings"][0].as_str().unwrap().contains("has started"),
         "{answer}"
     );
     let line = bed.line("token-tidy").await;

@@ -151,7 +151,7 @@ fn claims_that_are_no_ids_prove_nothing() {
         assert!(refused.contains("is no id of a resource"), "{claim}: {refused}");
     }
     let refused = refusal(login(&bed, &json!({"xms_mirid": [machine("vm-1")]}), &json!({})));
-    assert!(refused.contains("xms_mirid is no text"), "{refused}");
+    assert!(refused.contains("xms_mirid is not a text"), "{refused}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn an_answer_about_another_resource_is_believed_in_nothing() {
     for (over, why) in [
         (json!({"id": machine("vm-2")}), "another resource"),
         (json!({"id": "vm-1"}), "another resource"),
-        (json!({"id": 7}), "gave an invalid answer"),
+        (json!({"id": 7}), "answered with an invalid body"),
     ] {
         let bed = with_role(&bound());
         arrange_machine(&bed, "vm-1", &over);

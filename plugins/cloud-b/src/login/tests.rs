@@ -328,7 +328,7 @@ fn a_token_that_the_provider_signed_names_it_as_its_issuer() {
         [Value::Null, json!("https://accounts.google.com/"), json!("https://evil.example")]
     {
         let why = refusal(log_in_as_instance(&bed, json!({ "iss": issuer })));
-        assert!(why.contains("its issuer"), "{why}");
+        assert!(why.contains("issuer is neither"), "{why}");
     }
 }
 

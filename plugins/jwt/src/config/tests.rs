@@ -145,9 +145,9 @@ fn a_discovery_document_must_be_of_the_configured_issuer_to_the_letter() {
             ISSUER,
             json!({"issuer": ISSUER}),
             Some(FailureKind::Unreachable),
-            "gave an invalid answer",
+            "answered with an invalid body",
         ),
-        (ISSUER, json!("text"), Some(FailureKind::Unreachable), "gave an invalid answer"),
+        (ISSUER, json!("text"), Some(FailureKind::Unreachable), "answered with an invalid body"),
     ] {
         let stage = Stage::empty();
         stage.bed.host.answer(DISCOVERY, answer(200, &document));

@@ -109,7 +109,7 @@ impl ProviderRefusal {
     pub(super) fn shapeless(request: &Request) -> Self {
         Self::Nonsense(Failure::new(
             FailureKind::Unreachable,
-            format!("{} gave an invalid answer", server(request)),
+            format!("{} answered with an invalid body", server(request)),
         ))
     }
 }

@@ -120,7 +120,7 @@ fn refusals_are_the_callers_and_faults_are_the_providers() {
         (403, forged, FailureKind::InvalidRequest, "403"),
         (302, json!({}), FailureKind::Unreachable, "302, which is not followed"),
         (500, json!({}), FailureKind::Unreachable, "500"),
-        (200, json!([1]), FailureKind::Unreachable, "an invalid answer"),
+        (200, json!([1]), FailureKind::Unreachable, "with an invalid body"),
     ] {
         let host = TestHost::default();
         host.answer(ASKED, answer(status, &body));
