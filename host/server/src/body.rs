@@ -229,7 +229,7 @@ where
     if body.is_end_stream() || head.headers.contains_key(EXPECT) {
         return;
     }
-    let arriving = for_each_chunk(body, MOST_OF_A_STRANGER, |_, _| Ok(()));
+    let arriving = for_each_chunk(body, MAX_PUBLIC_BODY, |_, _| Ok(()));
     // The answer does not depend on the body, so that a failure changes nothing.
     _ = tokio::time::timeout(SKIP_TIME, arriving).await;
 }

@@ -251,7 +251,7 @@ fn pairs(call: &Call) -> Result<Vec<KeyServer>, Failure> {
     };
     let servers: Vec<KeyServer> = list.iter().map(read).collect::<Option<_>>().ok_or_else(wrong)?;
     for (number, server) in servers.iter().enumerate() {
-        if servers[..number].iter().any(|other| other.url == server.url) {
+        if servers.iter().take(number).any(|other| other.url == server.url) {
             let url = quoted(&server.url);
             return Err(Failure::invalid(format!("jwks_pairs names {url} twice")));
         }

@@ -21,7 +21,7 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> AmbientSources {
     let usual = AmbientSources::default();
     let Some(block) = file.unlabelled_block("ambient") else { return usual };
     let section = block.section(&WORDS);
-    let address = |key, usual| section.read(key, near).unwrap_or(usual);
+    let address = |key, usual| section.read(key, read_near_address).unwrap_or(usual);
     AmbientSources {
         pod_folder: section.read("pod_folder", ConfigValue::path).unwrap_or(usual.pod_folder),
         azure_client_id: section.read("azure_client_id", identifier).unwrap_or_default(),
