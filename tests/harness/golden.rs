@@ -54,6 +54,30 @@ fn steady(key: &str, value: &Value) -> Value {
     }
 }
 
+/// Keys of times.
+const TIMES: [&str; 20] = [
+    "issue_time",
+    "expire_time",
+    "last_renewal",
+    "last_renewal_time",
+    "install_time",
+    "creation_time",
+    "expiration_time",
+    "last_updated_time",
+    "last_update_time",
+    "last_vault_rotation",
+    "last_service_rotation",
+    "last_bind_password_rotation",
+    "password_last_set",
+    "created_time",
+    "updated_time",
+    "deletion_time",
+    "Timestamp",
+    "timestamp",
+    "timestamp_installed",
+    "start_time",
+];
+
 /// Returns the shape of a text, if the key's values vary and the text is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
@@ -79,30 +103,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "service_account_token" if text.split('.').count() == 3 => "<jwt>",
         "service_account_namespace" if text.starts_with("bulkhead-") => "<namespace>",
         "username" if is_generated_username(text) => "<username>",
-        "issue_time"
-        | "expire_time"
-        | "last_renewal"
-        | "last_renewal_time"
-        | "install_time"
-        | "creation_time"
-        | "expiration_time"
-        | "last_updated_time"
-        | "last_update_time"
-        | "last_vault_rotation"
-        | "last_service_rotation"
-        | "last_bind_password_rotation"
-        | "password_last_set"
-        | "created_time"
-        | "updated_time"
-        | "deletion_time"
-        | "Timestamp"
-        | "timestamp"
-        | "timestamp_installed"
-        | "start_time"
-            if is_time(text) =>
-        {
-            "<time>"
-        }
+        key if TIMES.contains(&key) && is_time(text) => "<time>",
         "sha256" | "running_sha256"
             if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) =>
         {

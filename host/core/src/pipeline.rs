@@ -80,8 +80,7 @@ pub(crate) async fn handle(
     let request = renamed.as_ref().unwrap_or(request);
 
     // 3. to 6. Served requests and refused requests leave the same audit trail.
-    let destination = entered.as_ref().map(|(destination, _)| destination);
-    let authenticated = caller.as_ref();
+    let (destination, authenticated) = (entered.as_ref().map(|(found, _)| found), caller.as_ref());
     let mut trail = AuditTrail::begin(TrailSubject {
         core,
         table,

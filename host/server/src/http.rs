@@ -37,7 +37,7 @@ use tokio::sync::mpsc;
 
 /// Maximum number of simultaneous requests on an HTTP/2 connection for callers without a valid
 /// token. Clients behind a trusted proxy are counted separately.
-const STREAMS_OF_STRANGERS: u64 = 16;
+const MAX_PUBLIC_STREAMS: u64 = 16;
 
 /// Retry delay after a request over that maximum, in milliseconds.
 const RETRY_STREAM_AFTER: u64 = 1_000;
@@ -272,14 +272,12 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         asks: &RequestHead<'_>,
         arrival: RequestArrival,
     ) -> Result<(), Failure> {
-        if arrival.requests <= STREAMS_OF_STRANGERS
-            || self.trusts(arrival.origin)
-            || self.answerer.has_token(asks).await
-        {
+        let is_within = arrival.requests <= MAX_PUBLIC_STREAMS || self.trusts(arrival.origin);
+        if is_within || self.answerer.has_token(asks).await {
             return Ok(());
         }
         let message = format!(
-            "this connection has {STREAMS_OF_STRANGERS} requests at this moment, the most that a \
+            "this connection has {MAX_PUBLIC_STREAMS} requests at this moment, the most that a \
              caller without a token may have; send this one again when one of them is answered"
         );
         Err(Failure {

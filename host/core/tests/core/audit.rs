@@ -56,7 +56,7 @@ impl Bed {
         lines(&self.directory.join("audit.log"))
     }
 
-    /// The lines that `path` left: request and response, one after the other.
+    /// The request line and the response line of `path`.
     pub(crate) fn lines_of(&self, path: &str) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["request"]["path"] == path).collect()
     }
@@ -154,7 +154,7 @@ async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
         let lines = bed.lines_of(path);
         let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
         let told = match status {
-            // It repeats a value.
+            // The message repeats a value.
             400 => {
                 let hash = bed.hash(error(&answer)).await;
                 json!(format!("invalid-request: {}", hash.as_str().unwrap()))
@@ -171,7 +171,7 @@ async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
             "{path}: {asked}"
         );
     }
-    // Where no table describes them, not even numbers are shown.
+    // Without a table for the fields, numbers are hidden too.
     let unknown = bed.lines_of("nowhere/at/all");
     assert_eq!(unknown[0]["request"]["data"]["pin"], bed.hash("4711").await);
     let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
@@ -472,13 +472,13 @@ async fn one_device_that_records_is_enough() {
     bed.end().await;
 }
 
-/// A device that is a pipe: the test reads it, or lets it fill up.
+/// A device on a pipe. The test reads the pipe or lets the pipe fill up.
 struct Pipe {
     path: PathBuf,
     reader: Option<File>,
 }
 
-/// Bytes that a pipe holds, and of a piece that is written as a whole.
+/// Capacity of a pipe, and size of an atomic write, in bytes.
 const CAPACITY: usize = 65_536;
 const PIECE: usize = 4_096;
 
@@ -500,7 +500,7 @@ impl Pipe {
         );
     }
 
-    /// What is in it, which is taken out.
+    /// Takes the bytes out of the pipe.
     fn read(&mut self) -> Vec<Value> {
         let (mut text, mut piece) = (Vec::new(), [0; PIECE]);
         while let Ok(length @ 1..) = self.reader.as_ref().unwrap().read(&mut piece) {
@@ -532,7 +532,7 @@ async fn piped(name: &str, path: &str, fields: Value) -> (Bed, Pipe, usize) {
     (bed, pipe, lines[0].to_string().len() + 1)
 }
 
-/// Asks for `path` on a device that has room for the request and not for the answer.
+/// Requests `path` on a device with space for the request line only.
 async fn unanswered(bed: &Bed, pipe: &mut Pipe, length: usize, path: &str, fields: Value) {
     // The time may be a digit or two longer.
     pipe.fill_up_to(length + 8);
@@ -567,7 +567,7 @@ async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
     end(bed).await;
 }
 
-/// Tokens in a store that nobody has open.
+/// Tokens in a closed store.
 async fn tokens_in(directory: &Path) -> u32 {
     let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
@@ -670,7 +670,7 @@ async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
     fs::remove_dir_all(path).unwrap();
 }
 
-/// A service whose API may make devices in `api` of its folder.
+/// A service with an audit directory `api` in the data folder.
 fn api(path: &Path) -> AuditSettings {
     AuditSettings {
         api_directory: Some(path.join("api")),

@@ -12,14 +12,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// A web server that is told its answers one by one.
+/// A web server with scripted answers.
 pub(crate) struct Server {
     address: SocketAddr,
     connections: Arc<AtomicU32>,
     asked: mpsc::UnboundedReceiver<Asked>,
 }
 
-/// A request that waits for its answer.
+/// A request without an answer yet.
 pub(crate) struct Asked {
     text: String,
     pub(crate) answer: oneshot::Sender<String>,
@@ -57,7 +57,7 @@ impl Server {
         timeout(PATIENCE, self.asked.recv()).await.expect("nobody asked").unwrap()
     }
 
-    /// Answers the next request, and returns it.
+    /// Answers the next request, and returns the request.
     pub(crate) async fn reply(&mut self, answer: &str) -> String {
         let asked = self.next().await;
         asked.answer.send(answer.to_owned()).unwrap();
@@ -65,7 +65,7 @@ impl Server {
     }
 }
 
-/// Reads one request with its body, and writes the answer that it is told.
+/// Reads a request with its body, and writes the given answer.
 async fn serve(mut stream: TcpStream, sender: mpsc::UnboundedSender<Asked>) {
     let mut text = String::new();
     let mut buffer = [0; 4_096];
@@ -130,7 +130,7 @@ async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_m
     let (bed, mut server) = (Bed::new("http-ungranted").await, Server::new().await);
     granted(&bed, &[]).await;
     let url = format!("http://localhost:{}/", server.address.port());
-    // The origin, and each address that its name has here.
+    // The origin, and each address of its name on this machine.
     for _ in 0..3 {
         let fetch = bed.write("probe/fetch/a", json!({"url": url}));
         let answer = tokio::select! {
@@ -252,7 +252,7 @@ async fn what_was_sent_as_a_secret_is_in_no_failure_and_no_log() {
             assert_eq!(error(&answer.1), "you sent [secret] and [secret], piece: 4711");
         }
     }
-    // The refusal of an origin is told with what it would take, and without the rest of its URL.
+    // The refusal names the origin and the missing grant, without the rest of the URL.
     let fields =
         json!({"url": "https://other.example/hunter2-hunter2", "secret": "hunter2-hunter2"});
     let (status, refused) = bed.write("probe/fetch/a", fields).await;

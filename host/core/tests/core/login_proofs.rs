@@ -22,7 +22,7 @@ impl Bed {
         text(&self.seen_at("sys/auth").await[mount]["accessor"]).to_owned()
     }
 
-    /// An external group with that alias at the mount, whose policy reads one path.
+    /// An external group with this alias at the mount; the policy of the group reads a path.
     async fn project(&self, mount: &str, alias: &str, reads: &str) -> (String, String) {
         self.reader(alias, &[reads]).await;
         let settings = json!({"name": alias, "type": "external", "policies": alias});
@@ -43,7 +43,7 @@ impl Bed {
         self.written("sys/policies/acl/common", json!({"policy": policy})).await;
     }
 
-    /// A login by the role that all projects share.
+    /// A login by the role of all projects.
     async fn by_role(&self, project: &str) -> Value {
         self.let_in(of_project(project)).await
     }
@@ -67,7 +67,7 @@ impl Bed {
         assert_eq!(own["data"]["identity_policies"], json!([project]), "{own}");
     }
 
-    /// A token that the holder of another one makes.
+    /// A token created with another token.
     async fn child(&self, of: &Value, fields: Value) -> Value {
         let (status, made) = self.call_as(text(of), Verb::Write, "auth/token/create", fields).await;
         assert_eq!(status, 200, "{made}");
@@ -160,14 +160,14 @@ async fn what_others_are_told_of_a_caller_is_what_its_own_login_proved() {
     bed.end().await;
 }
 
-/// One person with an alias at two mounts, whose login at the first proved a group.
+/// A person with an alias at two mounts. The login at the first mount proved a group.
 struct Person {
     entity: String,
     /// Id of the alias at the first mount.
     alias: String,
     group: String,
     group_alias: String,
-    /// Of the login that proved the group.
+    /// Token of the login with the proven group.
     own: Value,
     /// Of a login at the other mount.
     elsewhere: Value,

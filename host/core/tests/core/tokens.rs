@@ -59,7 +59,7 @@ impl Bed {
         token_of(&self.made_by(parent, json!({})).await)
     }
 
-    /// Status of a request with that token.
+    /// Status of a request with the token.
     async fn status_of(&self, token: &str) -> u16 {
         self.call_as(token, Verb::Read, OWN, json!({})).await.0
     }
@@ -77,10 +77,10 @@ impl Bed {
         assert!(error(answer).contains(why), "{why} is not in {answer}");
     }
 
-    /// Waits until there is no row of the token with that accessor.
+    /// Waits until the row of the token with this accessor is gone.
     async fn cleared(&self, accessor: &Value) {
         let began = Instant::now();
-        // Whoever ends a token that is ending is told nothing; one that is gone is worth a warning.
+        // Ending an ending token gives no warning; ending an absent token gives a warning.
         while self.write("auth/token/revoke-accessor", json!({"accessor": accessor})).await.0 != 200
         {
             assert!(began.elapsed() < PATIENCE, "{accessor} is still there");
@@ -89,14 +89,14 @@ impl Bed {
     }
 }
 
-/// The store of a directory that nobody holds.
+/// The store of a closed directory.
 async fn opened(directory: &Path) -> Arc<Store> {
     let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
-/// Changes the stored records of tokens in a store that nobody has open. The change says when the
-/// row is due, if it changes it.
+/// Changes the stored records of tokens in a closed store. `change` returns the new due time of the
+/// row, if any.
 async fn edit_tokens(
     directory: &Path,
     change: impl Fn(&mut Value) -> Option<IndexColumns>,
@@ -133,7 +133,7 @@ async fn a_hundred_requests_at_once_get_exactly_the_ten_uses_of_their_token() {
     let token = token_of(&made);
     let requests = (0..100).map(|number| {
         let (service, token) = (Arc::clone(&bed.service), token.clone());
-        // Some write, some read, and some are denied: each of them counts.
+        // Writes, reads and denied requests all count as uses.
         let path = ["probe/count/uses", OWN, "probe/note/none"][number % 3];
         let verb = if number % 3 == 0 { Verb::Write } else { Verb::Read };
         tokio::spawn(async move {
@@ -167,7 +167,7 @@ async fn denied_requests_count_and_a_request_that_runs_again_counts_once() {
     assert_eq!(bed.seen(&token).await["num_uses"], 0, "none is left for others");
     assert_eq!(bed.status_of(&token).await, 403);
 
-    // Ten that count up one record are in each other's way, and run again.
+    // Ten requests that increment the same record conflict and run again.
     let token = bed.token(json!({"policies": "all", "num_uses": 11})).await;
     let counting = (0..10).map(|_| bed.as_who(&token, "probe/count/again", json!({})));
     for (status, answer) in futures_of(counting).await {
@@ -178,7 +178,7 @@ async fn denied_requests_count_and_a_request_that_runs_again_counts_once() {
     bed.end().await;
 }
 
-/// All of them at once, without a crate for it.
+/// Polls all futures concurrently.
 async fn futures_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
@@ -268,7 +268,7 @@ async fn a_token_whose_last_request_died_with_its_process_is_ended_when_its_time
     let made = bed.made_by("root", json!({"policies": "all", "num_uses": 2})).await;
     let token = token_of(&made);
     assert_eq!(bed.as_who(&token, "probe/lease/of-the-dead", json!({"ttl": 600})).await.0, 200);
-    // A request that is dropped leaves like one whose process died: it never comes to its end.
+    // A dropped request leaves the same state as a dead process: the request never ends.
     let asked = bed.service.handle(request(&token, Verb::Read, "probe/loop", json!({})));
     assert!(tokio::time::timeout(Duration::from_millis(200), asked).await.is_err());
     assert_eq!(bed.status_of(&token).await, 403, "no other begins");
@@ -444,7 +444,7 @@ async fn a_batch_token_does_not_come_back_with_a_token_that_has_the_text_of_its_
     assert_eq!(bed.status_of(&batch).await, 200);
     let made = bed.seen(&batch).await["creation_time"].as_u64().unwrap();
     assert_eq!(bed.write("auth/token/revoke", json!({"token": "shift-leader"})).await.0, 204);
-    // The new one is told from the old by its time of issue, in whole seconds.
+    // The time of issue, in whole seconds, distinguishes the new token from the old token.
     let again = loop {
         let (status, answer) = bed.write("auth/token/create", named.clone()).await;
         if status == 200 && bed.seen("shift-leader").await["creation_time"].as_u64().unwrap() > made
@@ -687,7 +687,7 @@ async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_to
 async fn a_token_lives_as_long_as_it_was_told_and_less_than_a_second_longer() {
     let bed = bed("lived").await;
     for number in 0..6_u64 {
-        // At several moments of a second, of which the last ones lost most.
+        // At several moments of a second; the late moments lost most.
         tokio::time::sleep(Duration::from_millis(number * 170)).await;
         let kind = if number % 2 == 0 { "service" } else { "batch" };
         let asked = json!({"policies": "all", "ttl": 1, "type": kind});
@@ -702,7 +702,7 @@ async fn a_token_lives_as_long_as_it_was_told_and_less_than_a_second_longer() {
             assert_eq!(status, 200, "{renewed}");
             told = renewed["auth"]["lease_duration"].as_u64().unwrap();
         }
-        // Before the last request that it served: what slows the test down makes no token older.
+        // Before the last served request: a slow test makes no token older.
         let mut lived = began.elapsed();
         loop {
             let asked = began.elapsed();
@@ -977,7 +977,7 @@ async fn a_role_decides_what_its_tokens_are() {
 
 /// Edits the token role `worker`, and deletes it twice.
 async fn edit_and_delete_worker(bed: &Bed) {
-    // What is not named stays (decision A6), and the new name of a field takes the old one's place.
+    // Omitted fields stay (decision A6), and the new name of a field replaces the old name.
     assert_eq!(
         bed.write(
             "auth/token/roles/worker",

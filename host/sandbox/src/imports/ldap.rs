@@ -96,8 +96,7 @@ impl Host for CallState {
         current: Option<String>,
         new: String,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked =
-            check_servers(self, &target, &[current.clone().unwrap_or_default(), new.clone()])?;
+        let asked = check_servers(self, &target, &passwords(current.as_deref(), &new))?;
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
@@ -264,4 +263,9 @@ fn report<T>(
         state.context.services.log(LogLevel::Warn, &state.plugin.title(), "ldap-failed", &pairs);
         failure
     })
+}
+
+/// Returns the two passwords of a change, which are secrets of the call.
+fn passwords(current: Option<&str>, new: &str) -> [String; 2] {
+    [current.unwrap_or_default().to_owned(), new.to_owned()]
 }

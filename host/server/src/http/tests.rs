@@ -452,7 +452,7 @@ async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_s
 #[tokio::test]
 async fn a_caller_without_a_token_has_few_streams_and_one_with_a_token_or_a_proxy_more() {
     let (front, _echo, _ended) = front();
-    let most = STREAMS_OF_STRANGERS;
+    let most = MAX_PUBLIC_STREAMS;
     for (token, requests, status) in
         [(false, most, 200), (false, most + 1, 429), (true, most + 1, 200)]
     {
