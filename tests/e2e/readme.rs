@@ -103,6 +103,27 @@ fn the_first_three_minutes_are_as_printed() {
 }
 
 #[test]
+fn the_twelve_commands_of_secrets_and_logins_work() {
+    let bulkhead = Bulkhead::start();
+    let typed = block("logins");
+    assert_eq!(typed.lines().count(), 12, "{typed}");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let run = Command::new("bash")
+        .args(["-eu", "-o", "pipefail", "-c", &typed])
+        .env("PATH", format!("{}:{path}", profile().display()))
+        .env("BULKHEAD_ADDR", bulkhead.url())
+        .env("BULKHEAD_TOKEN", ROOT)
+        .env("HOME", bulkhead.data())
+        .output()
+        .expect("bash can be started");
+    let (output, error) =
+        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{typed}\n{output}\n{error}");
+    // The operator, the person and the machine each read the secret.
+    assert_eq!(output.matches("k-71").count(), 3, "{output}");
+}
+
+#[test]
 fn the_demo_prints_the_readmes_commands_and_no_others() {
     let demo = Demo::start();
     let port = demo.commands.split_once("127.0.0.1:").expect("a port").1;

@@ -46,7 +46,18 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
             ),
         ));
     };
-    done.unwrap_or_else(|_| Err(Failure::internal("disabling the mount ended early")))
+    let done = done.unwrap_or_else(|_| Err(Failure::internal("disabling the mount ended early")));
+    done.map_err(awaiting_decision)
+}
+
+/// Returns the failure as the caller sees the failure: a target that does not answer is 400,
+/// because a repetition of the request does not help, and a decision of the caller does.
+fn awaiting_decision(failure: Failure) -> Failure {
+    let kind = match failure.kind {
+        FailureKind::Unreachable | FailureKind::TimedOut => FailureKind::InvalidRequest,
+        kind => kind,
+    };
+    Failure { kind, ..failure }
 }
 
 /// Resumes the removal of a mount, and logs a failure.
@@ -112,19 +123,12 @@ async fn drain_mount(core: &Arc<Core>, record: &MountRecord) -> Result<MountReco
     store_phase(core, path, MountPhase::Erasing, |phase| *phase == MountPhase::Ending).await
 }
 
-/// Returns the failure to end a lease, with its consequence for the mount and the remedy. A target
-/// that does not answer is 400 here: a repetition of the request does not help, a decision of the
-/// caller does.
+/// Returns the failure to end a lease, with its consequence for the mount and the remedy.
 fn undrained_failure(path: &MountPath, failure: Failure) -> Failure {
     let remedy = format!(
         "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
     );
-    let kind = match failure.kind {
-        FailureKind::Unreachable | FailureKind::TimedOut => FailureKind::InvalidRequest,
-        kind => kind,
-    };
-    let message = format!("{path} stays mounted: {}; {remedy}", failure.message);
-    Failure { kind, message, ..failure }
+    Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
 }
 
 /// Lets the mount serve again. If that cannot be stored, the mount stays closed and is removed at
