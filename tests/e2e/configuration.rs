@@ -103,7 +103,7 @@ fn settings_of_the_configuration_file_take_effect() {
 fn data_are_stored_in_the_configured_folder_and_reopened() {
     let mut told = Told::by(LEAST);
     assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
-    assert!(told.server.printed().contains(&format!("data: {}", told.server.data().display())));
+    told.server.wait_for_print(&format!("data: {}", told.server.data().display()));
     told.server.kill();
     told.server.start_again();
     told.operators.unseal(&told.server);
@@ -227,8 +227,9 @@ fn settings_without_effect_are_in_the_log_of_a_server_that_starts() {
         let told = Told::by(text);
         told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
         assert!(fs::metadata(told.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
-        let printed = told.server.printed();
         for setting in ["ui", "disable_mlock", "telemetry"] {
+            told.server.wait_for_print(&format!(" setting={setting} note="));
+            let printed = told.server.printed();
             let of_setting = |line: &&str| line.contains(&format!(" setting={setting} note="));
             let lines: Vec<&str> = printed.lines().filter(of_setting).collect();
             let [line] = lines[..] else { panic!("not one line about {setting}: {printed}") };
@@ -393,11 +394,7 @@ fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
     told.asks("\r\nX-Forwarded-For: 198.51.100.4");
     assert_eq!(told.recorded("audit.log").0, "198.51.100.4");
     assert_ne!(told.recorded("audit.1").0, "198.51.100.4");
-    assert!(
-        told.server.printed().contains("event=reopening-audit signal=SIGHUP"),
-        "{}",
-        told.server.printed()
-    );
+    told.server.wait_for_print("event=reopening-audit signal=SIGHUP");
     assert!(told.server.stop(), "a server that is asked to stop says that all is well");
 }
 
@@ -408,9 +405,7 @@ fn sighup_does_not_end_a_sealed_server() {
     for _ in 0..3 {
         told.server.signal("HUP");
     }
-    until_true("the signal is told", Duration::from_secs(10), || {
-        told.server.printed().contains("reopening-audit")
-    });
+    told.server.wait_for_print("reopening-audit");
     told.operators.unseal(&told.server);
     told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
     assert!(told.server.stop(), "a server that is asked to stop says that all is well");

@@ -283,6 +283,7 @@ fn a_crashing_component_pauses_and_recovers_beside_its_neighbours() {
     assert!(answers > 0);
     root.read("hostile/acts").expect(200);
     for event in ["breaker-opened", "breaker-closed"] {
+        server.wait_for_print(event);
         assert_eq!(server.printed().matches(event).count(), 1, "{event}: {}", server.printed());
     }
 }

@@ -156,9 +156,7 @@ fn a_check_reads_the_authorities_and_sighup_keeps_the_proxy_settings() {
     let (valid, told) = check(&online.server);
     assert!(!valid && told.contains("ca_file"), "{told}");
     online.server.signal("HUP");
-    bulkhead_tests::wait::until_true("the signal is told", Duration::from_secs(10), || {
-        online.server.printed().contains("SIGHUP")
-    });
+    online.server.wait_for_print("SIGHUP");
     let answer = fetch(&online, "https://api.example/").expect(200);
     assert_ne!(answer.body, Value::Null);
 }

@@ -152,7 +152,7 @@ fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
     assert!(shown.warnings().contains("by no key that this server trusts"), "{shown:?}");
     root.write("third/count/visits", &json!({})).expect(503);
     root.read("sys/mounts").expect(200);
-    assert!(configured.server.printed().contains("plugin-not-loaded"));
+    configured.server.wait_for_print("plugin-not-loaded");
 
     let signature = after.sign(&configured.at("probe.wasm"));
     configured.register_signed("probe.wasm", &signature).expect(204);
@@ -162,7 +162,7 @@ fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
 
     configured.restart_with(&policy("warn", &[&before]));
     configured.root().write("third/count/visits", &json!({})).expect(204);
-    assert!(configured.server.printed().contains("plugin-signature-not-trusted"));
+    configured.server.wait_for_print("plugin-signature-not-trusted");
 }
 
 #[test]

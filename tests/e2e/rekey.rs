@@ -242,5 +242,5 @@ fn new_shares_are_shown_once_and_in_no_log() {
         assert!(!lines.contains(key.as_str()), "{lines}");
         assert!(!server.printed().contains(key.as_str()), "{}", server.printed());
     }
-    assert!(server.printed().contains("rekeyed"), "{}", server.printed());
+    server.wait_for_print("rekeyed");
 }

@@ -78,8 +78,7 @@ fn a_restored_copy_does_no_due_work_until_configured() {
     let password = copy.shown();
 
     copy.restart_later(|text| format!("{SETTING}{text}"));
-    let printed = copy.online.server.printed();
-    assert!(printed.contains("due-work-suspended"), "{printed}");
+    copy.online.server.wait_for_print("due-work-suspended");
     std::thread::sleep(A_WHILE);
     assert!(copy.has_user(&kept) && copy.has_user(&revoked), "a user was ended");
     assert_eq!(copy.shown(), password, "a password was rotated");

@@ -112,6 +112,7 @@ fn live_with(size: u64) {
         assert!(of("request") || !stored, "{number} was done without a trace");
         assert!(stored || *status != 204, "{number} was answered and is not there");
     }
+    audited.server.wait_for_print("audit-recovered");
     let told = audited.server.printed();
     let times = |event: &str| told.matches(&format!("event={event}")).count();
     assert_eq!((times("audit-failed"), times("audit-recovered")), (1, 1), "{told}");

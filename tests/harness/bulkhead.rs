@@ -198,6 +198,16 @@ impl Bulkhead {
         self.printed.lock().expect("no thread panicked with the log").clone()
     }
 
+    /// Waits until stdout or stderr contains `part`: the server writes a line before its answer, and
+    /// the thread that reads the line may be slower than the client.
+    ///
+    /// # Panics
+    /// After 10 s without `part`.
+    pub fn wait_for_print(&self, part: &str) {
+        let what = format!("{part} is printed");
+        wait::until_true(&what, Duration::from_secs(10), || self.printed().contains(part));
+    }
+
     /// Prepares a command of the command-line client for this server.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
