@@ -7,7 +7,6 @@ use bulkhead_tests::paths::{Folder, guest};
 use bulkhead_tests::{Answer, Bulkhead};
 use serde_json::{Value, json};
 use std::fs;
-use std::time::Duration;
 
 const API: &str = "api.example";
 const PASSWORD: &str = "^Kw7~Lq2!Vb9";

@@ -198,8 +198,8 @@ impl Bulkhead {
         self.printed.lock().expect("no thread panicked with the log").clone()
     }
 
-    /// Waits until stdout or stderr contains `part`: the server writes a line before its answer, and
-    /// the thread that reads the line may be slower than the client.
+    /// Waits until stdout or stderr contains `part`: the server writes a line before its answer,
+    /// and the thread that reads the line may be slower than the client.
     ///
     /// # Panics
     /// After 10 s without `part`.

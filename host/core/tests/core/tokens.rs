@@ -397,6 +397,7 @@ async fn tokens_that_are_each_others_parents_end_all_the_same() {
 async fn children_of_a_token_that_is_revoked_alone_live_on_as_orphans() {
     let bed = bed("alone").await;
     let parent = bed.token(json!({"policies": "all"})).await;
+    let accessor = bed.seen(&parent).await["accessor"].clone();
     let child = bed.child_of(&parent).await;
     let grandchild = bed.child_of(&child).await;
     let batch = token_of(&bed.made_by(&parent, json!({"type": "batch", "ttl": "10m"})).await);
@@ -408,6 +409,7 @@ async fn children_of_a_token_that_is_revoked_alone_live_on_as_orphans() {
     assert_eq!(bed.seen(&grandchild).await["orphan"], false);
     assert_eq!(bed.write("auth/token/revoke", json!({"token": child})).await.0, 204);
     assert_eq!(bed.status_of(&grandchild).await, 403);
+    bed.cleared(&accessor).await;
     assert_eq!(
         bed.write("auth/token/revoke-orphan", json!({"token": parent})).await.0,
         400,
