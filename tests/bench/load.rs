@@ -72,7 +72,7 @@ impl Connection {
         self.stream.write_all(request).await.expect("the server reads");
         let answer = &mut self.answer[..length];
         self.stream.read_exact(answer).await.expect("the server answers");
-        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(answer));
+        assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(answer));
     }
 }
 
