@@ -89,10 +89,9 @@ fn configure(root: &Client) {
     }
 }
 
-/// Enables `approle` with two roles, and returns a login of each role: the first role gives service
+/// Writes two roles of `approle`, and returns a login of each role: the first role gives service
 /// tokens, the second role batch tokens.
 fn approle(root: &Client) -> [Value; 2] {
-    root.write("sys/auth/approle", &json!({ "type": "approle" })).expect(204);
     ["service", "batch"].map(|kind| {
         let role = format!("auth/approle/role/{kind}");
         root.write(&role, &json!({ "token_type": kind, "token_ttl": "1h" })).expect(204);
