@@ -190,17 +190,7 @@ fn index(host: &dyn Host, role_id: &str) -> Result<String, Failure> {
 /// Returns the role name in the path of an operator's request.
 ///
 /// # Errors
-/// Invalid request if the name has capitals: policies compare paths case-sensitively, so a role has
-/// only 1 path.
+/// As [`Call::lower_case_name`].
 pub(crate) fn name_in_path(call: &Call) -> Result<&str, Failure> {
-    let name = call.text("role_name");
-    let own = name.to_ascii_lowercase();
-    match name == own {
-        true => Ok(name),
-        false => Err(Failure::invalid(format!(
-            "roles are named in lower case: {} is {}",
-            quoted(name),
-            quoted(&own)
-        ))),
-    }
+    call.lower_case_name("role_name", "roles")
 }

@@ -56,22 +56,12 @@ pub(crate) fn canonical(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Returns the role name in the request path.
+/// Returns the role name in the request path (decision B8).
 ///
 /// # Errors
-/// Invalid request if the name has capitals: policies compare paths case-sensitively, so a role has
-/// only 1 path (decision B8).
+/// As [`Call::lower_case_name`].
 pub(crate) fn name_in_path(call: &Call) -> Result<&str, Failure> {
-    let name = call.text("name");
-    let own = canonical(name);
-    match name == own {
-        true => Ok(name),
-        false => Err(Failure::invalid(format!(
-            "roles are named in lower case: {} is {}",
-            quoted(name),
-            quoted(&own)
-        ))),
-    }
+    call.lower_case_name("name", "roles")
 }
 
 impl Role {

@@ -1,7 +1,6 @@
 //! `role/{name}`.
 
 use crate::role::{self, Role};
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// Creates or changes a role; absent fields keep their values.
@@ -26,17 +25,11 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 /// Returns the role name in the path (decision J2).
+///
+/// # Errors
+/// As [`Call::lower_case_name`].
 fn name_in_path(call: &Call) -> Result<&str, Failure> {
-    let name = call.text("name");
-    let own = name.to_ascii_lowercase();
-    match name == own {
-        true => Ok(name),
-        false => Err(Failure::invalid(format!(
-            "roles are named in lower case: {} is {}",
-            quoted(name),
-            quoted(&own)
-        ))),
-    }
+    call.lower_case_name("name", "roles")
 }
 
 #[cfg(test)]

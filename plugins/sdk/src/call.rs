@@ -6,7 +6,7 @@
 use crate::database_plugin::StoreTime;
 use crate::field::Field;
 use bulkhead_wire::description::Operation;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, quoted};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
@@ -120,6 +120,25 @@ impl Call {
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the name in the field `name` of a path, for objects that are named in lower case.
+    /// `objects` is their plural in the message, for example `roles`.
+    ///
+    /// # Errors
+    /// Invalid request if the name has capitals: policies compare paths case-sensitively, so that
+    /// an object must have one path. Logins, which no policy guards, may accept every spelling.
+    pub fn lower_case_name(&self, name: &str, objects: &str) -> Result<&str, Failure> {
+        let written = self.text(name);
+        let own = written.to_ascii_lowercase();
+        match written == own {
+            true => Ok(written),
+            false => Err(Failure::invalid(format!(
+                "{objects} are named in lower case: {} is {}",
+                quoted(written),
+                quoted(&own)
+            ))),
+        }
     }
 
     /// Returns a flag; false if absent.

@@ -1,6 +1,5 @@
 //! A user of the mount, and the one spelling of a user's name.
 
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Call, Failure, Host, TokenParams, stored};
 use serde::{Deserialize, Serialize};
@@ -48,17 +47,7 @@ pub(crate) fn canonical(name: &str) -> String {
 /// Returns the user name in the path of an operator's request.
 ///
 /// # Errors
-/// Invalid request if the name has capitals: policies compare paths case-sensitively, so a user has
-/// only 1 path. Logins, which no policy guards, accept every spelling.
+/// As [`Call::lower_case_name`].
 pub(crate) fn name_in_path(call: &Call) -> Result<&str, Failure> {
-    let name = call.text("username");
-    let own = canonical(name);
-    match name == own {
-        true => Ok(name),
-        false => Err(Failure::invalid(format!(
-            "users are named in lower case: {} is {}",
-            quoted(name),
-            quoted(&own)
-        ))),
-    }
+    call.lower_case_name("username", "users")
 }
