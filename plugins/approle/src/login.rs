@@ -9,7 +9,6 @@ use crate::networks;
 use crate::role::Role;
 use crate::secret_id::{SecretId, SecretIdKey};
 use bulkhead_sdk::table::Field;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, HeldLogin, Host, Login, TokenParams, stored};
 use serde::{Deserialize, Serialize};
 
@@ -80,10 +79,7 @@ fn prove<'a>(
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginRole = held.internal()?;
     let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
-    let role = role.ok_or_else(|| {
-        let name = quoted(&kept.name);
-        Failure::invalid(format!("role {name} does not exist during renewal; log in again"))
-    })?;
+    let role = HeldLogin::present_role(role, &kept.name)?;
     let mut login = login(&held.alias, &token(&role, &kept), &kept)?;
     login.metadata.clone_from(&held.metadata);
     Ok(login)

@@ -8,7 +8,6 @@ use crate::constraints;
 use crate::login::{StoredLogin, login_of};
 use crate::role::Role;
 use bulkhead_sdk::explain::LoginConstraints;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 
 /// Checks a login again for its renewal.
@@ -18,10 +17,7 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: StoredLogin = held.internal()?;
     let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
-    let role = role.ok_or_else(|| {
-        let role = quoted(&kept.role);
-        Failure::invalid(format!("role {role} does not exist during renewal; log in again"))
-    })?;
+    let role = HeldLogin::present_role(role, &kept.role)?;
     if kept.principal.oid != held.alias {
         return Err(Failure::invalid("the login is of another identity; log in again"));
     }

@@ -90,10 +90,7 @@ fn prove(host: &dyn Host, call: &Call, config: &Config, role: &Role) -> Result<C
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginRole = held.internal()?;
     let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
-    let role = role.ok_or_else(|| {
-        let name = quoted(&kept.name);
-        Failure::invalid(format!("role {name} does not exist during renewal; log in again"))
-    })?;
+    let role = HeldLogin::present_role(role, &kept.name)?;
     let mut login = Login::of(&held.alias, &role.token);
     login.metadata.clone_from(&held.metadata);
     login.alias_metadata.clone_from(&held.metadata);

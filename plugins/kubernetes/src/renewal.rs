@@ -6,7 +6,6 @@
 
 use crate::login::{LoginProof, login_of};
 use crate::role::Role;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 
 /// Checks a login again for its renewal.
@@ -17,10 +16,7 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginProof = held.internal()?;
     let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
-    let role = role.ok_or_else(|| {
-        let role = quoted(&kept.role);
-        Failure::invalid(format!("role {role} does not exist during renewal; log in again"))
-    })?;
+    let role = HeldLogin::present_role(role, &kept.role)?;
     role.admit(&kept.account)?;
     if !role.audience.is_empty() && role.audience != kept.audience {
         return Err(Failure::invalid(

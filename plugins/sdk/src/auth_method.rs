@@ -8,7 +8,7 @@ use crate::login::Login;
 use crate::metric::Metric;
 use crate::table::{self, Row};
 use bulkhead_wire::description::ComponentDescription;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
@@ -150,6 +150,18 @@ impl HeldLogin {
     pub fn internal<T: Stored>(&self) -> Result<T, Failure> {
         T::from_bytes(self.internal.as_bytes()).map_err(|_| {
             Failure::internal("the login was made by another version and cannot be read")
+        })
+    }
+
+    /// Returns the role of the login for a renewal. `found` is the present role called `name`, if
+    /// it is the role of the login and no later role of the same name.
+    ///
+    /// # Errors
+    /// Invalid request without such a role.
+    pub fn present_role<R>(found: Option<R>, name: &str) -> Result<R, Failure> {
+        found.ok_or_else(|| {
+            let name = quoted(name);
+            Failure::invalid(format!("role {name} does not exist during renewal; log in again"))
         })
     }
 }
