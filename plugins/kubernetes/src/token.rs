@@ -3,16 +3,11 @@
 //! The attack this file prevents: a token that two parsers read differently. A key given twice,
 //! both forms of an account in one token, and names that Kubernetes could not give are refused.
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::wire::json;
+use bulkhead_sdk::jwt::{self, JwtFault, TokenParts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// Maximum length of a token, in bytes.
-const LONGEST: usize = 16 << 10;
 
 /// Maximum length of a uid, in bytes.
 const LONGEST_UID: usize = 128;
@@ -61,18 +56,17 @@ impl<'a> AccountToken<'a> {
     /// # Errors
     /// Invalid request; the message repeats nothing of the token.
     pub(crate) fn read(text: &'a str) -> Result<Self, Failure> {
-        if text.len() > LONGEST {
-            return Err(malformed("it has more than 16 KiB"));
-        }
-        let parts = text.rsplit_once('.').and_then(|(signed, signature)| {
-            let (header, claims) = signed.split_once('.')?;
-            (!claims.contains('.')).then_some((signed, header, claims, signature))
-        });
-        let (signed, header, claims, signature) =
-            parts.ok_or_else(|| malformed("it has not three parts with dots between them"))?;
+        let TokenParts { signed, header, claims, signature } =
+            TokenParts::split(text).map_err(unreadable)?;
         let algorithm = text_of(&object(header)?, "alg")?;
         let claims = TokenClaims::read(&object(claims)?)?;
-        Ok(Self { text, signed, signature: decode(signature)?, algorithm, claims })
+        Ok(Self {
+            text,
+            signed,
+            signature: jwt::decode(filled(signature)?).map_err(unreadable)?,
+            algorithm,
+            claims,
+        })
     }
 }
 
@@ -200,23 +194,23 @@ fn text_of(from: &Map<String, Value>, name: &str) -> Result<String, Failure> {
 }
 
 fn object(part: &str) -> Result<Map<String, Value>, Failure> {
-    let bytes = decode(part)?;
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(malformed("a part of it is not one JSON object"));
-    }
-    json::object(&bytes).map_err(|_| malformed("a part of it is not JSON with each key once"))
+    jwt::object(filled(part)?).map_err(unreadable)
 }
 
-fn decode(part: &str) -> Result<Vec<u8>, Failure> {
-    let read = BASE64_URL_SAFE_NO_PAD.decode(part);
-    match read {
-        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
-        _ => Err(malformed("a part of it is not base64url without padding")),
+/// Refuses an empty part, which base64url could also be.
+fn filled(part: &str) -> Result<&str, Failure> {
+    match part.is_empty() {
+        true => Err(malformed("a part of it is not base64url without padding")),
+        false => Ok(part),
     }
+}
+
+fn unreadable(fault: JwtFault) -> Failure {
+    Failure::invalid(format!("jwt: {fault}")).recordable()
 }
 
 fn malformed(why: &str) -> Failure {
-    Failure::invalid(format!("jwt: the token cannot be read: {why}")).recordable()
+    unreadable(JwtFault::Malformed(why.to_owned()))
 }
 
 #[cfg(test)]

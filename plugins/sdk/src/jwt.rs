@@ -125,6 +125,35 @@ impl From<JwtFault> for Failure {
     }
 }
 
+/// The parts of a token as text, none of them decoded. For a token that another server verifies.
+pub struct TokenParts<'a> {
+    /// The signed text: header and claims, with the dot.
+    pub signed: &'a str,
+    /// The header in base64url.
+    pub header: &'a str,
+    /// The claims in base64url.
+    pub claims: &'a str,
+    /// The signature in base64url.
+    pub signature: &'a str,
+}
+
+impl<'a> TokenParts<'a> {
+    /// Splits a token.
+    ///
+    /// # Errors
+    /// [`JwtFault::Malformed`] for a token that is longer than 16 KiB or does not have three parts.
+    pub fn split(text: &'a str) -> Result<Self, JwtFault> {
+        if text.len() > TOKEN_BYTES {
+            return Err(malformed("it has more than 16 KiB"));
+        }
+        let parts = text.rsplit_once('.').and_then(|(signed, signature)| {
+            let (header, claims) = signed.split_once('.')?;
+            (!claims.contains('.')).then_some(Self { signed, header, claims, signature })
+        });
+        parts.ok_or_else(|| malformed("it has not three parts with dots between them"))
+    }
+}
+
 impl<'a> ParsedToken<'a> {
     /// Parses a token that is signed by one of `algorithms`, given by their JOSE names.
     ///
@@ -144,15 +173,7 @@ impl<'a> ParsedToken<'a> {
     /// # Errors
     /// As [`ParsedToken::read`].
     pub fn read_unbounded(text: &'a str, algorithms: &[&str]) -> Result<Self, JwtFault> {
-        if text.len() > TOKEN_BYTES {
-            return Err(malformed("it has more than 16 KiB"));
-        }
-        let parts = text.rsplit_once('.').and_then(|(signed, signature)| {
-            let (header, claims) = signed.split_once('.')?;
-            (!claims.contains('.')).then_some((signed, header, claims, signature))
-        });
-        let (signed, header, claims, signature) =
-            parts.ok_or_else(|| malformed("it has not three parts with dots between them"))?;
+        let TokenParts { signed, header, claims, signature } = TokenParts::split(text)?;
         let header = object(header)?;
         let algorithm = text_of(&header, "alg")?.unwrap_or_default();
         if !algorithms.contains(&algorithm.as_str()) {
@@ -253,7 +274,12 @@ fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
     Err(malformed("its typ is neither JWT nor at+jwt"))
 }
 
-fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
+/// Decodes a part that is a JSON object.
+///
+/// # Errors
+/// [`JwtFault::Malformed`] if the part is not base64url without padding, or not a JSON object with
+/// each key once.
+pub fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
     let bytes = decode(part)?;
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(malformed("a part of it is not one JSON object"));
@@ -261,7 +287,11 @@ fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
     json::object(&bytes).map_err(|_| malformed("a part of it is not JSON with each key once"))
 }
 
-fn decode(part: &str) -> Result<Vec<u8>, JwtFault> {
+/// Decodes a part.
+///
+/// # Errors
+/// [`JwtFault::Malformed`] if the part is not base64url without padding.
+pub fn decode(part: &str) -> Result<Vec<u8>, JwtFault> {
     URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| malformed("a part of it is not base64url without padding"))
