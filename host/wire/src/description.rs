@@ -123,6 +123,20 @@ pub enum Verb {
     List,
 }
 
+impl Verb {
+    /// Returns the usual HTTP method of the verb.
+    #[must_use]
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Read => "GET",
+            Self::Write => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::List => "LIST",
+        }
+    }
+}
+
 /// One row of the route table: verb, path, fields, and marks for the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,6 @@ use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read};
 use crate::in_flight::InFlightRequest;
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Value, json};
 
@@ -30,17 +29,7 @@ fn shown(request: &InFlightRequest) -> Value {
         "start_time": timestamp(request.began / 1_000),
         "client_remote_address": request.remote.to_string(),
         "request_path": format!("/v1/{}", request.path),
-        "request_method": method(request.verb),
+        "request_method": request.verb.method(),
         "client_id": request.entity_id,
     })
-}
-
-fn method(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Read => "GET",
-        Verb::Write => "POST",
-        Verb::Patch => "PATCH",
-        Verb::Delete => "DELETE",
-        Verb::List => "LIST",
-    }
 }

@@ -76,13 +76,7 @@ fn rows_of(table: &RouteTable, path: &str) -> Vec<Route> {
 fn format_rows(below: &str, routes: &[Route]) -> String {
     let mut text = String::new();
     for route in routes {
-        let method = match route.verb {
-            Verb::Read => "GET",
-            Verb::List => "LIST",
-            Verb::Write => "POST",
-            Verb::Patch => "PATCH",
-            Verb::Delete => "DELETE",
-        };
+        let method = route.verb.method();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{method} {below}{}\n    {}\n", route.path, route.about);
         for field in &route.fields {
