@@ -1,7 +1,7 @@
 //! `sys/quotas`: the parts that the endpoints of all kinds of quotas share.
 
 use super::after_commit::AfterCommit;
-use super::call::PermittedCall;
+use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
 use crate::core::Core;
 use crate::mounts::LeaseHolder;
@@ -9,7 +9,7 @@ use crate::paging::Paging;
 use bulkhead_access::quotas::{self, Quota, QuotaPlace};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// Maximum number of quotas of a kind. Each request that a quota may hold looks through all quotas.
 const MOST_QUOTAS: usize = 1_000;
@@ -22,6 +22,36 @@ pub(super) async fn list<Q: Quota>(call: PermittedCall<'_>) -> Result<Reply, Fai
         return Err(Failure::absent());
     }
     Ok(ReplyBody::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// A kind of quota with endpoints of its own.
+pub(super) trait WritableQuota: Quota {
+    /// Returns the quota of a write's fields. Fields that are not sent keep the values of `known`.
+    ///
+    /// # Errors
+    /// 400 for a field that the kind cannot have.
+    fn with_fields(
+        core: &Core,
+        fields: RequestFields<'_>,
+        known: Option<Self>,
+    ) -> Result<Self, Failure>;
+}
+
+/// Writes the quota of a kind that the path names. Fields that are not sent keep their values.
+pub(super) async fn write<Q: WritableQuota>(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let known = quotas::read::<Q>(unit, name).await?;
+    let quota = Q::with_fields(core, fields, known)?;
+    check_others(unit, name, &quota).await?;
+    quotas::put(unit, name, &quota)?;
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
+}
+
+/// Answers members of a quota or of the settings.
+pub(super) fn shown<const N: usize>(members: [(&str, Value); N]) -> Reply {
+    let data = members.map(|(member, value)| (member.to_owned(), value));
+    ReplyBody::Data(Map::from_iter(data)).into()
 }
 
 /// Deletes the quota of a kind that the path names.
@@ -49,11 +79,7 @@ pub(super) fn resolve_place(core: &Core, path: &str) -> Result<QuotaPlace, Failu
 }
 
 /// Refuses a second quota for the same path, and more than [`MOST_QUOTAS`] quotas.
-pub(super) async fn check_others<Q: Quota>(
-    unit: &mut Unit,
-    name: &str,
-    quota: &Q,
-) -> Result<(), Failure> {
+async fn check_others<Q: Quota>(unit: &mut Unit, name: &str, quota: &Q) -> Result<(), Failure> {
     let others = quotas::names::<Q>(unit, "", usize::MAX).await?;
     let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
     if others.len() >= MOST_QUOTAS {

@@ -3,17 +3,16 @@
 //! As in published servers, except for roles of auth methods and paths below an auth method: there,
 //! the tokens of all logins at a mount are counted together.
 
-use super::after_commit::AfterCommit;
 use super::call::{PermittedCall, RequestFields};
-use super::reply::{Reply, ReplyBody};
+use super::reply::Reply;
 use super::row::{self, Endpoint, field};
-use super::sys_quotas::{check_others, delete, list, path_of, resolve_place};
+use super::sys_quotas::{WritableQuota, delete, list, path_of, resolve_place, shown, write};
 use crate::core::Core;
 use crate::mounts::MountClass;
 use bulkhead_access::quotas::{self, LeaseCountQuota, QuotaPlace};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
-use serde_json::{Map, json};
+use serde_json::json;
 
 const BASE: &str = "sys/quotas/lease-count";
 /// Maximum number of leases that a quota may allow. Leases are counted individually.
@@ -45,7 +44,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
         row::read(&one, "a lease-count quota, and how many leases it counts")
             .fields([name()])
             .handled_by(read),
-        row::write(&one, "write a lease-count quota").fields(settings).handled_by(write),
+        row::write(&one, "write a lease-count quota")
+            .fields(settings)
+            .handled_by(write::<LeaseCountQuota>),
         row::delete(&one, "delete a lease-count quota")
             .fields([name()])
             .handled_by(delete::<LeaseCountQuota>),
@@ -58,7 +59,7 @@ async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = fields.text("name");
     let quota = quotas::read::<LeaseCountQuota>(unit, name).await?.ok_or_else(Failure::absent)?;
     let counter = quota.count(&core.store).await?;
-    let shown = [
+    Ok(shown([
         ("type", json!("lease-count")),
         ("name", json!(name)),
         ("path", json!(path_of(core, &quota.place))),
@@ -66,52 +67,43 @@ async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         ("counter", json!(counter)),
         ("role", json!("")),
         ("inheritable", json!(false)),
-    ];
-    let data = shown.map(|(member, value)| (member.to_owned(), value));
-    Ok(ReplyBody::Data(Map::from_iter(data)).into())
+    ]))
 }
 
-/// `POST sys/quotas/lease-count/:name`. Fields that are not sent keep their values.
-async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    let PermittedCall { core, unit, fields, .. } = call;
-    let name = fields.text("name");
-    let known = quotas::read::<LeaseCountQuota>(unit, name).await?;
-    let quota = with_fields(core, fields, known)?;
-    check_others(unit, name, &quota).await?;
-    quotas::put(unit, name, &quota)?;
-    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
-}
-
-fn with_fields(
-    core: &Core,
-    fields: RequestFields<'_>,
-    known: Option<LeaseCountQuota>,
-) -> Result<LeaseCountQuota, Failure> {
-    if !fields.text("role").is_empty() {
-        return Err(Failure::invalid(format!(
-            "role {} cannot be limited: the tokens of all logins at an auth mount are counted \
+impl WritableQuota for LeaseCountQuota {
+    fn with_fields(
+        core: &Core,
+        fields: RequestFields<'_>,
+        known: Option<Self>,
+    ) -> Result<Self, Failure> {
+        if !fields.text("role").is_empty() {
+            return Err(Failure::invalid(format!(
+                "role {} cannot be limited: the tokens of all logins at an auth mount are counted \
              together, so leave role out; for a role of a secrets engine give its path, e.g. \
              database/creds/reader",
-            quoted(fields.text("role"))
-        )));
-    }
-    if fields.flag("inheritable", false) {
-        return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
-    }
-    let max_leases = match fields.integer("max_leases") {
-        Some(number) => max_leases(number)?,
-        None => {
-            let known = known.as_ref().ok_or_else(|| {
-                Failure::invalid("max_leases is missing: give the leases that there may be at once")
-            })?;
-            known.max_leases
+                quoted(fields.text("role"))
+            )));
         }
-    };
-    let place = match (fields.has("path"), known) {
-        (false, Some(known)) => known.place,
-        _ => lease_place(core, fields.text("path"))?,
-    };
-    Ok(LeaseCountQuota { place, max_leases })
+        if fields.flag("inheritable", false) {
+            return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
+        }
+        let max_leases = match fields.integer("max_leases") {
+            Some(number) => max_leases(number)?,
+            None => {
+                let known = known.as_ref().ok_or_else(|| {
+                    Failure::invalid(
+                        "max_leases is missing: give the leases that there may be at once",
+                    )
+                })?;
+                known.max_leases
+            }
+        };
+        let place = match (fields.has("path"), known) {
+            (false, Some(known)) => known.place,
+            _ => lease_place(core, fields.text("path"))?,
+        };
+        Ok(LeaseCountQuota { place, max_leases })
+    }
 }
 
 fn max_leases(number: i64) -> Result<u32, Failure> {

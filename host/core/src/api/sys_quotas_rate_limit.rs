@@ -5,12 +5,12 @@ use super::after_commit::AfterCommit;
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
-use super::sys_quotas::{check_others, delete, list, path_of, resolve_place};
+use super::sys_quotas::{WritableQuota, delete, list, path_of, resolve_place, shown, write};
 use crate::core::Core;
 use bulkhead_access::quotas::{self, RateLimitConfig, RateLimitQuota};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 const BASE: &str = "sys/quotas/rate-limit";
 const CONFIG: &str = "sys/quotas/config";
@@ -53,7 +53,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(page)
             .handled_by(list::<RateLimitQuota>),
         row::read(&one, "a rate-limit quota").fields([name()]).handled_by(read),
-        row::write(&one, "write a rate-limit quota").fields(settings).handled_by(write),
+        row::write(&one, "write a rate-limit quota")
+            .fields(settings)
+            .handled_by(write::<RateLimitQuota>),
         row::delete(&one, "delete a rate-limit quota")
             .fields([name()])
             .handled_by(delete::<RateLimitQuota>),
@@ -81,54 +83,47 @@ async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     ]))
 }
 
-/// `POST sys/quotas/rate-limit/:name`. Fields that are not sent keep their values.
-async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    let PermittedCall { core, unit, fields, .. } = call;
-    let name = fields.text("name");
-    let known = quotas::read::<RateLimitQuota>(unit, name).await?;
-    let quota = with_fields(core, fields, known)?;
-    check_others(unit, name, &quota).await?;
-    quotas::put(unit, name, &quota)?;
-    Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
-}
-
-fn with_fields(
-    core: &Core,
-    fields: RequestFields<'_>,
-    known: Option<RateLimitQuota>,
-) -> Result<RateLimitQuota, Failure> {
-    if !fields.text("role").is_empty() {
-        return Err(Failure::invalid(
-            "role cannot be limited: the role of a login is known only to its auth method; leave \
-             role out, and give the path of the auth method",
-        ));
-    }
-    if fields.flag("inheritable", false) {
-        return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
-    }
-    let known_rate = known.as_ref().map(|known| known.rate);
-    let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { known_rate };
-    let rate = rate.ok_or_else(|| {
-        Failure::invalid("rate is missing: give the requests that a client may make in an interval")
-    })?;
-    let seconds = |name: &str, known: Option<u64>, least: u64| {
-        let usual = known.unwrap_or(least);
-        let seconds = if fields.has(name) { fields.seconds(name) } else { usual };
-        match (least..=MAX_INTERVAL).contains(&seconds) {
-            true => Ok(seconds),
-            false => Err(Failure::invalid(format!(
-                "{name} is {seconds} s; it must be {least} s to {MAX_INTERVAL} s"
-            ))),
+impl WritableQuota for RateLimitQuota {
+    fn with_fields(
+        core: &Core,
+        fields: RequestFields<'_>,
+        known: Option<Self>,
+    ) -> Result<Self, Failure> {
+        if !fields.text("role").is_empty() {
+            return Err(Failure::invalid(
+                "role cannot be limited: the role of a login is known only to its auth method; \
+             leave role out, and give the path of the auth method",
+            ));
         }
-    };
-    let interval = seconds("interval", known.as_ref().map(|known| known.interval), 1)?;
-    let block = known.as_ref().map(|known| known.block_interval);
-    let block_interval = seconds("block_interval", block, 0)?;
-    let place = match (fields.has("path"), known) {
-        (false, Some(known)) => known.place,
-        _ => resolve_place(core, fields.text("path"))?,
-    };
-    Ok(RateLimitQuota { place, rate, interval, block_interval })
+        if fields.flag("inheritable", false) {
+            return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
+        }
+        let known_rate = known.as_ref().map(|known| known.rate);
+        let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { known_rate };
+        let rate = rate.ok_or_else(|| {
+            Failure::invalid(
+                "rate is missing: give the requests that a client may make in an interval",
+            )
+        })?;
+        let seconds = |name: &str, known: Option<u64>, least: u64| {
+            let usual = known.unwrap_or(least);
+            let seconds = if fields.has(name) { fields.seconds(name) } else { usual };
+            match (least..=MAX_INTERVAL).contains(&seconds) {
+                true => Ok(seconds),
+                false => Err(Failure::invalid(format!(
+                    "{name} is {seconds} s; it must be {least} s to {MAX_INTERVAL} s"
+                ))),
+            }
+        };
+        let interval = seconds("interval", known.as_ref().map(|known| known.interval), 1)?;
+        let block = known.as_ref().map(|known| known.block_interval);
+        let block_interval = seconds("block_interval", block, 0)?;
+        let place = match (fields.has("path"), known) {
+            (false, Some(known)) => known.place,
+            _ => resolve_place(core, fields.text("path"))?,
+        };
+        Ok(RateLimitQuota { place, rate, interval, block_interval })
+    }
 }
 
 /// Parses a rate. A rate of 0 would lock everybody out, and is refused.
@@ -167,9 +162,4 @@ async fn write_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
                    Retry-After when to come again";
     let reply = Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas);
     Ok(reply.with_warnings(asks_for_headers.then(|| warning.to_owned())))
-}
-
-fn shown<const N: usize>(members: [(&str, Value); N]) -> Reply {
-    let data = members.map(|(member, value)| (member.to_owned(), value));
-    ReplyBody::Data(Map::from_iter(data)).into()
 }
