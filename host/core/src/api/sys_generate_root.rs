@@ -15,6 +15,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
+use std::net::IpAddr;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -68,6 +69,11 @@ pub(super) fn share_fields() -> [Field; 2] {
     [field("key", FieldKind::String, share).secret(), nonce()]
 }
 
+/// Returns the share of a request with the fields of [`share_fields`].
+pub(super) fn given_share<'a>(fields: RequestFields<'a>, remote: IpAddr) -> GivenShare<'a> {
+    GivenShare { share: fields.text("key"), nonce: fields.text("nonce"), remote }
+}
+
 fn decode_fields() -> [Field; 2] {
     [
         field("encoded_token", FieldKind::String, "the token as the root generation gave it")
@@ -101,8 +107,7 @@ async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `POST sys/generate-root/update`.
 async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
-    let given = GivenShare { share, nonce, remote: call.request.remote };
+    let given = given_share(call.fields, call.request.remote);
     Ok(bare_response(call.core.key_holders.give_to_generation(given).await?))
 }
 
@@ -127,8 +132,7 @@ async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/generate-root-token/update`.
 async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let (share, nonce) = (call.fields.text("key"), call.fields.text("nonce"));
-    let given = GivenShare { share, nonce, remote: call.request.remote };
+    let given = given_share(call.fields, call.request.remote);
     Ok(enveloped(call.core.key_holders.give_to_generation(given).await?))
 }
 

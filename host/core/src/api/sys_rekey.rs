@@ -10,10 +10,10 @@ use super::call::{PermittedCall, PublicCall, RequestFields};
 use super::key_holder_paths::{check_allowed, refuse_named};
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, delete, field, read, write};
-use super::sys_generate_root::{nonce, share_fields};
+use super::sys_generate_root::{given_share, nonce, share_fields};
 use super::sys_init::count;
 use crate::core::Core;
-use crate::key_holders::{GivenShare, RekeyStatus};
+use crate::key_holders::RekeyStatus;
 use bulkhead_store::SealConfig;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
@@ -109,10 +109,6 @@ async fn begin(
     let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
     let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;
     core.key_holders.start_rekey(config, fields.flag("require_verification", false), remote).await
-}
-
-fn given_share<'a>(fields: RequestFields<'a>, remote: IpAddr) -> GivenShare<'a> {
-    GivenShare { share: fields.text("key"), nonce: fields.text("nonce"), remote }
 }
 
 /// `GET sys/rekey/init`.
