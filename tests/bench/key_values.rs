@@ -9,22 +9,21 @@
 mod bare;
 mod figures;
 mod load;
+mod rounds;
 
 use bare::Bare;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::target;
-use figures::quantile;
-use load::{Load, Target};
+use load::Target;
+use rounds::{report, rounds};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const CONNECTIONS: [usize; 2] = [1, 16];
-const ROUNDS: usize = 5;
-const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Requests in the order of the report, after bare hyper.
-const NAMES: [&str; 3] = ["version 1, read", "version 2, read", "version 1, write"];
+/// Requests in the order of the report.
+const NAMES: [&str; 4] = ["bare hyper", "version 1, read", "version 2, read", "version 1, write"];
 
 fn main() {
     bare::serve_if_asked();
@@ -53,8 +52,9 @@ fn main() {
     for server in &servers {
         runtime.block_on(server.load(4, WARM_UP));
     }
-    let results: Vec<Value> =
-        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(&servers, count)))).into();
+    let results: Vec<Value> = CONNECTIONS
+        .map(|count| report("kv", &NAMES, count, &runtime.block_on(rounds(&servers, count))))
+        .into();
     figures::save("key_values", json!({ "answer_bytes": body, "runs": results }));
 }
 
@@ -73,37 +73,4 @@ fn configure(bulkhead: &Bulkhead) -> String {
     root.write("sys/policies/acl/orders", &json!({ "policy": rules })).expect(204);
     let made = root.write("auth/token/create", &json!({ "policies": ["orders"] })).expect(200);
     made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
-}
-
-/// A load of each server, bare hyper first.
-type Round = Vec<Load>;
-
-async fn rounds(servers: &[&Target], connections: usize) -> Vec<Round> {
-    let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let mut round = Round::new();
-        for server in servers {
-            round.push(server.load(connections, TIME).await);
-        }
-        found.push(round);
-    }
-    found
-}
-
-fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
-    quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
-}
-
-fn report(connections: usize, rounds: &[Round]) -> Value {
-    let title = format!("kv, {connections} connections, {} rounds", rounds.len());
-    println!("{title:56} requests/s   of bare   server's us");
-    let names = std::iter::once("bare hyper").chain(NAMES);
-    let rows = names.enumerate().map(|(server, name)| {
-        let rate = median(rounds, |round| round[server].per_second);
-        let share = median(rounds, |round| round[server].per_second / round[0].per_second);
-        let micros = median(rounds, |round| round[server].server * 1e6);
-        println!("  {name:54} {rate:>10.0} {:>7.2} % {micros:>13.1}", share * 100.0);
-        json!({ "what": name, "per_s": rate.round(), "share": share, "server_us": micros })
-    });
-    json!({ "connections": connections, "rows": rows.collect::<Vec<_>>() })
 }
