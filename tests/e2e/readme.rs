@@ -82,22 +82,29 @@ fn steady(text: &str) -> Vec<String> {
     text.lines().map(steady).filter(|line| !line.is_empty()).collect()
 }
 
+/// Types commands into a shell beside the server, and returns the output.
+fn typed_output(typed: &str, bulkhead: &Bulkhead, environment: &[(&str, &str)]) -> String {
+    let run = Command::new("bash")
+        .args(["-eu", "-o", "pipefail", "-c", typed])
+        .current_dir(repository())
+        .env("BULKHEAD_ADDR", bulkhead.url())
+        .env("HOME", bulkhead.data())
+        .envs(environment.iter().copied())
+        .output()
+        .expect("bash can be started");
+    let output = String::from_utf8_lossy(&run.stdout).into_owned();
+    let error = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{typed}\n{output}\n{error}");
+    output
+}
+
 #[test]
 fn the_first_three_minutes_are_as_printed() {
     let demo = Demo::start();
     let bulkhead = Bulkhead::start();
     let built = profile().display().to_string();
     let typed = demo.commands.replace("ROOT-TOKEN", ROOT).replace("$PWD/target/debug", &built);
-    let run = Command::new("bash")
-        .args(["-eu", "-o", "pipefail", "-c", &typed])
-        .current_dir(repository())
-        .env("BULKHEAD_ADDR", bulkhead.url())
-        .env("HOME", bulkhead.data())
-        .output()
-        .expect("bash can be started");
-    let (output, error) =
-        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success(), "{typed}\n{output}\n{error}");
+    let output = typed_output(&typed, &bulkhead, &[]);
     let (seen, promised) = (steady(&output), steady(&block("output")));
     assert!(seen.ends_with(&promised), "promised: {promised:#?}\nseen: {seen:#?}");
 }
@@ -108,17 +115,8 @@ fn the_twelve_commands_of_secrets_and_logins_work() {
     let typed = block("logins");
     assert_eq!(typed.lines().count(), 12, "{typed}");
     let path = std::env::var("PATH").unwrap_or_default();
-    let run = Command::new("bash")
-        .args(["-eu", "-o", "pipefail", "-c", &typed])
-        .env("PATH", format!("{}:{path}", profile().display()))
-        .env("BULKHEAD_ADDR", bulkhead.url())
-        .env("BULKHEAD_TOKEN", ROOT)
-        .env("HOME", bulkhead.data())
-        .output()
-        .expect("bash can be started");
-    let (output, error) =
-        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success(), "{typed}\n{output}\n{error}");
+    let path = format!("{}:{path}", profile().display());
+    let output = typed_output(&typed, &bulkhead, &[("PATH", &path), ("BULKHEAD_TOKEN", ROOT)]);
     // The operator, the person and the machine each read the secret.
     assert_eq!(output.matches("k-71").count(), 3, "{output}");
 }
