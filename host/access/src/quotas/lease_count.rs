@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of leases at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseCountQuota {
-    /// Where the quota applies.
+    /// The paths of the quota.
     #[serde(flatten)]
     pub place: QuotaPlace,
     /// Maximum number of leases. Reservations and leases with a pending revocation count too,

@@ -14,7 +14,7 @@ const CONFIG: &str = "quota-config";
 /// Maximum rate of the requests of one client at a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateLimitQuota {
-    /// Where the quota applies.
+    /// The paths of the quota.
     #[serde(flatten)]
     pub place: QuotaPlace,
     /// Requests of a client in an interval; greater than 0.

@@ -1,4 +1,4 @@
-//! Plugins whose code is missing, in the order in which the code is compiled.
+//! Plugins without compiled code, in the order of their compilation.
 
 use super::plugin::Plugin;
 use bulkhead_wire::sync;
@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
-/// Plugins whose code is missing.
+/// Plugins without compiled code.
 #[derive(Default)]
 pub(super) struct MissingCode {
     /// Held while code is loaded: first calls that come together read the code once.

@@ -153,7 +153,7 @@ async fn call(
     permit: &Permit,
     (mount, unit): (&Mount, Unit),
 ) -> Result<CompletedStep, Failure> {
-    // Of an attempt before.
+    // Drops the cursor of an earlier attempt.
     drop(work.take_next_cursor());
     let admitted = work.enter(CallPriority::Background).await?;
     let opened = core.mounts.open(mount, permit);

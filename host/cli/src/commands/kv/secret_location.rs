@@ -79,7 +79,7 @@ impl SecretLocation {
         })
     }
 
-    /// Whether the mount keeps versions.
+    /// True for a mount of version 2, which stores versions.
     pub(super) fn is_versioned(&self) -> bool {
         self.is_versioned
     }

@@ -3,7 +3,7 @@
 use crate::mounts::{BuiltinMount, MountClass, RunningPlugin};
 use bulkhead_access::lifetimes::Lifetimes;
 
-/// A mount whose settings are changed, with what limits the change.
+/// The mount of a tune request, with the limits of the change.
 #[derive(Clone, Copy)]
 pub(super) struct TuneTarget<'a> {
     pub(super) class: MountClass,
