@@ -21,7 +21,7 @@ fn url(world: &World, parameters: &str) -> String {
 
 /// The certificate of an authority that signed no certificate of these tests.
 fn other_authority() -> String {
-    let path = repository().join("host/sandbox/src/http/fixtures/other-authority.pem");
+    let path = repository().join("host/outbound/src/http/fixtures/other-authority.pem");
     std::fs::read_to_string(path).expect("the fixture can be read")
 }
 

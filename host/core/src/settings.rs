@@ -3,7 +3,8 @@
 use crate::audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use bulkhead_access::log::Log;
-use bulkhead_sandbox::{AmbientSources, OutboundNetwork};
+use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_outbound::proxy::OutboundNetwork;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 use std::path::PathBuf;

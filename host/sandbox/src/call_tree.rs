@@ -3,14 +3,12 @@
 use crate::cpu_permits::CpuMeter;
 use crate::held_memory::HeldMemory;
 use crate::key_ring::LastSigner;
-use crate::password_changes::{ConnectionAccount, PasswordChange};
 use crate::secrets::SecretSet;
+use bulkhead_outbound::password_changes::CallPasswords;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::sync;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
-use tokio::time::Instant;
 
 /// State that a root call and its nested calls share.
 #[derive(Default)]
@@ -24,23 +22,14 @@ pub struct CallTree {
     pub(crate) held_memory: HeldMemory,
     written: AtomicUsize,
     http_calls: AtomicU32,
-    http_bytes: AtomicUsize,
+    /// Bytes that HTTP requests sent and received.
+    pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) cpu_meter: CpuMeter,
     pub(crate) last_signer: LastSigner,
     /// Read-locked by each change under way. `true`: no other change begins.
     changes_ended: RwLock<bool>,
-    began: StartTime,
-    /// Changes of connections' passwords by this call, kept until the call ends.
-    password_changes: Mutex<Vec<PasswordChange>>,
-}
-
-/// The time at which a tree was made.
-struct StartTime(Instant);
-
-impl Default for StartTime {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
+    /// Changes of connections' passwords by this call.
+    pub(crate) passwords: CallPasswords,
 }
 
 impl CallTree {
@@ -81,11 +70,6 @@ impl CallTree {
         self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// Counts bytes that HTTP requests sent or received. Returns the new total.
-    pub(crate) fn count_http_bytes(&self, bytes: usize) -> usize {
-        self.http_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
-    }
-
     /// Returns the right to change something outside; `None` if the call is being cut.
     pub(crate) async fn begin_change(&self) -> Option<RwLockReadGuard<'_, bool>> {
         let ended = self.changes_ended.read().await;
@@ -95,28 +79,6 @@ impl CallTree {
     /// Waits for the changes under way, and lets no other change begin.
     pub(crate) async fn end_changes(&self) {
         *self.changes_ended.write().await = true;
-    }
-
-    /// Returns the time at which the call began.
-    pub(crate) fn began(&self) -> Instant {
-        self.began.0
-    }
-
-    /// Keeps a change of a connection's password until the call ends.
-    pub(crate) fn keep_password_change(&self, change: PasswordChange) {
-        sync::lock(&self.password_changes).push(change);
-    }
-
-    /// Returns true if the call itself changes the password of the account.
-    pub(crate) fn changes_password_of(&self, account: &ConnectionAccount) -> bool {
-        sync::lock(&self.password_changes).iter().any(|change| change.is_of(account))
-    }
-
-    /// Records the password in force, for the call's changes of that account.
-    pub(crate) fn note_proven_password(&self, account: &ConnectionAccount, password: &str) {
-        let changes = sync::lock(&self.password_changes);
-        let of_account = changes.iter().filter(|change| change.is_of(account));
-        of_account.for_each(|change| change.note_proven(password));
     }
 
     pub(crate) fn mark_effect(&self, effect: SideEffect) {

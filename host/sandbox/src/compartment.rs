@@ -7,11 +7,12 @@ use crate::held_memory::HeldBytes;
 use crate::key_ring::KeyRing;
 use crate::limits::{self, MountLimits};
 use crate::slow_work::SlowWorkQueues;
+use bulkhead_outbound::connections::{ConnectionPermit, MountConnections};
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// The resources that the calls of one mount share.
@@ -27,34 +28,16 @@ pub(crate) struct CompartmentUsage {
     /// Instance slots that requests of the mount hold. Written only under the lock of admission.
     slots: AtomicU32,
     rate: Mutex<TokenBucket>,
-    /// Open outbound connections of HTTP and LDAP.
-    connections: AtomicU32,
+    /// Outbound connections of HTTP and LDAP.
+    connections: Arc<MountConnections>,
     /// Bytes that the host holds for the mount's calls.
     held: Arc<HeldBytes>,
     /// Parsed public keys for the mount's verifications.
     keys: KeyRing,
     /// Turns of the mount at slow work of the host.
     turns: SlowWorkQueues,
-    /// Notified when a connection is closed.
-    closed: Notify,
     /// Last time at which a call of the mount was found to compute for long.
     long: Mutex<Option<std::time::Instant>>,
-}
-
-/// The right to a single outbound connection of HTTP or LDAP, until dropped.
-pub(crate) struct ConnectionPermit {
-    _of_mount: CountedConnection,
-    _of_process: OwnedSemaphorePermit,
-}
-
-/// A connection that is counted for its mount.
-struct CountedConnection(Arc<CompartmentUsage>);
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-        self.0.closed.notify_waiters();
-    }
 }
 
 /// A token bucket with the capacity of one second.
@@ -102,17 +85,7 @@ impl Compartment {
     /// Waits for a free outbound connection of the mount, and of the process (`all`). `None` only
     /// if `all` is closed.
     pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<ConnectionPermit> {
-        let of_mount = loop {
-            // The waiter is registered before the count is read, so that a close in between is not
-            // missed.
-            let closed = self.taken.closed.notified();
-            match self.taken.try_acquire_connection(self.limits.connections) {
-                Some(of_mount) => break of_mount,
-                None => closed.await,
-            }
-        };
-        let of_process = all.acquire_owned().await.ok()?;
-        Some(ConnectionPermit { _of_mount: of_mount, _of_process: of_process })
+        self.taken.connections.acquire(self.limits.connections, all).await
     }
 
     pub(crate) fn taken(&self) -> &Arc<CompartmentUsage> {
@@ -143,12 +116,6 @@ impl CompartmentUsage {
 
     pub(crate) fn take(&self, slots: u32) {
         self.slots.fetch_add(slots, Ordering::Relaxed);
-    }
-
-    fn try_acquire_connection(self: &Arc<Self>, most: u32) -> Option<CountedConnection> {
-        let one_more = |open: u32| (open < most).then(|| open + 1);
-        let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        counted.is_ok().then(|| CountedConnection(Arc::clone(self)))
     }
 
     pub(crate) fn give_back(&self, slots: u32) {
@@ -226,5 +193,35 @@ mod tests {
             tuned.with_limits(MountLimits::default()).count_request(now).is_ok(),
             "without a rate nothing is counted"
         );
+    }
+
+    #[tokio::test]
+    async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_one() {
+        let all = Arc::new(Semaphore::new(2));
+        let limited = |connections: u32| MountLimits { connections, ..MountLimits::default() };
+        let (one, other) =
+            (Compartment::new("one", limited(1)), Compartment::new("other", limited(9)));
+        let soon = Duration::from_millis(50);
+        let held = one.acquire_connection(Arc::clone(&all)).await.unwrap();
+        let waits = async |compartment: &Compartment| {
+            tokio::time::timeout(soon, compartment.acquire_connection(Arc::clone(&all)))
+                .await
+                .is_err()
+        };
+        assert!(waits(&one).await);
+        let _others = other.acquire_connection(Arc::clone(&all)).await.unwrap();
+        assert!(waits(&other).await, "the process has no more");
+        assert!(
+            waits(&one.with_limits(limited(1))).await,
+            "what is open stays counted when limits change"
+        );
+        let waiting = Arc::clone(&one);
+        let waiting = tokio::spawn({
+            let all = Arc::clone(&all);
+            async move { waiting.acquire_connection(all).await.is_some() }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(tokio::time::timeout(Duration::from_secs(15), waiting).await.unwrap().unwrap());
     }
 }

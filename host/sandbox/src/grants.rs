@@ -6,28 +6,25 @@
 //! storage, time, randomness) need no line. During `describe`, a component may do nothing.
 
 mod act;
-mod address;
 mod ask;
 pub mod ceiling;
-mod host;
 mod limits;
 mod line;
-mod reach;
 mod refusal;
 mod rights;
 
-pub(crate) use act::{Act, AmbientAct, LdapServer, SqlTarget};
+pub(crate) use act::{Act, AmbientAct, SqlTarget};
 pub use ask::{AnyTarget, GrantPattern};
-pub use host::HostPattern;
-pub(crate) use host::{Origin, ServerHost};
 pub use line::{AmbientValue, CryptoVerb, DatabasePlugins, Grant, OutboundProtocol, SqlDriver};
-pub(crate) use reach::{AddressRefusal, AllowedAddresses, resolve};
-pub(crate) use refusal::ungranted_address_refusal;
 pub(crate) use rights::{ComponentKind, DialingPlugin};
 pub use rights::{GrantLayers, Publisher};
 
+use bulkhead_outbound::addresses::{
+    AddressRemedy, AllowedAddresses, HostPattern, LdapServer, Origin,
+};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::name::is_name;
+use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -127,8 +124,8 @@ impl Grants {
                 self.allow(&Grant::Database(DatabasePlugins::Named((*name).to_owned())))
             }
             Act::Sql(target) => self.allow(&target.grant()?),
-            Act::Http(origin) => self.allow(&origin.grant()),
-            Act::Ldap(server) => self.allow(&server.grant()),
+            Act::Http(origin) => self.allow(&Grant::from(*origin)),
+            Act::Ldap(server) => self.allow(&Grant::from(*server)),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
             Act::Ambient(wanted) => self.allow(&wanted.grant()?),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
@@ -160,7 +157,7 @@ impl Grants {
         own: &Arc<[SocketAddr]>,
     ) -> Result<AllowedAddresses, Failure> {
         self.check_act(&Act::Http(origin))?;
-        Ok(self.addresses_of(&origin.grant(), own))
+        Ok(self.addresses_of(&Grant::from(origin), own))
     }
 
     /// Checks a request in the pod's name. The grant of the pod identity includes the pod's
@@ -174,12 +171,10 @@ impl Grants {
     ) -> Result<AllowedAddresses, Failure> {
         self.check_act(&Act::Ambient(AmbientAct::PodIdentity))?;
         Ok(AllowedAddresses {
-            mount: Arc::clone(&self.mount),
-            part: self.part,
             networks: Vec::new(),
-            ceiling: None,
             everything: true,
             own: Arc::clone(own),
+            remedy: self.address_remedy(None),
         })
     }
 
@@ -193,7 +188,7 @@ impl Grants {
         own: &Arc<[SocketAddr]>,
     ) -> Result<AllowedAddresses, Failure> {
         self.check_act(&Act::Ldap(server))?;
-        Ok(self.addresses_of(&server.grant(), own))
+        Ok(self.addresses_of(&Grant::from(server), own))
     }
 
     fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> AllowedAddresses {
@@ -212,15 +207,24 @@ impl Grants {
         });
         let networks = networks.collect();
         let everything = self.is_configured(wanted) || self.reaches_any_server(wanted);
-        let mount = Arc::clone(&self.mount);
-        AllowedAddresses {
-            mount,
-            part: self.part,
-            networks,
-            ceiling,
-            everything,
-            own: Arc::clone(own),
-        }
+        let remedy = self.address_remedy(ceiling);
+        AllowedAddresses { networks, everything, own: Arc::clone(own), remedy }
+    }
+
+    /// Returns the end of a refusal of an address to which a granted name resolved. The printed
+    /// line covers that address alone. `ceiling` has the ranges that the plugin's entry in the
+    /// catalog allows.
+    fn address_remedy(&self, ceiling: Option<Vec<IpNet>>) -> AddressRemedy {
+        let (part, mount) = (self.part, Arc::clone(&self.mount));
+        AddressRemedy::new(move |address| {
+            let line = Grant::Address(IpNet::from(address));
+            let is_ruled_out =
+                |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
+            match ceiling.as_ref().is_some_and(is_ruled_out) {
+                true => refusal::ceiling_remedy(part, &mount, &line),
+                false => refusal::grant_remedy(&mount, &line),
+            }
+        })
     }
 
     /// Checks an act that needs a line in all three layers.

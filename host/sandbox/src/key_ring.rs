@@ -5,10 +5,10 @@
 //! ring, which evicts the least recently used key. A parsed private key is kept only for the call
 //! that signs with it.
 
-use crate::fingerprint::Fingerprint;
-use crate::least_used::LeastUsed;
 use crate::limits;
 use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey};
+use bulkhead_outbound::fingerprint::Fingerprint;
+use bulkhead_outbound::least_used::LeastUsed;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};

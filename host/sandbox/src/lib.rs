@@ -1,6 +1,7 @@
 //! The sandbox of plugins: a component, its limits, and the resources that it may use.
 //!
-//! Knows wasmtime, the WIT bindings, limits, grants and outbound I/O. Never knows tokens, policies,
+//! Knows wasmtime, the WIT bindings, limits and grants, and translates the imports for sockets to
+//! `bulkhead-outbound`. Never knows tokens, policies,
 //! leases or the URLs of our API: the crate calls the layers above only through the trait
 //! [`HostServices`].
 //!
@@ -8,19 +9,16 @@
 //! the left, and imports have no cycle.
 //!
 //! ```text
-//! limits → grants → component → shares → outbound → state → imports → call
+//! limits → grants → component → shares → state → imports → call
 //! ```
 //!
 //! - **limits** knows numbers and their names in grant lines, and never the calls that are counted.
-//! - **grants** knows the acts that a mount may do, and the addresses to which a granted name may
-//!   resolve; never the work of an import.
+//! - **grants** knows the acts that a mount may do; never the work of an import.
 //! - **component** knows bytes: digests, structure, compiled code, and the wasmtime engine that
 //!   compiles and runs the code; never a call.
 //! - **shares** knows the counted resources that calls share: instance slots, permits to compute,
 //!   memory, caches, connections, and the use by a call and its nested calls; never the guest's use
 //!   of its share.
-//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to vetted addresses, and the environment,
-//!   pod files and cloud metadata of the machine; never an instance.
 //! - **state** knows the data of one call, how its instance is made and entered, and how the call
 //!   ended; never the list of imports.
 //! - **imports** is the host's side of `wit/`, one file for each interface, and the linkers that
@@ -34,11 +32,11 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! limits → bindings → sealed_file → fair_queue → fingerprint → metrics → inline_driver → grants
-//! → contract → structure → wasmtime_engine → cache → held_memory → least_used → memory
-//! → password_changes → secrets → slow_work → crypto_words → compiled → identity → key_ring
-//! → outbound → tls → component → database_plugin → compartment → compile → admission → cpu_permits
-//! → host_services → nested_refusal → call_tree → closing → http → context → ambient → ldap → sql
+//! limits → bindings → sealed_file → fair_queue → metrics → grants
+//! → contract → structure → wasmtime_engine → cache → held_memory → memory
+//! → secrets → slow_work → crypto_words → compiled → identity → key_ring
+//! → component → database_plugin → compartment → compile → admission → cpu_permits
+//! → host_services → nested_refusal → call_tree → closing → context
 //! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
 //! → instance_cache → imports → sandbox → describe → load → call
 //! ```
@@ -71,24 +69,12 @@ mod closing;
 mod compartment;
 mod cpu_permits;
 mod fair_queue;
-mod fingerprint;
 mod held_memory;
 mod key_ring;
-mod least_used;
 mod memory;
 mod metrics;
-mod password_changes;
 mod secrets;
 mod slow_work;
-
-// Outbound.
-mod ambient;
-mod http;
-mod inline_driver;
-mod ldap;
-mod outbound;
-mod sql;
-mod tls;
 
 // State.
 mod context;
@@ -116,7 +102,6 @@ mod load;
 mod sandbox;
 
 pub use admission::{CallPriority, SlotPermit, SlotRequest};
-pub use ambient::{AmbientSources, EnvironmentLookup, is_near};
 pub use call::{CallOutcome, CallScope};
 pub use call_tree::{CallTree, SideEffect};
 pub use compartment::Compartment;
@@ -132,7 +117,6 @@ pub use instance_cache::InstanceReuse;
 pub use limits::{MountLimits, ReuseBounds};
 pub use load::MountablePlugin;
 pub use metrics::{MetricReading, MetricReadings};
-pub use outbound::{HttpProxy, OutboundNetwork, ProxyBypass};
 pub use outcome::Termination;
 pub use sandbox::{Sandbox, SandboxRuntime};
 pub use secrets::SecretSet;

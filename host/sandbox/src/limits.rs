@@ -8,6 +8,10 @@ mod fixed;
 mod line;
 mod of_mount;
 
+pub(crate) use bulkhead_outbound::limits::{
+    CONNECTION_BYTES, CONNECTION_WAIT_TIMEOUT, CONNECTIONS, EFFECT_TIME, LDAP_SERVERS,
+    METADATA_TIMEOUT, PEM_BYTES, SQL_ENDPOINTS, SQL_TARGET_BYTES,
+};
 pub(crate) use exceeded::ExceededLimit;
 pub(crate) use fixed::*;
 pub(crate) use line::{LimitLine, LimitWord, UNBOUNDED};

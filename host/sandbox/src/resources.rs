@@ -1,21 +1,21 @@
 //! Resources that calls share: of the process, and of the open store.
 
 use crate::admission::InstanceSlots;
-use crate::ambient::{AmbientSources, CloudTokens};
 use crate::cache::CacheRegistry;
 use crate::closing::ClosingSignal;
 use crate::cpu_permits::CpuPermits;
 use crate::held_memory::HeldBytes;
-use crate::http::ConnectionPool;
-use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
 use crate::metrics::MetricsRegistry;
-use crate::outbound::OutboundNetwork;
-use crate::password_changes::PasswordChanges;
 use crate::slow_work::SlowWork;
-use crate::sql::{KnownTargets, SessionPools};
-use crate::tls::TlsConfigs;
+use bulkhead_outbound::ambient::{AmbientSources, CloudTokens};
+use bulkhead_outbound::http::ConnectionPool;
+use bulkhead_outbound::ldap::LdapPools;
+use bulkhead_outbound::password_changes::PasswordChanges;
+use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_outbound::sql::{KnownTargets, SessionPools};
+use bulkhead_outbound::tls::TlsConfigs;
 use bulkhead_store::Store;
 use std::net::SocketAddr;
 use std::sync::Arc;

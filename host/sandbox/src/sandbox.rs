@@ -1,13 +1,13 @@
 //! The process's WebAssembly runtime, and the sandbox over an open store: admission and closing.
 
 use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
-use crate::ambient::AmbientSources;
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
 use crate::metrics::MetricReadings;
-use crate::outbound::OutboundNetwork;
 use crate::resources::{ProcessResources, StoreResources};
 use crate::wasmtime_engine;
+use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::net::SocketAddr;

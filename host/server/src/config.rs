@@ -30,7 +30,7 @@ pub(crate) use unix::UnixSettings;
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::{PluginDirectory, SignatureRules};
-use bulkhead_sandbox::AmbientSources;
+use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use findings::{ConfigError, ConfigFindings};

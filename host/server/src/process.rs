@@ -7,7 +7,7 @@ use crate::listener::{self, BoundSocket, ListenerLimits};
 use crate::tls::ListenerTls;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_core::{OfficialComponent, Service, ServiceSettings};
-use bulkhead_sandbox::OutboundNetwork;
+use bulkhead_outbound::proxy::OutboundNetwork;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 use bulkhead_access::log::Log;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::{OfficialComponent, Service, ServiceSettings, SignatureRules};
-use bulkhead_sandbox::{AmbientSources, OutboundNetwork};
+use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;

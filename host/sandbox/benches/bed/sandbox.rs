@@ -30,8 +30,8 @@ impl Bed {
             SandboxRuntime::new().unwrap(),
             Arc::clone(&store),
             &[],
-            &bulkhead_sandbox::AmbientSources::default(),
-            &bulkhead_sandbox::OutboundNetwork::default(),
+            &bulkhead_outbound::ambient::AmbientSources::default(),
+            &bulkhead_outbound::proxy::OutboundNetwork::default(),
         );
         let wasm = std::fs::read(component).expect("run `make build guests` first");
         let artefact = ComponentSource::Official { wasm: wasm.leak(), compiled: None };

@@ -1,9 +1,8 @@
 //! An act of a component, as the first line of an import checks the act, and the grant for the act.
 
-use super::host::{HostPattern, Origin, ServerHost};
 use super::line::{AmbientValue, CryptoVerb, Grant};
+use bulkhead_outbound::addresses::{HostPattern, LdapServer, Origin, ServerHost};
 use bulkhead_wire::failure::{Failure, quoted};
-use std::fmt;
 
 /// An act of a component.
 #[derive(Clone, Copy, Debug)]
@@ -83,34 +82,19 @@ pub(crate) struct SqlTarget<'a> {
     pub(crate) port: u16,
 }
 
-/// A directory's server. Displayed as `ldaps://dc1.example.com:636`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LdapServer {
-    /// With TLS from the start.
-    pub(crate) tls: bool,
-    /// The host.
-    pub(crate) host: ServerHost,
-    /// The port.
-    pub(crate) port: u16,
-}
-
-impl fmt::Display for LdapServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ldap{}://{}:{}", if self.tls { "s" } else { "" }, self.host, self.port)
+impl From<&LdapServer> for Grant {
+    /// The grant for this server alone.
+    fn from(server: &LdapServer) -> Self {
+        let host = HostPattern::from(server.host.clone());
+        Self::Ldap { tls: server.tls, host, port: server.port }
     }
 }
 
-impl LdapServer {
-    /// Returns the grant for this server alone.
-    pub(super) fn grant(&self) -> Grant {
-        Grant::Ldap { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
-    }
-}
-
-impl Origin {
-    /// Returns the grant for this origin alone.
-    pub(super) fn grant(&self) -> Grant {
-        Grant::Http { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
+impl From<&Origin> for Grant {
+    /// The grant for this origin alone.
+    fn from(origin: &Origin) -> Self {
+        let host = HostPattern::from(origin.host.clone());
+        Self::Http { tls: origin.tls, host, port: origin.port }
     }
 }
 

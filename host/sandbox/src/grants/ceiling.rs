@@ -5,9 +5,9 @@
 //! the plugin has ruled out.
 
 use super::ask::{AnyTarget, GrantPattern};
-use super::host::{HostPattern, ServerHost};
 use super::limits::ceiling_limit;
 use super::line::{DatabasePlugins, Grant, OutboundProtocol};
+use bulkhead_outbound::addresses::{HostPattern, ServerHost};
 use ipnet::IpNet;
 
 /// Checks a line to be granted to a mount of the plugin.

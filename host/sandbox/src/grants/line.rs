@@ -5,8 +5,7 @@
 //! without bits behind the prefix. Parsing a printed line gives the same grant, so an operator can
 //! type a printed remedy unchanged.
 
-use super::address;
-use super::host::{EndpointPattern, HostPattern, network};
+use bulkhead_outbound::addresses::{EndpointPattern, HostPattern, forbidden_range, network};
 
 use crate::limits::LimitLine;
 use bulkhead_wire::failure::quoted;
@@ -318,7 +317,7 @@ fn read_range(text: &str) -> Result<IpNet, String> {
     let range = network(text).ok_or_else(|| {
         format!("{} is no range of addresses: give one such as 10.0.0.0/8", quoted(text))
     })?;
-    match address::forbidden_range(&range) {
+    match forbidden_range(&range) {
         Some(why) => Err(format!("{range} is {why}, which no grant opens; leave it out")),
         None => Ok(range),
     }

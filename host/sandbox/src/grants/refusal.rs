@@ -1,11 +1,8 @@
 //! Texts of refusals: the layer that refused, and the command that would allow the act.
 
 use super::line::Grant;
-use super::reach::AllowedAddresses;
 use super::rights::ComponentKind;
 use bulkhead_wire::failure::Failure;
-use ipnet::IpNet;
-use std::net::IpAddr;
 
 /// Returns the refusal of an act that is outside the component's world, and that no grant allows.
 pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
@@ -21,22 +18,6 @@ pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
             "an engine speaks to no database itself: it reaches them through a database plugin"
         }
     })
-}
-
-/// Returns the refusal of an address to which a granted name resolved. The printed line covers this
-/// address alone.
-pub(crate) fn ungranted_address_refusal(
-    reach: &AllowedAddresses,
-    address: IpAddr,
-    what: &str,
-) -> Failure {
-    let line = Grant::Address(IpNet::from(address));
-    let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
-    let why = match reach.ceiling.as_ref().is_some_and(is_ruled_out) {
-        true => ceiling_remedy(reach.part, &reach.mount, &line),
-        false => grant_remedy(&reach.mount, &line),
-    };
-    Failure::denied(format!("{address} is {what}, and {why}"))
 }
 
 /// Returns the end of a refusal by the plugin's entry in the catalog, with the option that would

@@ -1,6 +1,7 @@
 //! Tests of grants: allowed and refused acts, and the texts of refusals.
 
 use super::*;
+use bulkhead_outbound::addresses::{AddressRefusal, ServerHost};
 use std::net::{IpAddr, Ipv4Addr};
 
 const DB: SqlTarget<'static> = SqlTarget { driver: "postgres", host: "db.example", port: 5432 };
@@ -107,14 +108,11 @@ fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_ru
     let reach = dials(&grants, "db.example").unwrap();
     assert!(reach.check_address("10.0.1.2:5432".parse().unwrap()).is_ok());
     assert!(reach.check_address("10.9.1.2:5432".parse().unwrap()).is_err());
-    let told = |address: &str| {
-        ungranted_address_refusal(&reach, address.parse().unwrap(), "a private address").message
-    };
+    let told = |address: &str| reach.refusal(address.parse().unwrap(), "a private address").message;
     assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
     let bare = below(Publisher::Uploaded, Some(&ceiling), Some(&[LINE]));
     let reach = dials(&bare, "db.example").unwrap();
-    let refused =
-        ungranted_address_refusal(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
+    let refused = reach.refusal("10.0.1.2".parse().unwrap(), "a private address").message;
     assert!(refused.ends_with("tune --grant 'address:10.0.1.2/32' m/"), "{refused}");
 }
 
@@ -174,7 +172,7 @@ fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
 }
 
 fn origin(text: &str) -> Origin {
-    crate::http::parse_url(text).unwrap().0
+    bulkhead_outbound::http::parse_url(text).unwrap().0
 }
 
 const DIRECTORY: LdapServer = LdapServer {
@@ -305,9 +303,7 @@ fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
     let reach = dials(&grants, "db.example").unwrap();
     assert!(reach.check_address("10.1.2.3:5432".parse().unwrap()).is_ok());
     assert!(reach.check_address("192.168.0.1:5432".parse().unwrap()).is_err());
-    let refused =
-        ungranted_address_refusal(&reach, "192.168.0.1".parse().unwrap(), "a private address")
-            .message;
+    let refused = reach.refusal("192.168.0.1".parse().unwrap(), "a private address").message;
     assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
 }
 

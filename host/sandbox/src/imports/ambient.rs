@@ -4,14 +4,14 @@
 //! The import changes nothing. Tokens, and values with a name that marks them as secret, join the
 //! call's secrets before the component gets them.
 
-use crate::ambient::{CloudProvider, ExpiringToken, MetadataRequest, address_of};
 use crate::bindings::secrets_engine::bulkhead::plugin::ambient::{Host, MachineToken, Pod};
 use crate::call_tree::SideEffect;
 use crate::contract::Failure;
 use crate::grants::{Act, AmbientAct};
-use crate::http::{self, ByteMeter, HttpAnswer, HttpFault};
 use crate::limits::{self, ExceededLimit};
 use crate::state::{CallState, refusal};
+use bulkhead_outbound::ambient::{CloudProvider, ExpiringToken, MetadataRequest, address_of};
+use bulkhead_outbound::http::{self, ByteMeter, HttpAnswer, HttpFault};
 use bulkhead_wire::failure::{Failure as Refused, FailureKind};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -46,7 +46,7 @@ impl Host for CallState {
         if self.context.tree.count_http_call() > most {
             return Err(ExceededLimit::count("http-calls", most).into());
         }
-        let meter = ByteMeter::new(&self.context.tree, self.limits().http_bytes);
+        let meter = ByteMeter::new(&self.context.tree.http_bytes, self.limits().http_bytes);
         let given = token(self, &cloud, &audience, &meter).await;
         if meter.is_over() {
             return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());

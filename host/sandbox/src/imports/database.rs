@@ -13,7 +13,6 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
 use crate::closing::CallInterruption;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
-use crate::fingerprint::Fingerprint;
 use crate::grants::{Act, Publisher};
 use crate::host_services::ConnectionChoice;
 use crate::instance::new_store;
@@ -21,8 +20,9 @@ use crate::limits;
 use crate::nested_answer::answer_bytes;
 use crate::nested_refusal::failure_of;
 use crate::outcome::{EntryResult, settle};
-use crate::sql::{ConnectionTargets, check_targets};
 use crate::state::{CallState, ConnectionKey, PasswordUse, refusal};
+use bulkhead_outbound::fingerprint::Fingerprint;
+use bulkhead_outbound::sql::{ConnectionTargets, check_targets};
 use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
 use wasmtime::{Store, format_err};

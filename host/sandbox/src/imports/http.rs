@@ -7,24 +7,24 @@
 //! pod's token from reaching another server than the pod's cluster, too: the host adds the token
 //! only after the URL was compared with the environment, and no component sees the token.
 
-use crate::ambient::AmbientSources;
-use crate::bindings::secrets_engine::bulkhead::plugin::http::{
-    Header, Host, Request, Response, Tls,
-};
+use crate::bindings::secrets_engine::bulkhead::plugin::http as contract;
 use crate::call_tree::SideEffect;
-use crate::compartment::ConnectionPermit;
 use crate::contract::Failure;
 use crate::effect::{self, EffectFailure};
-use crate::grants::{self, AllowedAddresses, Origin};
 use crate::host_services::LogLevel;
-use crate::http::{
-    self, ByteMeter, ConnectionReuse, HttpAnswer, HttpExchange, HttpFault, HttpPoolKey,
-};
 use crate::limits::{self, ExceededLimit};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
+use bulkhead_outbound::addresses::{AllowedAddresses, Origin};
+use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_outbound::connections::ConnectionPermit;
+use bulkhead_outbound::http::{
+    self, ByteMeter, ConnectionReuse, HttpAnswer, HttpExchange, HttpFault, HttpHeader, HttpPoolKey,
+    HttpRequest, HttpTls, Uri,
+};
 use bulkhead_wire::failure::{Failure as Refused, FailureKind, quoted};
-use hyper::Uri;
+use contract::{Host, Response};
+
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -32,6 +32,38 @@ use tokio::time::{Instant, timeout_at};
 
 /// The only identity that a request may use.
 const POD: &str = "pod";
+
+/// A request as the component asks for it.
+struct AskedRequest {
+    request: HttpRequest,
+    /// Milliseconds; 0: the maximum.
+    timeout: u32,
+    /// The identity in whose name the request is sent.
+    identity: Option<String>,
+}
+
+impl From<contract::Request> for AskedRequest {
+    fn from(asked: contract::Request) -> Self {
+        let contract::Request { timeout, identity, .. } = asked;
+        let header = |contract::Header { name, value }| HttpHeader { name, value };
+        let tls = |tls: contract::Tls| HttpTls {
+            root_certificates: tls.root_certificates,
+            client_certificate: tls.client_certificate,
+            client_key: tls.client_key,
+            server_name: tls.server_name,
+        };
+        let request = HttpRequest {
+            method: asked.method,
+            url: asked.url,
+            headers: asked.headers.into_iter().map(header).collect(),
+            body: asked.body,
+            tls: asked.tls.map(tls),
+            secrets: asked.secrets,
+            safe: asked.safe,
+        };
+        Self { request, timeout, identity }
+    }
+}
 
 /// The server of a request, and the addresses to which the name may resolve.
 struct HttpTarget {
@@ -41,9 +73,12 @@ struct HttpTarget {
 }
 
 impl Host for CallState {
-    async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Failure>> {
-        let asked = check_request(self, &request)?;
-        let meter = ByteMeter::new(&self.context.tree, self.limits().http_bytes);
+    async fn send(
+        &mut self,
+        request: contract::Request,
+    ) -> wasmtime::Result<Result<Response, Failure>> {
+        let (request, asked) = check_request(self, request)?;
+        let meter = ByteMeter::new(&self.context.tree.http_bytes, self.limits().http_bytes);
         let done = match asked {
             Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
@@ -58,28 +93,37 @@ impl Host for CallState {
 /// Counts the host call and the request, and checks the grant of the origin.
 fn check_request(
     state: &mut CallState,
-    request: &Request,
-) -> wasmtime::Result<Result<HttpTarget, Failure>> {
+    request: contract::Request,
+) -> wasmtime::Result<(AskedRequest, Result<HttpTarget, Failure>)> {
     state.enter()?;
     let most = state.limits().http_calls;
     if state.context.tree.count_http_call() > most {
         return Err(ExceededLimit::count("http-calls", most).into());
     }
-    state.charge(http::secrets(request).map(str::len).sum())?;
-    http::secrets(request).for_each(|secret| state.context.tree.secrets.add(secret));
-    let (origin, asked) = match http::parse_url(&request.url) {
+    let asked = AskedRequest::from(request);
+    state.charge(http::secrets(&asked.request).map(str::len).sum())?;
+    http::secrets(&asked.request).for_each(|secret| state.context.tree.secrets.add(secret));
+    let (origin, uri) = match http::parse_url(&asked.request.url) {
         Ok(parsed) => parsed,
-        Err(why) => return Ok(Err(report(state, "unknown", &Refused::invalid(why)))),
+        Err(why) => {
+            let refused = report(state, "unknown", &Refused::invalid(why));
+            return Ok((asked, Err(refused)));
+        }
     };
-    Ok(match vet(state, request, &origin) {
-        Ok(reach) => Ok(HttpTarget { origin, asked, reach }),
+    let target = match vet(state, &asked, &origin) {
+        Ok(reach) => Ok(HttpTarget { origin, asked: uri, reach }),
         Err(refused) => Err(report(state, &origin.to_string(), &refused)),
-    })
+    };
+    Ok((asked, target))
 }
 
 /// Returns the addresses to which the origin may resolve: by the origin's own grant, or by the
 /// grant of the pod's cluster.
-fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<AllowedAddresses, Refused> {
+fn vet(
+    state: &CallState,
+    request: &AskedRequest,
+    origin: &Origin,
+) -> Result<AllowedAddresses, Refused> {
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     match request.identity.as_deref() {
         None => grants.reach_of_origin(origin, own),
@@ -101,7 +145,7 @@ fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<AllowedA
 async fn send(
     state: &mut CallState,
     target: HttpTarget,
-    request: Request,
+    request: AskedRequest,
     meter: &ByteMeter,
 ) -> Result<Response, Failure> {
     let (origin, reach) = (target.origin.to_string(), target.reach.clone());
@@ -109,7 +153,7 @@ async fn send(
     done.map(response_of).map_err(|refused| match refused {
         SendFailure::Refused(refused) => report(state, &origin, &refused),
         SendFailure::Fault(HttpFault::Ungranted(address, what)) => {
-            report(state, &origin, &grants::ungranted_address_refusal(&reach, address, what))
+            report(state, &origin, &reach.refusal(address, what))
         }
         SendFailure::Fault(fault) => {
             let failure = fault.failure();
@@ -150,26 +194,27 @@ impl From<String> for SendFailure {
 async fn exchange(
     state: &mut CallState,
     target: HttpTarget,
-    mut request: Request,
+    asked: AskedRequest,
     meter: &ByteMeter,
 ) -> Result<HttpAnswer, SendFailure> {
-    let HttpTarget { origin, asked, reach } = target;
+    let HttpTarget { origin, asked: uri, reach } = target;
+    let AskedRequest { mut request, timeout, identity } = asked;
     let is_safe = http::is_safe(&request)?;
-    let until = exchange_deadline(state, request.timeout);
-    if request.identity.is_some() {
+    let until = exchange_deadline(state, timeout);
+    if identity.is_some() {
         let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
         add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
     }
     let outbound = &state.resources.outbound;
     // The pod's cluster is in the pod's own network, so no proxy is used.
-    let proxy = outbound.proxy_to(&origin).filter(|_| request.identity.is_none());
+    let proxy = outbound.proxy_to(&origin).filter(|_| identity.is_none());
     let tls = request.tls.as_ref();
     let secured = http::tls_settings(&state.resources.tls, &origin, tls)?;
     let keeping = is_safe.then(|| ConnectionReuse {
         kept: Arc::clone(&state.resources.kept),
         purpose: HttpPoolKey::of(state.context.compartment.mount(), &origin, tls),
     });
-    let request = http::prepare(&origin, asked, request)?;
+    let request = http::prepare(&origin, uri, request)?;
     let connection = acquire_connection(state, until).await?;
     let meter = meter.clone();
     let exchange =
@@ -194,21 +239,15 @@ async fn exchange(
 async fn add_pod_identity(
     surroundings: &AmbientSources,
     secrets: &SecretSet,
-    request: &mut Request,
+    request: &mut HttpRequest,
 ) -> Result<(), Refused> {
     if !request.headers.iter().any(|header| header.name.eq_ignore_ascii_case("authorization")) {
         let token = surroundings.pod_token().await?;
         secrets.add(&token);
         let (name, value) = ("authorization".to_owned(), format!("Bearer {token}"));
-        request.headers.push(Header { name, value });
+        request.headers.push(HttpHeader { name, value });
     }
-    let tls = request.tls.get_or_insert_with(|| Tls {
-        root_certificates: None,
-        client_certificate: None,
-        client_key: None,
-        server_name: None,
-        ext: Vec::new(),
-    });
+    let tls = request.tls.get_or_insert_with(HttpTls::default);
     if tls.root_certificates.is_none() {
         tls.root_certificates = Some(surroundings.pod_authority().await?);
     }
@@ -254,8 +293,11 @@ fn exchange_deadline(state: &CallState, timeout: u32) -> Instant {
 }
 
 fn response_of(answered: HttpAnswer) -> Response {
-    let headers =
-        answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
+    let headers = answered
+        .headers
+        .into_iter()
+        .map(|(name, value)| contract::Header { name, value })
+        .collect();
     Response { status: answered.status, headers, body: answered.body.into(), ext: Vec::new() }
 }
 

@@ -4,20 +4,22 @@
 //! password from leaving in a text. The grants of all servers of a target are checked before the
 //! first dial, and every password becomes a secret of the call before anything can fail.
 
-use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{
-    Change, Entry, Failure, Host, Query, Target,
-};
+mod types;
+
+use crate::bindings::secrets_engine::bulkhead::plugin::ldap as contract;
 use crate::call_tree::SideEffect;
-use crate::compartment::ConnectionPermit;
 use crate::effect::{self, EffectFailure};
-use crate::grants::{Act, AllowedAddresses, LdapServer};
+use crate::grants::Act;
 use crate::host_services::LogLevel;
-use crate::ldap::{
-    LdapFailure, LdapLogin, LdapPoolKey, LdapSession, MountLogins, check_changes, check_dn, failed,
-    parse_server, prepare, secrets,
-};
 use crate::limits;
 use crate::state::CallState;
+use bulkhead_outbound::addresses::{AllowedAddresses, LdapServer};
+use bulkhead_outbound::connections::ConnectionPermit;
+use bulkhead_outbound::ldap::{
+    AttributeChange, DirectoryTarget, LdapFailure, LdapLogin, LdapPoolKey, LdapSession,
+    MountLogins, check_changes, check_dn, failed, parse_server, prepare, secrets,
+};
+use contract::Host;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -27,8 +29,11 @@ use tokio::time::timeout;
 const NOT_GRANTED: &str = "permission-denied";
 
 impl Host for CallState {
-    async fn bind(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_servers(self, &target, &[])?;
+    async fn bind(
+        &mut self,
+        target: contract::Target,
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked) = check_servers(self, target, &[])?;
         let done = async {
             let login = LdapLogin::new(&target, asked?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
@@ -44,11 +49,11 @@ impl Host for CallState {
 
     async fn search(
         &mut self,
-        target: Target,
-        query: Query,
-    ) -> wasmtime::Result<Result<Vec<Entry>, Failure>> {
-        let asked = check_servers(self, &target, &[])?;
-        let done = match prepare(query) {
+        target: contract::Target,
+        query: contract::Query,
+    ) -> wasmtime::Result<Result<Vec<contract::Entry>, contract::Failure>> {
+        let (target, asked) = check_servers(self, target, &[])?;
+        let done = match prepare(query.into()) {
             Ok(prepared) => {
                 with_session(self, &target, asked, async |state, mut session| {
                     let work = async move {
@@ -61,16 +66,17 @@ impl Host for CallState {
             }
             Err(failure) => Err(failure),
         };
-        Ok(report(self, &target, done))
+        let found = report(self, &target, done);
+        Ok(found.map(|found| found.into_iter().map(contract::Entry::from).collect()))
     }
 
     async fn modify(
         &mut self,
-        target: Target,
+        target: contract::Target,
         dn: String,
-        changes: Vec<Change>,
-    ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_servers(self, &target, &secrets(&changes))?;
+        changes: Vec<contract::Change>,
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked, changes) = check_change(self, target, changes)?;
         let new = secrets(&changes);
         let done = match check_dn(&dn).and_then(|()| check_changes(&changes)) {
             Ok(()) => {
@@ -91,12 +97,12 @@ impl Host for CallState {
 
     async fn change_password(
         &mut self,
-        target: Target,
+        target: contract::Target,
         dn: String,
         current: Option<String>,
         new: String,
-    ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_servers(self, &target, &passwords(current.as_deref(), &new))?;
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked) = check_servers(self, target, &passwords(current.as_deref(), &new))?;
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {
@@ -114,8 +120,9 @@ impl Host for CallState {
         Ok(report(self, &target, done))
     }
 
-    fn close(&mut self, target: Target) -> wasmtime::Result<()> {
+    fn close(&mut self, target: contract::Target) -> wasmtime::Result<()> {
         self.require_grant(&Act::Close)?;
+        let target = DirectoryTarget::from(target);
         self.resources.directories.close(&LdapPoolKey::new(self.mount(), &target));
         logins(self).forget(&target.bind_dn);
         Ok(())
@@ -133,17 +140,18 @@ type GrantedServers = Result<Vec<(LdapServer, AllowedAddresses)>, LdapFailure>;
 /// server.
 fn check_servers(
     state: &mut CallState,
-    target: &Target,
+    target: contract::Target,
     values: &[String],
-) -> wasmtime::Result<GrantedServers> {
+) -> wasmtime::Result<(DirectoryTarget, GrantedServers)> {
     state.enter()?;
+    let target = DirectoryTarget::from(target);
     let secrets = [Some(&target.password), target.tls.client_key.as_ref()];
     for secret in secrets.into_iter().flatten().chain(values) {
         state.charge(secret.len())?;
         state.context.tree.secrets.add(secret);
     }
     if target.urls.len() > limits::LDAP_SERVERS {
-        return Ok(Err(failed("invalid-request", "a target has at most 16 URLs")));
+        return Ok((target, Err(failed("invalid-request", "a target has at most 16 URLs"))));
     }
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     let reach = |url: &String| {
@@ -152,14 +160,26 @@ fn check_servers(
         let reach = reach.map_err(|refused| failed(NOT_GRANTED, refused.message))?;
         Ok((server, reach))
     };
-    Ok(target.urls.iter().map(reach).collect())
+    let servers = target.urls.iter().map(reach).collect();
+    Ok((target, servers))
+}
+
+/// Checks the grants for changes of an entry, as [`check_servers`].
+fn check_change(
+    state: &mut CallState,
+    target: contract::Target,
+    changes: Vec<contract::Change>,
+) -> wasmtime::Result<(DirectoryTarget, GrantedServers, Vec<AttributeChange>)> {
+    let changes: Vec<_> = changes.into_iter().map(AttributeChange::from).collect();
+    let (target, servers) = check_servers(state, target, &secrets(&changes))?;
+    Ok((target, servers, changes))
 }
 
 /// Runs `work` with an idle or fresh session that is logged in as the target. The work returns the
 /// session if the session's last request was answered.
 async fn with_session<T>(
     state: &mut CallState,
-    target: &Target,
+    target: &DirectoryTarget,
     asked: GrantedServers,
     work: impl AsyncFnOnce(&mut CallState, LdapSession) -> Result<(LdapSession, T), LdapFailure>,
 ) -> Result<T, LdapFailure> {
@@ -244,9 +264,9 @@ fn check_password(new: &str) -> Result<(), LdapFailure> {
 /// Logs a failure for the operator and scrubs the failure for the component.
 fn report<T>(
     state: &mut CallState,
-    target: &Target,
+    target: &DirectoryTarget,
     done: Result<T, LdapFailure>,
-) -> Result<T, LdapFailure> {
+) -> Result<T, contract::Failure> {
     done.map_err(|mut failure| {
         let shown = state.scrub_for_caller(&failure.message);
         let said = std::mem::replace(&mut failure.message, shown);
@@ -261,7 +281,7 @@ fn report<T>(
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
         state.context.services.log(LogLevel::Warn, &state.plugin.title(), "ldap-failed", &pairs);
-        failure
+        failure.into()
     })
 }
 

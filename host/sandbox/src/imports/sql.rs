@@ -3,17 +3,21 @@
 //! Prevents a plugin from dialling a server that its connection does not name. Every target is
 //! checked against the grants of the nested call, which are the targets of this very connection.
 
-use crate::bindings::database_plugin::bulkhead::plugin::sql::{
-    Endpoint, Failure, Host, Statement, Target,
-};
-use crate::call_tree::{CallTree, SideEffect};
+mod types;
+
+use crate::bindings::database_plugin::bulkhead::plugin::sql as contract;
+use crate::call_tree::SideEffect;
 use crate::effect::{self, EffectFailure};
-use crate::grants::{AllowedAddresses, SqlTarget};
+use crate::grants::SqlTarget;
 use crate::host_services::LogLevel;
 use crate::limits;
-use crate::resources::StoreResources;
-use crate::sql::{LoginRequest, PoolKey, SqlFailure, SqlSession, failed};
 use crate::state::{CallState, PasswordUse};
+use bulkhead_outbound::addresses::AllowedAddresses;
+use bulkhead_outbound::sql::{
+    DatabaseEndpoint, DatabaseTarget, LoginRequest, PoolKey, SqlFailure, SqlSession, SqlStatement,
+    failed,
+};
+use contract::Host;
 use futures_util::FutureExt as _;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -25,19 +29,22 @@ const NOT_GRANTED: &str = "permission-denied";
 type ResultRows = Vec<Vec<Option<String>>>;
 
 impl Host for CallState {
-    async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_endpoints(self, &target)?;
+    async fn ping(
+        &mut self,
+        target: contract::Target,
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked) = check_endpoints(self, target)?;
         let done = ping(self, &target, asked).await;
         Ok(report(self, &target, done))
     }
 
     async fn query(
         &mut self,
-        target: Target,
+        target: contract::Target,
         statement: String,
         parameters: Vec<String>,
-    ) -> wasmtime::Result<Result<ResultRows, Failure>> {
-        let asked = check_endpoints(self, &target)?;
+    ) -> wasmtime::Result<Result<ResultRows, contract::Failure>> {
+        let (target, asked) = check_endpoints(self, target)?;
         let done = async {
             let lent = lend(self, &target, asked).await?;
             within_time(self, lent.query(&statement, &parameters)).await
@@ -48,10 +55,11 @@ impl Host for CallState {
 
     async fn transact(
         &mut self,
-        target: Target,
-        statements: Vec<Statement>,
-    ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_endpoints(self, &target)?;
+        target: contract::Target,
+        statements: Vec<contract::Statement>,
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked) = check_endpoints(self, target)?;
+        let statements: Vec<_> = statements.into_iter().map(SqlStatement::from).collect();
         let done = match lend(self, &target, asked).await {
             Ok(lent) => change(self, async move { lent.transact(&statements).await }).await,
             Err(failure) => Err(failure),
@@ -61,10 +69,11 @@ impl Host for CallState {
 
     async fn execute(
         &mut self,
-        target: Target,
-        statement: Statement,
-    ) -> wasmtime::Result<Result<(), Failure>> {
-        let asked = check_endpoints(self, &target)?;
+        target: contract::Target,
+        statement: contract::Statement,
+    ) -> wasmtime::Result<Result<(), contract::Failure>> {
+        let (target, asked) = check_endpoints(self, target)?;
+        let statement = SqlStatement::from(statement);
         let done = match lend(self, &target, asked).await {
             Ok(lent) => change(self, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
@@ -77,22 +86,24 @@ impl Host for CallState {
 /// endpoint may resolve, in the order of the endpoints.
 fn check_endpoints(
     state: &mut CallState,
-    target: &Target,
-) -> wasmtime::Result<Result<Vec<AllowedAddresses>, SqlFailure>> {
+    target: contract::Target,
+) -> wasmtime::Result<(DatabaseTarget, Result<Vec<AllowedAddresses>, SqlFailure>)> {
     state.enter()?;
+    let target = DatabaseTarget::from(target);
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
-    let reach = |end: &Endpoint| {
+    let reach = |end: &DatabaseEndpoint| {
         let reach = grants
             .reach_of(SqlTarget { driver: &target.driver, host: &end.host, port: end.port }, own);
         reach.map_err(|refused| failed(NOT_GRANTED, refused.message))
     };
-    Ok(target.endpoints.iter().map(reach).collect())
+    let reaches = target.endpoints.iter().map(reach).collect();
+    Ok((target, reaches))
 }
 
 /// Returns the pool of the call's connection, and the addresses to which each endpoint may resolve.
 fn admit(
     state: &CallState,
-    target: &Target,
+    target: &DatabaseTarget,
     asked: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(PoolKey, Vec<AllowedAddresses>), SqlFailure> {
     let reaches = asked?;
@@ -105,13 +116,13 @@ fn admit(
 }
 
 /// Names the first endpoints of a target, for the log.
-fn endpoint_names(target: &Target) -> String {
+fn endpoint_names(target: &DatabaseTarget) -> String {
     let ends = target.endpoints.iter().take(limits::SQL_ENDPOINTS);
     ends.map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(",")
 }
 
 /// Refuses a target that is too large to be kept in a pool. The TLS settings have separate bounds.
-fn check_size(target: &Target) -> Result<(), SqlFailure> {
+fn check_size(target: &DatabaseTarget) -> Result<(), SqlFailure> {
     let names = [&target.driver, &target.database, &target.username, &target.password];
     let hosts = target.endpoints.iter().map(|endpoint| &endpoint.host);
     let all = names.into_iter().chain(hosts).chain(&target.tls.server_name);
@@ -130,12 +141,21 @@ fn check_size(target: &Target) -> Result<(), SqlFailure> {
 
 async fn ping(
     state: &mut CallState,
-    target: &Target,
+    target: &DatabaseTarget,
     asked: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
-    let login = login(&resources, &tree, target, (key, reaches));
+    let new_secret = |password: &str| tree.secrets.add(password);
+    let login = LoginRequest {
+        pools: &resources.pools,
+        changes: &resources.password_changes,
+        passwords: &tree.passwords,
+        new_secret: &new_secret,
+        key,
+        target,
+        reaches,
+    };
     let pinged = match state.password_use {
         PasswordUse::Proof => within_time(state, login.prove()).await,
         PasswordUse::Change(_) | PasswordUse::Other => within_time(state, login.ping()).await,
@@ -147,12 +167,21 @@ async fn ping(
 /// Lends a session of the call's connection.
 async fn lend(
     state: &mut CallState,
-    target: &Target,
+    target: &DatabaseTarget,
     asked: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<SqlSession, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
-    let login = login(&resources, &tree, target, (key, reaches));
+    let new_secret = |password: &str| tree.secrets.add(password);
+    let login = LoginRequest {
+        pools: &resources.pools,
+        changes: &resources.password_changes,
+        passwords: &tree.passwords,
+        new_secret: &new_secret,
+        key,
+        target,
+        reaches,
+    };
     let lent = match &state.password_use {
         PasswordUse::Change(username) if *username == target.username => {
             within_time(state, login.lend_for_change()).await
@@ -164,18 +193,8 @@ async fn lend(
     Ok(lent)
 }
 
-fn login<'a>(
-    resources: &'a StoreResources,
-    tree: &'a CallTree,
-    target: &'a Target,
-    (key, reaches): (PoolKey, Vec<AllowedAddresses>),
-) -> LoginRequest<'a> {
-    let (pools, changes) = (&resources.pools, &resources.password_changes);
-    LoginRequest { pools, changes, tree, key, target, reaches }
-}
-
 /// Returns the pool of the call's connection; `None` for a call without a connection.
-fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
+fn pool_key(state: &CallState, target: &DatabaseTarget) -> Option<PoolKey> {
     let connection = state.connection.as_ref()?;
     Some(PoolKey::new(state.mount(), &connection.name, connection.generation, target))
 }
@@ -217,9 +236,9 @@ async fn change(
 /// Logs a failure for the operator and scrubs the failure for the plugin.
 fn report<T>(
     state: &mut CallState,
-    target: &Target,
+    target: &DatabaseTarget,
     done: Result<T, SqlFailure>,
-) -> Result<T, SqlFailure> {
+) -> Result<T, contract::Failure> {
     done.map_err(|mut failure| {
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
@@ -246,6 +265,6 @@ fn report<T>(
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
         state.context.services.log(LogLevel::Warn, &state.plugin.title(), "sql-failed", &pairs);
-        failure
+        failure.into()
     })
 }

@@ -48,8 +48,8 @@ impl Stage {
                 SandboxRuntime::new().unwrap(),
                 store,
                 &[],
-                &crate::AmbientSources::default(),
-                &crate::OutboundNetwork::default(),
+                &bulkhead_outbound::ambient::AmbientSources::default(),
+                &bulkhead_outbound::proxy::OutboundNetwork::default(),
             ),
             directory,
         }

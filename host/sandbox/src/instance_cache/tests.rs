@@ -43,8 +43,8 @@ impl Stage {
             SandboxRuntime::new().unwrap(),
             store,
             &[],
-            &crate::AmbientSources::default(),
-            &crate::OutboundNetwork::default(),
+            &bulkhead_outbound::ambient::AmbientSources::default(),
+            &bulkhead_outbound::proxy::OutboundNetwork::default(),
         );
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let [wasm, compiled] = ["wasm", "cwasm"].map(|kind| {

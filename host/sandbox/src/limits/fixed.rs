@@ -1,5 +1,8 @@
 //! Limits that are the same for every mount, with units in the names.
 
+use bulkhead_outbound::limits::{
+    HTTP_ANSWER_BYTES, HTTP_ANSWER_HEAD_BYTES, LDAP_RESULT_BYTES, QUERY_BYTES,
+};
 use std::time::Duration;
 
 /// Interval of the epoch. A runaway loop is noticed within a tick of its deadline.
@@ -111,107 +114,11 @@ pub(crate) const REPLY_HEADERS: usize = 64;
 pub(crate) const REPLY_HEAD_BYTES: usize = 32 << 10;
 /// Maximum number of keys that a parked request waits for.
 pub(crate) const PARK_KEYS: usize = 64;
-/// Maximum number of rows of a query.
-pub(crate) const QUERY_ROWS: usize = 10_000;
-/// Maximum bytes of a query's result.
-pub(crate) const QUERY_BYTES: usize = 4 << 20;
-/// Maximum bytes of a single message of a database, such as a row.
-pub(crate) const SQL_MESSAGE_BYTES: usize = 1 << 20;
-/// Maximum bytes of all messages that answer a message to a database.
-pub(crate) const SQL_ANSWER_BYTES: usize = 16 << 20;
-/// Maximum number of columns of a result: the maximum of a table in either kind of server.
-pub(crate) const SQL_COLUMNS: u64 = 4096;
-/// Maximum time of an effect. An effect never begins with less time left in its call.
-pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
 /// Time that a call must have left besides the time of an effect.
 pub(crate) const EFFECT_MARGIN: Duration = Duration::from_secs(1);
 /// Minimum time, besides the time of an effect, of a call if the operator chose the call's whole
 /// time: for the margin, and for the work before the effect.
 pub(crate) const BEFORE_EFFECT: Duration = Duration::from_secs(5);
-/// Maximum time of a statement in the database, in milliseconds: shorter than an effect, so that
-/// the database gives up before us and the session stays usable.
-pub(crate) const STATEMENT_TIME_MS: u32 = 20_000;
-/// Maximum time that a statement waits for a lock, in milliseconds; see [`STATEMENT_TIME_MS`].
-pub(crate) const LOCK_TIME_MS: u32 = 15_000;
-/// Maximum wait for lent sessions when the process ends.
-pub(crate) const POOL_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of tries of a transaction that meets conflicts.
-pub(crate) const CONFLICT_TRIES: u32 = 6;
-/// Maximum number of sessions of a connection's pool, even if its settings ask for more.
-pub(crate) const POOL_SESSIONS: u32 = 64;
-/// Idle time after which a pool is closed.
-pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
-/// Maximum time until a proxy answers a request to connect.
-pub(crate) const PROXY_ANSWER_TIME: Duration = Duration::from_secs(10);
-/// Maximum bytes of the head of the proxy's answer.
-pub(crate) const PROXY_ANSWER_HEAD_BYTES: usize = 16 << 10;
-/// Maximum number of outbound HTTP and LDAP connections of the process at a time.
-pub(crate) const CONNECTIONS: usize = 256;
-/// Maximum wait for a connection of the process or of the mount.
-pub(crate) const CONNECTION_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time to dial a server.
-pub(crate) const HTTP_CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of idle outbound HTTP connections of the process, and of a mount.
-pub(crate) const IDLE_CONNECTIONS: usize = 64;
-pub(crate) const IDLE_CONNECTIONS_OF_MOUNT: usize = 16;
-/// Maximum idle time of a connection, and maximum age of an idle connection.
-pub(crate) const CONNECTION_IDLE_TIME: Duration = Duration::from_secs(10);
-pub(crate) const CONNECTION_MAX_AGE: Duration = Duration::from_secs(60);
-/// Maximum number of parsed TLS settings, for all mounts: the settings of an authority or two for
-/// each mount.
-pub(crate) const PARSED_TLS_SETTINGS: usize = 128;
-/// Maximum bytes of the URL of a request.
-pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
-/// Maximum number of headers of a request.
-pub(crate) const HTTP_HEADERS: usize = 64;
-/// Maximum bytes of the headers of a request, names and values together.
-pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
-/// Maximum bytes of the head of an answer. hyper reads at most 100 headers.
-pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
-/// Maximum bytes of the body of an answer.
-pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
-/// Maximum bytes of a single message of a directory.
-pub(crate) const LDAP_MESSAGE_BYTES: usize = 1 << 20;
-/// Maximum bytes of all messages that answer a request to a directory.
-pub(crate) const LDAP_ANSWER_BYTES: usize = 8 << 20;
-/// Maximum bytes of the entries of a search: names and values, and their places in memory.
-pub(crate) const LDAP_RESULT_BYTES: usize = 4 << 20;
-/// Maximum number of entries of a search.
-pub(crate) const LDAP_ENTRIES: u32 = 10_000;
-/// Number of entries of a search without its own limit.
-pub(crate) const LDAP_USUAL_ENTRIES: u32 = 1_000;
-/// Number of entries that a directory is asked for at a time.
-pub(crate) const LDAP_PAGE: u32 = 500;
-/// Maximum number of pages of a search, so that a server cannot keep a search going with nearly
-/// empty pages.
-pub(crate) const LDAP_PAGES: u32 = 100;
-/// Maximum number of servers of a directory.
-pub(crate) const LDAP_SERVERS: usize = 16;
-/// Maximum bytes of a name, of a DN, and of all parts of a filter together.
-pub(crate) const LDAP_TEXT_BYTES: usize = 64 << 10;
-/// Maximum number of idle sessions with directories, for all mounts.
-pub(crate) const LDAP_IDLE_SESSIONS: usize = 256;
-/// Maximum number of idle sessions with the same login.
-pub(crate) const LDAP_IDLE_OF_LOGIN: usize = 16;
-/// Maximum idle time of a session: servers end idle sessions after some minutes.
-pub(crate) const LDAP_IDLE: Duration = Duration::from_secs(60);
-/// Maximum number of servers that a database connection names, in the answer of its plugin.
-pub(crate) const TARGETS: usize = 64;
-/// Maximum bytes of the names of these servers.
-pub(crate) const TARGETS_BYTES: usize = 4 << 10;
-/// Maximum number of connections of a mount with remembered server names.
-pub(crate) const KNOWN_TARGETS: usize = 1_024;
-/// Maximum bytes of a connection's name, which is kept in pools and written to log lines.
-pub(crate) const CONNECTION_BYTES: usize = 512;
-/// Maximum bytes of all texts of a session's target, except the TLS settings: a pool keeps the
-/// texts while it is open.
-pub(crate) const SQL_TARGET_BYTES: usize = 32 << 10;
-/// Maximum number of endpoints of a target, which are tried in order.
-pub(crate) const SQL_ENDPOINTS: usize = 64;
-/// Maximum number of open SQL sessions in the pools of all connections together.
-pub(crate) const SQL_SESSIONS: u32 = 1_024;
-/// Maximum wait for sessions that other connections give up.
-pub(crate) const SESSION_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes in the caches of all mounts together.
 pub(crate) const CACHES_BYTES: usize = 256 << 20;
 /// Maximum number of entries of a mount's cache.
@@ -222,25 +129,11 @@ pub(crate) const CACHE_ENTRY_BYTES: usize = 128;
 pub(crate) const CACHE_SECONDS: u32 = 86_400;
 /// Maximum wait of a call for a value that another call makes.
 pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
-/// Maximum bytes of a value of the environment.
-pub(crate) const ENVIRONMENT_BYTES: usize = 32 << 10;
-/// Maximum wait for a cloud's metadata service, which is on the machine's own link.
-pub(crate) const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum bytes of the body of the metadata service's answer.
-pub(crate) const METADATA_ANSWER_BYTES: usize = 64 << 10;
-/// Maximum bytes of certificates or of a key in PEM, and of a file of the pod.
-pub(crate) const PEM_BYTES: usize = 64 << 10;
 
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(HELD_BYTES_OF_MOUNT < HELD_BYTES);
-const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(PAGE_BYTES + VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(SQL_MESSAGE_BYTES < SQL_ANSWER_BYTES && QUERY_BYTES < SQL_ANSWER_BYTES);
 const _: () = assert!(LDAP_RESULT_BYTES < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(LDAP_MESSAGE_BYTES < LDAP_ANSWER_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(
-    (STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS
-);

@@ -1,9 +1,10 @@
 //! Limits that differ between mounts: their defaults, and their ceilings.
 
 use super::fixed::{
-    BACKGROUND_SLOTS, BEFORE_EFFECT, CACHES_BYTES, CONNECTIONS, EFFECT_MARGIN, EFFECT_TIME,
-    HELD_BYTES_OF_MOUNT, HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
+    BACKGROUND_SLOTS, BEFORE_EFFECT, CACHES_BYTES, EFFECT_MARGIN, HELD_BYTES_OF_MOUNT,
+    HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
 };
+use bulkhead_outbound::limits::{CONNECTIONS, EFFECT_TIME};
 use std::time::Duration;
 
 /// The limits of a mount and its calls that grants may set. All mounts have the same defaults. The

@@ -6,7 +6,7 @@
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords};
-use bulkhead_sandbox::{AmbientSources, is_near};
+use bulkhead_outbound::ambient::{AmbientSources, is_near};
 use bulkhead_wire::failure::quoted;
 use std::net::SocketAddr;
 

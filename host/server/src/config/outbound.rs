@@ -7,7 +7,7 @@
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords, refused};
 use crate::tls::files;
-use bulkhead_sandbox::{HttpProxy, OutboundNetwork, ProxyBypass};
+use bulkhead_outbound::proxy::{HttpProxy, OutboundNetwork, ProxyBypass};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;

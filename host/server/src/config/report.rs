@@ -4,7 +4,7 @@ use super::Config;
 use super::tls::ListenerTransport;
 use crate::tls::ClientCertificates;
 use bulkhead_core::SignaturePolicy;
-use bulkhead_sandbox::AmbientSources;
+use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_wire::{duration, size};
 use std::fmt;
 

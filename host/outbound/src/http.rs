@@ -1,0 +1,31 @@
+//! HTTP requests to other servers. A request that changes something uses a connection of its own,
+//! which closes after the answer. A request that changes nothing may reuse an idle connection.
+//!
+//! This folder knows sockets, TLS and hyper, and nothing of wasmtime; `imports/http.rs` decides
+//! whether a component may make a request. Prevents these attacks: an endless answer, a server that
+//! sends byte by byte, a redirect to a server outside the grants, and a header that becomes two
+//! headers.
+
+mod dial;
+mod exchange;
+mod fault;
+mod line;
+mod meter;
+mod pool;
+mod request;
+mod tls;
+mod tunnel;
+mod url;
+
+pub use exchange::{ConnectionReuse, HttpExchange, ask_metadata, exchange};
+pub use fault::{HttpFault, TlsFault};
+pub use hyper::Uri;
+pub use line::HttpAnswer;
+pub use meter::ByteMeter;
+pub use pool::{ConnectionPool, HttpPoolKey};
+pub use request::{HttpHeader, HttpRequest, HttpTls, is_safe, prepare, secrets};
+pub use tls::tls_settings;
+pub use url::parse_url;
+
+#[cfg(test)]
+mod tests;

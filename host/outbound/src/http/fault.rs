@@ -1,0 +1,250 @@
+//! Faults of HTTP requests, in Bulkhead's own words: a peer's text could show a secret of the
+//! request.
+
+use crate::addresses::AddressRefusal;
+use bulkhead_wire::failure::{Failure, FailureKind};
+use http_body_util::LengthLimitError;
+use rustls::{AlertDescription, CertificateError};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+/// A fault between Bulkhead and the server, without any text of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpFault {
+    /// The name has no address.
+    Unknown,
+    /// The name leads to a kind of address that is never dialled.
+    Forbidden(&'static str),
+    /// The name leads to an address that needs a grant; the text is the kind of address.
+    Ungranted(IpAddr, &'static str),
+    /// The connection was not made, or broke.
+    Broken(io::ErrorKind),
+    /// The TLS handshake failed, or the server has another identity.
+    Tls(TlsFault),
+    /// The answer is no HTTP/1.1, or its head is too large.
+    NotHttp,
+    /// The connection ended before the answer did.
+    CutShort,
+    /// The answer's body is too large.
+    TooLarge,
+    /// The request timed out.
+    TimedOut,
+    /// The proxy did not connect to the server.
+    Proxy(ProxyFault),
+    /// All connections of the mount or of the process are in use.
+    Busy,
+}
+
+/// A fault of a proxy, without any text of the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyFault {
+    /// The proxy's name has no address.
+    Unknown,
+    /// The connection to the proxy was not made, or broke.
+    Broken(io::ErrorKind),
+    /// The proxy refused with this status.
+    Refused(u16),
+    /// The proxy's answer is no HTTP/1.1, or its head is too large.
+    NotHttp,
+    /// The proxy timed out.
+    TimedOut,
+}
+
+/// The reason for a failed TLS handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate has expired.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYet,
+    /// No trusted authority signed the certificate.
+    UnknownIssuer,
+    /// The certificate is for another name.
+    WrongName,
+    /// The certificate has another fault.
+    Certificate,
+    /// Both sides have no common version or method.
+    NothingInCommon,
+    /// The server ended the handshake, for example because it requires a client certificate.
+    Rejected,
+    /// The server's bytes are no TLS.
+    NotTls,
+    /// Another fault.
+    Failed,
+}
+
+impl HttpFault {
+    /// Converts the fault for the component. `grants` has the text for `MissingGrant`, with the
+    /// missing line.
+    pub fn failure(&self) -> Failure {
+        let kind = match self {
+            Self::Forbidden(_) => FailureKind::InvalidRequest,
+            Self::Ungranted(..) => FailureKind::PermissionDenied,
+            Self::TimedOut => FailureKind::TimedOut,
+            Self::Busy => FailureKind::Unavailable,
+            _ => FailureKind::Unreachable,
+        };
+        Failure::new(kind, self.to_string())
+    }
+
+    /// Converts an error of a connection. A TLS error takes precedence, then a body over its limit,
+    /// then an I/O error.
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+        let causes = || causes(error);
+        if let Some(tls) = TlsFault::find(error) {
+            return Self::Tls(tls);
+        }
+        if causes().any(|cause| cause.is::<LengthLimitError>()) {
+            return Self::TooLarge;
+        }
+        if let Some(broken) = causes().find_map(|cause| cause.downcast_ref::<io::Error>()) {
+            return match broken.kind() {
+                io::ErrorKind::UnexpectedEof => Self::CutShort,
+                // hyper reports malformed chunks by these kinds.
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotHttp,
+                kind => Self::Broken(kind),
+            };
+        }
+        match causes().find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
+            Some(error) if error.is_incomplete_message() => Self::CutShort,
+            _ => Self::NotHttp,
+        }
+    }
+}
+
+/// Returns an error and all errors inside, outermost first.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| inner(*error))
+}
+
+/// Returns the error inside another error. The `source` of an I/O error skips the error that the
+/// I/O error holds.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(held) => Some(held),
+        None => error.source(),
+    }
+}
+
+impl From<AddressRefusal> for HttpFault {
+    fn from(refused: AddressRefusal) -> Self {
+        match refused {
+            AddressRefusal::Unknown => Self::Unknown,
+            AddressRefusal::Forbidden(why) => Self::Forbidden(why),
+            AddressRefusal::Ungranted(address, what) => Self::Ungranted(address, what),
+        }
+    }
+}
+
+impl From<ProxyFault> for HttpFault {
+    fn from(fault: ProxyFault) -> Self {
+        Self::Proxy(fault)
+    }
+}
+
+impl ProxyFault {
+    /// Converts a fault of the connection to a proxy.
+    pub(super) fn of(fault: &HttpFault) -> Self {
+        match fault {
+            HttpFault::Broken(kind) => Self::Broken(*kind),
+            HttpFault::CutShort => Self::Broken(io::ErrorKind::UnexpectedEof),
+            _ => Self::NotHttp,
+        }
+    }
+}
+
+impl TlsFault {
+    /// Returns the TLS fault that broke a connection, if `error` contains a TLS error.
+    pub(crate) fn find(error: &(dyn Error + 'static)) -> Option<Self> {
+        causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()).map(Self::of)
+    }
+
+    fn of(error: &rustls::Error) -> Self {
+        use rustls::Error as Tls;
+        match error {
+            Tls::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. },
+            ) => Self::Expired,
+            Tls::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            ) => Self::NotYet,
+            Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Self::UnknownIssuer,
+            Tls::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Self::WrongName,
+            Tls::InvalidCertificate(_) | Tls::NoCertificatesPresented => Self::Certificate,
+            Tls::PeerIncompatible(_) | Tls::AlertReceived(AlertDescription::ProtocolVersion) => {
+                Self::NothingInCommon
+            }
+            Tls::AlertReceived(_) => Self::Rejected,
+            Tls::InvalidMessage(_) => Self::NotTls,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl fmt::Display for HttpFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the name has no address"),
+            Self::Forbidden(why) => write!(f, "it is {why}, which is never dialled"),
+            Self::Ungranted(address, what) => write!(f, "{address} is {what}, and not granted"),
+            Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
+            Self::Tls(fault) => write!(f, "{fault}"),
+            Self::NotHttp => f.write_str(
+                "the answer is not HTTP/1.1, or has more than 100 headers or 64 KiB of them",
+            ),
+            Self::CutShort => f.write_str("the connection ended before the answer did"),
+            Self::TooLarge => f.write_str("the answer has more bytes than it may have"),
+            Self::TimedOut => f.write_str("it took too long"),
+            Self::Proxy(fault) => write!(f, "{fault}"),
+            Self::Busy => f.write_str("all connections that the mount may have are in use"),
+        }
+    }
+}
+
+impl fmt::Display for ProxyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the name of the proxy has no address"),
+            Self::Broken(kind) => {
+                write!(f, "the connection with the proxy was not made or broke: {kind}")
+            }
+            Self::Refused(407) => f.write_str(
+                "the proxy wants credentials, or others than it was shown (407): the server's \
+                 configuration names them by http_proxy_credentials_file of its outbound block",
+            ),
+            Self::Refused(status) => {
+                write!(f, "the proxy was asked to connect to it and refused ({status})")
+            }
+            Self::NotHttp => {
+                f.write_str("the proxy's answer is not HTTP/1.1, or has a head of more than 16 KiB")
+            }
+            Self::TimedOut => f.write_str("the proxy took too long"),
+        }
+    }
+}
+
+impl fmt::Display for TlsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its certificate has expired",
+            Self::NotYet => "its certificate is not valid yet",
+            Self::UnknownIssuer => {
+                "no trusted authority signed its certificate; give root-certificates for a private \
+                 authority"
+            }
+            Self::WrongName => "its certificate is for another name",
+            Self::Certificate => "its certificate is not acceptable",
+            Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",
+            Self::Rejected => {
+                "it ended the TLS handshake, as a server does that wants another client \
+                 certificate"
+            }
+            Self::NotTls => "it does not speak TLS on that port",
+            Self::Failed => "TLS with it failed",
+        })
+    }
+}
