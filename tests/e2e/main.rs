@@ -41,6 +41,7 @@ mod logins;
 mod many_addresses;
 mod mounts;
 mod mysql;
+mod operator_commands;
 mod outbound;
 mod plugin_signatures;
 mod plugin_sources;

@@ -11,6 +11,7 @@ mod list;
 mod listing;
 mod login;
 mod mount;
+mod nodes;
 mod operator;
 mod path_help;
 mod paths;
@@ -36,7 +37,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 66] = [
+const ALL: [&Command; 68] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -101,6 +102,8 @@ const ALL: [&Command; 66] = [
     &operator::SEAL,
     &operator::ROTATE,
     &operator::KEY_STATUS,
+    &nodes::MEMBERS,
+    &nodes::STEP_DOWN,
     &generate_root::GENERATE_ROOT,
     &rekey::REKEY,
 ];
@@ -148,10 +151,14 @@ pub(crate) fn list_commands(begun: &str) -> Option<String> {
 }
 
 /// Commands of the program that are no part of this table.
-pub(crate) const OTHERS: [(&str, &str); 5] = [
+pub(crate) const OTHERS: [(&str, &str); 6] = [
     (
         "plugin inspect",
         "list every endpoint of the plugins in this program (-all: of the server, too)",
+    ),
+    (
+        "operator diagnose",
+        "check a configuration file, and whether a server can start with it here",
     ),
     ("server", "run a server; -dev starts one to try things out"),
     ("completion", "print the completion script for a shell: bash, zsh or fish"),

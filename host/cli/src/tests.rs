@@ -6,6 +6,7 @@ mod kv;
 mod lease;
 mod login;
 mod mount;
+mod nodes;
 mod plugin;
 mod shell;
 mod token;

@@ -25,7 +25,7 @@ use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -96,6 +96,14 @@ impl Service {
         };
         let seal = ServiceSeal::new(Arc::new(process), Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
+    }
+
+    /// Returns whether a server, in this process or another, runs with the data directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn is_running_with(directory: &Path) -> Result<bool, Failure> {
+        Ok(DataDirectory::is_held(directory)?)
     }
 
     /// Returns true if the data directory is initialised.

@@ -10,7 +10,8 @@
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
 //! → config → connection_slots → dev_tls → answer_budget → body → options → answer_body → http
-//! → connection → raw → listener → process → dev → production → inspect
+//! → connection → raw → listener → process → dev → production → diagnose
+//! → inspect
 //! ```
 
 mod answer_body;
@@ -27,6 +28,7 @@ mod connection_slots;
 mod detach_on_drop;
 pub mod dev;
 mod dev_tls;
+pub mod diagnose;
 mod error_body;
 pub mod hardening;
 pub mod headers;

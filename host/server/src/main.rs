@@ -6,6 +6,7 @@ use bulkhead_core::OfficialComponent;
 use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
+use bulkhead_server::diagnose::{self, DiagnoseAction};
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
 use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
@@ -42,6 +43,9 @@ pub(crate) fn main() -> ExitCode {
         [first, second, rest @ ..] if first == "plugin" && second == "inspect" => {
             run_inspect(rest.iter().cloned())
         }
+        [first, second, rest @ ..] if first == "operator" && second == "diagnose" => {
+            run_diagnose(rest.iter().cloned())
+        }
         _ => run_client(args.into_iter()),
     }
 }
@@ -73,6 +77,34 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+fn run_diagnose(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let doing = "diagnosing";
+    let request = match diagnose::parse(args) {
+        Ok(DiagnoseAction::Diagnose(request)) => request,
+        Ok(DiagnoseAction::Help) => return print_usage(diagnose::USAGE),
+        Err(message) => return report_failure(diagnose::WRONG_USAGE, doing, &message),
+    };
+    let done = build_runtime().and_then(|runtime| {
+        let done = runtime.block_on(diagnose::run(&request, &mut io::stdout()));
+        done.map_err(|error| format!("standard output cannot be written: {error}"))
+    });
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => report_failure(1, doing, &message),
+    }
+}
+
+fn print_usage(usage: &str) -> ExitCode {
+    match io::stdout().write_all(usage.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report_failure(
+            1,
+            "showing the usage",
+            &format!("standard output cannot be written: {error}"),
+        ),
+    }
+}
+
 fn build_runtime() -> Result<tokio::runtime::Runtime, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| format!("the process has no threads: {error}"))
@@ -81,14 +113,7 @@ fn build_runtime() -> Result<tokio::runtime::Runtime, String> {
 fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let starting = "starting the server";
     match options::parse(args, &|name| std::env::var_os(name)) {
-        Ok(ServerAction::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report_failure(
-                1,
-                "showing the usage",
-                &format!("standard output cannot be written: {error}"),
-            ),
-        },
+        Ok(ServerAction::Help) => print_usage(USAGE),
         Ok(ServerAction::Check(file)) => match production::check(&file, &mut io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, "checking the configuration", &message),

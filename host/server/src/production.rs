@@ -64,16 +64,31 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
             tls::check(settings)?;
         }
     }
-    config.outbound.load(&|name| std::env::var_os(name))?;
-    if let Some(directory) = &config.plugin_directory {
-        let named = |failure: Failure| format!("plugin_directory: {}", failure.message);
-        directory.check().map_err(named)?;
-    }
+    check_outbound(&config)?;
+    check_plugin_directory(&config)?;
     let written =
         write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
     written
         .and_then(|()| out.flush())
         .map_err(|error| format!("standard output cannot be written: {error}"))
+}
+
+/// Reads the files that `outbound` names, and the proxy's variables.
+///
+/// # Errors
+/// The unusable file or variable, and the remedy.
+pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
+    config.outbound.load(&|name| std::env::var_os(name)).map(drop)
+}
+
+/// Checks the plugin directory, if there is one.
+///
+/// # Errors
+/// The reason why the directory cannot be used, and the remedy.
+pub(crate) fn check_plugin_directory(config: &Config) -> Result<(), String> {
+    let Some(directory) = &config.plugin_directory else { return Ok(()) };
+    let named = |failure: Failure| format!("plugin_directory: {}", failure.message);
+    directory.check().map_err(named)
 }
 
 /// Returns the configuration, and the advice for choosing another address.

@@ -73,6 +73,14 @@ impl DataDirectory {
         DataDirectory::hold_by(options, StoreClock::system()).await
     }
 
+    /// Returns whether a process holds the directory. Nothing is created.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the lock file cannot be read.
+    pub fn is_held(directory: &Path) -> Result<bool, StoreFault> {
+        directory::is_locked(directory)
+    }
+
     /// Holds the directory like [`DataDirectory::hold`], with this clock.
     pub(crate) async fn hold_by(
         options: StoreOptions,

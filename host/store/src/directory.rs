@@ -77,6 +77,25 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     }
 }
 
+/// Returns whether a process holds the lock of the directory.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the lock file cannot be read.
+pub(crate) fn is_locked(directory: &Path) -> Result<bool, StoreFault> {
+    let path = directory.join(LOCK_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(file_failure("open the lock file", &path, &error)),
+    };
+    // A shared lock, so that two processes that ask do not see each other.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(file_failure("ask for", &path, &error)),
+    }
+}
+
 /// Returns the path of the directory's database.
 pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE_FILE)

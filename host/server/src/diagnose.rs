@@ -1,0 +1,140 @@
+//! `bulkhead operator diagnose`: checks a configuration file, and whether a server can start with
+//! the file on this machine.
+//!
+//! Prevents a diagnosis that differs from the start: listeners, certificates, limits and named
+//! files are checked by the functions of the start. No file is created or changed; addresses are
+//! bound for a moment, unless a server already runs with the data directory.
+
+mod findings;
+mod listeners;
+mod machine;
+mod storage;
+
+use crate::config::Config;
+use crate::production;
+use bulkhead_cli::double_dashes;
+use findings::{CheckStatus, Diagnosis};
+use lexopt::ValueExt;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Help text of `bulkhead operator diagnose --help`.
+pub const USAGE: &str = "\
+Usage: bulkhead operator diagnose -config=FILE [-format=json]
+
+Checks the configuration FILE, and whether a server can start with it on this machine: data
+directory, free space, addresses, certificates, plugin directory, audit files, limits, clock. Run it
+as the user of the server. Needs no running server, and may be run beside the server.
+
+Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usage.
+";
+
+/// Exit code for wrong usage: 1 and 2 are results of the checks.
+pub const WRONG_USAGE: u8 = 3;
+
+/// The action that the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DiagnoseAction {
+    /// Print [`USAGE`].
+    Help,
+    /// Check a file.
+    Diagnose(DiagnoseRequest),
+}
+
+/// The file to check, and the form of the report.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DiagnoseRequest {
+    file: PathBuf,
+    json: bool,
+}
+
+/// Parses the arguments after `operator diagnose`.
+///
+/// # Errors
+/// A message for standard error; the process then exits with [`WRONG_USAGE`].
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<DiagnoseAction, String> {
+    use lexopt::Arg::{Long, Short};
+    let (mut file, mut json) = (None, false);
+    let mut parser = lexopt::Parser::from_args(double_dashes(args));
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("help") | Short('h') => return Ok(DiagnoseAction::Help),
+            Long("config") if file.is_some() => {
+                return Err("-config is given twice: name one file".to_owned());
+            }
+            Long("config") => {
+                let value = parser.value().map_err(|error| error.to_string())?;
+                file = Some(PathBuf::from(value));
+            }
+            Long("format") => {
+                let value = parser.value().and_then(|value| value.string());
+                json = is_json(&value.map_err(|error| error.to_string())?)?;
+            }
+            other => {
+                let other = other.unexpected();
+                return Err(format!("{other}; see `bulkhead operator diagnose -help`"));
+            }
+        }
+    }
+    match file.filter(|file| !file.as_os_str().is_empty()) {
+        Some(file) => Ok(DiagnoseAction::Diagnose(DiagnoseRequest { file, json })),
+        None => Err("which file? name the server's configuration: -config=FILE".to_owned()),
+    }
+}
+
+fn is_json(format: &str) -> Result<bool, String> {
+    match format {
+        "json" => Ok(true),
+        "table" => Ok(false),
+        other => Err(format!("-format={other} is not known; use json or table")),
+    }
+}
+
+/// Checks the file and the machine, prints the report, and returns the exit code.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub async fn run(request: &DiagnoseRequest, out: &mut dyn Write) -> io::Result<u8> {
+    let diagnosis = diagnose(&request.file).await;
+    if request.json {
+        diagnosis.print_json(out)?
+    } else {
+        diagnosis.print_lines(out)?
+    }
+    out.flush()?;
+    Ok(diagnosis.status().exit_code())
+}
+
+async fn diagnose(file: &Path) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    let config = match Config::read(file) {
+        Ok(config) => config,
+        Err(why) => {
+            diagnosis.add("configuration", CheckStatus::Fail, why);
+            return diagnosis;
+        }
+    };
+    diagnosis.add("configuration", CheckStatus::Ok, format!("{} is valid", file.display()));
+    for notice in &config.notices {
+        diagnosis.add("configuration", CheckStatus::Warn, notice.to_string());
+    }
+    machine::check_process(&config, &mut diagnosis);
+    let is_in_use = storage::check(&config.data, &mut diagnosis);
+    storage::check_audit(&config.audit, &mut diagnosis);
+    listeners::check(&config, is_in_use, &mut diagnosis).await;
+    diagnosis.add_result(
+        "outbound",
+        production::check_outbound(&config).map(|()| "proxy and authorities are usable".to_owned()),
+    );
+    if let Some(directory) = &config.plugin_directory {
+        let readable = format!("components can be read from {}", directory.path().display());
+        let checked = production::check_plugin_directory(&config);
+        diagnosis.add_result("plugins", checked.map(|()| readable));
+    }
+    machine::check_clock(&config.data, &mut diagnosis);
+    diagnosis
+}
+
+#[cfg(test)]
+mod tests;

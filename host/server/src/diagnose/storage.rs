@@ -1,0 +1,120 @@
+//! Checks of the data directory and of the audit files: rights, free space, and use by a server.
+
+use super::findings::{CheckStatus, Diagnosis};
+use bulkhead_core::Service;
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_wire::size;
+use rustix::fs::{Access, access, statvfs};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Free space below which the data are a warning, in bytes: a log of a busy day fits.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// Free space below which the server soon accepts no writes, in bytes.
+const NO_SPACE: u64 = 16 << 20;
+
+/// Permission bits of other users on the data directory.
+const OTHERS: u32 = 0o077;
+
+/// Checks the data directory. Returns whether a server runs with it.
+pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
+    let shown = data.display();
+    if !data.exists() {
+        let made = check_writable(existing_ancestor(data));
+        let made = made.map(|()| format!("{shown} does not exist yet; the first start makes it"));
+        diagnosis.add_result("storage", made);
+        check_space(existing_ancestor(data), diagnosis);
+        return false;
+    }
+    if let Err(why) = check_directory(data) {
+        diagnosis.add("storage", CheckStatus::Fail, why);
+        return false;
+    }
+    let is_in_use = match Service::is_running_with(data) {
+        Ok(is_in_use) => is_in_use,
+        Err(failure) => {
+            diagnosis.add("storage", CheckStatus::Fail, failure.message);
+            return false;
+        }
+    };
+    let used = if is_in_use { ", and a server runs with it" } else { "" };
+    diagnosis.add("storage", CheckStatus::Ok, format!("{shown} can be read and written{used}"));
+    let mode = std::fs::metadata(data).map(|found| found.permissions().mode() & 0o7777);
+    if let Ok(mode) = mode
+        && mode & OTHERS != 0
+    {
+        let message = format!("{shown} is open to others (mode {mode:04o}); run chmod 700 {shown}");
+        diagnosis.add("storage", CheckStatus::Warn, message);
+    }
+    check_space(data, diagnosis);
+    is_in_use
+}
+
+fn check_directory(data: &Path) -> Result<(), String> {
+    if !data.is_dir() {
+        return Err(format!("{} is no directory; name another one in storage", data.display()));
+    }
+    check_writable(data)
+}
+
+/// Returns the nearest directory that exists: the directory itself, or the one in which it would be
+/// made.
+fn existing_ancestor(path: &Path) -> &Path {
+    let named = path.ancestors().find(|ancestor| ancestor.exists());
+    named.filter(|ancestor| !ancestor.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
+/// Checks that this user may read and write `path`, and make files in a directory.
+fn check_writable(path: &Path) -> Result<(), String> {
+    let rights = Access::READ_OK | Access::WRITE_OK;
+    let rights = if path.is_dir() { rights | Access::EXEC_OK } else { rights };
+    access(path, rights).map_err(|error| {
+        format!(
+            "{} cannot be written by this user: {error}; change its owner or mode, or run as the \
+             user of the server",
+            path.display()
+        )
+    })
+}
+
+fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
+    let shown = directory.display();
+    let found = match statvfs(directory) {
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+        Err(error) => {
+            let message = format!("the free space of {shown} is not known: {error}");
+            diagnosis.add("space", CheckStatus::Warn, message);
+            return;
+        }
+    };
+    let (status, advice) = match found {
+        0..NO_SPACE => (CheckStatus::Fail, "; make room"),
+        NO_SPACE..LITTLE_SPACE => (CheckStatus::Warn, "; make room soon"),
+        _ => (CheckStatus::Ok, ""),
+    };
+    // Less than a MiB more or less is no news.
+    let free = size::show(found >> 20 << 20);
+    diagnosis.add("space", status, format!("{free} are free in {shown}{advice}"));
+}
+
+/// Checks that the files of the audit devices can be written.
+pub(super) fn check_audit(audit: &AuditSettings, diagnosis: &mut Diagnosis) {
+    for device in &audit.devices {
+        let file = &device.file;
+        let place = if file.exists() { file } else { file.parent().unwrap_or(file) };
+        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        let written = format!("{}: {} can be written", device.name, file.display());
+        diagnosis.add_result("audit", check_writable(place).map(|()| written));
+    }
+    if let Some(directory) = &audit.api_directory {
+        let written = format!("devices of the API can write to {}", directory.display());
+        let checked = check_writable(existing_ancestor(directory));
+        diagnosis.add_result("audit", checked.map(|()| written));
+    }
+    if audit.devices.is_empty() && audit.api_directory.is_none() {
+        let message = "no request will be recorded: there is no audit device; add audit \"file\" \
+                       \"main\" { path = \"FILE\" }";
+        diagnosis.add("audit", CheckStatus::Warn, message);
+    }
+}

@@ -1,0 +1,42 @@
+//! The command line and the report of `bulkhead operator diagnose`.
+
+use super::*;
+
+fn asked(words: &[&str]) -> Result<DiagnoseAction, String> {
+    parse(words.iter().map(OsString::from))
+}
+
+#[test]
+fn a_file_is_needed_and_the_form_is_a_table_or_json() {
+    let request =
+        |json| Ok(DiagnoseAction::Diagnose(DiagnoseRequest { file: PathBuf::from("f.hcl"), json }));
+    assert_eq!(asked(&["-config=f.hcl"]), request(false));
+    assert_eq!(asked(&["--config", "f.hcl", "-format=json"]), request(true));
+    assert_eq!(asked(&["-help"]), Ok(DiagnoseAction::Help));
+    for (words, part) in [
+        (&[][..], "which file?"),
+        (&["-config="], "which file?"),
+        (&["-config=a", "-config=b"], "twice"),
+        (&["-config=a", "-format=xml"], "use json or table"),
+        (&["f.hcl"], "operator diagnose -help"),
+    ] {
+        let why = asked(words).unwrap_err();
+        assert!(why.contains(part), "{words:?}: {why}");
+    }
+}
+
+#[test]
+fn the_worst_result_decides_the_exit_code() {
+    let mut diagnosis = Diagnosis::default();
+    for (status, code) in [(CheckStatus::Ok, 0), (CheckStatus::Warn, 2), (CheckStatus::Fail, 1)] {
+        diagnosis.add("check", status, "first line\nsecond line");
+        assert_eq!(diagnosis.status().exit_code(), code);
+    }
+    diagnosis.add("last", CheckStatus::Ok, "well");
+    let mut out = Vec::new();
+    diagnosis.print_lines(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("[ warn ] check: first line\n         second line\n"), "{text}");
+    assert!(text.contains("[ ok ]   last: well\n"), "{text}");
+    assert!(text.ends_with("4 checks: 1 failed, 1 with a warning\n"), "{text}");
+}
