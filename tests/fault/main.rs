@@ -28,3 +28,4 @@ mod rotations;
 mod scheduler;
 mod stage;
 mod versions;
+mod wrapping;
