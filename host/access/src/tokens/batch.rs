@@ -106,6 +106,7 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         period: 0,
         renewable: false,
         last_renewal: None,
+        renewed_ttl: None,
         uses_left: None,
         used_up: None,
         ended: None,

@@ -12,11 +12,12 @@ use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::ttl::{self, TtlBounds};
 
-/// Returns the lifetime bounds of a token of this role; `record.creation_ttl` is its requested TTL.
+/// Returns the lifetime bounds of a token of this role. The latest granted TTL, or the TTL of the
+/// creation, applies without an increment.
 pub fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> TtlBounds {
     let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
     TtlBounds {
-        role_ttl: record.creation_ttl,
+        role_ttl: record.renewed_ttl.unwrap_or(record.creation_ttl),
         role_max: 0,
         explicit_max: shorter(record.explicit_max_ttl, of_role(|role| role.explicit_max_ttl)),
         period: shorter(record.period, of_role(|role| role.period)),
@@ -41,8 +42,8 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
 }
 
 impl Tokens {
-    /// Renews a token by `increment` seconds from now; 0 requests the TTL of the creation. Returns
-    /// the stored record, and a warning if less was granted. `system` applies where neither the
+    /// Renews a token by `increment` seconds from now; 0 requests the TTL that was granted last.
+    /// Returns the stored record, and a warning if less was granted. `system` applies where neither the
     /// token nor its role sets a limit.
     ///
     /// # Errors
@@ -77,6 +78,7 @@ impl Tokens {
         let record = TokenRecord {
             expires: Some(begins.saturating_add(granted.ttl)),
             last_renewal: Some(now / 1000),
+            renewed_ttl: Some(granted.ttl),
             ..TokenRecord::clone(&token.record)
         };
         put(unit, &token.hash, &record)?;

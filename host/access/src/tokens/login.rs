@@ -137,6 +137,7 @@ impl Tokens {
             period: new.times.period,
             renewable: new.renewable && kind == TokenType::Service,
             last_renewal: None,
+            renewed_ttl: None,
             uses_left: (new.num_uses > 0).then_some(new.num_uses),
             used_up: None,
             ended: None,

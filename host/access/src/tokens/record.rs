@@ -68,6 +68,10 @@ pub struct TokenRecord {
     pub renewable: bool,
     /// Time of the latest renewal.
     pub last_renewal: Option<u64>,
+    /// Lifetime granted by the latest renewal, in seconds; `None` if no renewal stored one. A
+    /// renewal without an increment asks for the same time again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) renewed_ttl: Option<u64>,
     /// Number of requests left; `None` means unlimited.
     pub uses_left: Option<u64>,
     /// Time at which the last use was taken, in milliseconds. The request with the last use

@@ -48,6 +48,7 @@ impl Tokens {
             period: 0,
             renewable: false,
             last_renewal: None,
+            renewed_ttl: None,
             uses_left: Some(1),
             used_up: None,
             ended: None,

@@ -766,6 +766,8 @@ async fn what_is_not_renewable_is_not_renewed_and_says_why() {
         (status, &renewed["auth"]["lease_duration"], &renewed["data"]),
         (200, &json!(900), &Value::Null)
     );
+    let (_, again) = bed.as_who(&token, "auth/token/renew-self", json!({})).await;
+    assert_eq!(again["auth"]["lease_duration"], 900, "the time that was granted last");
     let seen = bed.seen(&token).await;
     assert!(seen["last_renewal"].is_string() && seen["last_renewal_time"].is_u64(), "{seen}");
     assert_eq!((&seen["creation_ttl"], seen["issue_time"].is_string()), (&json!(60), true));
