@@ -94,7 +94,9 @@ fn changed(mut role: Role, sent: RequestFields<'_>) -> Role {
         ("client_id", &mut role.client_id),
         ("template", &mut role.template),
     ];
-    for (name, text) in texts.into_iter().filter(|(name, _)| sent.has(name)) {
+    // An empty client id asks for the default, which a role has from its creation.
+    let is_default = |name: &str| name == "client_id" && sent.text(name).is_empty();
+    for (name, text) in texts.into_iter().filter(|(name, _)| sent.has(name) && !is_default(name)) {
         sent.text(name).clone_into(text);
     }
     if sent.has("ttl") {

@@ -309,6 +309,21 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_role_without_a_client_id_gets_one_and_keeps_it() {
+    let bed = Bed::with_issuer("client-id").await;
+    let path = "identity/oidc/role/made";
+    let client_id = async |sent: Value| {
+        assert_eq!(bed.write(path, sent).await.0, 204);
+        bed.read(path).await.1["data"]["client_id"].as_str().unwrap().to_owned()
+    };
+    let made = client_id(json!({"key": "default", "client_id": ""})).await;
+    assert!(made.len() == 26 && made.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{made}");
+    assert_eq!(client_id(json!({"client_id": "", "ttl": "1h"})).await, made);
+    assert_eq!(client_id(json!({"client_id": "mine"})).await, "mine");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_role_gives_a_caller_a_token_about_itself_and_tells_whether_it_holds() {
     let bed = Bed::with_issuer("role").await;
     let template =
