@@ -40,8 +40,14 @@ pub(super) fn grant_remedy(mount: &str, line: &Grant) -> String {
     format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
 }
 
+/// Returns the command that adds a grant. An auth method has a command of its own, which takes the
+/// path without `auth/`.
 pub(super) fn command(mount: &str, line: &Grant) -> String {
-    format!("bulkhead secrets tune --grant '{line}' {}", in_a_shell(mount))
+    let (kind, path) = match mount.strip_prefix("auth/") {
+        Some(path) => ("auth", path),
+        None => ("secrets", mount),
+    };
+    format!("bulkhead {kind} tune --grant '{line}' {}", in_a_shell(path))
 }
 
 /// Quotes a word for a shell.

@@ -346,6 +346,14 @@ fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
 }
 
 #[test]
+fn an_auth_method_is_granted_by_its_own_command() {
+    let line = &lines(&["database:orders"])[0];
+    let commands = ["auth/pods/", "pods/"].map(|mount| refusal::command(mount, line));
+    assert_eq!(commands[0], "bulkhead auth tune --grant 'database:orders' pods/");
+    assert_eq!(commands[1], "bulkhead secrets tune --grant 'database:orders' pods/");
+}
+
+#[test]
 fn a_hostile_name_never_stands_in_a_command() {
     for name in ["x'; rm -rf ~; '", "$(id)", "", "*", "a b"] {
         let refused = mount(Publisher::Uploaded, Some(&[]))
