@@ -87,7 +87,7 @@ pub(crate) fn by_key(
 fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken, Failure> {
     let host = provider.host();
     let audience = &config.identity_token_audience;
-    let own = host.identity().token(audience, config.identity_token_ttl)?.token;
+    let own = host.identity().token(audience, config.identity_token_ttl())?.token;
     let form = [
         ("audience", audience.strip_prefix("https:").unwrap_or(audience)),
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
@@ -103,10 +103,10 @@ fn by_federation(provider: &Provider<'_>, config: &Config) -> Result<AccessToken
     let email = &config.service_account_email;
     let url =
         ProviderUrl::of(IMPERSONATION).path(&["v1", "projects", "-", "serviceAccounts", email])?;
-    let ttl = if config.identity_token_ttl == 0 {
+    let ttl = if config.identity_token_ttl() == 0 {
         DEFAULT_TOKEN_TTL_SECS
     } else {
-        config.identity_token_ttl
+        config.identity_token_ttl()
     };
     let request = Request::safe_post(url.verb("generateAccessToken").text())
         .bearer(&exchanged.token)

@@ -110,7 +110,7 @@ impl Config {
         if self.identity_token_audience.is_empty() || !call.is_given("identity_token_audience") {
             return Ok(());
         }
-        let made = host.identity().token(&self.identity_token_audience, self.identity_token_ttl);
+        let made = host.identity().token(&self.identity_token_audience, self.identity_token_ttl());
         made.map(drop).map_err(|why| Failure {
             message: format!("identity_token_audience: {}", why.message),
             ..why
@@ -141,10 +141,15 @@ impl Config {
         add("gce_alias", json!(self.gce_alias()));
         add("iam_metadata", json!(self.iam_metadata()));
         add("gce_metadata", json!(self.gce_metadata()));
-        add("custom_endpoint", json!(self.custom_endpoint));
         add("service_account_email", json!(self.service_account_email));
         add("identity_token_audience", json!(self.identity_token_audience));
-        add("identity_token_ttl", json!(self.identity_token_ttl));
+        // Terraform takes a setting that was never written for a change to undo.
+        if !self.custom_endpoint.is_empty() {
+            add("custom_endpoint", json!(self.custom_endpoint));
+        }
+        if let Some(ttl) = self.identity_token_ttl {
+            add("identity_token_ttl", json!(ttl));
+        }
         match &self.credentials {
             Some(key) => {
                 add("client_email", json!(key.client_email));

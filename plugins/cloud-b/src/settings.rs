@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 const KEY: &str = "config";
 /// Timer for the rotation of the stored key.
 pub(crate) const ROTATION: &str = "rotation";
+/// Default lifetime of an identity token, in seconds.
+const IDENTITY_TOKEN_TTL: u64 = 3_600;
 /// Alias type that uses the role's id.
 pub(crate) const ROLE_ID: &str = "role_id";
 
@@ -24,8 +26,9 @@ pub(crate) struct Config {
     /// Account to impersonate with `identity_token_audience`.
     pub(crate) service_account_email: String,
     pub(crate) identity_token_audience: String,
-    /// Seconds.
-    pub(crate) identity_token_ttl: u64,
+    /// Seconds; `None` means the default, and is left out of a read, as clients expect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) identity_token_ttl: Option<u64>,
     /// Empty for the role's id, like the next field.
     pub(crate) iam_alias: String,
     pub(crate) gce_alias: String,
@@ -51,7 +54,7 @@ impl Default for Config {
             credentials: None,
             service_account_email: String::new(),
             identity_token_audience: String::new(),
-            identity_token_ttl: 3_600,
+            identity_token_ttl: None,
             iam_alias: String::new(),
             gce_alias: String::new(),
             iam_metadata: None,
@@ -78,6 +81,11 @@ impl Config {
             None => host.clock().cancel(ROTATION)?,
         }
         host.storage().put(KEY, &self)
+    }
+
+    /// Returns the lifetime of identity tokens, in seconds.
+    pub(crate) fn identity_token_ttl(&self) -> u64 {
+        self.identity_token_ttl.unwrap_or(IDENTITY_TOKEN_TTL)
     }
 
     /// Returns the base URL of a service without a trailing slash.

@@ -70,6 +70,7 @@ impl Config {
         call.merge("last_rotation_tolerance", &mut self.last_rotation_tolerance)?;
         call.merge("connection_timeout", &mut self.connection_timeout)?;
         call.merge("request_timeout", &mut self.request_timeout)?;
+        self.has_default_request_timeout &= !call.is_given("request_timeout");
         call.merge("starttls", &mut self.starttls)?;
         call.merge("insecure_tls", &mut self.insecure_tls)?;
         call.merge("certificate", &mut self.certificate)?;
@@ -112,13 +113,12 @@ impl Config {
                 *text = usual;
             }
         }
-        for (seconds, usual) in [
-            (&mut self.connection_timeout, usual.connection_timeout),
-            (&mut self.request_timeout, usual.request_timeout),
-        ] {
-            if *seconds == 0 {
-                *seconds = usual;
-            }
+        if self.connection_timeout == 0 {
+            self.connection_timeout = usual.connection_timeout;
+        }
+        if self.request_timeout == 0 {
+            (self.request_timeout, self.has_default_request_timeout) =
+                (usual.request_timeout, true);
         }
     }
 
@@ -245,7 +245,6 @@ impl Config {
             "length": if has_policy { 0 } else { self.length() },
             "formatter": self.formatter,
             "connection_timeout": self.connection_timeout,
-            "request_timeout": self.request_timeout,
             "starttls": self.starttls,
             "insecure_tls": self.insecure_tls,
             "certificate": self.certificate,
@@ -256,6 +255,9 @@ impl Config {
             Value::Object(shown) => shown,
             _ => Map::new(),
         };
+        if !self.has_default_request_timeout {
+            shown.insert("request_timeout".to_owned(), json!(self.request_timeout));
+        }
         if let Some(rotated) = self.bindpass_rotated.and_then(times::show) {
             shown.insert("last_bind_password_rotation".to_owned(), json!(rotated));
         }

@@ -46,6 +46,10 @@ pub(crate) struct Config {
     pub(crate) connection_timeout: u64,
     /// Seconds.
     pub(crate) request_timeout: u64,
+    /// True if nobody wrote `request_timeout`. A read then leaves the default out, because
+    /// Terraform takes a setting that was never written for a change to undo.
+    #[serde(default)]
+    pub(crate) has_default_request_timeout: bool,
     pub(crate) starttls: bool,
     pub(crate) insecure_tls: bool,
     pub(crate) certificate: String,
@@ -75,6 +79,7 @@ impl Default for Config {
             formatter: String::new(),
             connection_timeout: 30,
             request_timeout: 90,
+            has_default_request_timeout: true,
             starttls: false,
             insecure_tls: false,
             certificate: String::new(),

@@ -5,7 +5,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_configuration_that_was_never_written_is_read_with_its_defaults() {
+fn a_configuration_that_was_never_written_is_read_with_the_defaults_that_clients_expect() {
     let expected = json!({
         "iam_alias": "role_id",
         "gce_alias": "role_id",
@@ -14,10 +14,8 @@ fn a_configuration_that_was_never_written_is_read_with_its_defaults() {
             "instance_creation_timestamp", "instance_id", "instance_name", "project_id",
             "project_number", "role", "service_account_email", "service_account_id", "zone",
         ],
-        "custom_endpoint": {},
         "service_account_email": "",
         "identity_token_audience": "",
-        "identity_token_ttl": 3600,
         "rotation_period": 0,
         "rotation_schedule": "",
         "rotation_window": 0,

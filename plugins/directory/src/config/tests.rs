@@ -22,7 +22,7 @@ fn a_configuration_is_read_with_its_defaults_and_never_with_its_password() {
         "url": "ldap://127.0.0.1", "binddn": ENGINE, "userdn": "", "upndomain": "",
         "schema": "ad", "self_rotation": false, "ttl": 3600, "max_ttl": 2764800,
         "last_rotation_tolerance": 5, "password_policy": "", "length": 64, "formatter": "",
-        "connection_timeout": 30, "request_timeout": 90, "starttls": false,
+        "connection_timeout": 30, "starttls": false,
         "insecure_tls": false, "certificate": "", "tls_min_version": "tls12",
         "tls_max_version": "tls13",
     });
@@ -45,6 +45,9 @@ fn an_update_keeps_what_is_absent() {
     let shown = bed.read("config").unwrap().data;
     assert_eq!((&shown["length"], &shown["ttl"]), (&json!(20), &json!(300)));
     assert_eq!(shown["request_timeout"], 7);
+    bed.write("config", &json!({"request_timeout": 0})).unwrap();
+    let shown = bed.read("config").unwrap().data;
+    assert_eq!(shown.get("request_timeout"), None, "a default that was not written is not shown");
     assert_eq!(bed.host.stored("config").unwrap()["bindpass"], "secret-of-engine");
 }
 
