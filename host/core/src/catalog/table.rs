@@ -239,9 +239,23 @@ impl PluginTable {
         let names = self.mountable.keys().filter(|(known, _)| *known == kind);
         let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
         let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let advice = replacement_advice(kind, name);
         Failure::invalid(format!(
-            "plugin not found in the catalog: there is no {title} {quoted}; there are: {there_are}"
+            "plugin not found in the catalog: there is no {title} {quoted}; there are: \
+             {there_are}{advice}"
         ))
+    }
+}
+
+/// Returns the end of a refusal for a type of published servers that another plugin replaces in
+/// part; empty for other types.
+fn replacement_advice(kind: PluginType, name: &str) -> &'static str {
+    match (kind, name) {
+        (PluginType::Auth, "oidc") => {
+            "; logins in a browser are not part of this version: use jwt, which lets in the tokens \
+             of the same issuers"
+        }
+        _ => "",
     }
 }
 
