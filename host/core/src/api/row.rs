@@ -14,6 +14,13 @@ pub(crate) struct Endpoint {
     pub(crate) answers: EndpointHandler,
 }
 
+impl Endpoint {
+    /// Returns whether the endpoint is served without a record. Such an endpoint closes the service.
+    pub(crate) fn goes_unrecorded(&self) -> bool {
+        matches!(self.answers, EndpointHandler::Permitted { goes_unrecorded: true, .. })
+    }
+}
+
 /// The handler of an endpoint, by the callers that the endpoint answers.
 pub(crate) enum EndpointHandler {
     /// Callers with a token whose policies allow the request.

@@ -51,7 +51,7 @@ impl Destination<'_> {
     /// Returns true if the endpoint is served even if no audit device records the request.
     pub(super) fn goes_unrecorded(&self) -> bool {
         let ServingCode::Host(endpoint) = &self.place else { return false };
-        matches!(endpoint.answers, EndpointHandler::Permitted { goes_unrecorded: true, .. })
+        endpoint.goes_unrecorded()
     }
 
     /// Begins a unit of work for a request to this destination.
