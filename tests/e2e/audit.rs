@@ -128,6 +128,26 @@ fn open_status_endpoints_are_not_audited() {
 }
 
 #[test]
+fn a_device_of_the_api_writes_to_standard_output_also_after_a_restart() {
+    let mut world = World::new();
+    let device = json!({ "type": "file", "options": { "file_path": "stdout" } });
+    world.root.write("sys/audit/out", &device).expect(204);
+    let shown = world.root.read("sys/audit").expect(200);
+    assert_eq!(shown.body["data"]["out/"]["options"]["file_path"], "stdout");
+    world.root.read("auth/token/lookup-self").expect(200);
+    let lines = |world: &World| {
+        let printed = world.bulkhead.printed();
+        let about = |line: &&str| line.contains("\"path\":\"auth/token/lookup-self\"");
+        printed.lines().filter(about).inspect(|line| assert!(!line.contains(ROOT))).count()
+    };
+    wait::until_true("the lines are printed", Duration::from_secs(10), || lines(&world) == 2);
+    world.bulkhead.kill();
+    world.bulkhead.start_again();
+    world.bulkhead.root().read("auth/token/lookup-self").expect(200);
+    wait::until_true("the lines are printed", Duration::from_secs(10), || lines(&world) == 4);
+}
+
+#[test]
 fn sighup_reopens_a_moved_audit_file() {
     let world = World::empty();
     world.root.read("sys/mounts").expect(200);

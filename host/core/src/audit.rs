@@ -36,7 +36,7 @@ pub(crate) use device::{AuditDevice, DeviceOrigin};
 pub(crate) use options::option_fields;
 pub(crate) use refusal::RefusalReason;
 pub(crate) use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
-pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
+pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings, STDOUT};
 pub(crate) use stored::StoredDevice;
 pub(crate) use unseals::RefusedUnseals;
 

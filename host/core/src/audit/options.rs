@@ -22,7 +22,7 @@ pub(crate) fn option_fields() -> Vec<Field> {
     let path = Field::new(
         "file_path",
         FieldKind::String,
-        "the file, directly in the directory that the API may use",
+        "the file, directly in the directory that the API may use; or stdout",
     );
     vec![
         Field { aliases: vec!["path".to_owned()], ..path.required() },
@@ -66,25 +66,40 @@ pub(super) fn read(
         let message = format!("format {} is not supported; use json", quoted(text("format")));
         return Err(Failure::invalid(message));
     }
-    let file = file_name_in(directory, text("file_path"))?;
+    let (usual, place) = destination_of(name, text("file_path"), directory)?;
     let settings = DeviceSettings {
-        name: name.to_owned(),
-        file: directory.join(&file),
-        mode: parse_mode(text("mode"))?,
+        mode: parse_mode(text("mode"))?.unwrap_or(usual.mode),
         log_raw: flag("log_raw"),
         hmac_accessor: flag("hmac_accessor"),
         elide_list_responses: flag("elide_list_responses"),
         sync: flag("sync"),
+        ..usual
     };
     check_mode(settings.mode)?;
-    Ok((settings, AuditTarget::Within { directory: directory.to_path_buf(), name: file }))
+    Ok((settings, place))
+}
+
+/// Returns a device with default settings that writes to `file`, and its destination.
+fn destination_of(
+    name: &str,
+    file: &str,
+    directory: &Path,
+) -> Result<(DeviceSettings, AuditTarget), Failure> {
+    if file == settings::STDOUT {
+        let device = DeviceSettings::new(name, file.into());
+        let place = AuditTarget::File(device.file.clone());
+        return Ok((device, place));
+    }
+    let file = file_name_in(directory, file)?;
+    let device = DeviceSettings::new(name, directory.join(&file));
+    Ok((device, AuditTarget::Within { directory: directory.to_path_buf(), name: file }))
 }
 
 /// Returns the name of a file that lies directly in `directory`. The check that the file is not a
 /// link happens when the file is opened.
 fn file_name_in(directory: &Path, file: &str) -> Result<String, Failure> {
-    // Other servers treat these words as special destinations, not as files.
-    let is_file = !["stdout", "discard"].contains(&file) && !file.ends_with('/');
+    // Other servers discard the lines of a device by this word.
+    let is_file = file != "discard" && !file.ends_with('/');
     let path = Path::new(file);
     let inside = if path.is_absolute() { path.strip_prefix(directory).ok() } else { Some(path) };
     let mut components = inside.into_iter().flat_map(Path::components);
@@ -96,22 +111,21 @@ fn file_name_in(directory: &Path, file: &str) -> Result<String, Failure> {
     };
     name.map(str::to_owned).ok_or_else(|| {
         Failure::invalid(format!(
-            "file_path {} is not possible: devices made by the API write to files directly in {}, \
-             whose names have \
-             letters, digits, \".\", \"-\" and \"_\" only",
+            "file_path {} is not possible: devices made by the API write to stdout, or to files \
+             directly in {}, whose names have letters, digits, \".\", \"-\" and \"_\" only",
             quoted(file),
             directory.display()
         ))
     })
 }
 
-fn parse_mode(octal: &str) -> Result<u32, Failure> {
+fn parse_mode(octal: &str) -> Result<Option<u32>, Failure> {
     if octal.is_empty() {
-        return Ok(settings::MODE);
+        return Ok(None);
     }
     let digits = octal.bytes().all(|byte| byte.is_ascii_digit());
     let mode = u32::from_str_radix(octal, 8).ok().filter(|_| digits);
-    mode.ok_or_else(|| {
+    mode.map(Some).ok_or_else(|| {
         Failure::invalid(format!("mode {} is not octal; give e.g. 0600", quoted(octal)))
     })
 }
@@ -167,6 +181,13 @@ mod tests {
     }
 
     #[test]
+    fn stdout_is_no_file_and_keeps_its_permissions() {
+        let (settings, place) = asked(&json!({ "file_path": "stdout" })).unwrap();
+        assert_eq!((settings.file.to_str(), settings.mode), (Some("/dev/stdout"), 0));
+        assert!(matches!(place, AuditTarget::File(file) if file == settings.file));
+    }
+
+    #[test]
     fn no_file_outside_of_the_directory_can_be_named() {
         for path in [
             "/etc/passwd",
@@ -182,8 +203,9 @@ mod tests {
             "a.log/..",
             ".hidden",
             "a\0b",
-            "stdout",
             "discard",
+            "Stdout",
+            "./stdout/",
             "a.log/",
             "/dev/stdout",
             "~/a.log",

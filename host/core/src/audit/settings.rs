@@ -41,6 +41,11 @@ pub struct DeviceSettings {
     pub sync: bool,
 }
 
+/// Word of clients for the standard output of the server, in place of a file.
+pub const STDOUT: &str = "stdout";
+/// The file of standard output.
+const STDOUT_FILE: &str = "/dev/stdout";
+
 /// Default permissions: readable for the owner only, because lines tell all activity.
 pub(crate) const MODE: u32 = 0o600;
 
@@ -65,13 +70,16 @@ pub enum DeviceSetting {
 }
 
 impl DeviceSettings {
-    /// Returns a device that writes to `file`, with default settings.
+    /// Returns a device that writes to `file`, with default settings. The word [`STDOUT`] stands
+    /// for standard output, whose permissions stay as they are.
     #[must_use]
     pub fn new(name: &str, file: PathBuf) -> Self {
+        let is_stdout = file.as_os_str() == STDOUT;
+        let file = if is_stdout { PathBuf::from(STDOUT_FILE) } else { file };
         Self {
             name: name.to_owned(),
             file,
-            mode: MODE,
+            mode: if is_stdout { 0 } else { MODE },
             log_raw: false,
             hmac_accessor: true,
             elide_list_responses: false,

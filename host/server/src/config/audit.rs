@@ -7,7 +7,7 @@
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use super::vault;
-use bulkhead_core::audit::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
+use bulkhead_core::audit::{self, AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
@@ -68,11 +68,12 @@ fn device_name<'a>(block: &LabelledBlock<'a>) -> Result<&'a str, ConfigError> {
     Ok(name)
 }
 
-/// Reads the file of a device. Vault's words for no file would be taken for relative paths.
+/// Reads the file of a device. Vault's words for other places would be taken for relative paths.
 fn parse_file(path: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
     match path.text()? {
-        word @ ("stdout" | "discard") => Err(path.error(format!(
-            "{} is no file, and this version audits to files only; \
+        audit::STDOUT => Ok(audit::STDOUT.into()),
+        word @ "discard" => Err(path.error(format!(
+            "{} is no file, and this version audits to files and stdout only; \
              write such as \"/var/log/bulkhead/audit.log\"",
             quoted(word)
         ))),

@@ -362,9 +362,15 @@ fn a_value_that_no_server_could_have_is_refused() {
 }
 
 #[test]
+fn an_audit_device_may_be_standard_output_whose_permissions_stay() {
+    let config = read(&format!("{STORAGE}audit \"file\" \"main\" {{ path = \"stdout\" }}"));
+    let device = &config.audit.devices[0];
+    assert_eq!((device.file.as_path(), device.mode), (Path::new("/dev/stdout"), 0));
+}
+
+#[test]
 fn an_audit_device_that_no_server_could_have_is_refused() {
     refuse_all(&[
-        ("audit \"file\" \"main\" { path = \"stdout\" }", 2, &["\"stdout\" is no file"]),
         ("audit \"file\" \"main\" { path = \"discard\" }", 2, &["\"discard\" is no file"]),
         ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
         ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
