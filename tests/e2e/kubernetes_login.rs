@@ -163,6 +163,34 @@ fn a_deleted_account_logs_in_no_more_and_its_successor_is_another_one() {
 }
 
 #[test]
+fn a_selector_admits_the_namespaces_with_its_labels() {
+    let gate = Gate::start();
+    let blue = gate.namespace.kubernetes.namespace(json!({"team": "blue", "tier": "web"}));
+    let red = gate.namespace.kubernetes.namespace(json!({"team": "red"}));
+    for namespace in [&blue, &red] {
+        namespace.make("serviceaccounts", &json!({"metadata": {"name": "app"}}));
+    }
+    let [blue_token, red_token] = [&blue, &red].map(|it| it.token_for("app", &[AUDIENCE]));
+    let selector = "{\"matchLabels\": {\"team\": \"blue\"}, \"matchExpressions\": [{\"key\": \
+                    \"tier\", \"operator\": \"In\", \"values\": [\"web\", \"api\"]}]}";
+    gate.role(json!({"bound_service_account_namespace_selector": selector}));
+    assert!(gate.denied(&blue_token).contains("token_reviewer_jwt read namespaces"));
+    gate.namespace.let_read_namespaces("reviewer", &gate.reviewer);
+    let login = gate.login(&blue_token).expect(200);
+    let metadata = &login.body["auth"]["metadata"];
+    assert_eq!(metadata["service_account_namespace"], json!(blue.name));
+    assert!(gate.denied(&red_token).contains("namespace not authorized"));
+    gate.login(&gate.token()).expect(200);
+    let pod = gate.server.client(login.body["auth"]["client_token"].as_str());
+    pod.write("auth/token/renew-self", &json!({})).expect(200);
+    let another = "matchLabels: {team: red}";
+    gate.role(json!({"bound_service_account_namespace_selector": another}));
+    pod.write("auth/token/renew-self", &json!({})).expect(403);
+    gate.login(&red_token).expect(200);
+    gate.denied(&blue_token);
+}
+
+#[test]
 fn an_account_with_the_right_to_review_asks_about_itself() {
     let gate = Gate::start();
     gate.configure(json!({"token_reviewer_jwt": ""}));

@@ -310,6 +310,27 @@ impl Namespace {
         });
     }
 
+    /// Lets an account of the namespace, with this token, read all namespaces: one account of each
+    /// namespace.
+    #[track_caller]
+    pub fn let_read_namespaces(&self, account: &str, token: &str) {
+        let rule = json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]});
+        let role = json!({"metadata": {"name": self.name}, "rules": [rule]});
+        self.make("clusterroles", &role);
+        let binding = json!({
+            "metadata": {"name": format!("{}-namespaces", self.name)},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name,
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.name}],
+        });
+        self.make("clusterrolebindings", &binding);
+        let path = format!("api/v1/namespaces/{}", self.name);
+        until_true("the account may read namespaces", Duration::from_secs(10), || {
+            self.kubernetes.ask_as(token, "GET", &path, &Value::Null).0 == 200
+        });
+    }
+
     /// Lists kind and name of the objects with the label of a Bulkhead mount, sorted.
     #[track_caller]
     pub fn made(&self) -> Vec<String> {
@@ -349,8 +370,10 @@ impl Drop for Namespace {
         let path = format!("api/v1/namespaces/{}", self.name);
         let _ = self.kubernetes.ask("DELETE", &path, &Value::Null);
         for kind in CLUSTER_WIDE {
-            let path = format!("{RBAC}/{kind}/{}", self.name);
-            let _ = self.kubernetes.ask("DELETE", &path, &Value::Null);
+            for name in [self.name.clone(), format!("{}-namespaces", self.name)] {
+                let path = format!("{RBAC}/{kind}/{name}");
+                let _ = self.kubernetes.ask("DELETE", &path, &Value::Null);
+            }
         }
     }
 }

@@ -6,20 +6,20 @@
 use crate::api_server::ApiServer;
 use crate::lease::{LeaseData, LeasedObject};
 use crate::lifetime::LeaseLifetime;
-use crate::names::{is_label, make};
+use crate::names::make;
 use crate::namespaces::{ALL, selector};
 use crate::objects::{BoundRole, ObjectPlan};
 use crate::roles::{Role, RoleMode};
 use crate::target::{ApiServerTarget, Config};
 use crate::token;
 use bulkhead_sdk::answer::Secret;
+use bulkhead_sdk::kubernetes::is_label;
 use bulkhead_sdk::reservation::{CreationFailure, CreationProof, Reservation};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::template::TemplateNames;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use k8s_openapi::api::authentication::v1::TokenRequestStatus;
-use kube::core::SelectorExt;
 use serde_json::{Value, json};
 
 /// Length of a lease's mark, in bytes.

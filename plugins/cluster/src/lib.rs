@@ -2,7 +2,7 @@
 //! their lease, and creates the objects that grant rights to the accounts.
 //!
 //! Each noun of the URL has a file. Beside these, `api_server` sends requests, `objects` defines
-//! the created objects, `lease` ends leases, and `document`, `names`, `namespaces` and `rules`
+//! the created objects, `lease` ends leases, and `names`, `namespaces` and `rules`
 //! parse input of operators and callers. The engine opens no connection and holds no token of its
 //! own between calls.
 //!
@@ -10,7 +10,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! document → names → objects → target → token → api_server → check → config → namespaces → rules
+//! names → objects → target → token → api_server → check → config → namespaces → rules
 //! → lease → rights → roles → lifetime → creds
 //! ```
 
@@ -18,7 +18,6 @@ mod api_server;
 mod check;
 mod config;
 mod creds;
-mod document;
 #[cfg(test)]
 mod fixture;
 mod lease;

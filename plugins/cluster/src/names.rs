@@ -1,38 +1,13 @@
-//! Validation of Kubernetes names, and generation of names for new objects.
-//!
-//! The attack this file prevents: a namespace or name that becomes another path. The API server
-//! decodes a path before routing, so escaping is no defence; an invalid name is refused before any
-//! request is built.
+//! Validation of the names of Kubernetes roles, and generation of names for new objects.
 
+use bulkhead_sdk::kubernetes::{LONGEST_LABEL, LONGEST_SUBDOMAIN};
 use bulkhead_sdk::template::{RenderContext, Template, TemplateFault, TemplateNames};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 
-/// Maximum length of a DNS label, and of a generated name, in bytes.
-pub(crate) const LONGEST_LABEL: usize = 63;
-
-/// Maximum length of an object's name, in bytes.
-const LONGEST_SUBDOMAIN: usize = 253;
-
 /// The default template, which makes the names familiar to users of such engines.
 const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName \
                                 | truncate 8) (unix_time) (random 24) | truncate 62 | lowercase }}";
-
-/// Returns whether `text` is a label of RFC 1123, such as a namespace: lower-case letters, digits,
-/// and `-` inside.
-pub(crate) fn is_label(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    bytes.len() <= LONGEST_LABEL
-        && bytes.first().is_some_and(word)
-        && bytes.last().is_some_and(word)
-        && bytes.iter().all(|byte| word(byte) || *byte == b'-')
-}
-
-/// Returns whether `text` is labels joined by dots, such as the name of a service account.
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_label)
-}
 
 /// Returns whether `text` is a valid name of a Kubernetes role: any text that is one path segment.
 pub(crate) fn is_role_name(text: &str) -> bool {
@@ -40,30 +15,6 @@ pub(crate) fn is_role_name(text: &str) -> bool {
     (1..=LONGEST_SUBDOMAIN).contains(&text.len())
         && !matches!(text, "." | "..")
         && text.chars().all(fits)
-}
-
-/// Returns whether `text` is a key of labels and annotations: a name, or a subdomain, `/` and a
-/// name.
-pub(crate) fn is_key(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, name)) => is_subdomain(prefix) && is_word(name),
-        None => is_word(text),
-    }
-}
-
-/// Returns whether `text` is a valid value of a label: empty, or a word.
-pub(crate) fn is_label_value(text: &str) -> bool {
-    text.is_empty() || is_word(text)
-}
-
-fn is_word(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() <= LONGEST_LABEL
-        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 /// Refuses a template that makes no valid name; empty means the default template.
@@ -108,37 +59,8 @@ fn label_of(rendered: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulkhead_sdk::kubernetes::is_label;
     use bulkhead_sdk::testbed::TestHost;
-
-    const HOSTILE: &[&str] = &[
-        "",
-        ".",
-        "..",
-        "../x",
-        "a/b",
-        "a%2Fb",
-        "a?b",
-        "a#b",
-        "a b",
-        "a\nb",
-        "a\0b",
-        "-a",
-        "a-",
-        "A",
-        "ä",
-        "a_b",
-        "a:b",
-        "apps/secrets/x?",
-    ];
-
-    #[test]
-    fn what_could_become_another_path_is_no_namespace_and_no_account() {
-        for text in HOSTILE {
-            assert!(!is_label(text) && !is_subdomain(text), "{text:?}");
-        }
-        assert!(is_label("apps-2") && !is_label("a.b") && !is_label(&"a".repeat(64)));
-        assert!(is_subdomain("a.b-c.d") && !is_subdomain("a..b") && !is_subdomain(".a"));
-    }
 
     #[test]
     fn roles_of_the_cluster_may_have_colons_and_no_slash() {
@@ -148,18 +70,6 @@ mod tests {
         for text in ["", ".", "..", "a/b", "a%2fb", "a\nb"] {
             assert!(!is_role_name(text), "{text:?}");
         }
-    }
-
-    #[test]
-    fn labels_are_read_as_the_cluster_reads_them() {
-        for key in ["team", "app.kubernetes.io/managed-by", "A_b.c-d", "bulkhead/mount"] {
-            assert!(is_key(key), "{key:?}");
-        }
-        for key in ["", "/", "a/", "/a", "a/b/c", "-a", "a=b", "A.b/c", "a b"] {
-            assert!(!is_key(key), "{key:?}");
-        }
-        assert!(is_label_value("") && is_label_value("a_B.c-1"));
-        assert!(!is_label_value("a,b") && !is_label_value("a b") && !is_label_value("-a"));
     }
 
     #[test]

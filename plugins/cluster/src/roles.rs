@@ -1,10 +1,11 @@
 //! `roles/{name}`: rules for the tokens a caller may request, by name.
 
-use crate::names::{check_template, is_key, is_label_value, is_role_name, is_subdomain};
+use crate::names::{check_template, is_role_name};
 use crate::namespaces::{listed, selector};
 use crate::rights::{self, CreatedObjects};
 use crate::rules;
 use crate::token::SHORTEST;
+use bulkhead_sdk::kubernetes::{is_key, is_label_value, is_subdomain};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;

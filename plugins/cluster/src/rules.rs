@@ -1,7 +1,7 @@
 //! Parser for the rules of generated roles.
 
-use crate::document::{ObjectMembers, parse};
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::document::{ObjectMembers, parse};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 

@@ -61,8 +61,17 @@ impl ApiServer {
 
     /// Returns a request that posts to `path` below the URL and changes nothing there.
     pub(crate) fn request(&self, path: &str, token: &AccountToken<'_>) -> Request {
-        let url = format!("{}{path}", self.url);
-        let mut request = Request::safe_post(&url).header("accept", "application/json");
+        self.identified(Request::safe_post(&format!("{}{path}", self.url)), token)
+    }
+
+    /// Returns a request that reads `path` below the URL.
+    pub(crate) fn read(&self, path: &str, token: &AccountToken<'_>) -> Request {
+        self.identified(Request::get(&format!("{}{path}", self.url)), token)
+    }
+
+    /// Adds the reviewer's identity and the server's authorities.
+    fn identified(&self, request: Request, token: &AccountToken<'_>) -> Request {
+        let mut request = request.header("accept", "application/json");
         request = match &self.reviewer {
             ReviewerIdentity::Given(reviewer) => request.bearer(reviewer).secret(token.text),
             ReviewerIdentity::Pod => request.secret(token.text),

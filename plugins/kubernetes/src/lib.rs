@@ -3,14 +3,15 @@
 //!
 //! Each noun of the URL has its own file. The other files, in the order of a login: `token` parses
 //! the token, `bounds` compares the stated account with a role, `signature` verifies the token with
-//! the configured keys, and `review` asks the API server, which `api_server` reaches. Only the
-//! account of the API server's answer logs in; the claims of a token select the question alone.
+//! the configured keys, and `review` asks the API server, which `api_server` reaches; `namespace`
+//! compares the labels of the account's namespace. Only the account of the API server's answer logs
+//! in; the claims of a token select the question alone.
 //!
 //! The modules in order: a module imports only from modules to its left or in lines above.
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! bounds → token → config → api_server → review → role → signature → login → renewal
+//! bounds → token → config → api_server → review → namespace → role → signature → login → renewal
 //! ```
 
 mod api_server;
@@ -19,6 +20,7 @@ mod config;
 #[cfg(test)]
 mod fixture;
 mod login;
+mod namespace;
 mod renewal;
 mod review;
 mod role;

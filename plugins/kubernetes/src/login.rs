@@ -6,8 +6,9 @@
 
 use crate::api_server::ApiServer;
 use crate::config::ReviewConfig;
-use crate::review::{ReviewedAccount, review};
-use crate::role::Role;
+use crate::namespace;
+use crate::review::review;
+use crate::role::{NamespaceRule, Role, selector_of};
 use crate::signature;
 use crate::token::{AccountToken, ServiceAccount};
 use bulkhead_sdk::table::Field;
@@ -36,6 +37,9 @@ pub(crate) struct LoginProof {
     pub(crate) secret_name: String,
     /// Confirmed audience; empty if the role had none.
     pub(crate) audience: String,
+    /// Selector that the labels of the namespace matched; empty if the namespace was in the list.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) namespace_selector: String,
 }
 
 stored!(LoginProof, "login", reads_stored_logins);
@@ -48,29 +52,25 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = ReviewConfig::needed(host, &call.mount.path)?;
     token.claims.check_times(host.clock().now())?;
     config.admit_issuer(&token.claims)?;
-    role.admit(&token.claims.account)?;
+    let rule = role.admit(&token.claims.account)?;
     role.admit_audience(&token.claims)?;
     signature::check(host, &config.pem_keys, &token)?;
     let server = ApiServer::of(host, &config)?;
     let reviewed = review(host, &server, &token, &role.audience)?;
-    let kept = kept(name, &role, &token, &reviewed);
-    let alias = role.alias_name_source.alias(reviewed.account());
-    Ok(Answer::login(login_of(&alias, &kept, &role)?))
-}
-
-fn kept(
-    name: String,
-    role: &Role,
-    token: &AccountToken<'_>,
-    reviewed: &ReviewedAccount,
-) -> LoginProof {
-    LoginProof {
+    if let NamespaceRule::Selector(text) = rule {
+        namespace::check(host, &server, &token, &reviewed, &selector_of(text)?)?;
+    }
+    let secret_name = token.claims.secret_name.clone();
+    let kept = LoginProof {
         role: name,
         role_id: role.id.clone(),
         account: reviewed.account().clone(),
-        secret_name: token.claims.secret_name.clone(),
+        secret_name,
         audience: role.audience.clone(),
-    }
+        namespace_selector: rule.selector(),
+    };
+    let alias = role.alias_name_source.alias(reviewed.account());
+    Ok(Answer::login(login_of(&alias, &kept, &role)?))
 }
 
 /// Builds the login of a confirmed account.

@@ -2,22 +2,28 @@
 //! the API server, so that no token ends because the API server is down (decision A11).
 //!
 //! Prevents a token from outliving a change of its role: the role must still admit the account, and
-//! an audience must be the one that was proven at the login.
+//! an audience, or a selector of namespaces, must be the one that was proven at the login.
 
 use crate::login::{LoginProof, login_of};
-use crate::role::Role;
+use crate::role::{NamespaceRule, Role};
 use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 
 /// Checks a login again for its renewal.
 ///
 /// # Errors
 /// Invalid request if the role is gone or asks for another audience; permission denied if the role
-/// no longer admits the account.
+/// no longer admits the account, or selects its namespace in another way.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginProof = held.internal()?;
     let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
     let role = HeldLogin::present_role(role, &kept.role)?;
-    role.admit(&kept.account)?;
+    if let NamespaceRule::Selector(text) = role.admit(&kept.account)?
+        && text != kept.namespace_selector
+    {
+        return Err(Failure::denied(
+            "the role has another selector of namespaces by now; log in again",
+        ));
+    }
     if !role.audience.is_empty() && role.audience != kept.audience {
         return Err(Failure::invalid(
             "the role asks for another audience by now; log in again with a token for it",

@@ -71,7 +71,7 @@ pub(crate) fn review(
     let asked =
         json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec });
     let request = server.request(PATH, token).json(&asked)?;
-    let answer = host.http().send(&request).map_err(unsent)?;
+    let answer = host.http().send(&request).map_err(|why| unsent("review the token", why))?;
     let reviewed: TokenReview = match answer.status {
         200..=299 => serde_json::from_slice(&answer.body).map_err(|_| nonsense())?,
         _ => return Err(refused(host, &answer, &server.reviewer)),
@@ -113,25 +113,33 @@ impl ReviewStatus {
 
 /// Returns the failure for an answer that is no review.
 fn refused(host: &dyn Host, answer: &Response, reviewer: &ReviewerIdentity) -> Failure {
+    if !matches!(answer.status, 401 | 403) {
+        return no_review(host, answer);
+    }
+    log(host, "review-refused", &message(answer));
+    Failure::denied(match reviewer {
+        ReviewerIdentity::Given(_) => {
+            "the API server does not let token_reviewer_jwt review tokens: write the token anew, \
+             and bind its account to system:auth-delegator"
+        }
+        ReviewerIdentity::Pod => {
+            "the API server does not let the server's pod review tokens: bind its account to \
+             system:auth-delegator"
+        }
+        ReviewerIdentity::Login => {
+            "the API server does not let the token review itself: bind its account to \
+             system:auth-delegator, or configure token_reviewer_jwt"
+        }
+    })
+}
+
+/// Returns the failure for an answer with an unexpected status.
+pub(crate) fn no_review(host: &dyn Host, answer: &Response) -> Failure {
     let status = answer.status;
     log(host, "review-refused", &message(answer));
     let seconds = answer.header("retry-after").and_then(|after| after.parse::<u64>().ok());
     let retry_after = seconds.map(|seconds| seconds.saturating_mul(1_000));
     match status {
-        401 | 403 => Failure::denied(match reviewer {
-            ReviewerIdentity::Given(_) => {
-                "the API server does not let token_reviewer_jwt review tokens: write the token \
-                 anew, and bind its account to system:auth-delegator"
-            }
-            ReviewerIdentity::Pod => {
-                "the API server does not let the server's pod review tokens: bind its account to \
-                 system:auth-delegator"
-            }
-            ReviewerIdentity::Login => {
-                "the API server does not let the token review itself: bind its account to \
-                 system:auth-delegator, or configure token_reviewer_jwt"
-            }
-        }),
         429 => {
             let message = "the API server answered 429: too many requests";
             Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) }
@@ -147,19 +155,19 @@ fn refused(host: &dyn Host, answer: &Response, reviewer: &ReviewerIdentity) -> F
     }
 }
 
-/// Converts a failure without an answer. The host does not know the field for the root
+/// Converts a failure of `tried` without an answer. The host does not know the field for the root
 /// certificates, so its message is reworded.
-fn unsent(why: Failure) -> Failure {
+pub(crate) fn unsent(tried: &str, why: Failure) -> Failure {
     if why.kind == FailureKind::TooLarge {
         return nonsense();
     }
     let message = why.message.replace("tls.root-certificates", "kubernetes_ca_cert");
     let message = message.replace("root-certificates", "kubernetes_ca_cert");
-    Failure { message: format!("failed to review the token: {message}"), ..why }
+    Failure { message: format!("failed to {tried}: {message}"), ..why }
 }
 
 /// Returns the message of a `Status`; empty for any other body.
-fn message(answer: &Response) -> String {
+pub(crate) fn message(answer: &Response) -> String {
     #[derive(Deserialize)]
     struct StatusMessage {
         message: String,
@@ -169,13 +177,13 @@ fn message(answer: &Response) -> String {
 }
 
 /// Writes the API server's words to the log, for the operator alone.
-fn log(host: &dyn Host, event: &str, said: &str) {
+pub(crate) fn log(host: &dyn Host, event: &str, said: &str) {
     let on_one_line = |letter: char| if letter.is_control() { ' ' } else { letter };
     let said: String = said.chars().take(LONGEST_MESSAGE).map(on_one_line).collect();
     host.log().write(LogLevel::Info, event, &[("cause", &said)]);
 }
 
-fn nonsense() -> Failure {
+pub(crate) fn nonsense() -> Failure {
     Failure::new(FailureKind::Unreachable, "the server's answer is not what an API server answers")
 }
 

@@ -1,7 +1,9 @@
 //! `role/{name}`: the service accounts that may log in, and the parameters of their tokens.
 
 use crate::bounds;
+use crate::namespace;
 use crate::token::{ServiceAccount, TokenClaims};
+use bulkhead_sdk::kubernetes::LabelSelector;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
@@ -12,18 +14,19 @@ use serde_json::json;
 
 const NAMES: &str = "bound_service_account_names";
 const NAMESPACES: &str = "bound_service_account_namespaces";
+const SELECTOR: &str = "bound_service_account_namespace_selector";
 
 /// Maximum length of an audience, in bytes.
 const LONGEST_AUDIENCE: usize = 1_024;
+
+/// Maximum length of a selector, in bytes: the token of each login keeps the selector.
+const LONGEST_SELECTOR: usize = 4_096;
 
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
     Field::words(NAMES, "accounts that may log in; patterns such as dev-*, or * alone for all"),
     Field::words(NAMESPACES, "namespaces of the accounts; patterns, or * alone for all"),
-    Field::text(
-        "bound_service_account_namespace_selector",
-        "not supported; only the empty text is accepted",
-    ),
+    Field::text(SELECTOR, "labels of further namespaces, as a label selector in JSON or YAML"),
     Field::text("audience", "audience that tokens must be for; empty leaves it to the API server"),
     Field::text("alias_name_source", "serviceaccount_uid (by default) or serviceaccount_name"),
 ];
@@ -68,6 +71,9 @@ pub(crate) struct Role {
     pub(crate) id: String,
     pub(crate) bound_service_account_names: Vec<String>,
     pub(crate) bound_service_account_namespaces: Vec<String>,
+    /// Label selector of further namespaces; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) bound_service_account_namespace_selector: String,
     /// Empty for any audience of the API server.
     pub(crate) audience: String,
     pub(crate) alias_name_source: AliasNameSource,
@@ -76,6 +82,25 @@ pub(crate) struct Role {
 }
 
 stored!(Role, "role", reads_stored_roles);
+
+/// The rule of a role that decides about the namespace of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamespaceRule<'a> {
+    /// The list, which has the namespace.
+    List,
+    /// The text of the selector. The namespace is admitted if its labels match.
+    Selector(&'a str),
+}
+
+impl NamespaceRule<'_> {
+    /// Returns the text of the selector; empty for the list.
+    pub(crate) fn selector(self) -> String {
+        match self {
+            Self::List => String::new(),
+            Self::Selector(text) => text.to_owned(),
+        }
+    }
+}
 
 impl Role {
     /// Returns the role with this name, if any.
@@ -95,16 +120,21 @@ impl Role {
         Ok((name, role.ok_or_else(unknown)?))
     }
 
-    /// Checks that the account may log in by this role.
+    /// Checks that the account may log in by this role, as far as its names tell. Returns the rule
+    /// for its namespace.
     ///
     /// # Errors
     /// Permission denied, with the constraint.
-    pub(crate) fn admit(&self, account: &ServiceAccount) -> Result<(), Failure> {
-        if !bounds::admits(&self.bound_service_account_namespaces, &account.namespace) {
-            return Err(Failure::denied("namespace not authorized"));
-        }
+    pub(crate) fn admit(&self, account: &ServiceAccount) -> Result<NamespaceRule<'_>, Failure> {
+        let selector = self.bound_service_account_namespace_selector.as_str();
+        let is_listed = bounds::admits(&self.bound_service_account_namespaces, &account.namespace);
+        let rule = match (is_listed, selector) {
+            (true, _) => NamespaceRule::List,
+            (false, "") => return Err(namespace::not_authorized()),
+            (false, text) => NamespaceRule::Selector(text),
+        };
         match bounds::admits(&self.bound_service_account_names, &account.name) {
-            true => Ok(()),
+            true => Ok(rule),
             false => Err(Failure::denied("service account name not authorized")),
         }
     }
@@ -123,6 +153,7 @@ impl Role {
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
         call.merge(NAMES, &mut self.bound_service_account_names)?;
         call.merge(NAMESPACES, &mut self.bound_service_account_namespaces)?;
+        call.merge(SELECTOR, &mut self.bound_service_account_namespace_selector)?;
         call.merge("audience", &mut self.audience)?;
         if call.is_given("alias_name_source") {
             self.alias_name_source = AliasNameSource::read(call.text("alias_name_source"))?;
@@ -132,7 +163,13 @@ impl Role {
 
     fn check(&self) -> Result<(), Failure> {
         bounds::check(NAMES, &self.bound_service_account_names)?;
-        bounds::check(NAMESPACES, &self.bound_service_account_namespaces)?;
+        let selector = self.bound_service_account_namespace_selector.as_str();
+        if !selector.is_empty() {
+            selector_of(selector)?;
+        }
+        if selector.is_empty() || !self.bound_service_account_namespaces.is_empty() {
+            bounds::check(NAMESPACES, &self.bound_service_account_namespaces)?;
+        }
         let is_printable = !self.audience.contains(char::is_control);
         match self.audience.len() <= LONGEST_AUDIENCE && is_printable {
             true => Ok(()),
@@ -150,6 +187,11 @@ impl Role {
             warnings
                 .push("every service account of the cluster may log in by this role".to_owned());
         }
+        if !self.bound_service_account_namespace_selector.is_empty() {
+            warnings.push(format!(
+                "everybody who may label a namespace can let its accounts in by {SELECTOR}"
+            ));
+        }
         if self.audience.is_empty() {
             warnings.push(
                 "audience is not set: a pod's token for the API server logs in, and so does \
@@ -159,6 +201,18 @@ impl Role {
         }
         warnings
     }
+}
+
+/// Parses a selector.
+///
+/// # Errors
+/// Invalid request with the field and the mistake.
+pub(crate) fn selector_of(text: &str) -> Result<LabelSelector, Failure> {
+    let unfit = |why: String| Failure::invalid(format!("{SELECTOR}: {why}"));
+    if text.len() > LONGEST_SELECTOR {
+        return Err(unfit(format!("it is longer than {LONGEST_SELECTOR} bytes")));
+    }
+    LabelSelector::parse(text).map_err(unfit)
 }
 
 fn key(name: &str) -> String {
@@ -176,12 +230,6 @@ fn name_in_path(call: &Call) -> Result<&str, Failure> {
 /// Creates or changes a role; absent fields keep their values.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
-    if !call.text("bound_service_account_namespace_selector").is_empty() {
-        return Err(Failure::invalid(format!(
-            "bound_service_account_namespace_selector is not supported: everybody who may label a \
-             namespace could let its accounts in; list the namespaces in {NAMESPACES}"
-        )));
-    }
     let new = || Role { id: hexadecimal::text(&host.random().bytes(16)), ..Role::default() };
     let mut role = Role::find(host, name)?.unwrap_or_else(new);
     role.merge(call)?;
@@ -197,7 +245,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let settings = [
         (NAMES, json!(role.bound_service_account_names)),
         (NAMESPACES, json!(role.bound_service_account_namespaces)),
-        ("bound_service_account_namespace_selector", json!("")),
+        (SELECTOR, json!(role.bound_service_account_namespace_selector)),
         ("alias_name_source", json!(role.alias_name_source)),
     ];
     shown.extend(settings.map(|(name, value)| (name.to_owned(), value)));

@@ -1,7 +1,14 @@
-//! API servers of Kubernetes: their URLs, and the form of the tokens of service accounts.
+//! API servers of Kubernetes: their URLs, names, label selectors, and the form of the tokens of
+//! service accounts.
 //!
 //! The attack this module stops: a configuration that leads a token to another server by another
 //! spelling of a URL. A URL is normalised before any use, and compared only with normalised URLs.
+
+mod names;
+mod selector;
+
+pub use names::{LONGEST_LABEL, LONGEST_SUBDOMAIN, is_key, is_label, is_label_value, is_subdomain};
+pub use selector::LabelSelector;
 
 use crate::host::Host;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -132,7 +132,9 @@
 //! # Kubernetes
 //!
 //! [`kubernetes`] normalises the URLs of API servers, so that no other spelling of a URL leads a
-//! token to another server.
+//! token to another server, checks names, and compares labels with a
+//! [`LabelSelector`](kubernetes::LabelSelector). [`document`] parses the YAML or JSON of operators
+//! within limits.
 //!
 //! # Another schema
 //!
@@ -161,7 +163,7 @@
 //! ```text
 //! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
 //! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
-//! → database_component → connection → destination → intent → jwt → kubernetes → migration
+//! → database_component → connection → destination → document → intent → jwt → kubernetes → migration
 //! → provider → token_params → imports → translation → access_token → issuer_keys → login → answer
 //! → explain → reservation → table → auth_method → engine → rotation → raw → auth_component
 //! → engine_component → testbed → raw_component
@@ -175,6 +177,7 @@ pub mod connection;
 pub mod crypto;
 pub mod database_plugin;
 pub mod destination;
+pub mod document;
 pub mod engine;
 pub mod explain;
 mod field;

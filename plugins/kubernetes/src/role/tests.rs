@@ -49,8 +49,8 @@ fn a_role_that_is_unbound_or_misread_is_refused_and_not_stored() {
         (json!({names: "app", spaces: "apps", "audience": "a".repeat(1_025)}), "1,024"),
         (
             json!({names: "app", spaces: "apps",
-                "bound_service_account_namespace_selector": "{\"matchLabels\":{\"a\":\"b\"}}"}),
-            "bound_service_account_namespace_selector is not supported",
+                "bound_service_account_namespace_selector": "{\"matchLabel\":{\"a\":\"b\"}}"}),
+            "bound_service_account_namespace_selector: there is no key \"matchLabel\"",
         ),
         (json!({names: "app", spaces: "apps", "token_type": "odd"}), "token_type"),
     ] {

@@ -4,13 +4,13 @@
 //! refused; depth, nodes and bytes are limited during parsing), and a misspelt key that means
 //! "everything" (readers of a document name all permitted keys, see [`ObjectMembers`]).
 
-use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_wire::failure::quoted;
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
 
 /// Maximum length of a text, in bytes.
-pub(crate) const LONGEST: usize = 64 * 1024;
+pub const LONGEST: usize = 64 * 1024;
 
 /// Maximum nesting of lists and objects. The sandbox's stack is small.
 const DEEPEST: usize = 16;
@@ -22,7 +22,7 @@ const MOST_NODES: usize = 10_000;
 ///
 /// # Errors
 /// The reason, without quoting the text.
-pub(crate) fn parse(text: &str) -> Result<Value, String> {
+pub fn parse(text: &str) -> Result<Value, String> {
     if text.len() > LONGEST {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
@@ -38,13 +38,16 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// The members of an object. The reader takes each member by name.
-pub(crate) struct ObjectMembers {
+pub struct ObjectMembers {
     left: Map<String, Value>,
 }
 
 impl ObjectMembers {
     /// Returns the members of `value`.
-    pub(crate) fn of(value: Value) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// Another value than an object.
+    pub fn of(value: Value) -> Result<Self, String> {
         match value {
             Value::Object(left) => Ok(Self { left }),
             _ => Err("it is no object".to_owned()),
@@ -52,18 +55,24 @@ impl ObjectMembers {
     }
 
     /// Takes the member `name`; null counts as absent.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+    pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
     /// Takes the list of texts `name`; empty if absent.
-    pub(crate) fn take_texts(&mut self, name: &str) -> Result<Vec<String>, String> {
+    ///
+    /// # Errors
+    /// Another value than a list of texts.
+    pub fn take_texts(&mut self, name: &str) -> Result<Vec<String>, String> {
         let Some(value) = self.take(name) else { return Ok(Vec::new()) };
         serde_json::from_value(value).map_err(|_| format!("{name} is no list of texts"))
     }
 
     /// Refuses all members not taken.
-    pub(crate) fn refuse_others(self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The first member that nobody took.
+    pub fn refuse_others(self) -> Result<(), String> {
         match self.left.keys().next() {
             Some(name) => Err(format!("there is no key {}", quoted(name))),
             None => Ok(()),
