@@ -25,6 +25,7 @@ pub mod roles;
 pub mod selection;
 mod table;
 mod tidy;
+mod token_lease;
 mod uses;
 mod wrapping;
 
@@ -39,4 +40,5 @@ pub use login_mount::{begin_serving, end_serving};
 pub use lookup::{by_accessor, by_token, find, find_by_accessor};
 pub use record::{KeptLogin, TokenEnding, TokenRecord, TokenType, address, read};
 pub use table::Tokens;
+pub use token_lease::TokenLease;
 pub use wrapping::NewWrapping;

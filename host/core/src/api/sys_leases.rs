@@ -5,6 +5,7 @@
 mod irrevocable;
 mod lookup;
 mod prefix;
+mod token_leases;
 mod waiting;
 
 use super::call::PermittedCall;
@@ -58,11 +59,18 @@ fn paths(new: &str, old: &str) -> [String; 4] {
 /// `POST sys/leases/lookup`.
 async fn look_up(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, fields, .. } = call;
-    let found = core.leases.find(unit, fields.text("lease_id")).await?;
-    let (_, lease) = found.ok_or_else(|| {
+    let id = fields.text("lease_id");
+    let shown = match token_leases::has_tokens(id) {
+        true => {
+            let lease = core.tokens.find_lease(unit, id).await?;
+            lease.map(|lease| token_leases::show(core, &lease))
+        }
+        false => core.leases.find(unit, id).await?.map(|(_, lease)| show(core, &lease)),
+    };
+    let shown = shown.ok_or_else(|| {
         Failure::invalid("invalid lease: there is no lease with this id; it may have ended")
     })?;
-    Ok(ReplyBody::Data(show(core, &lease)).into())
+    Ok(ReplyBody::Data(shown).into())
 }
 
 fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
@@ -92,7 +100,7 @@ fn path_of(id: &str) -> &str {
 async fn renew(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, fields, .. } = call;
     let id = fields.text("lease_id");
-    if id.starts_with("auth/") {
+    if token_leases::has_tokens(id) {
         return Err(Failure::invalid(
             "tokens cannot be renewed through this endpoint; use auth/token/renew with the token",
         ));
@@ -108,8 +116,13 @@ async fn renew(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `POST sys/leases/revoke`. A lease that does not exist counts as revoked.
 async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    let PermittedCall { core, fields, .. } = call;
-    let found = core.leases.find(&mut core.store.begin(), fields.text("lease_id")).await?;
+    let PermittedCall { core, unit, fields, .. } = call;
+    let id = fields.text("lease_id");
+    if token_leases::has_tokens(id) {
+        let lease = core.tokens.find_lease(unit, id).await?;
+        return lease.map_or(Ok(ReplyBody::Nothing.into()), |it| token_leases::revoke(unit, it));
+    }
+    let found = core.leases.find(&mut core.store.begin(), id).await?;
     let Some((address, _)) = found else { return Ok(ReplyBody::Nothing.into()) };
     if !fields.flag("sync", true) {
         core.leases.queue(slice::from_ref(&address), OnFailure::Stays).await?;

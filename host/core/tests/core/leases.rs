@@ -477,6 +477,56 @@ async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
     bed.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_have_leases_at_the_path_that_made_them() {
+    let bed = Bed::new("token-leases").await;
+    let (_, made) = bed.write("auth/token/create", json!({"ttl": "1h"})).await;
+    let (_, child) = bed.write("auth/token/create-orphan", json!({"ttl": "2h"})).await;
+    let names = async |path: &str| {
+        let (status, listed) = bed.call(Verb::List, path, Value::Null).await;
+        assert_eq!(status, 200, "{path}: {listed}");
+        listed["data"]["keys"].clone()
+    };
+    assert!(names("sys/leases/lookup").await.as_array().unwrap().contains(&json!("auth/")));
+    assert_eq!(names("sys/leases/lookup/auth").await, json!(["token/"]));
+    let folders = json!(["create-orphan/", "create/"]);
+    assert_eq!(names("sys/leases/lookup/auth/token").await, folders);
+    let keys = names("sys/leases/lookup/auth/token/create").await;
+    let id = format!("auth/token/create/{}", keys[0].as_str().unwrap());
+    let (status, shown) = bed.write("sys/leases/lookup", json!({"lease_id": id})).await;
+    let data = &shown["data"];
+    assert_eq!(
+        (status, &data["id"], &data["path"]),
+        (200, &json!(id), &json!("auth/token/create"))
+    );
+    assert!((3_590..=3_600).contains(&data["ttl"].as_u64().unwrap()), "{data}");
+    assert!(data["expire_time"].is_string() && data["renewable"] == true, "{data}");
+    for secret in ["client_token", "accessor"] {
+        let secret = made["auth"][secret].as_str().unwrap();
+        assert!(!shown.to_string().contains(secret), "{shown}");
+    }
+    // The key of one path is no lease of another path.
+    let elsewhere = id.replace("create", "create-orphan");
+    assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": elsewhere})).await.0, 400);
+    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": elsewhere})).await.0, 204);
+    assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": id})).await.0, 400);
+    let token = made["auth"]["client_token"].as_str().unwrap();
+    let own = async |token: &str| {
+        bed.call_as(token, Verb::Read, "auth/token/lookup-self", Value::Null).await.0
+    };
+    assert_eq!(own(token).await, 200);
+    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204);
+    assert_eq!(own(token).await, 403, "refused at once");
+    assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": id})).await.0, 400);
+    let (status, _) =
+        bed.call(Verb::List, "sys/leases/lookup/auth/token/create", Value::Null).await;
+    assert_eq!(status, 404, "a root token without an end has no lease");
+    let force = bed.write("sys/leases/revoke-force/auth/token/create-orphan", json!({})).await;
+    assert_eq!(force.0, 204);
+    assert_eq!(own(child["auth"]["client_token"].as_str().unwrap()).await, 403);
+    bed.end().await;
+}
+
 /// More mounts than one commit that writes may rely on: two reads each.
 const MANY_MOUNTS: usize = 12_500;
 

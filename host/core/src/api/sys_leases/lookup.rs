@@ -1,5 +1,7 @@
 //! `LIST sys/leases/lookup`: lists the leases below a path, for callers who do not have the ids.
+//! Leases of tokens are below `auth/`.
 
+use super::token_leases;
 use crate::api::call::PermittedCall;
 use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{self, Endpoint, field};
@@ -31,6 +33,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, fields, .. } = call;
     let mut names = SortedNames::new(&core.listings, Paging::of(fields.all())?);
-    core.leases.add_names(fields.text("prefix"), &mut names).await?;
+    let path = fields.text("prefix");
+    core.leases.add_names(path, &mut names).await?;
+    token_leases::add_names(core, path, &mut names).await?;
     Ok(ReplyBody::Listed(names.end().ok_or_else(Failure::absent)?).into())
 }

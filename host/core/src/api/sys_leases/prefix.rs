@@ -5,6 +5,7 @@
 //! folder of several mounts. Tokens are their own leases: below `auth/`, the request ends the
 //! tokens that were made at the path.
 
+use super::token_leases;
 use super::waiting::{accepted, sync};
 use crate::api::call::PermittedCall;
 use crate::api::reply::{Reply, ReplyBody};
@@ -56,7 +57,7 @@ async fn revoke(call: PermittedCall<'_>, on_failure: OnFailure) -> Result<Reply,
     let path = fields.text("prefix");
     core.leases.assert_ends_work()?;
     let ends = async || {
-        if path == "auth" || path.starts_with("auth/") {
+        if token_leases::has_tokens(path) {
             core.tokens.end_made_below(path).await?;
         }
         Ok::<(), Failure>(())
