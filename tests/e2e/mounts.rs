@@ -301,11 +301,6 @@ fn paths_that_cannot_be_had() -> Vec<Nonsense> {
         ("sys/mounts/a%20b", json!({ "type": "database" }), "white space"),
         ("sys/auth/token", json!({ "type": "database" }), "path is already in use at auth/token/"),
         ("sys/auth/x", json!({ "type": "database" }), "plugin not found in the catalog"),
-        (
-            "sys/auth/x",
-            json!({ "type": "oidc" }),
-            "in a browser are not part of this version: use jwt",
-        ),
     ]
 }
 

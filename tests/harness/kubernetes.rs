@@ -293,21 +293,24 @@ impl Namespace {
     /// Lets an account of the namespace review tokens: one account of each namespace.
     #[track_caller]
     pub fn delegate(&self, account: &str) {
-        let binding = json!({
-            "metadata": {"name": self.name},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                "name": "system:auth-delegator",
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.name}],
-        });
-        self.make("clusterrolebindings", &binding);
+        self.bind(&self.name, "system:auth-delegator", account);
         let token = self.token(account);
         let review = json!({"spec": {"token": token}});
         let path = "apis/authentication.k8s.io/v1/tokenreviews";
         until_true("the account may review tokens", Duration::from_secs(10), || {
             self.kubernetes.ask_as(&token, "POST", path, &review).0 == 201
         });
+    }
+
+    #[track_caller]
+    fn bind(&self, name: &str, role: &str, account: &str) {
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.name}],
+        });
+        self.make("clusterrolebindings", &binding);
     }
 
     /// Lets an account of the namespace, with this token, read all namespaces: one account of each
@@ -317,14 +320,7 @@ impl Namespace {
         let rule = json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]});
         let role = json!({"metadata": {"name": self.name}, "rules": [rule]});
         self.make("clusterroles", &role);
-        let binding = json!({
-            "metadata": {"name": format!("{}-namespaces", self.name)},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name,
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.name}],
-        });
-        self.make("clusterrolebindings", &binding);
+        self.bind(&format!("{}-namespaces", self.name), &self.name, account);
         let path = format!("api/v1/namespaces/{}", self.name);
         until_true("the account may read namespaces", Duration::from_secs(10), || {
             self.kubernetes.ask_as(token, "GET", &path, &Value::Null).0 == 200

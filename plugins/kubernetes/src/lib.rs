@@ -11,7 +11,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! bounds → token → config → api_server → review → namespace → role → signature → login → renewal
+//! bounds → token → config → api_server → review → namespace → role → signature → login
+//! → renewal
 //! ```
 
 mod api_server;

@@ -43,8 +43,8 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
 
 impl Tokens {
     /// Renews a token by `increment` seconds from now; 0 requests the TTL that was granted last.
-    /// Returns the stored record, and a warning if less was granted. `system` applies where neither the
-    /// token nor its role sets a limit.
+    /// Returns the stored record, and a warning if less was granted. `system` applies where neither
+    /// the token nor its role sets a limit.
     ///
     /// # Errors
     /// 400 if the token is not renewable, is past its maximum, or if its role no longer exists.

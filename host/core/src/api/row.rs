@@ -15,7 +15,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns whether the endpoint is served without a record. Such an endpoint closes the service.
+    /// Returns whether the endpoint is served without a record. Such an endpoint closes the
+    /// service.
     pub(crate) fn goes_unrecorded(&self) -> bool {
         matches!(self.answers, EndpointHandler::Permitted { goes_unrecorded: true, .. })
     }

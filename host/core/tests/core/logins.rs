@@ -312,6 +312,7 @@ async fn a_plugin_of_one_world_is_not_mounted_as_one_of_the_other() {
         ("sys/mounts/door", "doorman", "auth method"),
         ("sys/auth/door", "probe", "secrets engine"),
         ("sys/auth/door", "nothing", "there is no auth method \"nothing\""),
+        ("sys/auth/door", "oidc", "a browser are not part of this version: use jwt, which lets in"),
     ] {
         let (status, answer) = bed.write(path, json!({"type": kind})).await;
         assert_eq!(status, 400, "{answer}");
