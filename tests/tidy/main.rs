@@ -13,6 +13,7 @@ mod dependencies;
 mod failpoints;
 mod frozen_contract;
 mod lengths;
+mod limits;
 mod log_lines;
 mod maps;
 mod modules;
