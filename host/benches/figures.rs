@@ -1,4 +1,4 @@
-//! The file with the figures of the host's benchmarks. Each benchmark is a program of its own and
+//! The file with the figures of the host's benchmarks. Each benchmark is its own program and
 //! includes this module.
 
 use std::path::PathBuf;

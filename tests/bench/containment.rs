@@ -61,7 +61,7 @@ fn main() {
     };
     runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
     println!(
-        "another mount beside {ATTACKERS} calls at a time     quiet p50      p99   beside \
+        "another mount during {ATTACKERS} calls at a time     quiet p50      p99   beside \
          p50      p99   p99 ratio"
     );
     let mut overruns = Vec::new();

@@ -101,8 +101,8 @@ impl Target {
         Connection::open(self.address).await.exchange(&self.request).await.to_owned()
     }
 
-    /// Sends the request over `connections` for `time`. Fails if an answer is no success or differs
-    /// in length from the first answer.
+    /// Sends the request over `connections` for `time`. Fails if an answer is not a success or
+    /// differs in length from the first answer.
     pub async fn load(&self, connections: usize, time: Duration) -> Load {
         let length = self.look().await.len();
         let mut open = Vec::new();

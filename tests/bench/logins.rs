@@ -5,7 +5,7 @@
 //! logins for service tokens (a commit each), and logins for batch tokens (nothing is stored). Most
 //! of a passphrase login's processor time is the key derivation, which is slow by design. A mount
 //! of `tests/guests/doorman` verifies nothing and shows the rest of the cost. The secret id of
-//! `approle` has no limit of uses, so that a login writes nothing but its token.
+//! `approle` has no limit of uses, so that a login writes only its token.
 
 mod bare;
 mod figures;

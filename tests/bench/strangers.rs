@@ -1,5 +1,5 @@
-//! The latency of a client beside two hundred callers without a token, who send any path with any
-//! JSON of any length as fast as the server answers.
+//! The latency of a client during requests of two hundred callers without a token, who send any
+//! path with any JSON of any length as fast as the server answers.
 //!
 //! Load and callers share the server's cores, so the figure includes their processor time.
 
@@ -41,7 +41,11 @@ fn main() {
     let (share, rate) = (quantile(&mut shares, 0.5), quantile(&mut rates, 0.5));
     let held = share <= GOAL;
     for (alone, beside) in times {
-        println!("p99 of a client: {:.2} ms alone, {:.2} ms beside", alone * 1e3, beside * 1e3);
+        println!(
+            "p99 of a client: {:.2} ms alone, {:.2} ms with the callers",
+            alone * 1e3,
+            beside * 1e3
+        );
     }
     println!("{STRANGERS} strangers, answered {rate:.0} times a second: {share:.1} times as long");
     println!("  {} (goal: at most {GOAL} times)", if held { "held" } else { "MISSED" });

@@ -89,7 +89,7 @@ fn report(bytes: usize, (before, beside): (&mut [Duration], &mut [Duration]), co
         [before, beside].map(|times| (quantile(times, 0.5), quantile(times, 0.99)));
     let ratio = crowded.1.as_secs_f64() / alone.1.as_secs_f64();
     println!(
-        "GET sys/mounts beside the compilation of a component of {bytes} bytes, which takes \
+        "GET sys/mounts during the compilation of a component of {bytes} bytes, which takes \
          {compiling:?}"
     );
     println!("  before   p50 {:>7} us   p99 {:>7} us", micros(alone.0), micros(alone.1));

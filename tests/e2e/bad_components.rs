@@ -91,7 +91,7 @@ pub(super) fn components_of_another_world_are_refused_with_the_type_to_register(
     let other = "bulkhead:plugin/staring@1.1.0";
     let imports = with_text(guest("doorman"), "bulkhead:plugin/storage@1.1.0", other);
     refused(&world, "auth/doorman", &imports, other);
-    refused(&world, "wrong/probe", &guest("probe"), "no type of plugin");
+    refused(&world, "wrong/probe", &guest("probe"), "not a type of plugin");
     refused(&world, "secret/x", &plugin("database-postgresql"), "register it as type database");
 }
 

@@ -143,7 +143,7 @@ fn a_wrong_file_is_refused_with_its_line_by_check_and_start() {
         ("storage \"sqlite\" { path = \"/elsewhere\" }", 3, "line 2"),
         ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 4, "longer than max_lease_ttl"),
         ("reported_version = \"latest\"", 3, "semantic version"),
-        ("plugin_directory = \"\"", 3, "is no path"),
+        ("plugin_directory = \"\"", 3, "is not a path"),
         ("ha_storage \"consul\" {}", 3, "keep backups"),
         ("seal \"awskms\" {}", 3, "write seal \"shamir\" {}"),
         ("allow_api_audit = true", 3, "audit_directory"),
@@ -385,7 +385,7 @@ fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
         "198.51.100.2",
         "the old file is used until somebody says otherwise"
     );
-    written(&told.folder, "this is no configuration");
+    written(&told.folder, "this is not a configuration");
     told.server.signal("HUP");
     until_true("the new file is used", Duration::from_secs(10), || {
         told.asks("\r\nX-Forwarded-For: 198.51.100.3");

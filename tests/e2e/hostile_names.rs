@@ -1,5 +1,5 @@
 //! Names chosen to break out of SQL. A user's name contains only letters, digits and `_.@-`,
-//! whatever the caller is called, and the database gets no other object.
+//! with any name of the caller, and the database gets no other object.
 
 use crate::world::{CREATION, World, with};
 use serde_json::json;

@@ -113,7 +113,7 @@ fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
             assert!(refused.contains("by no key that this server trusts"), "{word}: {refused}");
         }
         let torn = configured.register_signed("probe.wasm", "AAAA").expect(400).errors();
-        assert!(torn.contains("no Ed25519 signature in base64"), "{word}: {torn}");
+        assert!(torn.contains("not an Ed25519 signature in base64"), "{word}: {torn}");
         configured.root().read(PROBE).expect(404);
     }
     let configured = Configured::with("");
@@ -182,7 +182,7 @@ fn a_private_key_has_mode_0600_and_is_never_overwritten() {
     assert!(why.contains("open to others") && why.contains("chmod 600"), "{why}");
     chmod(&file, 0o600);
     let why = refused(&["plugin", "sign", &signer.key(), &path]);
-    assert!(why.contains("no WebAssembly component"), "{why}");
+    assert!(why.contains("not a WebAssembly component"), "{why}");
     fs::write(&file, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").expect("it");
     let why = refused(&["plugin", "sign", &signer.key(), &component]);
     assert!(why.contains("signs no component"), "{why}");

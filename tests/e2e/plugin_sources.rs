@@ -139,7 +139,7 @@ fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
     let digest = sha256(&configured.at("probe.wasm"));
     let whole = configured.at("probe.wasm").display().to_string();
     for name in ["../probe.wasm", "..", ".", "a/../probe.wasm", "/etc/passwd", &whole] {
-        configured.assert_refused(name, &digest, "is no name in the plugin directory");
+        configured.assert_refused(name, &digest, "is not a name in the plugin directory");
     }
     symlink(outside.path().join("probe.wasm"), configured.at("out.wasm")).expect("a link");
     symlink("probe.wasm", configured.at("in.wasm")).expect("a link");
@@ -148,7 +148,7 @@ fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
     }
     let made = Command::new("mkfifo").arg(configured.at("pipe")).status();
     assert!(made.expect("mkfifo is there").success());
-    configured.assert_refused("pipe", &digest, "no regular file");
+    configured.assert_refused("pipe", &digest, "not a regular file");
     configured.assert_refused("absent.wasm", &digest, "there is no file");
 }
 
@@ -271,7 +271,7 @@ fn the_component_of_an_image_layout_is_registered_by_its_name_and_digest() {
     refused("shelf", "", "sha256 is required");
     refused("shelf", &"0".repeat(64), "and not");
     refused("absent", &digest, "there is no directory");
-    refused("..", &digest, "is no name in the plugin directory");
+    refused("..", &digest, "is not a name in the plugin directory");
     refused("ghcr.io/example/shelf", &digest, "images are not fetched from a registry");
     let both = json!({ "oci_image": "shelf", "command": "probe.wasm", "sha256": digest });
     let why = root.write(PROBE, &both).expect(400).errors();

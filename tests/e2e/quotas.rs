@@ -73,7 +73,7 @@ fn a_bad_rate_is_refused() {
     let world = World::new();
     for (fields, why) in [
         (json!({ "rate": 0 }), "would refuse every request"),
-        (json!({ "rate": -1 }), "is no number"),
+        (json!({ "rate": -1 }), "is not a number"),
         (json!({ "rate": "many" }), "\"many\""),
         (json!({}), "rate is missing"),
         (json!({ "rate": 1, "interval": 0 }), "interval is 0 s"),

@@ -1,5 +1,5 @@
-//! Static roles on a real database: the displayed password always logs in, whatever happens to the
-//! database, the process or the account.
+//! Static roles on a real database: the displayed password always logs in, also after a failure of
+//! the database, the process or the account.
 
 use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;

@@ -270,7 +270,7 @@ fn a_root_password_changed_elsewhere_is_400_and_creates_no_user() {
     );
     assert!(
         world.root.write("database/reset/demo", &json!({})).status == 400,
-        "a reset logs in anew"
+        "a reset logs in again"
     );
     let refused = world.root.read("database/creds/reader").expect(400);
     assert!(refused.errors().contains("demo"), "{}", refused.errors());

@@ -56,7 +56,7 @@ fn curl_is_served_in_both_versions_of_http_once_it_knows_the_authority() {
     }
     let write = ["--cacert", &authority, "-X", "PUT", "-d", "null"];
     let (code, text) = curl(&server, &write);
-    assert!(code == 0 && text.contains("status 200"), "a body of null is no body: {text}");
+    assert!(code == 0 && text.contains("status 200"), "a body of null is not a body: {text}");
     let (code, text) = curl(&server, &[]);
     assert_eq!(code, 60, "an authority that curl does not know: {text}");
 }

@@ -28,7 +28,7 @@ static void begin(void) {
         ? MAP_FAILED
         : mmap(NULL, sizeof *ahead, PROT_READ, MAP_SHARED, file, 0);
     if (seen == MAP_FAILED) {
-        fputs("BULKHEAD_CLOCK_AHEAD is no file of eight bytes\n", stderr);
+        fputs("BULKHEAD_CLOCK_AHEAD is not a file of eight bytes\n", stderr);
         abort();
     }
     ahead = seen;

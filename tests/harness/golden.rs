@@ -1,6 +1,6 @@
 //! Golden answers: one file per answer, with variable values replaced by their shape.
 //!
-//! A value is replaced only if it has the required shape: a request id that is no UUID fails the
+//! A value is replaced only if it has the required shape: a request id that is not a UUID fails the
 //! comparison. `make golden` rewrites the files, and the difference is the change of the API.
 
 use crate::client::Answer;

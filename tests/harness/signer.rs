@@ -39,7 +39,7 @@ impl Signer {
         self.token_with(&json!({ "alg": "RS256", "typ": "JWT", "kid": self.kid }), claims)
     }
 
-    /// Signs a token with this header. The signature is RS256 whatever the header says.
+    /// Signs a token with this header. The signature is RS256 under any header.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         self.token_of(&header.to_string(), &claims.to_string())
     }

@@ -41,7 +41,7 @@ install_postgres() {
 }
 
 if ! have_postgres; then
-    echo "PostgreSQL is not installed; installing it without a cluster of its own" >&2
+    echo "PostgreSQL is not installed; installing it without a cluster" >&2
     if ! install_postgres || ! have_postgres; then
         echo "PostgreSQL is missing and could not be installed here; install the packages" \
             "postgresql and postgresql-client (initdb, postgres, psql)" >&2

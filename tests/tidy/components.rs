@@ -103,8 +103,8 @@ fn official_components_have_a_small_initial_memory() {
         let path = target().join(format!("plugins/{name}.wasm"));
         let binary = fs::read(&path)
             .unwrap_or_else(|_| panic!("{} is missing: run `make build`", path.display()));
-        let bytes =
-            initial_memory(&binary).unwrap_or_else(|| panic!("{} is no component", path.display()));
+        let bytes = initial_memory(&binary)
+            .unwrap_or_else(|| panic!("{} is not a component", path.display()));
         assert!(bytes > 0, "{name}: no memory was found in it");
         let kib = bytes / 1024;
         assert!(

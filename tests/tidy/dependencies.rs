@@ -48,7 +48,7 @@ fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
 fn numbers(version: &str) -> Vec<u64> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     core.split('.')
-        .map(|part| part.parse().unwrap_or_else(|_| panic!("{version} is no version")))
+        .map(|part| part.parse().unwrap_or_else(|_| panic!("{version} is not a version")))
         .collect()
 }
 

@@ -7,7 +7,7 @@ use crate::sources::{Source, assert_none, rust_below};
 /// File that creates the cause of a log line.
 const MADE: &str = "host/access/src/log.rs";
 
-/// Returns the rest of the line after each beginning of a pair of texts; calls are no pairs.
+/// Returns the rest of the line after each beginning of a pair of texts; calls are not pairs.
 fn pairs_of(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("(\"").filter_map(|(at, _)| {
         let is_call = line[..at].ends_with(|c: char| c.is_alphanumeric() || "_!".contains(c));

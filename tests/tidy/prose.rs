@@ -2,8 +2,8 @@
 //! tests: first sentences that name their subject, few relative clauses without a noun, few
 //! pronouns.
 //!
-//! A ceiling per crate finds a comment style that spreads. The ceiling is no goal: a stranger must
-//! understand each comment at first reading.
+//! A ceiling per crate finds a comment style that spreads. The ceiling is not a goal: a stranger
+//! must understand each comment at first reading.
 
 use crate::sources::{Source, assert_none, rust_below};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 //! unknown here.
 //!
 //! Nothing is stored: a restart forgets all counters. `lockouts/table.rs` bounds the number of
-//! names and chooses the name that gives way.
+//! names and chooses the name that is evicted.
 
 mod policy;
 mod table;

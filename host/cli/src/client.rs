@@ -347,13 +347,13 @@ fn build_request(
     headers.extend(caller.headers.iter().cloned());
     if let Some(token) = &caller.token {
         let mut value = HeaderValue::from_str(token.expose())
-            .map_err(|_| "the token is no header value".to_owned())?;
+            .map_err(|_| "the token is not a header value".to_owned())?;
         value.set_sensitive(true);
         headers.insert("x-vault-token", value);
     }
     if let Some(namespace) = &caller.namespace {
         let value = HeaderValue::from_str(namespace)
-            .map_err(|_| "the namespace is no header value".to_owned())?;
+            .map_err(|_| "the namespace is not a header value".to_owned())?;
         headers.insert("x-vault-namespace", value);
     }
     Ok(request)

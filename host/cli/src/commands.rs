@@ -150,7 +150,7 @@ pub(crate) fn list_commands(begun: &str) -> Option<String> {
     Some(text)
 }
 
-/// Commands of the program that are no part of this table.
+/// Commands of the program that are not part of this table.
 pub(crate) const OTHERS: [(&str, &str); 6] = [
     (
         "plugin inspect",

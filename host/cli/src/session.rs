@@ -220,7 +220,7 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(text)
     }
 
-    /// Prints the answer, or `done` if the answer holds nothing but warnings.
+    /// Prints the answer, or `done` if the answer holds only warnings.
     ///
     /// # Errors
     /// As [`Self::show`].

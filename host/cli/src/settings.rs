@@ -159,13 +159,13 @@ pub(crate) fn format(
 /// Returns the headers of `-header`.
 ///
 /// # Errors
-/// A text that is no header; a header that the client itself sets. The value is not repeated.
+/// A text that is not a header; a header that the client itself sets. The value is not repeated.
 pub(crate) fn headers(options: &ParsedOptions) -> Result<Vec<ExtraHeader>, CommandProblem> {
     options.values("header").filter_map(split_pair).map(header).collect()
 }
 
 fn header((name, value): (&str, &str)) -> Result<ExtraHeader, CommandProblem> {
-    let invalid = || CommandProblem::usage(format!("-header {name:?} is no header of HTTP"));
+    let invalid = || CommandProblem::usage(format!("-header {name:?} is not a header of HTTP"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
     if OWN_HEADERS.contains(&parsed.as_str()) {
         return Err(CommandProblem::usage(format!(

@@ -74,8 +74,9 @@ impl TlsTrust {
     /// An invalid name.
     pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
-        ServerName::try_from(name.to_owned())
-            .map_err(|_| format!("{name:?} is no host name and no address; set -tls-server-name"))
+        ServerName::try_from(name.to_owned()).map_err(|_| {
+            format!("{name:?} is neither a host name nor an address; set -tls-server-name")
+        })
     }
 
     fn roots(&self) -> Result<RootCertStore, String> {

@@ -196,7 +196,7 @@ impl HostServices for CallServices {
             || reserved.iter().any(|other| other.tag == asked.tag)
         {
             return Err(Failure::invalid(
-                "a call makes at most 64 reservations, each with a tag of its own",
+                "a call makes at most 64 reservations, each with its own tag",
             ));
         }
         let context = LeaseContext {
@@ -232,7 +232,7 @@ impl HostServices for CallServices {
 
     fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure> {
         if handle.is_empty() || handle.len() > LONGEST_HANDLE {
-            return Err(Failure::invalid("this is no handle of a lease: reserve gives one"));
+            return Err(Failure::invalid("this is not a handle of a lease: reserve gives one"));
         }
         leases::end_issued(unit, &self.mount.record.uuid, handle);
         Ok(())

@@ -50,9 +50,9 @@ pub(crate) async fn handle(
     found: Result<Option<FoundEndpoint<'_>>, Failure>,
 ) -> Response {
     // 1. The caller is authenticated once, however often the request is attempted, and before its
-    //    unit of work begins: a token that is renewed meanwhile is no conflict of the request. The
-    //    commit of a request that writes checks the token again. An endpoint that needs no token
-    //    takes no use of the token.
+    //    unit of work begins: a token that is renewed meanwhile is not a conflict of the request.
+    //    The commit of a request that writes checks the token again. An endpoint that needs no
+    //    token takes no use of the token.
     let (token, remote) = (request.token.as_ref(), request.remote);
     let caller = match needs_no_token(&found) {
         true => core.tokens.identify(token, remote).await,

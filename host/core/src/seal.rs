@@ -133,7 +133,7 @@ impl ServiceSeal {
     /// return.
     ///
     /// # Errors
-    /// 400 for a text that is no share of this seal, and if enough shares of this client do not
+    /// 400 for a text that is not a share of this seal, and if enough shares of this client do not
     /// open the data. The client's attempt is then over; its shares are still combined with later
     /// shares.
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {

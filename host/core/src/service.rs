@@ -295,8 +295,8 @@ impl Service {
         }
     }
 
-    /// Opens the audit files anew at the paths of the devices, after log rotation: for SIGHUP. If a
-    /// file cannot be opened, logs the failure and keeps the old file. Does nothing while sealed,
+    /// Opens the audit files again at the paths of the devices, after log rotation: for SIGHUP. If
+    /// a file cannot be opened, logs the failure and keeps the old file. Does nothing while sealed,
     /// because unsealing opens the files.
     pub async fn reopen_audit(&self) {
         if let Some(core) = self.seal.core() {

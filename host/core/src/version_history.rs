@@ -28,7 +28,7 @@ pub(crate) struct InstalledVersion {
     pub(crate) version: String,
     /// Store time of the first opening, in seconds.
     pub(crate) installed: u64,
-    /// `None`: a build that is no release.
+    /// `None`: a build that is not a release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) built: Option<String>,
 }

@@ -61,7 +61,7 @@ impl FromStr for SignatureAlgorithm {
             JOSE_NAMES.iter().find(|(_, name)| *name == text).map(|(algorithm, _)| *algorithm);
         found.ok_or_else(|| {
             let names = JOSE_NAMES.map(|(_, name)| name).join(", ");
-            Failure::invalid(format!("{} is no signature algorithm: {names}", quoted(text)))
+            Failure::invalid(format!("{} is not a signature algorithm: {names}", quoted(text)))
         })
     }
 }

@@ -43,7 +43,7 @@ pub fn hmac(algorithm: &str, key: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure
 
 fn unknown_algorithm(algorithm: &str) -> Failure {
     let algorithm = quoted(algorithm);
-    Failure::invalid(format!("{algorithm} is no digest: sha256, sha384 or sha512"))
+    Failure::invalid(format!("{algorithm} is not a digest: sha256, sha384 or sha512"))
 }
 
 #[cfg(test)]

@@ -217,7 +217,7 @@ fn subject_name(wanted: &CertificateIssuance<'_>) -> Result<Name, Failure> {
     if text.chars().count() > limits::COMMON_NAME_CHARACTERS || text.chars().any(char::is_control) {
         let text = quoted(text);
         return Err(Failure::invalid(format!(
-            "{text} is no common name: at most {} printable characters",
+            "{text} is not a common name: at most {} printable characters",
             limits::COMMON_NAME_CHARACTERS
         )));
     }
@@ -300,7 +300,7 @@ fn general_name(kind: &str, name: &str) -> Result<GeneralName, Failure> {
         _ => {
             let (kind, name) = (quoted(kind), quoted(name));
             Err(Failure::invalid(format!(
-                "{name} of kind {kind} is no name of a certificate: dns, ip, email or uri, in \
+                "{name} of kind {kind} is not a name of a certificate: dns, ip, email or uri, in \
                  printable ASCII"
             )))
         }

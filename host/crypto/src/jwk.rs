@@ -58,7 +58,9 @@ impl Jwk {
     pub(crate) fn read(text: &str) -> Result<Self, Failure> {
         check_length("the key", text.len(), limits::JWK_BYTES)?;
         let jwk: Self = serde_json::from_str(text).map_err(|_| {
-            Failure::invalid("the key is no JWK: one JSON object with a kty, and each member once")
+            Failure::invalid(
+                "the key is not a JWK: one JSON object with a kty, and each member once",
+            )
         })?;
         match jwk.purpose.as_deref() {
             None | Some("sig") => Ok(jwk),

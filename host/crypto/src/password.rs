@@ -101,7 +101,9 @@ fn read(hash: &str) -> Result<PasswordHash, Failure> {
 }
 
 fn unreadable_failure() -> Failure {
-    Failure::invalid("the password's hash is no PHC string of argon2id, version 19, with its salt")
+    Failure::invalid(
+        "the password's hash is not a PHC string of argon2id, version 19, with its salt",
+    )
 }
 
 fn hashing_failure() -> Failure {

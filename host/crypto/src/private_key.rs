@@ -134,7 +134,8 @@ impl PrivateKey {
         let pair = pair.map_err(|_| {
             let least = limits::RSA_BITS.start();
             Failure::invalid(format!(
-                "the private key is no RSA key of {least} bits or more whose parts belong together"
+                "the private key is not an RSA key of {least} bits or more whose parts belong \
+                 together"
             ))
         })?;
         let bits = pair.public_modulus_len().saturating_mul(8);

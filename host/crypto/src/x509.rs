@@ -46,5 +46,5 @@ pub(crate) fn public_key_of(bytes: &[u8]) -> Result<SubjectPublicKeyInfoOwned, F
 }
 
 pub(crate) fn damaged_failure() -> Failure {
-    Failure::invalid("the certificate is damaged: it is no X.509 certificate in DER")
+    Failure::invalid("the certificate is damaged: it is not an X.509 certificate in DER")
 }

@@ -87,6 +87,6 @@ impl AmbientSources {
         if value.len() > limits::ENVIRONMENT_BYTES {
             return Err(wrong("has more than 32 KiB"));
         }
-        value.into_string().map(Some).map_err(|_| wrong("is no text"))
+        value.into_string().map(Some).map_err(|_| wrong("is not text"))
     }
 }

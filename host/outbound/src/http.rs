@@ -1,4 +1,4 @@
-//! HTTP requests to other servers. A request that changes something uses a connection of its own,
+//! HTTP requests to other servers. A request that changes something uses a separate connection,
 //! which closes after the answer. A request that changes nothing may reuse an idle connection.
 //!
 //! This folder knows sockets, TLS and hyper, and nothing of wasmtime; `imports/http.rs` decides

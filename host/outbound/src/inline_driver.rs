@@ -1,7 +1,7 @@
 //! A connection that is driven by the task that sends requests over it.
 //!
 //! The libraries for HTTP and LDAP have two halves: the handle sends requests, and the driver
-//! carries requests to the socket and answers back. With the driver in a task of its own, each
+//! carries requests to the socket and answers back. With the driver in a separate task, each
 //! request and each answer wakes another task, which costs more than the transport. Here, both
 //! halves are polled in a single task, and a half that the other half wakes is polled at once.
 //!

@@ -38,7 +38,7 @@ impl OutboundNetwork {
     /// unless the component gives authorities of its own.
     ///
     /// # Errors
-    /// The position, counted from 1, of an entry that is no authority.
+    /// The position, counted from 1, of an entry that is not an authority.
     pub fn new(
         proxy: Option<HttpProxy>,
         bypasses: Vec<ProxyBypass>,
@@ -86,8 +86,9 @@ impl HttpProxy {
     /// The fault of the text, without quoting the text, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let url = url::Url::parse(&whole)
-            .map_err(|_| "it is no URL of a proxy; write http://proxy.example:3128".to_owned())?;
+        let url = url::Url::parse(&whole).map_err(|_| {
+            "it is not a URL of a proxy; write http://proxy.example:3128".to_owned()
+        })?;
         match url.scheme() {
             "http" => {}
             "https" => {
@@ -169,7 +170,8 @@ impl ProxyBypass {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{} is no host; write such as \".corp.example\", \"10.0.0.0/8\" or \"host:8443\"",
+                "{} is not a host; write such as \".corp.example\", \"10.0.0.0/8\" or \
+                 \"host:8443\"",
                 quoted(text)
             )
         };

@@ -67,7 +67,7 @@ pub(crate) fn server_name(
 ) -> Result<ServerName<'static>, String> {
     let host = match named {
         Some(name) => ServerHost::parse(name)
-            .ok_or_else(|| "tls.server-name is no name of a host".to_owned())?,
+            .ok_or_else(|| "tls.server-name is not a name of a host".to_owned())?,
         None => host.clone(),
     };
     match host {
@@ -176,7 +176,7 @@ fn roots(
     for certificate in certificates("tls.root-certificates", pem)? {
         roots
             .add(certificate)
-            .map_err(|_| "tls.root-certificates holds one that is no authority's".to_owned())?;
+            .map_err(|_| "tls.root-certificates holds one that is not an authority's".to_owned())?;
     }
     Ok(roots)
 }
@@ -191,7 +191,7 @@ fn identity(trust: &TrustSettings<'_>) -> Result<Option<ClientIdentity>, String>
             let key = PrivateKeyDer::from_pem_slice(check_length("tls.client-key", key)?);
             Ok(Some((
                 chain,
-                key.map_err(|_| "tls.client-key is no private key in PEM".to_owned())?,
+                key.map_err(|_| "tls.client-key is not a private key in PEM".to_owned())?,
             )))
         }
         _ => {

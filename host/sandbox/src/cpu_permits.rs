@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(
             free(&busy.with_limits(MountLimits::default())).await,
             0,
-            "whatever its limits become"
+            "also after a change of its limits"
         );
         let later = Instant::now() + limits::CPU_HEAVY_WINDOW;
         assert!(!busy.taken().computed_long(later));

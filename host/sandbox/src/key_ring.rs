@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(count(&ring), 2);
         assert!(ring.read("ES256", &rsa).is_err());
         assert!(ring.read("RS256", "no key").is_err());
-        assert_eq!(count(&ring), 2, "what is no key is not kept");
+        assert_eq!(count(&ring), 2, "what is not a key is not kept");
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! - A secret of 12 characters or more is hidden, and so is each piece of 12 characters, in any
 //!   case, in plain spelling and as SQL, URLs, JSON, base64 and hexadecimal spell the secret.
 //! - A shorter secret is hidden where the whole secret stands as a separate word. A short secret of
-//!   letters alone is an ordinary word, and a value of less than four characters is no secret.
-//! - The lines that begin and end PEM are no secret, although they stand in one: their words are
+//!   letters alone is an ordinary word, and a value of less than four characters is not secret.
+//! - The lines that begin and end PEM are not secret, although they stand in one: their words are
 //!   the same in every key, and messages about keys need them.
 //! - A text for the caller keeps the caller's own words: the fields of the request except fields
 //!   that are marked secret, and the claims of tokens in the request. A log has no such exception.

@@ -1,5 +1,5 @@
-//! The certificate authority and server certificate of `bulkhead server --dev --dev-tls`, made anew
-//! at each start.
+//! The certificate authority and server certificate of `bulkhead server --dev --dev-tls`, made
+//! again at each start.
 //!
 //! The authority's private key is discarded after it has signed, so that clients that trust the
 //! authority trust only this server.

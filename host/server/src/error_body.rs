@@ -56,7 +56,7 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
              32 KiB for all of them, and 64 KiB with the first line",
         ),
         _ => Failure::invalid(
-            "this is no HTTP/1.1 request: its first line, a header or a length cannot be read; \
+            "this is not an HTTP/1.1 request: its first line, a header or a length cannot be read; \
              speak plain HTTP/1.1",
         ),
     };
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_bare_refusal_gets_a_body_that_says_why() {
-        for (status, says) in [("400 Bad Request", "no HTTP/1.1"), ("431 X", "100")] {
+        for (status, says) in [("400 Bad Request", "not an HTTP/1.1"), ("431 X", "100")] {
             let bare = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n"
             );

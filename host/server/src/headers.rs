@@ -73,7 +73,7 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     // HTTP/2 requests carry the authority besides the path.
     if head.version < Version::HTTP_2 || head.method == Method::CONNECT {
         return Err(Failure::invalid(
-            "this is no proxy; ask for a path such as /v1/sys/health, without scheme and host",
+            "this is not a proxy; ask for a path such as /v1/sys/health, without scheme and host",
         ));
     }
     if first

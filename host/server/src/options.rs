@@ -33,7 +33,7 @@ opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
 With --dev: an open server for trying things out: plain HTTP unless told otherwise,
 and the key that opens its data lies beside the data. Not for real secrets.
 
-  --dev-tls                    TLS, with an authority and a certificate of its own
+  --dev-tls                    TLS, with a generated authority and certificate
   --dev-tls-san NAME           one more host name or address of that certificate; repeatable
   --tls-disable                plain HTTP also where other machines reach it
 
@@ -319,7 +319,7 @@ impl ParsedArguments {
     /// Returns the configuration file if no other option or variable sets a value of that file.
     fn config_file(self, env: EnvironmentLookup<'_>) -> Result<PathBuf, String> {
         if self.tls_disable {
-            return Err("--tls-disable is not read beside --config; \
+            return Err("--tls-disable is not read together with --config; \
                         write listener \"tcp\" { tls_disable = true } into the file"
                 .to_owned());
         }
@@ -336,7 +336,7 @@ impl ParsedArguments {
             if typed || is_set(name) {
                 let given = if typed { option } else { name };
                 return Err(format!(
-                    "{given} is not read beside --config; \
+                    "{given} is not read together with --config; \
                      write {place} into the file and leave it out"
                 ));
             }

@@ -137,7 +137,7 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
         text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
     let network = network.map_err(|_| {
         format!(
-            "{} is no address and no network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"",
+            "{} is neither an address nor a network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"",
             quoted(text)
         )
     })?;
@@ -176,7 +176,7 @@ fn parse_hop(written: &[u8]) -> Option<IpAddr> {
 }
 
 fn no_address(written: &[u8]) -> Failure {
-    malformed(&format!("{} is no address", quoted(&String::from_utf8_lossy(written))))
+    malformed(&format!("{} is not an address", quoted(&String::from_utf8_lossy(written))))
 }
 
 fn malformed(why: &str) -> Failure {

@@ -28,7 +28,7 @@ fn request_lines() {
                 return;
             };
             if let Ok(target) = target::read(&method, uri.path(), uri.query()) {
-                // Whatever it asks for is understood or refused.
+                // Every request is understood or refused.
                 let _ = target::query(target.verb, uri.query());
                 let parts: Vec<&str> = target.path.split('/').collect();
                 let is_canonical = parts.iter().all(|part| !["", ".", ".."].contains(part));

@@ -114,7 +114,7 @@ impl CommitQueue {
     }
 
     /// Returns the next group as soon as there is a unit: the unit and all waiting units that fit.
-    /// A unit larger than the limits of a group forms a group of its own.
+    /// A unit larger than the limits of a group forms a separate group.
     async fn next_group(&mut self) -> Option<CommitGroup> {
         let first = match self.first.take() {
             Some(first) => first,

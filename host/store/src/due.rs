@@ -139,7 +139,8 @@ impl Database {
     }
 }
 
-/// Returns `None` for a kind or time that no version of Bulkhead writes: such a row is no due work.
+/// Returns `None` for a kind or time that no version of Bulkhead writes: such a row is not due
+/// work.
 fn parse_due(row: &SqliteRow) -> Result<Option<DueRecord>, sqlx::Error> {
     let space = Space::of_number(row.try_get("space")?);
     let due = u64::try_from(row.try_get::<i64, _>("due")?).ok();

@@ -56,7 +56,7 @@ fn end_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// Returns the next character, skipping surrogates, which are no characters.
+/// Returns the next character, skipping surrogates, which are not characters.
 fn following(character: char) -> Option<char> {
     match character {
         '\u{d7ff}' => Some('\u{e000}'),

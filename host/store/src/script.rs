@@ -10,7 +10,7 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
 
-/// Length in bytes above which a statement has a turn of its own. All scripts then share the
+/// Length in bytes above which a statement has a separate turn. All scripts then share the
 /// prepared form, which saves more than a turn costs.
 const LONG_STATEMENT_BYTES: usize = 1 << 10;
 

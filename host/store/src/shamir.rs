@@ -100,7 +100,7 @@ impl KeyShare {
             .filter(|bytes| matches!(bytes.len(), KEY_BYTES | NUMBERED_BYTES))
             .ok_or_else(|| {
                 format!(
-                    "this text of {} bytes is no share; give it as it was printed: \
+                    "this text of {} bytes is not a share; give it as it was printed: \
                  64 or 66 hexadecimal digits, or {BASE64_CHARACTERS} characters of base64",
                     text.len()
                 )

@@ -148,7 +148,7 @@ impl Database {
         outcome
     }
 
-    /// Runs `work`, which is no unit of work, alone in a serializable transaction.
+    /// Runs `work`, which is not a unit of work, alone in a serializable transaction.
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] if `work` gave up; [`StoreFault::Unavailable`] if SQLite failed, in
@@ -183,7 +183,7 @@ impl Database {
         self.run_write(questions, async |_: &mut SqliteConnection, answers| plan(answers)).await
     }
 
-    /// Runs **every write of the store**, one after another. In a transaction of its own, `first`
+    /// Runs **every write of the store**, one after another. In a separate transaction, `first`
     /// runs, then `work` receives the answers and decides how the transaction ends. After any
     /// error, and if the future is dropped half-way, the connection and the transaction are
     /// dropped.

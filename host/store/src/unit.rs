@@ -55,7 +55,7 @@ pub struct Unit {
     /// must not store values computed from two different states.
     spoiled: Option<StoreFault>,
     limit: Option<Arc<StoredLimit>>,
-    /// The turn of the request, as long as the request can begin anew.
+    /// The turn of the request, as long as the request can begin again.
     turn: Option<Arc<TicketState>>,
 }
 
@@ -149,7 +149,7 @@ impl Unit {
         self.current_part().buffer.insert(address, Some(record));
     }
 
-    /// Buffers the removal of the record. A missing record is no error.
+    /// Buffers the removal of the record. A missing record is not an error.
     pub fn delete(&mut self, address: Address) {
         self.wrote = true;
         self.current_part().buffer.insert(address, None);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const WRITERS: usize = 32;
 const ROUNDS: usize = 40;
 
-/// A store in a directory of its own, which is removed when dropped.
+/// A store in a separate directory, which is removed when dropped.
 struct Bed {
     store: Arc<Store>,
     directory: PathBuf,

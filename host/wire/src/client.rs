@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 pub struct Client(IpAddr);
 
 impl Client {
-    /// All clients without a counter of their own, once a table of counters is full.
+    /// All clients without their own counter, once a table of counters is full.
     pub const OTHERS: Self = Self(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
 
     /// Returns the client at `address`. A listener for IPv4 and IPv6 sees IPv4 addresses mapped

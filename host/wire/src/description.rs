@@ -239,7 +239,7 @@ pub struct Field {
     /// The value with which this field leaves the decision to a field that counts as this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferring: Option<String>,
-    /// The settings inside an object. Policies treat each setting as a parameter of its own.
+    /// The settings inside an object. Policies treat each setting as its own parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Self>,
     /// One sentence for help and OpenAPI.

@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_message_that_was_put_together_is_recorded_only_where_its_author_says_so() {
         assert_eq!(Failure::invalid("key is required").recorded, "key is required");
-        let together = Failure::invalid(format!("ttl: {} is no duration", quoted("hunter2")));
+        let together = Failure::invalid(format!("ttl: {} is not a duration", quoted("hunter2")));
         assert_eq!(together.recorded, "");
         let more = Failure { message: format!("config.{}", together.message), ..together };
         assert_eq!(more.recorded, "");

@@ -29,7 +29,7 @@ use std::fmt;
 /// cannot be upgraded.
 pub type Upgrade = fn(u32, Value) -> Option<Value>;
 
-/// A type stored as a record of its own. Implement this trait with [`stored!`](crate::stored).
+/// A type stored as a separate record. Implement this trait with [`stored!`](crate::stored).
 ///
 /// Records of version 1 are plain JSON. Records of later versions start with `v2`, `v3` …, which no
 /// release parses as JSON.

@@ -3,7 +3,7 @@
 //! An unknown role id, a wrong, spent or expired secret id and a secret id of another role get one
 //! answer. Networks are checked after the secret id, and a login that they refuse spends no use.
 //! This method locks no name: a generated secret id cannot be guessed, and whoever knows a role id,
-//! which is no secret, could otherwise lock the role out.
+//! which is not secret, could otherwise lock the role out.
 
 use crate::networks;
 use crate::role::Role;
@@ -52,7 +52,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if let Some((place, mut secret_id)) = proof {
         networks::admit(&secret_id.cidr_list, address)?;
         place.spend(host, &mut secret_id)?;
-        // The name of the role stays, whatever the metadata of the secret id says.
+        // The metadata of the secret id cannot replace the name of the role.
         let own = std::mem::take(&mut login.metadata);
         login.metadata = secret_id.metadata;
         login.metadata.extend(own);

@@ -20,7 +20,7 @@ pub(crate) fn given(call: &Call) -> Result<BTreeMap<String, String>, Failure> {
     };
     let pairs = pairs.ok_or_else(|| {
         Failure::invalid(
-            "metadata is no set of texts: give an object such as {\"owner\": \"web\"}, its JSON \
+            "metadata is not a set of texts: give an object such as {\"owner\": \"web\"}, its JSON \
              text, or name=value pairs with commas between them",
         )
     })?;

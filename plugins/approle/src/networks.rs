@@ -12,7 +12,8 @@ use bulkhead_sdk::{Call, Failure};
 /// Invalid request with the field and the invalid text.
 pub(crate) fn given(call: &Call, name: &str) -> Result<Vec<String>, Failure> {
     let about = |why: String| Failure::invalid(format!("{name}: {why}"));
-    // As written: published clients create a secret id anew if a read spells a network differently.
+    // As written: published clients create a secret id again if a read spells a network
+    // differently.
     let checked = call.list(name).into_iter().map(|text| Cidr::parse(&text).map(|_| text));
     let networks: Vec<String> = checked.collect::<Result<_, _>>().map_err(about)?;
     bounds::check_networks(networks.len())

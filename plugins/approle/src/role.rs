@@ -122,7 +122,7 @@ impl Role {
         self.check()
     }
 
-    /// Refuses a role that would let in everybody who knows its role id, which is no secret.
+    /// Refuses a role that would let in everybody who knows its role id, which is not secret.
     fn check(&self) -> Result<(), Failure> {
         let is_bound =
             !self.secret_id_bound_cidrs.is_empty() || !self.token.token_bound_cidrs.is_empty();
@@ -138,7 +138,7 @@ impl Role {
     /// Stores the role, and takes its role id for the mount.
     ///
     /// # Errors
-    /// Invalid request if another role has the role id, or if the role id could be no alias.
+    /// Invalid request if another role has the role id, or if the role id could not be an alias.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         bounds::check_alias(&self.role_id)
             .map_err(|what| Failure::invalid(format!("role_id: a login would come {what}")))?;

@@ -1,4 +1,4 @@
-//! `role/{role_name}/…`: one setting of a role, shown, changed and reset by a path of its own.
+//! `role/{role_name}/…`: one setting of a role, shown, changed and reset by its own path.
 
 use crate::role::Role;
 use bulkhead_sdk::table::Field;
@@ -32,7 +32,7 @@ pub(crate) const TOKEN_PERIOD: &[Field] = &[
     Field::seconds("period", "old name of token_period").old_name_of("token_period"),
 ];
 
-/// A setting with a path of its own.
+/// A setting with its own path.
 struct RoleSetting {
     /// Last segment of the path.
     segment: &'static str,
@@ -67,7 +67,7 @@ impl RoleSetting {
     fn of(call: &Call) -> Result<&'static Self, Failure> {
         let segment = call.route.rsplit('/').next().unwrap_or_default();
         let found = SETTINGS.iter().find(|setting| setting.segment == segment);
-        found.ok_or_else(|| Failure::internal(format!("{:?} is no setting", call.route)))
+        found.ok_or_else(|| Failure::internal(format!("{:?} is not a setting", call.route)))
     }
 }
 

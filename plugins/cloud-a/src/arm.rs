@@ -79,7 +79,7 @@ pub(crate) struct GivenIdentity {
     pub(crate) principal_id: Option<String>,
 }
 
-/// A user-assigned identity as a resource of its own.
+/// A user-assigned identity as a separate resource.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UserAssignedIdentity {
     id: String,

@@ -77,8 +77,9 @@ impl ArmId {
     /// # Errors
     /// Invalid request if the text is not an id.
     pub(crate) fn stated(field: &str, text: &str) -> Result<Self, Failure> {
-        Self::parse(text)
-            .ok_or_else(|| Failure::invalid(format!("invalid {field}: it is no id of a resource")))
+        Self::parse(text).ok_or_else(|| {
+            Failure::invalid(format!("invalid {field}: it is not an id of a resource"))
+        })
     }
 
     /// Returns the id of the virtual machine `name`.

@@ -129,7 +129,7 @@ impl ProvenClaims {
             let Some(claim) = claim else { return Ok(None) };
             ArmId::parse(claim).map(Some).ok_or_else(|| {
                 let claim = quoted(claim);
-                Failure::invalid(format!("the token's {name} {claim} is no id of a resource"))
+                Failure::invalid(format!("the token's {name} {claim} is not an id of a resource"))
             })
         };
         let machine = read("xms_az_rid", &self.machine_claim)?;
@@ -209,7 +209,7 @@ fn id(all: &Map<String, Value>, name: &str) -> Result<Option<String>, Failure> {
 }
 
 fn groups(all: &Map<String, Value>) -> Result<Vec<String>, Failure> {
-    let wrong = || Failure::invalid("the token's groups are no list of texts");
+    let wrong = || Failure::invalid("the token's groups are not a list of texts");
     let Some(claim) = all.get("groups") else { return Ok(Vec::new()) };
     let named = claim.as_array().ok_or_else(wrong)?;
     let named = named.iter().map(|group| group.as_str().ok_or_else(wrong));

@@ -43,8 +43,8 @@ impl RetryDelay {
         // The cast cannot overflow: the value is at most a day.
         milliseconds.map(|read| Self(sign * read.round() as i64)).ok_or_else(|| {
             Failure::invalid(format!(
-                "{field}: {} is no delay of at most a day: give seconds, or a text such as \"4s\", \
-                 \"500ms\" or \"1m30s\"",
+                "{field}: {} is not a delay of at most a day: give seconds, or a text such as \
+                 \"4s\", \"500ms\" or \"1m30s\"",
                 quoted(text)
             ))
         })

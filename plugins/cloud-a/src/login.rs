@@ -28,9 +28,9 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("jwt", "the token of the managed identity").required().secret(),
     Field::text("subscription_id", "the machine's subscription, if the token does not name it"),
     Field::text("resource_group_name", "its resource group, if the token does not name it"),
-    Field::text("vm_name", "the virtual machine; ignored beside vmss_name"),
+    Field::text("vm_name", "the virtual machine; ignored if vmss_name is given"),
     Field::text("vmss_name", "the scale set"),
-    Field::text("resource_id", "any other resource; ignored beside vm_name and vmss_name"),
+    Field::text("resource_id", "any other resource; ignored if vm_name or vmss_name is given"),
 ];
 
 /// The proofs of a login, stored so that a renewal can check them again without the provider

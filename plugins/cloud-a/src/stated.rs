@@ -30,7 +30,9 @@ impl StatedResource {
             match text.is_empty() || is_fit(text) {
                 true => Ok((!text.is_empty()).then(|| text.to_owned())),
                 // The message omits the value, because nothing is proven yet.
-                false => Err(Failure::invalid(format!("invalid {what}: {name} is no such name"))),
+                false => {
+                    Err(Failure::invalid(format!("invalid {what}: {name} is not such a name")))
+                }
             }
         };
         let (machine, scale_set) =

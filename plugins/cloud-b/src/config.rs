@@ -97,7 +97,7 @@ impl Config {
         let email = &self.service_account_email;
         if !email.is_empty() && !is_email(email) {
             return Err(Failure::invalid(format!(
-                "service_account_email {} is no service account's address",
+                "service_account_email {} is not a service account's address",
                 quoted(email)
             )));
         }

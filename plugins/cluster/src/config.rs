@@ -92,7 +92,7 @@ impl Config {
         }
         if !self.service_account_jwt.is_empty() && !is_token(&self.service_account_jwt) {
             return Err(Failure::invalid(
-                "service_account_jwt is no JWT: three parts of base64url, joined by dots",
+                "service_account_jwt is not a JWT: three parts of base64url, joined by dots",
             ));
         }
         Ok(())

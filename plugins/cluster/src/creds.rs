@@ -237,7 +237,7 @@ fn namespace(
     let shown = quoted(asked);
     if !is_label(asked) {
         return Err(Failure::invalid(format!(
-            "cluster_namespace: {shown} is no name of a namespace"
+            "cluster_namespace: {shown} is not a name of a namespace"
         )));
     }
     if allowed.iter().any(|name| name == ALL || name == asked) {

@@ -204,12 +204,12 @@ impl Role {
         match self.mode()? {
             RoleMode::Existing(account) if !is_subdomain(account) => {
                 Err(Failure::invalid(format!(
-                    "service_account_name: {} is no name of a service account",
+                    "service_account_name: {} is not a name of a service account",
                     quoted(account)
                 )))
             }
             RoleMode::Bound(role) if !is_role_name(role) => Err(Failure::invalid(format!(
-                "cluster_role_name: {} is no name of a role",
+                "cluster_role_name: {} is not a name of a role",
                 quoted(role)
             ))),
             RoleMode::Bound(_) if self.is_cluster_wide()? && !self.refers_to_cluster()? => {
@@ -258,12 +258,14 @@ impl Role {
             }
             if let Some(key) = pairs.keys().find(|key| !is_key(key)) {
                 let key = quoted(key);
-                return Err(Failure::invalid(format!("{field}: {key} is no key of Kubernetes")));
+                return Err(Failure::invalid(format!("{field}: {key} is not a key of Kubernetes")));
             }
         }
         if let Some(value) = self.extra_labels.values().find(|value| !is_label_value(value)) {
             let value = quoted(value);
-            return Err(Failure::invalid(format!("extra_labels: {value} is no value of a label")));
+            return Err(Failure::invalid(format!(
+                "extra_labels: {value} is not a value of a label"
+            )));
         }
         if self.extra_annotations.values().map(String::len).sum::<usize>() > LONGEST_ANNOTATIONS {
             return Err(Failure::invalid("extra_annotations: they have more than 64 KiB"));

@@ -49,7 +49,7 @@ fn rule(value: Value, is_cluster_wide: bool) -> Result<PolicyRule, String> {
     }
     let has_resources = !groups.is_empty() || !resources.is_empty() || !names.is_empty();
     if !urls.is_empty() && has_resources {
-        return Err("nonResourceURLs stand alone, in a rule of their own".to_owned());
+        return Err("nonResourceURLs stand alone, in a separate rule".to_owned());
     }
     if !urls.is_empty() && !is_cluster_wide {
         return Err("nonResourceURLs need cluster_role_type ClusterRole".to_owned());
@@ -93,7 +93,7 @@ mod tests {
             ("{\"role\":[]}", "\"role\""),
             ("rules: []", "1 to 256"),
             ("kind: Role", "key rules"),
-            ("[]", "no object"),
+            ("[]", "not an object"),
             ("rules: {a: 1}", "key rules"),
             ("rules: [[[", "neither JSON nor YAML"),
             ("rules: [{apiGroups: [''], resources: [pods]}]", "rules[0]: verbs"),
@@ -108,7 +108,7 @@ mod tests {
             assert!(why.starts_with("generated_role_rules: ") && why.contains(expected), "{why}");
         }
         let both = "rules: [{nonResourceURLs: [/x], resources: [a], apiGroups: [b], verbs: [get]}]";
-        assert!(read(both, true).unwrap_err().message.contains("of their own"));
+        assert!(read(both, true).unwrap_err().message.contains("a separate rule"));
         assert!(read(PODS, false).is_ok());
     }
 }

@@ -17,7 +17,7 @@ bulkhead_sdk::refusal_codes! {
              {vendor-code}); create it, or name another one in connection_url",
         NotAdmitted = "not-admitted":
             "the database of connection {connection} does not admit user {user} (SQLSTATE \
-             {vendor-code}), whatever its password: no line of pg_hba.conf fits its address, \
+             {vendor-code}), with any password: no line of pg_hba.conf fits its address, \
              database and TLS, the user may not log in (NOLOGIN), or it does not exist",
         TimedOut = "timed-out":
             "the database of connection {connection} ({targets}) did not finish in time; check its \

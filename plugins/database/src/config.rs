@@ -44,10 +44,7 @@ pub(crate) const FIELDS: &[Field] = &[
         "statements that change the password of the connection's own user",
     ),
     Field::text("password_policy", "the policy for passwords of this connection's users"),
-    Field::flag(
-        "skip_static_role_import_rotation",
-        "leave passwords of imported accounts as they are",
-    ),
+    Field::flag("skip_static_role_import_rotation", "do not change passwords of imported accounts"),
 ];
 
 /// Fields of the rotation schedule of the connection's own user.

@@ -114,10 +114,10 @@ impl Connection {
             return refused("it is self_managed and has no user of its own");
         }
         if self.setting("username").is_empty() {
-            return refused("no username in configuration; give it beside connection_url");
+            return refused("no username in configuration; give it in addition to connection_url");
         }
         if self.setting("password").is_empty() {
-            return refused("no password in configuration; give it beside connection_url");
+            return refused("no password in configuration; give it in addition to connection_url");
         }
         let url = self.setting("connection_url");
         if !url.is_empty() && !url.contains("{{password}}") {

@@ -294,7 +294,7 @@ fn not_kept() -> Failure {
 fn refuse_others(kind: &str, options: &CredentialOptions, known: &[&str]) -> Result<(), Failure> {
     match options.keys().find(|option| !known.contains(&option.as_str())) {
         Some(option) => Err(Failure::invalid(format!(
-            "credential_config validation failed: {} is no option of {kind}; use {}",
+            "credential_config validation failed: {} is not an option of {kind}; use {}",
             quoted(option),
             known.join(", ")
         ))),

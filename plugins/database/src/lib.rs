@@ -119,7 +119,7 @@ impl SecretsEngine for Database {
             .existence("static-role/{name}")
             .nested(),
         delete("static-roles/{name}", static_roles::delete)
-            .about("Removes a static role; its account stays as it is.")
+            .about("Removes a static role; its account is unchanged.")
             .fields(&[STATIC_ROLE]),
         list("static-roles", "static-role/").about("Lists the names of static roles."),
         read("static-creds/{name}", static_creds::read)

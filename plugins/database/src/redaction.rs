@@ -1,7 +1,7 @@
 //! Redaction of the settings that a read of a connection shows.
 //!
-//! Prevents a leak of a password inside a connection string, in a form that is no URL, or under a
-//! name that the plugin does not mark as secret. If the end of a password is unclear, too much is
+//! Prevents a leak of a password inside a connection string, in a form that is not a URL, or under
+//! a name that the plugin does not mark as secret. If the end of a password is unclear, too much is
 //! hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Replacement text of a password.
 const HIDDEN: &str = "xxxxx";
 
-/// The placeholder of a password from another setting. The placeholder is no secret, and operators
+/// The placeholder of a password from another setting. The placeholder is not secret, and operators
 /// want to see the placeholder.
 const TEMPLATE: &str = "{{password}}";
 

@@ -89,7 +89,7 @@ pub(crate) fn rotate(
     Ok(root.is_unverified.get().then(|| {
         format!(
             "the new password of user {} of connection {} could not be verified: the database does \
-             not let the user log in, whatever the password; check the user, then reset/{name}",
+             not let the user log in with any password; check the user, then reset/{name}",
             quoted(root.username()),
             quoted(name)
         )

@@ -183,7 +183,7 @@ impl StaticAccount<'_> {
         Failure::invalid(format!(
             "the password of static role {name} is for {known}, and connection {db_name} leads to \
              another server; write the connection so that it leads there again, or delete the role \
-             and create it anew with the account's password"
+             and create it again with the account's password"
         ))
     }
 

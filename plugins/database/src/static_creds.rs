@@ -17,7 +17,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let unknown = || {
         let shown = quoted(name);
         Failure::invalid(format!(
-            "unknown role: {shown} is no static role; write {mount}static-roles/{name} first"
+            "unknown role: {shown} is not a static role; write {mount}static-roles/{name} first"
         ))
     };
     let role = StaticRole::find(host, name)?.ok_or_else(unknown)?;

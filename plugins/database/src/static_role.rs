@@ -101,7 +101,7 @@ impl StaticRole {
             CredentialProof::Verified => None,
             CredentialProof::Unverified => Some(format!(
                 "the credential of user {user} could not be verified: connection {db_name} cannot \
-                 log in as that user, whatever the password (its host, TLS or certificate \
+                 log in as that user with any password (its host, TLS or certificate \
                  requirement, connection limit, expiry or lock); it is kept unverified, so check \
                  it where the user may log in"
             )),

@@ -34,7 +34,7 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
     Field::flag(
         "skip_import_rotation",
-        "leave the password as it is when the role is created; wins over the connection's setting",
+        "do not change the password when the role is created; wins over the connection's setting",
     ),
 ];
 
@@ -182,7 +182,7 @@ fn update(
         && call.flag("skip_import_rotation") != changed.skip_import_rotation
     {
         return Err(Failure::invalid(
-            "skip_import_rotation counts when a role is created; delete the role to create it anew",
+            "skip_import_rotation counts when a role is created; delete the role to create it again",
         ));
     }
     let takes_password = change_password(host, call, &mut changed)?;
@@ -272,7 +272,7 @@ fn refuse_other(call: &Call, field: &str, stored: &str) -> Result<(), Failure> {
     let (given, stored) = (quoted(given), quoted(stored));
     Err(Failure::invalid(format!(
         "cannot update static account {field} from {stored} to {given}; delete the role and create \
-         it anew"
+         it again"
     )))
 }
 

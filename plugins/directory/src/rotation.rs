@@ -311,7 +311,7 @@ pub(crate) fn find_again(
     looking(host, config, account)?.find_again(identity, &account.dn)
 }
 
-/// Proves that an account is gone from the directory. An empty search is no proof: the engine's
+/// Proves that an account is gone from the directory. An empty search is not a proof: the engine's
 /// login may lack the right to see the entry, or the configuration may lead to another directory.
 ///
 /// # Errors

@@ -64,8 +64,8 @@ impl BoundClaims {
     pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
         let wrong = || {
             Failure::invalid(
-                "bound_claims is no object: give a value or a list of values for each claim, such \
-                 as {\"project\": [\"web\", \"ops\"]}",
+                "bound_claims is not an object: give a value or a list of values for each claim, \
+                 such as {\"project\": [\"web\", \"ops\"]}",
             )
         };
         let bound = match call.fields.get("bound_claims") {
@@ -95,10 +95,10 @@ impl BoundClaims {
                 return unfit("has no value or more than 1000 values; no token could meet it");
             }
             if values.iter().any(|value| claims::text_of(value).is_none()) {
-                return unfit("has a value that is no text, flag or whole number");
+                return unfit("has a value that is not a text, flag or whole number");
             }
             if comparison == ClaimComparison::Glob && !values.iter().all(Value::is_string) {
-                return unfit("has a value that is no text; a pattern is a text");
+                return unfit("has a value that is not text; a pattern is a text");
             }
         }
         Ok(())

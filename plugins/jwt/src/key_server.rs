@@ -70,7 +70,7 @@ impl KeyServer {
         let answer = provider.ask(&self.request(&self.url));
         let answer = answer.map_err(|why| why.about("fetch the keys of the issuer"))?;
         let set = KeySet::read(&answer.body).map_err(|_| {
-            nonsense("the keys are no set of at most 100 JWKs and 256 KiB with each member once")
+            nonsense("the keys are not a set of at most 100 JWKs and 256 KiB with each member once")
         })?;
         let keys = set.by_any_id();
         match keys.is_empty() {
@@ -112,7 +112,7 @@ impl KeyServer {
             )));
         }
         if flaw(&document.jwks_uri).is_some() {
-            return Err(nonsense("the jwks_uri of the discovery document is no https URL"));
+            return Err(nonsense("the jwks_uri of the discovery document is not an https URL"));
         }
         Ok(Self { url: document.jwks_uri, ca_pem: self.ca_pem.clone() })
     }
@@ -129,7 +129,7 @@ impl KeyServer {
             self.discover(provider).map(|server| server.url.into_bytes())
         })?;
         let url = String::from_utf8(url)
-            .map_err(|_| Failure::internal("the cached URL of an issuer's keys is no text"))?;
+            .map_err(|_| Failure::internal("the cached URL of an issuer's keys is not text"))?;
         Ok(Self { url, ca_pem: self.ca_pem.clone() })
     }
 

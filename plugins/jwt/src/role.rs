@@ -113,7 +113,7 @@ impl Role {
         }
         if self.user_claim_json_pointer && !self.user_claim.starts_with('/') {
             return Err(Failure::invalid(format!(
-                "user_claim {} is no JSON pointer, which begins with /; clear \
+                "user_claim {} is not a JSON pointer, which begins with /; clear \
                  user_claim_json_pointer, or write a pointer such as /user/id",
                 quoted(&self.user_claim)
             )));
@@ -207,7 +207,7 @@ impl Role {
             found => Err(Failure::invalid(format!(
                 "the token's claim {}, the user_claim of the role, {}",
                 quoted(&self.user_claim),
-                if found.is_some() { "is no text, or an empty one" } else { "is missing" }
+                if found.is_some() { "is not text, or an empty one" } else { "is missing" }
             ))),
         }
     }
@@ -222,7 +222,7 @@ impl Role {
             let Some(claim) = claims::find(claims.all(), name) else { continue };
             let text = claims::text_of(claim).ok_or_else(|| {
                 let name = quoted(name);
-                Failure::invalid(format!("the token's claim {name} is no text, flag or number"))
+                Failure::invalid(format!("the token's claim {name} is not a text, flag or number"))
             })?;
             metadata.insert(shown.clone(), text);
         }

@@ -230,7 +230,7 @@ fn is_emptied(call: &Call, name: &str) -> bool {
 fn pairs(call: &Call) -> Result<Vec<KeyServer>, Failure> {
     let wrong = || {
         Failure::invalid(
-            "jwks_pairs is no list of 1 to 10 objects with the texts jwks_url and jwks_ca_pem",
+            "jwks_pairs is not a list of 1 to 10 objects with the texts jwks_url and jwks_ca_pem",
         )
     };
     let list = match call.fields.get("jwks_pairs") {

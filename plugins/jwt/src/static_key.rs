@@ -49,7 +49,7 @@ impl StaticKey {
             return Err(Failure::invalid("it is a private key; give its public half"));
         }
         if !pem.trim_start().starts_with("-----BEGIN ") {
-            return Err(Failure::invalid("it is no PEM; it must begin with -----BEGIN"));
+            return Err(Failure::invalid("it is not PEM; it must begin with -----BEGIN"));
         }
         let is_certificate = pem.contains("-----BEGIN CERTIFICATE-----");
         let key = match is_certificate {

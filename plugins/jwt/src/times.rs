@@ -31,7 +31,7 @@ impl TimeLeeway {
         if !text.is_empty() {
             *self = Self::read(text).ok_or_else(|| {
                 Failure::invalid(format!(
-                    "{name} {} is no time of at most ten years: give seconds such as 60, a \
+                    "{name} {} is not a time of at most ten years: give seconds such as 60, a \
                      duration such as 5m, 0 for the default, or -1 for no leeway",
                     quoted(text)
                 ))

@@ -1,7 +1,7 @@
 //! Bound names of a role: exact names, patterns with `*`, or a lone `*` for every name.
 //!
 //! The attack this file prevents: a list misread as "every name". An empty list, a `*` among other
-//! names, and a text that is no name are refused when the role is written.
+//! names, and a text that is not a name are refused when the role is written.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;

@@ -111,7 +111,7 @@ impl ReviewConfig {
         }
         if !self.token_reviewer_jwt.is_empty() && !is_token(&self.token_reviewer_jwt) {
             return Err(Failure::invalid(
-                "token_reviewer_jwt is no JWT: three parts of base64url, joined by dots",
+                "token_reviewer_jwt is not a JWT: three parts of base64url, joined by dots",
             ));
         }
         self.check_keys(host)

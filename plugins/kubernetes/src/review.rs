@@ -111,7 +111,7 @@ impl ReviewStatus {
     }
 }
 
-/// Returns the failure for an answer that is no review.
+/// Returns the failure for an answer that is not a review.
 fn refused(host: &dyn Host, answer: &Response, reviewer: &ReviewerIdentity) -> Failure {
     if !matches!(answer.status, 401 | 403) {
         return no_review(host, answer);

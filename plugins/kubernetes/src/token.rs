@@ -140,7 +140,7 @@ fn projected(bound: &Map<String, Value>) -> Result<(ServiceAccount, String), Fai
     let part = |name: &str| match bound.get(name) {
         Some(Value::Object(part)) => Ok(part.clone()),
         None => Ok(Map::new()),
-        Some(_) => Err(malformed("a claim about its account is no object")),
+        Some(_) => Err(malformed("a claim about its account is not an object")),
     };
     let (account, secret) = (part("serviceaccount")?, part("secret")?);
     let account = ServiceAccount {

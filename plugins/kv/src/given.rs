@@ -39,6 +39,8 @@ pub(crate) fn versions(call: &Call) -> Result<BTreeSet<u64>, Failure> {
 fn number(text: &str) -> Result<u64, Failure> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
         let text = quoted(text);
-        Failure::invalid(format!("versions: {text} is no version; versions are numbers from 1 on"))
+        Failure::invalid(format!(
+            "versions: {text} is not a version; versions are numbers from 1 on"
+        ))
     })
 }

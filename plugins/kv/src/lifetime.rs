@@ -15,7 +15,7 @@ pub(crate) enum DeleteAfter {
     /// Nothing was said.
     #[default]
     Unset,
-    /// No version is deleted, whatever the other place says.
+    /// No version is deleted, even if the other setting has a time.
     Never,
     /// Seconds from the creation of the version.
     Seconds(u64),

@@ -29,9 +29,9 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiRefusal> {
         // The parser's message is not shown, because it can quote a secret of the body.
         Some(Err(error)) => {
             let (line, column) = (error.line(), error.column());
-            Err(ApiRefusal::invalid(format!("the body is no JSON: line {line}, column {column}")))
+            Err(ApiRefusal::invalid(format!("the body is not JSON: line {line}, column {column}")))
         }
-        None => Err(ApiRefusal::invalid("the body is no JSON: it is blank")),
+        None => Err(ApiRefusal::invalid("the body is not JSON: it is blank")),
     }
 }
 

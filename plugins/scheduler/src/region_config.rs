@@ -173,7 +173,7 @@ fn merge_duration(call: &Call, field: &str, into: &mut u64, or: u64) -> Result<(
         return Ok(());
     }
     let duration: Duration = go_duration(text).ok_or_else(|| {
-        Failure::invalid(format!("{field} {text:?} is no duration; give one such as \"30s\""))
+        Failure::invalid(format!("{field} {text:?} is not a duration; give one such as \"30s\""))
     })?;
     *into = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Ok(())
@@ -186,7 +186,8 @@ fn check_region(field: &str, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "{field} {name:?} is no name of a region; give 1 to 128 letters, digits, `-`, `_` and `.`"
+        "{field} {name:?} is not a name of a region; give 1 to 128 letters, digits, `-`, `_` and \
+         `.`"
     )))
 }
 
@@ -202,7 +203,7 @@ fn check_address(address: &str) -> Result<(), Failure> {
     }
     // The address is not repeated, because its user part may contain a password.
     Err(Failure::invalid(
-        "addresses holds a text that is no base URL; give one such as \
+        "addresses holds a text that is not a base URL; give one such as \
          \"https://scheduler.example:4646\", at most 256 bytes, without user, query and fragment",
     ))
 }

@@ -109,7 +109,7 @@ impl RemoteToken {
     /// # Errors
     /// Unreachable for any other body. The body is not quoted, because it contains a secret.
     pub(crate) fn read(body: &[u8]) -> Result<Self, Failure> {
-        let unfit = || crate::authority::unfit("the answer is no token".to_owned());
+        let unfit = || crate::authority::unfit("the answer is not a token".to_owned());
         let shown: ReceivedToken = serde_json::from_slice(body).map_err(|_| unfit())?;
         let is_known = is_uuid(&shown.accessor_id) && is_uuid(&shown.secret_id);
         let roles: Vec<String> = shown.roles.into_iter().map(|link| link.id).collect();

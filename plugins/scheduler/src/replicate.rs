@@ -302,7 +302,7 @@ impl ReplicationRound<'_> {
         }
         self.host.metrics().count(&REFUSED, "", 1);
         Err(unfit(
-            "the replication token is no management token, so that nothing is replicated and \
+            "the replication token is not a management token, so that nothing is replicated and \
              nothing is deleted; write one as replication_token"
                 .to_owned(),
         ))

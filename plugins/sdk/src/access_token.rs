@@ -136,7 +136,7 @@ fn kept(
 }
 
 fn text(kept: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is no text"))
+    String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is not text"))
 }
 
 /// Reads a number of seconds, which older endpoints send as digits in a text.
@@ -146,7 +146,7 @@ fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         Value::String(digits) => digits.parse().ok(),
         other => other.as_u64(),
     };
-    read.ok_or_else(|| serde::de::Error::custom("expires_in is no number of seconds"))
+    read.ok_or_else(|| serde::de::Error::custom("expires_in is not a number of seconds"))
 }
 
 #[cfg(test)]

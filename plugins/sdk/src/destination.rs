@@ -52,7 +52,7 @@ pub struct CredentialField<'a> {
 }
 
 impl<'a> CredentialField<'a> {
-    /// Creates the credential of a field. An empty text is no credential.
+    /// Creates the credential of a field. An empty text is not a credential.
     #[must_use]
     pub fn of(field: &'a str, stored: &str) -> Self {
         Self { field, is_there: !stored.is_empty() }

@@ -50,7 +50,7 @@ impl ObjectMembers {
     pub fn of(value: Value) -> Result<Self, String> {
         match value {
             Value::Object(left) => Ok(Self { left }),
-            _ => Err("it is no object".to_owned()),
+            _ => Err("it is not an object".to_owned()),
         }
     }
 
@@ -65,7 +65,7 @@ impl ObjectMembers {
     /// Another value than a list of texts.
     pub fn take_texts(&mut self, name: &str) -> Result<Vec<String>, String> {
         let Some(value) = self.take(name) else { return Ok(Vec::new()) };
-        serde_json::from_value(value).map_err(|_| format!("{name} is no list of texts"))
+        serde_json::from_value(value).map_err(|_| format!("{name} is not a list of texts"))
     }
 
     /// Refuses all members not taken.
@@ -164,7 +164,7 @@ impl DocumentLoader {
             Some(OpenContainer::List(items)) => items.push(value),
             Some(OpenContainer::Object(members, key)) => match (key.take(), value) {
                 (None, Value::String(name)) => *key = Some(name),
-                (None, _) => return Err("a key is no text".to_owned()),
+                (None, _) => return Err("a key is not text".to_owned()),
                 (Some(name), value) => {
                     if members.insert(name, value).is_some() {
                         return Err("a key is given twice".to_owned());

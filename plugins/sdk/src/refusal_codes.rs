@@ -86,7 +86,7 @@ pub fn find_mistakes(table: &[(&str, &str)], carried: &[&str]) -> Vec<String> {
             mistakes.push(format!("{word} stands there twice"));
         }
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
-            mistakes.push(format!("{word:?} is no word"));
+            mistakes.push(format!("{word:?} is not a word"));
         }
         if sentence.len() <= 20 {
             mistakes.push(format!("{word} says too little"));
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(find_mistakes(&[("a", sentence), ("b-c", sentence)], &[]), Vec::<String>::new());
         for (table, offence) in [
             (vec![("a", sentence), ("a", sentence)], "a stands there twice"),
-            (vec![("A b", sentence)], "\"A b\" is no word"),
+            (vec![("A b", sentence)], "\"A b\" is not a word"),
             (vec![("a", "short")], "a says too little"),
             (vec![("a", "a sentence that asks for {this}")], "a asks for \"this\""),
         ] {

@@ -4,7 +4,7 @@
 //! prints. With the C library's functions for that, a component imports 19 functions of WASI:
 //! streams, terminals, polling, the environment, exit. The host has nothing behind these functions,
 //! and each import makes a fresh instance more expensive. With the two functions of this file, a
-//! component imports nothing but the contract (decision T34).
+//! component imports only the contract (decision T34).
 //!
 //! A component that uses more of the system itself, such as the clock, links the C library's
 //! functions and imports WASI functions for them.

@@ -51,9 +51,9 @@ pub(crate) fn verify(host: &dyn Host, password: &str, hash: Option<&str>) -> Res
 fn foreign(host: &dyn Host, hash: &str) -> Result<String, Failure> {
     let refused = || {
         Failure::invalid(format!(
-            "password_hash is no argon2id hash with the parameters \"{COST}\"; bcrypt and other \
-             costs are not supported, because their answer times would tell which users exist: \
-             give password instead"
+            "password_hash is not an argon2id hash with the parameters \"{COST}\"; bcrypt and \
+             other costs are not supported, because their answer times would tell which users \
+             exist: give password instead"
         ))
     };
     if !hash.starts_with(COST) {

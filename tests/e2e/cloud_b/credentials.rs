@@ -151,7 +151,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
     let proven = json!(["of-folder-123", "of-organization-456", "of-project-p1"]);
     assert_eq!(of_first(), proven, "another login of the role changes nothing for the first");
     renew(&first).expect(200);
-    assert_eq!(of_first(), moved, "proven anew");
+    assert_eq!(of_first(), moved, "proven again");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn lives_and_ends(harbour: &Harbour, role: &str, asked: Value, objects: usize) {
     harbour.revoke(&given.lease);
     until_true("its rights are gone", AT_ONCE, || harbour.tries(&given.token)[0] != 200);
     until_true("nothing is left", AT_ONCE, || harbour.namespace.made().is_empty());
-    until_true("it is no token any more", TOKEN_CACHE, || {
+    until_true("it is not a token any more", TOKEN_CACHE, || {
         harbour.tries(&given.token) == [401, 401]
     });
     harbour.assert_silent(&given.token);
@@ -180,7 +180,7 @@ fn a_lease_ends_by_itself_when_its_time_is_over() {
     harbour.role("two", json!({"cluster_role_name": "pods"}));
     let given = harbour.give("two", json!({"ttl": 1}));
     until_true("nothing is left", Duration::from_secs(20), || harbour.namespace.made().is_empty());
-    until_true("it is no token any more", TOKEN_CACHE, || {
+    until_true("it is not a token any more", TOKEN_CACHE, || {
         harbour.tries(&given.token) == [401, 401]
     });
 }

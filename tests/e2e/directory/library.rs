@@ -282,7 +282,7 @@ fn ten_of_a_hundred_concurrent_callers_get_the_ten_accounts() {
         assert_eq!((won.len(), lost.len()), (10, 90));
         let won: Vec<Lent> = won.into_iter().map(lent).collect();
         let lent: BTreeSet<&str> = won.iter().map(|one| one.account.as_str()).collect();
-        assert_eq!(lent.len(), 10, "each has an account of its own");
+        assert_eq!(lent.len(), 10, "each has its own account");
         for one in &won {
             let name = names.iter().find(|name| quay.name(name) == one.account);
             assert!(quay.takes(name.expect("an account of the set"), &one.password));

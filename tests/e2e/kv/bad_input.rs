@@ -61,7 +61,7 @@ fn malformed_secrets_are_refused() {
         ("secret/data/x", json!({ "data": {}, "options": { "cas": "x" } }), "options.cas"),
         ("secret/data/x", json!({ "data": {}, "options": { "cas": 3 } }), "current version is 0"),
         ("secret/delete/x", json!({}), "no version number"),
-        ("secret/destroy/x", json!({ "versions": ["one"] }), "is no version"),
+        ("secret/destroy/x", json!({ "versions": ["one"] }), "is not a version"),
         ("secret/metadata/x", json!({ "max_versions": -1 }), "max_versions"),
         ("secret/metadata/x", json!({ "custom_metadata": [] }), "custom_metadata"),
         ("secret/config", json!({ "delete_version_after": "soon" }), "delete_version_after"),

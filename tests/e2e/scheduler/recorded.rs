@@ -37,7 +37,7 @@ const DEPARTURES: [(&str, u16, &str); 30] = [
     ("d.missing-not-uuid", 404, "F2: a missing role is 404"),
     ("d.again", 404, "F2: a missing role is 404"),
     ("d.gzip", 200, "an empty body is not compressed"),
-    ("t.self-garbage", 403, "F5: a token that is no identifier is 403"),
+    ("t.self-garbage", 403, "F5: a token that is not an identifier is 403"),
     ("t.read-not-uuid-client", 403, "P4: an identifier in the path is the caller's"),
     ("t.read-36-nonhex", 404, "P4: an identifier in the path is the caller's"),
     ("t.list-global-prefix", 200, "the documented parameter global is served"),

@@ -13,7 +13,7 @@ pub enum Shape {
     Uniform,
     /// A scale set whose machines are separate resources.
     Flexible,
-    /// A web site, in place of any resource that is no machine.
+    /// A web site, in place of any resource that is not a machine.
     Site,
 }
 

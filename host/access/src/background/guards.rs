@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(
             index(&store, "m/b").await.unwrap().due,
             Some(deadline),
-            "a schedule is no guard"
+            "a schedule is not a guard"
         );
     }
 

@@ -1,10 +1,11 @@
-//! The failure counters of all mounts, and the choice of the counter that gives way to a new name.
+//! The failure counters of all mounts, and the choice of the counter that is evicted for a new
+//! name.
 //!
 //! Prevents failed logins with many names from evicting the counter of a guessed name, which would
-//! allow endless guessing. A locked name never gives way before its time. Otherwise the client with
-//! the most counters loses its counter with the fewest failures. A client may have more names than
-//! the rate limit of strangers (`strangers.rs`) lets it try within 15 minutes, the usual life of a
-//! counter. A client that locked its maximum of names cannot try another name.
+//! allow endless guessing. A locked name is never evicted before its time. Otherwise the client
+//! with the most counters loses its counter with the fewest failures. A client may have more names
+//! than the rate limit of strangers (`strangers.rs`) lets it try within 15 minutes, the usual life
+//! of a counter. A client that locked its maximum of names cannot try another name.
 //!
 //! A counter takes some 250 bytes: the key is a keyed hash, and only a locked counter keeps the
 //! name, for the operators' list.
@@ -47,7 +48,7 @@ impl FailureCounter {
         self.locked_name.is_some()
     }
 
-    /// Rank among the unlocked counters of the client; the lowest rank gives way first.
+    /// Rank among the unlocked counters of the client; the lowest rank is evicted first.
     fn rank(&self, key: CounterKey) -> (u64, u64, CounterKey) {
         (self.number, self.last, key)
     }
@@ -72,7 +73,7 @@ struct MountCounters {
 
 #[derive(Default)]
 struct ClientCounters {
-    /// Counters that can give way.
+    /// Counters that can be evicted.
     unlocked: BTreeSet<(u64, u64, CounterKey)>,
     locked: usize,
 }

@@ -36,7 +36,7 @@ fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
     assert!(!lockouts.is_locked(M, "bob", 3) && !lockouts.is_locked("other", "eve", 3));
     assert!(!lockouts.is_locked(M, "eve", 60_002));
     assert!(!lockouts.is_asked(M, client(1), 60_002));
-    assert_eq!(count(60_003), FailureEffect::Noted, "it begins anew");
+    assert_eq!(count(60_003), FailureEffect::Noted, "it begins again");
 }
 
 #[test]

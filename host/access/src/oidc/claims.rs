@@ -50,7 +50,7 @@ pub(super) fn fill(
     let filled = filled(&text, identity, now)?;
     let claims: Map<String, Value> = serde_json::from_str(&filled).map_err(|_| {
         template_failure(
-            "it is no JSON object; write places without quotes, as in \
+            "it is not a JSON object; write places without quotes, as in \
              {\"id\": {{identity.entity.id}}}",
         )
     })?;
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_is_refused_when_it_is_written() {
         for (template, why) in [
-            ("{", "no JSON object"),
-            ("[]", "no JSON object"),
+            ("{", "not a JSON object"),
+            ("[]", "not a JSON object"),
             (r#"{"a": {{identity.entity.id}"#, "stays open"),
             (r#"{"a": {{identity.entity.policies}}}"#, "known are"),
             (r#"{"a": {{time.now.plus.x}}}"#, "known are"),

@@ -105,7 +105,7 @@ fn check_audience(audience: &str) -> Result<(), Failure> {
     }
     if audience.chars().any(char::is_control) {
         let audience = quoted(audience);
-        return Err(Failure::invalid(format!("audience {audience} is no printable text")));
+        return Err(Failure::invalid(format!("audience {audience} is not printable text")));
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ pub(super) fn comparison_cost(asked: &Value) -> u64 {
 /// comparisons.
 struct ComparedValue<'a> {
     value: &'a Value,
-    /// The value as text after [`folded`]; `None` if the value is no scalar.
+    /// The value as text after [`folded`]; `None` if the value is not a scalar.
     folded: Option<String>,
     seconds: Option<u64>,
     flag: Option<bool>,

@@ -24,7 +24,7 @@ pub(super) struct SentParameter<'a> {
     /// True if the parameter has its deferring value and another sent parameter that counts as this
     /// parameter decides instead.
     pub(super) defers: bool,
-    /// The settings inside a group; empty if the parameter is no group.
+    /// The settings inside a group; empty if the parameter is not a group.
     pub(super) members: Vec<Self>,
     /// True if the value contains anything that is not a declared setting of the group.
     pub(super) holds_others: bool,
@@ -49,8 +49,8 @@ impl<'a> SentParameter<'a> {
         std::iter::once(self).chain(inside).collect()
     }
 
-    /// Returns a group as an object keyed by canonical setting names; `None` if the parameter is no
-    /// group.
+    /// Returns a group as an object keyed by canonical setting names; `None` if the parameter is
+    /// not a group.
     pub(super) fn by_settings(&self) -> Option<Value> {
         let settings = self.members.iter();
         let entries = settings.map(|one| (one.name.clone(), one.value.clone().into_owned()));

@@ -49,7 +49,7 @@ pub struct Rule {
     pub max_wrapping_ttl: u64,
 }
 
-/// The reason a text is no valid policy.
+/// The reason a text is not a valid policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     /// Line number, counted from 1.

@@ -172,7 +172,7 @@ fn parse_parts(text: &str) -> Result<Vec<TemplatePart>, String> {
         };
         let Some(reference) = TemplateReference::parse(name.trim()) else {
             return Err(format!(
-                "names {}, which is no part of an identity; {KNOWN}",
+                "names {}, which is not part of an identity; {KNOWN}",
                 quoted(name.trim())
             ));
         };

@@ -202,7 +202,7 @@ mod tests {
             assert!(stored.lease(&tally, 5).await);
         }
         assert!(stored.ask(&tally, 5).await.is_none());
-        assert_eq!(stored.counts.load(Ordering::SeqCst), 1, "nothing had to be counted anew");
+        assert_eq!(stored.counts.load(Ordering::SeqCst), 1, "nothing had to be counted again");
         assert_eq!(tally.under_way.load(Ordering::SeqCst), 0);
     }
 

@@ -25,7 +25,7 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE [name=value ...]",
     about: "add an audit device, which records every request and answer\n\n\
             bulkhead audit enable file file_path=audit.log\n\n\
-            name=@FILE and name=- take the value from a file or standard input, as it is. \
+            name=@FILE and name=- take the value from a file or standard input, unchanged. \
             A server\n\
             may be configured to take its devices from its configuration only.",
     options: &[&NEW],

@@ -79,7 +79,7 @@ fn sign(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let key = read_key(&file)?;
     let bytes = session.bytes(&component)?;
     if !bytes.starts_with(b"\0asm") {
-        return Err(CommandProblem::usage(format!("{component} is no WebAssembly component")));
+        return Err(CommandProblem::usage(format!("{component} is not a WebAssembly component")));
     }
     let sha256 = hexadecimal::text(&bulkhead_crypto::sha256(&bytes));
     let signed = key.public().and_then(|public| public.pem()).and_then(|public| {

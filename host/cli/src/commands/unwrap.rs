@@ -28,7 +28,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         word => Some(session.secret_word(word, "wrapping token")?),
     };
     let (identity, fields) = match given {
-        // Without a token of its own, the caller is the holder of the wrapping token.
+        // Without its own token, the caller is the holder of the wrapping token.
         Some(token) if session.token()?.is_none() => {
             (RequestIdentity::Token(Secret::new(token)), json!({}))
         }

@@ -13,7 +13,7 @@ pub(crate) const WRITE: Command = Command {
     words: "write",
     takes: "PATH name=value ... | PATH - | -f PATH",
     about: "write fields to a path\n\n\
-            name=@FILE and name=- take the value from a file or standard input, as it is;\n\
+            name=@FILE and name=- take the value from a file or standard input, unchanged;\n\
             name=\\@text is the text @text; a name given again makes a list;\n\
             @FILE or - alone is a whole JSON object",
     options: &[&[CommandOption::switch("force", "write without any field (also -f)"), WRAP_TTL]],

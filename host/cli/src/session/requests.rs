@@ -130,7 +130,7 @@ impl Session<'_, '_> {
         CommandProblem::refused(doing, refusal::describe(answer, &self.server, circumstances))
     }
 
-    /// Asks a sealed server whether it has keys. No answer is no reason for another error.
+    /// Asks a sealed server whether it has keys. No answer is not a reason for another error.
     fn is_initialised(&self) -> Option<bool> {
         let caller = self.caller(RequestIdentity::Anonymous).ok()?;
         let call = ServerRequest::new(Method::GET, "sys/seal-status");

@@ -86,7 +86,7 @@ fn a_field_is_one_of_the_secret_and_data_is_all_of_them() {
         serde_json::from_str::<Value>(&field("data").out).unwrap(),
         json!({"password": "p", "user": "u"})
     );
-    assert_eq!(field("version").code, 1, "metadata are no fields of the secret");
+    assert_eq!(field("version").code, 1, "metadata are not fields of the secret");
 }
 
 #[test]

@@ -158,7 +158,7 @@ async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply
     let (record, warning) = match token.record.login.clone() {
         Some(kept) => {
             let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
-            // The renewal committed a unit of its own, with the auth method's writes. The reads of
+            // The renewal committed a separate unit, with the auth method's writes. The reads of
             // this unit are older.
             *unit = core.store.begin();
             renewed

@@ -327,7 +327,7 @@ fn shown_path(call: &PermittedCall<'_>, role: Option<&(String, TokenRole)>) -> S
 }
 
 /// Returns the networks of the role. A child without a role gets the networks of its parent, so
-/// that a child is no way around the parent's restriction.
+/// that a child is not a way around the parent's restriction.
 fn bound_cidrs(call: &PermittedCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {
         Some(role) => role.bound_cidrs.clone(),

@@ -151,8 +151,8 @@ fn set_shape(role: &mut TokenRole, sent: RequestFields<'_>) -> Result<(), Failur
         let suffix = sent.text("path_suffix");
         if !suffix.is_empty() && !is_name(suffix) {
             return Err(Failure::invalid(format!(
-                "path_suffix {} is no name: give letters, digits and \"_\", with \"-\" and \".\" \
-                 only inside",
+                "path_suffix {} is not a name: give letters, digits and \"_\", with \"-\" and \
+                 \".\" only inside",
                 quoted(suffix)
             )));
         }

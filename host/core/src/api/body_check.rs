@@ -4,7 +4,7 @@ use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;
 
-/// Maximum length of a body, in bytes, for a route without a limit of its own.
+/// Maximum length of a body, in bytes, for a route without its own limit.
 const BODY_LIMIT: u64 = 1 << 20;
 
 /// Refuses a body that is longer than the route allows, and bytes if the route takes fields only.

@@ -213,7 +213,7 @@ async fn list_names(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// Reads the entity at `address` in a unit of its own, so that a listing need not restart whenever
+/// Reads the entity at `address` in a separate unit, so that a listing need not restart whenever
 /// an entity comes or goes.
 async fn at(call: &PermittedCall<'_>, address: &Address) -> Result<Option<Arc<Entity>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();

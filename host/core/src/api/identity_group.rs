@@ -167,7 +167,7 @@ async fn list_names(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     listing.reply()
 }
 
-/// Reads the group at `address` in a unit of its own.
+/// Reads the group at `address` in a separate unit.
 async fn at(call: &PermittedCall<'_>, address: &Address) -> Result<Option<Arc<Group>>, Failure> {
     let id = address.key.rsplit('/').next().unwrap_or_default();
     group::read(&mut call.core.store.begin(), id).await

@@ -83,12 +83,12 @@ async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// Returns the name in lower case.
 ///
 /// # Errors
-/// 400 for a text that is no name of a header, and for a header that bears a token.
+/// 400 for a text that is not a name of a header, and for a header that bears a token.
 fn check_header_name(name: &str) -> Result<String, Failure> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.len() > LONGEST_HEADER_NAME || !name.bytes().all(is_token) {
         return Err(Failure::invalid(format!(
-            "{} is no header name of at most {LONGEST_HEADER_NAME} letters, digits and hyphens",
+            "{} is not a header name of at most {LONGEST_HEADER_NAME} letters, digits and hyphens",
             quoted(name)
         )));
     }

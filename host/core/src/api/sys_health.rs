@@ -106,7 +106,7 @@ fn flag(name: &str, value: &Value) -> Result<(), Failure> {
     if matches!(text, "" | "true" | "false" | "1" | "0") {
         return Ok(());
     }
-    Err(Failure::invalid(format!("{name} {} is no flag; give true or false", quoted(text))))
+    Err(Failure::invalid(format!("{name} {} is not a flag; give true or false", quoted(text))))
 }
 
 /// Parses the status code of a parameter.

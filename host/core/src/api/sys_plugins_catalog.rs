@@ -41,8 +41,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
         text("command", "the file in the plugin directory; instead of a body of bytes"),
         text("oci_image", "the image layout in the plugin directory; instead of command"),
         text("signature", "the signature of the component, as `bulkhead plugin sign` prints it"),
-        field("args", FieldKind::TextList, "must be empty: a component is no process"),
-        field("env", FieldKind::TextList, "must be empty: a component is no process").secret(),
+        field("args", FieldKind::TextList, "must be empty: a component is not a process"),
+        field("env", FieldKind::TextList, "must be empty: a component is not a process").secret(),
         text("runtime", "must be empty: a component has no container"),
     ];
     vec![
@@ -77,7 +77,7 @@ pub(super) fn plugin_type(fields: RequestFields<'_>) -> Result<PluginType, Failu
     let word = fields.text("type");
     PluginType::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
         Failure::invalid(format!(
-            "{} is no type of plugin; the types are secret, database and auth",
+            "{} is not a type of plugin; the types are secret, database and auth",
             quoted(word)
         ))
     })

@@ -99,7 +99,7 @@ fn warn_of_renaming(call: &PermittedCall<'_>, name: &str) -> Option<String> {
     differs.then(|| format!("the policy's name is {name:?}: names are in lower case"))
 }
 
-/// Decodes the text of a policy or password policy, which may be sent as it is or as base64.
+/// Decodes the text of a policy or password policy, which may be sent as text or as base64.
 ///
 /// The text counts as base64 if all of it, line ends aside, is the canonical base64 of UTF-8. No
 /// policy passes this test: a rule needs `{` and `"`, which base64 does not use, and a text that is

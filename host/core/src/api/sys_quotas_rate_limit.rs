@@ -131,7 +131,8 @@ fn rate(text: &str) -> Result<f64, Failure> {
     let rate = text.parse::<f64>().ok().filter(|rate| (0.001..=1e9).contains(rate));
     rate.ok_or_else(|| {
         Failure::invalid(format!(
-            "rate {} is no number from 0.001 to 1000000000; a rate of 0 would refuse every request",
+            "rate {} is not a number from 0.001 to 1000000000; a rate of 0 would refuse every \
+             request",
             quoted(text)
         ))
     })

@@ -1,4 +1,4 @@
-//! `sys/tools`: random bytes and digests, for callers without a generator or a hash of their own.
+//! `sys/tools`: random bytes and digests, for callers without their own generator or hash.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};

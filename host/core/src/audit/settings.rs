@@ -96,7 +96,10 @@ impl DeviceSettings {
         let name = quoted(&self.name);
         if !is_name(&self.name) {
             let why = "use letters, digits and _, with - and . inside";
-            return refused(DeviceSetting::Name, format!("{name} is no name of a device; {why}"));
+            return refused(
+                DeviceSetting::Name,
+                format!("{name} is not a name of a device; {why}"),
+            );
         }
         if !may_be_mode(self.mode) {
             let why = "lets the file be executed; write such as \"0600\"";

@@ -15,9 +15,9 @@ impl Catalog {
     /// [`Catalog::choose`]. `name` may be an alias.
     ///
     /// # Errors
-    /// 400 for a text that is no version, for a version other than the pinned version, and for an
-    /// override without a version; 404 for a plugin or version that is not in the catalog; 503 for
-    /// a version that could not be loaded.
+    /// 400 for a text that is not a version, for a version other than the pinned version, and for
+    /// an override without a version; 404 for a plugin or version that is not in the catalog; 503
+    /// for a version that could not be loaded.
     pub(super) fn choose_database(
         &self,
         name: &str,

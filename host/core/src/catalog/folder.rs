@@ -48,7 +48,7 @@ impl ProtectedFolder {
     /// Opens a directory in this directory.
     ///
     /// # Errors
-    /// As [`ProtectedFolder::open`]; 400 for a name that is no plain file name.
+    /// As [`ProtectedFolder::open`]; 400 for a name that is not a plain file name.
     pub(super) fn folder(&self, name: &str) -> Result<Self, Failure> {
         check_name(name)?;
         Self::open_at(&self.opened, Path::new(name), self.path.join(name))
@@ -57,8 +57,8 @@ impl ProtectedFolder {
     /// Reads a file of this directory.
     ///
     /// # Errors
-    /// 400 for a name that is no plain file name, and for a file that is missing, is a link or no
-    /// regular file, is writable by every user, or has more than `most` bytes.
+    /// 400 for a name that is not a plain file name, and for a file that is missing, is a link or
+    /// no regular file, is writable by every user, or has more than `most` bytes.
     pub(super) fn file(&self, name: &str, most: u64) -> Result<Vec<u8>, Failure> {
         check_name(name)?;
         let path = self.path.join(name);
@@ -70,7 +70,7 @@ impl ProtectedFolder {
             rustix::fs::fstat(&opened).map_err(|errno| read_failure(&path, errno.into()))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(Failure::invalid(format!(
-                "{} is no regular file; give the name of a file",
+                "{} is not a regular file; give the name of a file",
                 path.display()
             )));
         }
@@ -97,8 +97,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "{} is no name in the plugin directory; give a name without / and without the path of the \
-         directory",
+        "{} is not a name in the plugin directory; give a name without / and without the path of \
+         the directory",
         quoted(name)
     )))
 }

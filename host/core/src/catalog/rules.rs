@@ -117,7 +117,7 @@ fn raw(access: &RawAccess) -> Result<(), String> {
     for name in &access.headers {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || name.len() > NAME || !name.bytes().all(is_word) {
-            return Err(format!("{} is no header's name in lower case", quoted(name)));
+            return Err(format!("{} is not a header's name in lower case", quoted(name)));
         }
         let is_kept = ["x-vault-", "x-bulkhead-token", "cookie", "proxy-"];
         if is_kept.iter().any(|kept| name.starts_with(kept)) {

@@ -55,15 +55,15 @@ impl TrustedKey {
     /// Reads a key in the form that `bulkhead plugin keygen` prints.
     ///
     /// # Errors
-    /// The text is no Ed25519 public key.
+    /// The text is not an Ed25519 public key.
     pub fn parse(text: &str) -> Result<Self, String> {
         let line = key_line(text);
         let is_short = line.len() <= TEXT_BYTES;
         let key = is_short.then(|| VerifyingKey::read("EdDSA", &key_pem(&line)).ok()).flatten();
         let key = key.ok_or_else(|| {
             format!(
-                "{} is no public key for signatures; write the line that `bulkhead plugin keygen` \
-                 prints",
+                "{} is not a public key for signatures; write the line that `bulkhead plugin \
+                 keygen` prints",
                 quoted(text)
             )
         })?;
@@ -155,7 +155,7 @@ impl SignatureRules {
             _ => None,
         };
         let bytes = bytes.ok_or_else(|| {
-            "signature is no Ed25519 signature in base64; give the text that `bulkhead plugin \
+            "signature is not an Ed25519 signature in base64; give the text that `bulkhead plugin \
              sign` prints"
                 .to_owned()
         })?;

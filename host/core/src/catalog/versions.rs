@@ -79,7 +79,7 @@ impl<P: VersionedComponent> PluginVersions<P> {
 }
 
 /// Returns the place of a version in the order of semantic versions. Registration refuses a text
-/// that is no semantic version, so that 0.0.0 stands only for components of this binary.
+/// that is not a semantic version, so that 0.0.0 stands only for components of this binary.
 pub(super) fn parse_order(version: &str) -> Version {
     Version::parse(version.trim_start_matches('v')).unwrap_or(Version::new(0, 0, 0))
 }

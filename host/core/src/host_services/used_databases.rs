@@ -53,7 +53,7 @@ impl UsedDatabases {
         if let Some(found) = self.find(&used) {
             return Ok(found);
         }
-        // A unit of work of its own: a reload during the call is no conflict of the call.
+        // A separate unit of work: a reload during the call is not a conflict of the call.
         let recorded = connection.read(&mut core.store.begin()).await?;
         Ok(self.record_use(used, core.catalog.serving_database(asked, recorded.as_ref())?))
     }

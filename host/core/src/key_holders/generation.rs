@@ -98,7 +98,7 @@ impl KeyHolders {
     /// root generation.
     ///
     /// # Errors
-    /// 400 for a wrong nonce, for a text that is no share of this seal, and if enough shares of
+    /// 400 for a wrong nonce, for a text that is not a share of this seal, and if enough shares of
     /// this client are not the unseal key.
     pub(crate) async fn give_to_generation(
         &self,
@@ -190,7 +190,7 @@ pub(crate) fn decode_token(encoded: &str, otp: &str) -> Result<Secret, Failure> 
     let token = exclusive_or(&bytes, otp.as_bytes());
     std::str::from_utf8(&token).map(Secret::new).map_err(|_| {
         Failure::invalid(
-            "the otp does not belong to this encoded token: the result is no text; give the otp \
+            "the otp does not belong to this encoded token: the result is not text; give the otp \
              that this root generation was begun with",
         )
     })

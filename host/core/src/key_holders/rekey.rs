@@ -112,7 +112,7 @@ impl KeyHolders {
         }
         if bulkhead_store::dev_key_file(&self.directory).is_some() {
             return Err(Failure::invalid(
-                "this is a dev server: it opens itself with the key file beside its data, which \
+                "this is a dev server: it opens itself with the key file next to its data, which \
                  a rekey would make useless; rekey a server that operators unseal",
             ));
         }
@@ -143,7 +143,7 @@ impl KeyHolders {
     /// in use at once, or after their verification.
     ///
     /// # Errors
-    /// 400 for a wrong nonce, for a text that is no share of this seal, and if enough shares of
+    /// 400 for a wrong nonce, for a text that is not a share of this seal, and if enough shares of
     /// this client are not the unseal key; 503 if the new key could not be stored.
     pub(crate) async fn give_to_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
         let _its_turn = self.clients.acquire(given.client()).await;
@@ -212,8 +212,8 @@ impl KeyHolders {
     /// shares.
     ///
     /// # Errors
-    /// 400 for a wrong nonce, for a text that is no share, and if enough shares of this client are
-    /// not the new key; 503 if the new key could not be stored.
+    /// 400 for a wrong nonce, for a text that is not a share, and if enough shares of this client
+    /// are not the new key; 503 if the new key could not be stored.
     pub(crate) async fn give_to_verification(
         &self,
         given: GivenShare<'_>,

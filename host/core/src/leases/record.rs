@@ -202,7 +202,7 @@ pub(super) enum StoredLease {
     Damaged(Failure),
 }
 
-/// Reads a lease; a record that does not open is no error.
+/// Reads a lease; a record that does not open is not an error.
 ///
 /// # Errors
 /// The store's failure.

@@ -50,7 +50,7 @@ pub(crate) async fn apply_mount_change(
 async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(), Failure> {
     let (owner, known, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
     let uuid = known.clone();
-    // In a task of its own, so that the swap completes even if the client disconnects.
+    // In a separate task, so that the swap completes even if the client disconnects.
     let work = async move {
         match owner.mounts.unavailable_by_uuid(&uuid) {
             Some(_) => revive::revive(&owner, &uuid, &swap).await,

@@ -33,7 +33,7 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
     };
     // Checked before waiting for the claim: a move may take long and ends at another path.
     check_stays(&record)?;
-    // In a task of its own, so that the removal goes on if the client disconnects.
+    // In a separate task, so that the removal goes on if the client disconnects.
     let done = in_background(core, remove(Arc::clone(core), record))?;
     let Ok(done) = tokio::time::timeout(LEASES_END_TIMEOUT, done).await else {
         return Err(Failure::new(
@@ -87,7 +87,7 @@ async fn remove(core: Arc<Core>, found: MountRecord) -> Result<(), Failure> {
             erase(core, record, claim).await
         }
         // Interrupted by sealing: the removal goes on after the next unsealing. A lease whose end
-        // was interrupted fails with a message of its own.
+        // was interrupted fails with its own message.
         Err(failure) if core.sealing.has_begun() => Err(failure),
         Err(failure) => {
             serve_again(&core, &path).await;

@@ -42,7 +42,7 @@ pub(super) async fn end_unavailable(core: &Arc<Core>, uuid: &str) -> Result<(), 
     core.tokens.end_logins_of(uuid).await
 }
 
-/// Runs `work` in a task of its own. The task continues without its caller, and sealing waits for
+/// Runs `work` in a separate task. The task continues without its caller, and sealing waits for
 /// the task.
 ///
 /// # Errors

@@ -172,7 +172,7 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
         None => end_unavailable(&core, &uuid).await,
     };
     if ended.is_err() && core.sealing.has_begun() {
-        // Interrupted by sealing, which is no failure of the move: the next unsealing goes on. A
+        // Interrupted by sealing, which is not a failure of the move: the next unsealing goes on. A
         // lease whose end was interrupted fails with a separate message.
         return;
     }

@@ -173,7 +173,7 @@ fn way_back(core: &Core, before: &Mount, swap: &VersionSwap) -> Option<VersionBe
     })
 }
 
-/// Watches the version of the mount until its probation ends, in a task of its own, and brings the
+/// Watches the version of the mount until its probation ends, in a separate task, and brings the
 /// version before back if the breaker of the new version opens. Does nothing for a mount whose
 /// version is not on probation.
 pub(super) fn watch_probation(core: &Arc<Core>, uuid: &str) {

@@ -14,7 +14,7 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Wakes the plugin that scheduled a timer or left a guard. After success the timer is removed,
-/// unless it was scheduled anew.
+/// unless it was scheduled again.
 pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let Some(timer) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     if timer.index.due.is_none_or(|due| due > core.store.now()) {
@@ -74,7 +74,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
 }
 
 /// Postpones a timer while the mount waits for its plugin or the plugin's code, or exceeds the
-/// write budget. The log told the operator before, and a postponement is no attempt.
+/// write budget. The log told the operator before, and a postponement is not an attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,
@@ -148,7 +148,7 @@ impl TimerWake<'_> {
     /// Schedules the next attempt, unless the timer was cancelled or moved meanwhile. A guard that
     /// the failed wake set on its own key counts as this timer, as does a timer that the wake set
     /// again to the same past time: neither may cause a retry without a pause. A conflict of our
-    /// own store is no attempt.
+    /// own store is not an attempt.
     async fn postpone(&self, core: &Core, attempt: u32, failure: &Failure) -> Result<(), Failure> {
         let address = self.claim.address();
         let (level, next) = match lost_a_race(failure) {

@@ -36,7 +36,7 @@ pub(crate) fn check(
     let known: Vec<String> = versions.iter().map(u64::to_string).collect();
     let (given, known) = (quoted(given), known.join(" or "));
     Err(Failure::invalid(format!(
-        "options.{OPTION} {given} is no version of the API of {}; give {known}",
+        "options.{OPTION} {given} is not a version of the API of {}; give {known}",
         plugin.name
     )))
 }

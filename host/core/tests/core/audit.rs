@@ -660,7 +660,7 @@ async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
         refused(DeviceSettings { mode: 0o755, ..device("main", path.join("audit.log")) }).await;
     assert!(executable.contains("\"0755\" lets the file be executed"), "{executable}");
     let unnamed = refused(device("a/b", path.join("audit.log"))).await;
-    assert!(unnamed.contains("is no name of a device"), "{unnamed}");
+    assert!(unnamed.contains("is not a name of a device"), "{unnamed}");
     let devices = vec![device("main", path.join("a.log")), device("main", path.join("b.log"))];
     let twice = Bed::audited(path.clone(), AuditSettings { devices, api_directory: None })
         .await

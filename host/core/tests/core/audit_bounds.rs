@@ -132,7 +132,7 @@ async fn a_request_that_could_not_be_read_leaves_its_lines() {
     let (_, made) = bed.write("auth/token/create", made).await;
     let narrow = made["auth"]["client_token"].as_str().unwrap();
     let canary = "swordfish-4711";
-    let invalid = || Failure::invalid(format!("the body is no JSON at {canary}"));
+    let invalid = || Failure::invalid(format!("the body is not JSON at {canary}"));
     let large = || Failure::new(FailureKind::TooLarge, "request body too large");
     for (token, path, refusal, status) in [
         ("root", "probe/lease/json", invalid(), 400),
@@ -176,7 +176,7 @@ async fn a_request_that_could_not_be_read_leaves_its_lines() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_device_that_records_it_not_even_a_refusal_of_a_body_is_answered() {
     let bed = Bed::audited(folder("unread-full"), only(device("main", "/dev/full"))).await.unwrap();
-    let refusal = Some(Failure::invalid("the body is no JSON"));
+    let refusal = Some(Failure::invalid("the body is not JSON"));
     let asked = Request { refusal, ..request("root", Verb::Write, "probe/lease/x", json!({})) };
     assert_eq!(bed.service.handle(asked).await.into_bytes().0, 500);
     bed.end().await;

@@ -1,4 +1,4 @@
-//! The stage of these tests: a service on a directory of its own, with the probe mounted.
+//! The stage of these tests: a service on a separate directory, with the probe mounted.
 
 use bulkhead_access::log::Log;
 use bulkhead_core::audit::AuditSettings;
@@ -26,7 +26,7 @@ impl Log for Lines {
     }
 }
 
-/// A core with the probe mounted at `probe/`, on a directory of its own.
+/// A core with the probe mounted at `probe/`, on a separate directory.
 pub(crate) struct Bed {
     pub(crate) service: Arc<Service>,
     pub(crate) directory: PathBuf,

@@ -1,4 +1,4 @@
-//! What is due is done in its time, whatever else waits or hangs.
+//! Due work is done in time, also while other work waits or hangs.
 
 use crate::bed::{Bed, PATIENCE};
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions, Unit};

@@ -1,5 +1,5 @@
-//! The hostile guest: whatever it does, its own request fails with plugin, version and cause, the
-//! next one works, and another mount is served throughout.
+//! The hostile guest: for each of its attacks, its own request fails with plugin, version and
+//! cause, the next one works, and another mount is served throughout.
 //!
 //! `contained!` makes one test an act and knows all their names;
 //! `every_act_of_the_guest_has_its_test` holds them against those of the guest.

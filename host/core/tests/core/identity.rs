@@ -283,7 +283,7 @@ async fn an_alias_is_of_one_entity_and_an_entity_has_one_alias_a_mount() {
     let info = &list["key_info"][text(&alias["id"])];
     assert_eq!((&info["name"], &info["custom_metadata"]["a"]), (&json!("eve2"), &json!("b")));
     let made = bed.written("identity/entity-alias", json!({"name": "x", "mount_accessor": mount}));
-    assert!(text(&made.await["canonical_id"]).len() == 36, "an entity of its own");
+    assert!(text(&made.await["canonical_id"]).len() == 36, "its own entity");
     bed.end().await;
 }
 

@@ -1,5 +1,5 @@
-//! Many leases at once: found below a path, ended there whatever fails, counted when nobody can end
-//! them, and repaired when nobody would.
+//! Many leases at once: found below a path, ended there in spite of failures, counted when nobody
+//! can end them, and repaired when nobody would.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
@@ -140,7 +140,7 @@ async fn leases_that_cannot_be_ended_stay_and_are_told_and_force_gives_them_up()
     leased(&bed, "probe", "never-b").await;
     let (status, refused) =
         bed.write("sys/leases/revoke-prefix/probe/lease/never-b", json!({})).await;
-    assert_eq!(status, 400, "a refusal is no reason to come back: {refused}");
+    assert_eq!(status, 400, "a refusal is not a reason to come back: {refused}");
 
     assert_eq!(bed.write("sys/leases/revoke-force/probe/lease", json!({})).await.0, 204);
     assert!(!is_alive(&bed, &stuck).await);

@@ -240,7 +240,7 @@ async fn what_an_alias_proved_ends_with_it_or_goes_with_it_to_another_entity() {
     bed.written("identity/entity-alias", again).await;
     bed.allows(&deleted, false).await;
     bed.let_in(json!({"alias": "deleted", "groups": ["deleted"]})).await;
-    assert!(bed.may(&deleted.elsewhere, &deleted.reads).await, "proven anew");
+    assert!(bed.may(&deleted.elsewhere, &deleted.reads).await, "proven again");
     assert!(!bed.may(&deleted.own, &deleted.reads).await, "by another alias than its own");
 
     let renamed = bed.person("renamed").await;

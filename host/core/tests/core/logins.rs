@@ -1,5 +1,5 @@
 //! Logins: what the host makes of what an auth method answers. The doorman (`tests/guests/doorman`)
-//! proves nothing and answers whatever login it is told to.
+//! proves nothing and answers the login that the test asks for.
 
 use crate::bed::{Bed, error, official, request};
 use bulkhead_core::audit::AuditSettings;
@@ -141,7 +141,7 @@ async fn root_is_given_by_no_login_and_a_refusal_is_told_in_the_methods_words() 
     let (status, _) = bed.call_as("", Verb::Write, "auth/doorman/unmarked", json!({})).await;
     assert_eq!(status, 403, "other rows ask for a token");
     let (status, _) = bed.call_as("", Verb::Read, LOGIN, json!({})).await;
-    assert_eq!(status, 403, "and so does what is no row, until policy has spoken");
+    assert_eq!(status, 403, "and so does what is not a row, until policy has spoken");
     let (status, _) = bed.read(LOGIN).await;
     assert_eq!(status, 405);
     bed.end().await;

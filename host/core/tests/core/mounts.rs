@@ -129,7 +129,7 @@ async fn a_disabled_mount_leaves_no_lease_and_no_row() {
         204,
         "the path is free again"
     );
-    assert_eq!(bed.read("other/note/a").await.0, 404, "with a storage of its own");
+    assert_eq!(bed.read("other/note/a").await.0, 404, "with its own storage");
     assert_eq!(bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0, 204);
     let directory = bed.stop().await;
     assert_eq!(rows_with(&directory, &uuid).await, Vec::<String>::new());

@@ -34,6 +34,6 @@ async fn a_patch_changes_what_it_names_and_null_removes() {
     let made = bed.write("auth/token/create", json!({"policies": "writer"})).await.1;
     let token = made["auth"]["client_token"].as_str().unwrap();
     let (status, refused) = bed.call_as(token, Verb::Patch, PATH, json!({"age": 2})).await;
-    assert_eq!(status, 403, "PATCH has a capability of its own: {refused}");
+    assert_eq!(status, 403, "PATCH has its own capability: {refused}");
     bed.end().await;
 }

@@ -1,5 +1,5 @@
 //! Policies as clients write and meet them: both vocabularies, texts that are refused, and rules
-//! about paths and parameters that hold whatever way a request finds around them.
+//! about paths and parameters that hold for every spelling of a request.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_wire::description::Verb;

@@ -163,11 +163,7 @@ async fn a_component_that_declares_an_index_sees_when_its_records_were_created_a
     let (one, other) = tokio::join!(place("c"), place("d"));
     let mut indexes = [one["index"].as_u64().unwrap(), other["index"].as_u64().unwrap()];
     indexes.sort_unstable();
-    assert_eq!(
-        indexes,
-        [first + 3, first + 4],
-        "each commit has an index of its own, without a gap"
-    );
+    assert_eq!(indexes, [first + 3, first + 4], "each commit has its own index, without a gap");
     bed.end().await;
 }
 

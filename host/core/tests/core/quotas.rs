@@ -194,7 +194,7 @@ async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does
     assert_eq!(bed.shown("people").await["counter"], 2);
     assert_eq!(bed.shown("people").await["path"], "auth/doorman/");
 
-    // They count among all leases, too, and are counted anew after a restart.
+    // They count among all leases, too, and are counted again after a restart.
     bed.leases("probe/lease/reader", 2).await;
     let bed = crate::logins::reopen(bed.stop().await).await;
     assert_eq!(bed.shown("all").await["counter"], 4);

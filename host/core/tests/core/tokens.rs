@@ -779,7 +779,7 @@ async fn what_is_not_renewable_is_not_renewed_and_says_why() {
     let now = bed.write("auth/token/roles/short", json!({"token_period": "5m"})).await;
     assert_eq!(now.0, 204);
     let (_, renewed) = bed.as_who(&by_role, "auth/token/renew-self", json!({})).await;
-    assert_eq!(renewed["auth"]["lease_duration"], 300, "the role's period is read anew");
+    assert_eq!(renewed["auth"]["lease_duration"], 300, "the role's period is read again");
     assert_eq!(bed.seen(&by_role).await["period"], 300);
     bed.call(Verb::Delete, "auth/token/roles/short", json!({})).await;
     let refused = bed.as_who(&by_role, "auth/token/renew-self", json!({})).await;
@@ -807,7 +807,7 @@ async fn accessors_name_tokens_without_giving_them_away() {
         (&json!(""), &json!(600))
     );
     for path in [&accessor, "bhs.", &token[4..28]] {
-        assert_eq!(bed.status_of(path).await, 403, "an accessor is no token");
+        assert_eq!(bed.status_of(path).await, 403, "an accessor is not a token");
     }
     let (_, listed) = bed.call(Verb::List, "auth/token/accessors", json!({})).await;
     let keys = listed["data"]["keys"].as_array().unwrap();

@@ -242,7 +242,7 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
 
     let bed = bare(directory).await;
     assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
-    assert_eq!(note_once_compiled(&bed).await, 1, "registered anew, it serves");
+    assert_eq!(note_once_compiled(&bed).await, 1, "registered again, it serves");
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
     assert_eq!(bed.noted_of("third", "kept").await, "Requested");
     bed.end().await;

@@ -171,7 +171,10 @@ fn a_chain_holds_at_its_time_for_its_usage_and_over_what_is_between() {
     }
     let usage = CertificateUsage::ServerAuth;
     assert!(ChainVerification { usage, ..chain(&issued, &made.certificate) }.verify().is_err());
-    assert!(chain(&made.certificate, &made.certificate).verify().is_err(), "a root is no client");
+    assert!(
+        chain(&made.certificate, &made.certificate).verify().is_err(),
+        "a root is not a client"
+    );
 
     let root = KeyPair::from_pem(&made.key_text).unwrap();
     let root = Issuer::new(parameters(IsCa::Ca(BasicConstraints::Unconstrained)), root);
@@ -237,11 +240,11 @@ fn names_that_no_certificate_bears_are_refused() {
         ("email", "a\n@b"),
         ("other", "a"),
     ] {
-        assert!(refused(&[(kind, name)], "reader").contains("is no name of a"), "{kind} {name}");
+        assert!(refused(&[(kind, name)], "reader").contains("is not a name of a"), "{kind} {name}");
     }
     assert!(refused(&[], "").contains("bears a common name or another name"));
-    assert!(refused(&[], &"x".repeat(65)).contains("is no common name"));
-    assert!(refused(&[], "a\nb").contains("is no common name"));
+    assert!(refused(&[], &"x".repeat(65)).contains("is not a common name"));
+    assert!(refused(&[], "a\nb").contains("is not a common name"));
     let many = vec![("dns", "a.example"); 10_000];
     assert!(refused(&many, "reader").contains("10000 names; the most is 256"));
     let names = pairs(&[("dns", "a.example")]);

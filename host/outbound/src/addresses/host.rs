@@ -2,7 +2,7 @@
 //!
 //! Prevents a second spelling of a host from passing a check. `0x7f.1`, `2130706433` and `127.1`
 //! are the address 127.0.0.1, full-width digits are digits, and `DB.example.` is `db.example`. A
-//! text without a canonical spelling is no host.
+//! text without a canonical spelling is not a host.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::{IpNet, Ipv4Net};
@@ -22,8 +22,8 @@ pub enum ServerHost {
 }
 
 impl ServerHost {
-    /// Parses any spelling, with or without brackets around an IPv6 address. `None`: the text is no
-    /// host.
+    /// Parses any spelling, with or without brackets around an IPv6 address. `None`: the text is
+    /// not a host.
     pub fn parse(text: &str) -> Option<Self> {
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
         if bare.contains(':') {
@@ -128,7 +128,7 @@ impl HostPattern {
         };
         found.ok_or_else(|| {
             format!(
-                "{} is no host: give a name, *.example.com, an address or a range such as \
+                "{} is not a host: give a name, *.example.com, an address or a range such as \
                  10.0.0.0/8",
                 quoted(text)
             )
@@ -226,7 +226,7 @@ impl<'a> EndpointPattern<'a> {
             None => match rest.rsplit_once(':') {
                 Some((host, _)) if host.contains(':') => {
                     return Err(format!(
-                        "{} is no host: put an IPv6 address in brackets; {form}",
+                        "{} is not a host: put an IPv6 address in brackets; {form}",
                         quoted(rest)
                     ));
                 }

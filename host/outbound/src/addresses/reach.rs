@@ -106,7 +106,7 @@ fn is_of_this_machine(to: SocketAddr) -> bool {
         socket.connect(to)?;
         socket.local_addr()
     });
-    // An unreachable address is no address of this machine.
+    // An unreachable address is not an address of this machine.
     near.is_ok_and(|near| near.ip() == to.ip())
 }
 

@@ -219,8 +219,8 @@ impl CloudProvider {
     ///
     /// # Errors
     /// `unavailable` if the service asks to retry, `invalid-request` if the service refuses,
-    /// `unreachable` if the answer is no token. The message quotes nothing of the answer except an
-    /// error code.
+    /// `unreachable` if the answer is not a token. The message quotes nothing of the answer except
+    /// an error code.
     pub fn token_of(self, answered: &HttpAnswer, now: u64) -> Result<ExpiringToken, Failure> {
         let service = format!("{}'s metadata service", self.name());
         match answered.status {

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 /// Maximum number of cached tokens, by cloud and audience.
 const MAX_CACHED_TOKENS: usize = 64;
-/// Remaining lifetime, in milliseconds, below which a token is requested anew: Google's service
+/// Remaining lifetime, in milliseconds, below which a token is requested again: Google's service
 /// gives a new token four minutes before the expiry of the old token.
 const RENEWAL_MARGIN_MS: u64 = 225_000;
 /// Time for which a refusal applies to calls that waited for it.

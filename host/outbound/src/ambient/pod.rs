@@ -53,13 +53,13 @@ impl AmbientSources {
     fn pod_of(&self, prefix: &str, host: &str) -> Result<PodCluster, Failure> {
         let wrong = |what: String| Failure::new(FailureKind::PreconditionFailed, what);
         let host = ServerHost::parse(host).ok_or_else(|| {
-            wrong(format!("{prefix}_SERVICE_HOST of the server's environment is no host"))
+            wrong(format!("{prefix}_SERVICE_HOST of the server's environment is not a host"))
         })?;
         let names = [format!("{prefix}_SERVICE_PORT_HTTPS"), format!("{prefix}_SERVICE_PORT")];
         for name in &names {
             if let Some(port) = self.value(name)? {
                 let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-                    wrong(format!("{} ({name} of the environment) is no port", quoted(&port)))
+                    wrong(format!("{} ({name} of the environment) is not a port", quoted(&port)))
                 })?;
                 return Ok(PodCluster { cluster: Origin { tls: true, host, port } });
             }
@@ -101,7 +101,7 @@ impl AmbientSources {
         let io = |error: std::io::Error| missing_value_failure(name, &error.kind().to_string());
         let is_file = tokio::fs::metadata(&path).await.map_err(io)?.is_file();
         if !is_file {
-            return Err(missing_value_failure(name, "it is no file"));
+            return Err(missing_value_failure(name, "it is not a file"));
         }
         let (mut text, most) = (Vec::new(), limits::PEM_BYTES);
         let file = File::open(&path).await.map_err(io)?;
@@ -109,7 +109,7 @@ impl AmbientSources {
         if read > most {
             return Err(missing_value_failure(name, "it has more than 64 KiB"));
         }
-        String::from_utf8(text).map_err(|_| missing_value_failure(name, "it is no text"))
+        String::from_utf8(text).map_err(|_| missing_value_failure(name, "it is not text"))
     }
 }
 

@@ -23,7 +23,7 @@ pub enum HttpFault {
     Broken(io::ErrorKind),
     /// The TLS handshake failed, or the server has another identity.
     Tls(TlsFault),
-    /// The answer is no HTTP/1.1, or its head is too large.
+    /// The answer is not HTTP/1.1, or its head is too large.
     NotHttp,
     /// The connection ended before the answer did.
     CutShort,
@@ -46,7 +46,7 @@ pub enum ProxyFault {
     Broken(io::ErrorKind),
     /// The proxy refused with this status.
     Refused(u16),
-    /// The proxy's answer is no HTTP/1.1, or its head is too large.
+    /// The proxy's answer is not HTTP/1.1, or its head is too large.
     NotHttp,
     /// The proxy timed out.
     TimedOut,
@@ -69,7 +69,7 @@ pub enum TlsFault {
     NothingInCommon,
     /// The server ended the handshake, for example because it requires a client certificate.
     Rejected,
-    /// The server's bytes are no TLS.
+    /// The server's bytes are not TLS.
     NotTls,
     /// Another fault.
     Failed,

@@ -132,7 +132,10 @@ fn method(text: &str) -> Result<Method, String> {
     let method = Method::from_bytes(text.as_bytes()).ok();
     let method = method.filter(|method| *method != Method::CONNECT && *method != Method::TRACE);
     method.ok_or_else(|| {
-        format!("{} is no method for a request; give GET, POST, PUT, PATCH, DELETE …", quoted(text))
+        format!(
+            "{} is not a method for a request; give GET, POST, PUT, PATCH, DELETE …",
+            quoted(text)
+        )
     })
 }
 
@@ -153,13 +156,13 @@ fn headers(given: &[HttpHeader]) -> Result<HeaderMap, String> {
 fn read_header(header: &HttpHeader) -> Result<(HeaderName, HeaderValue), String> {
     let shown = quoted(&header.name);
     let name = HeaderName::from_bytes(header.name.as_bytes())
-        .map_err(|_| format!("{shown} is no header's name"))?;
+        .map_err(|_| format!("{shown} is not a header's name"))?;
     if HOST_ONLY_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
         return Err(format!("the header {shown} is the host's to set; leave it out"));
     }
     let value = HeaderValue::from_str(&header.value);
     let value = value
-        .map_err(|_| format!("the value of the header {shown} is no line of printable ASCII"))?;
+        .map_err(|_| format!("the value of the header {shown} is not a line of printable ASCII"))?;
     Ok((name, value))
 }
 
@@ -193,11 +196,11 @@ mod tests {
         let many = [("x", "1"); 65];
         let large = "x".repeat(40_000);
         for (headers, says) in [
-            (&[("x", "1\r\ny: 2")][..], "no line"),
-            (&[("x", "1\0")], "no line"),
-            (&[("x\r\ny", "1")], "no header's name"),
-            (&[("", "1")], "no header's name"),
-            (&[("x y", "1")], "no header's name"),
+            (&[("x", "1\r\ny: 2")][..], "not a line"),
+            (&[("x", "1\0")], "not a line"),
+            (&[("x\r\ny", "1")], "not a header's name"),
+            (&[("", "1")], "not a header's name"),
+            (&[("x y", "1")], "not a header's name"),
             (&[("Host", "b")], "host's to set"),
             (&[("Transfer-Encoding", "chunked")], "host's to set"),
             (&[("content-length", "0")], "host's to set"),
@@ -257,6 +260,9 @@ mod tests {
         let known: Vec<&str> = secrets(&request).collect();
         assert_eq!(known, ["tok-en", "k-1", "t-1", "a=b", "user:pass", "in the body"]);
         request.url = "https://a/users/b@c".to_owned();
-        assert!(!secrets(&request).any(|secret| secret.contains("users")), "a path is no password");
+        assert!(
+            !secrets(&request).any(|secret| secret.contains("users")),
+            "a path is not a password"
+        );
     }
 }

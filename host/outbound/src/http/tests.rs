@@ -424,7 +424,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
         (
             &origin,
             HttpTls { server_name: Some("a b".to_owned()), ..trusting(AUTHORITY) },
-            "no name of a host",
+            "not a name of a host",
         ),
     ] {
         let why = tls_settings(&TlsConfigs::new(&[]), origin, Some(&tls)).err().unwrap();

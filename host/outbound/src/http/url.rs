@@ -40,7 +40,7 @@ pub fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     let host = url
         .host_str()
         .and_then(ServerHost::parse)
-        .ok_or_else(|| "the URL's host is no host".to_owned())?;
+        .ok_or_else(|| "the URL's host is not a host".to_owned())?;
     let port = url
         .port_or_known_default()
         .filter(|port| *port > 0)
@@ -110,7 +110,7 @@ mod tests {
             (" https://a", "space"),
             ("https://a:0/", "port"),
             ("https://a:99999/", "cannot be read"),
-            ("https://a'b/", "no host"),
+            ("https://a'b/", "not a host"),
             ("https://[fe80::1%25lo]/", "cannot be read"),
             (long.as_str(), "8 KiB"),
         ] {

@@ -171,7 +171,8 @@ async fn pass(
 /// not with the announced length.
 ///
 /// # Errors
-/// The bytes are no message, the message is too large, or the connection ended within the message.
+/// The bytes are not a message, the message is too large, or the connection ended within the
+/// message.
 pub(super) async fn read_message(
     from: &mut (impl AsyncRead + Unpin),
 ) -> Result<Vec<u8>, LdapFault> {

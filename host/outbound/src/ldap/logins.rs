@@ -35,8 +35,8 @@ type ServerAccountKey = (Fingerprint, String);
 #[derive(Default)]
 struct LoginRecord {
     accounts: BTreeMap<ServerAccountKey, AccountRecord>,
-    /// Passwords that the mount gave to accounts, the latest last. A login by such a password is no
-    /// guess, so that the login waits for no pause of other passwords.
+    /// Passwords that the mount gave to accounts, the latest last. A login by such a password is
+    /// not a guess, so that the login waits for no pause of other passwords.
     given: VecDeque<Fingerprint>,
 }
 

@@ -31,7 +31,7 @@ const EXTENDED_RESPONSE: u8 = 0x78;
 /// A fault of a server's messages. A fault holds no bytes of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LdapFault {
-    /// The bytes are no LDAP message, or no message of an expected kind.
+    /// The bytes are not an LDAP message, or no message of an expected kind.
     NotLdap,
     /// The message answers no pending request.
     Unasked,
@@ -122,7 +122,7 @@ impl LdapRequest {
 /// Returns the result code of a checked message.
 ///
 /// # Errors
-/// The message is no result.
+/// The message is not a result.
 pub(super) fn result_code(message: &[u8]) -> Result<u32, LdapFault> {
     let mut parts = BerElements::of(message, SEQUENCE)?;
     parts.expect(INTEGER)?;

@@ -120,7 +120,7 @@ fn proven_name(
         _ if mode != SqlTlsMode::VerifyFull => Ok(None),
         (Some(asked), _) => match ServerHost::parse(asked) {
             Some(host) => Ok(Some(host)),
-            None => Err(failed("invalid-request", format!("{asked:?} is no name of a server"))),
+            None => Err(failed("invalid-request", format!("{asked:?} is not a name of a server"))),
         },
         (None, Some(ServerHost::Name(name))) => Ok(Some(ServerHost::Name(name))),
         (None, _) => Ok(None),

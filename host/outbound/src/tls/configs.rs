@@ -107,7 +107,7 @@ mod tests {
             let again = configs.config(trust).unwrap();
             let same: Vec<_> =
                 (0..said.len()).filter(|other| Arc::ptr_eq(&read[*other], &again)).collect();
-            assert_eq!(same, [index], "each is kept, and is no other's");
+            assert_eq!(same, [index], "each is kept, and is not another's");
         }
         let with_key = TrustSettings {
             client_certificate: Some(CLIENT),

@@ -74,7 +74,7 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
     let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
     let mut next = match request(&all, &greedy, 1) {
         AdmissionOutcome::Waits { admission, lacks_room } => {
-            assert!(!lacks_room, "nobody gives way to whoever has its share");
+            assert!(!lacks_room, "no mount is refused in favour of a mount with its share");
             admission
         }
         _ => panic!("it has its share"),

@@ -47,7 +47,7 @@ async fn a_program_that_answers_nothing_is_no_compiler() {
     assert_eq!(failed.kind, FailureKind::Internal);
 }
 
-/// A program that runs a shell script in the place of the compiler, in a directory of its own.
+/// A program that runs a shell script in the place of the compiler, in a separate directory.
 struct Script(PathBuf);
 
 impl Script {

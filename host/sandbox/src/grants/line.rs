@@ -182,7 +182,7 @@ impl Grant {
                 spelling::hint(text, &ACTS)
             };
             return Err(format!(
-                "it is no act and its target, such as sql:postgres://10.1.0.0/16:5432{hint}"
+                "it is not an act and its target, such as sql:postgres://10.1.0.0/16:5432{hint}"
             ));
         };
         match act {
@@ -315,7 +315,7 @@ fn read_endpoint<const N: usize>(
 
 fn read_range(text: &str) -> Result<IpNet, String> {
     let range = network(text).ok_or_else(|| {
-        format!("{} is no range of addresses: give one such as 10.0.0.0/8", quoted(text))
+        format!("{} is not a range of addresses: give one such as 10.0.0.0/8", quoted(text))
     })?;
     match forbidden_range(&range) {
         Some(why) => Err(format!("{range} is {why}, which no grant opens; leave it out")),
@@ -344,7 +344,7 @@ impl AmbientValue {
     /// Reads the name of an environment value.
     ///
     /// # Errors
-    /// The text is no name, or belongs to the server's own values, which no grant opens.
+    /// The text is not a name, or belongs to the server's own values, which no grant opens.
     pub(super) fn environment(name: &str) -> Result<Self, String> {
         let upper = name.to_ascii_uppercase();
         if RESERVED_PREFIXES.iter().any(|prefix| upper.starts_with(prefix)) {
@@ -352,7 +352,7 @@ impl AmbientValue {
         }
         match is_name(name) {
             true => Ok(Self::Environment(name.to_owned())),
-            false => Err(format!("{} is no name of a value: write env/NAME", quoted(name))),
+            false => Err(format!("{} is not a name of a value: write env/NAME", quoted(name))),
         }
     }
 }
@@ -362,9 +362,10 @@ impl DatabasePlugins {
         match text {
             ANY => Ok(Self::Any),
             name if is_name(name) => Ok(Self::Named(name.to_owned())),
-            other => {
-                Err(format!("{} is no name of a database plugin, and not * for all", quoted(other)))
-            }
+            other => Err(format!(
+                "{} is not a name of a database plugin, and not * for all",
+                quoted(other)
+            )),
         }
     }
 }

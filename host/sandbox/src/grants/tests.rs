@@ -132,7 +132,7 @@ fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
     let granted = nested(Publisher::Uploaded, Some(&[LINE]));
     assert!(
         !dials(&granted, "DB.example.").unwrap().everything,
-        "private addresses need a line of their own"
+        "private addresses need a separate line"
     );
     assert!(dials(&granted, "other.example").is_err());
 }
@@ -288,7 +288,7 @@ fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds
             reach_of(grants, "https://api.example").check_address("10.1.2.3:443".parse().unwrap());
         assert!(
             matches!(refused, Err(AddressRefusal::Ungranted(..))),
-            "a name is no private address"
+            "a name is not a private address"
         );
     }
     let directory = asking(Publisher::Official, &["ldap"], None);

@@ -421,7 +421,7 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     assert_eq!(stage.read_in(elsewhere, &stage.engine, "tally").await.unwrap()["calls"], 1);
     let anew = MountablePlugin::load(&stage.sandbox, stage.artefact, None).await.unwrap();
     let anew = stage.read_in(stage.scope(&reuse, TEST_TIMEOUT), &anew, "tally").await.unwrap();
-    assert_eq!(anew["calls"], 1, "the same bytes loaded anew are another version");
+    assert_eq!(anew["calls"], 1, "the same bytes loaded again are another version");
     let neighbour = stage.engine.reuse("another", ReuseBounds::default());
     assert!(neighbour.cache(&stage.engine.identity, MOUNT).is_none());
     assert_eq!(stage.tally(&reuse).await, 2, "its own instance is still there");

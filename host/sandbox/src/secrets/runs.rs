@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::LazyLock;
 
-/// Characters of the shortest piece of a secret that is no coincidence.
+/// Characters of the shortest piece of a secret that is not a coincidence.
 pub(super) const RUN_LENGTH: usize = 12;
 /// 2^61 - 1, a prime.
 const PRIME: u64 = (1 << 61) - 1;

@@ -229,7 +229,7 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
     const FORMS: [&str; 6] = [
         "role {a} not found",
         "{a}/{b}",
-        "{a}.{b} is no id",
+        "{a}.{b} is not an id",
         "{q} and {b}: permission denied",
         "{a}{s}{b}",
         "{e}",

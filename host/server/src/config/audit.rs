@@ -73,7 +73,7 @@ fn parse_file(path: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
     match path.text()? {
         audit::STDOUT => Ok(audit::STDOUT.into()),
         word @ "discard" => Err(path.error(format!(
-            "{} is no file, and this version audits to files and stdout only; \
+            "{} is not a file, and this version audits to files and stdout only; \
              write such as \"/var/log/bulkhead/audit.log\"",
             quoted(word)
         ))),
@@ -105,8 +105,8 @@ fn parse_mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
     mode.ok_or_else(|| {
         value.error(format!(
-            "{} is no mode of a file; write octal digits such as \"0600\", \
-             or \"0000\" to leave it as it is",
+            "{} is not a mode of a file; write octal digits such as \"0600\", \
+             or \"0000\" to leave it unchanged",
             quoted(text)
         ))
     })
@@ -123,7 +123,7 @@ fn api_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
         (_, Some(directory)) if is_allowed => file.keep(directory.path()),
         (_, Some(directory)) => {
             file.refuse(directory.error(
-                "the API makes no devices; write allow_api_audit = true beside it, or leave it out",
+                "the API makes no devices; write allow_api_audit = true, too, or leave it out",
             ));
             None
         }

@@ -83,10 +83,10 @@ fn json_number(number: &hcl::Number) -> Option<Number> {
     whole.or_else(|| number.as_f64().and_then(Number::from_f64))
 }
 
-/// Describes an expression that is no constant of a setting.
+/// Describes an expression that is not a constant of a setting.
 fn describe(expression: &Expression) -> String {
     match expression {
-        Expression::Null(_) => "null is no value".to_owned(),
+        Expression::Null(_) => "null is not a value".to_owned(),
         Expression::Object(_) => "{ … } has no meaning here".to_owned(),
         Expression::StringTemplate(_) => {
             "${…} and %{…} are not computed here (as text they are $${ and %%{)".to_owned()

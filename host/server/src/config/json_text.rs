@@ -23,7 +23,7 @@ const LABELS: [(&str, usize); 7] = [
 /// Parses a text.
 ///
 /// # Errors
-/// The first syntax error, a text that is no object, or a value that is given twice.
+/// The first syntax error, a text that is not an object, or a value that is given twice.
 pub(super) fn parse(text: &str) -> Result<Vec<ConfigEntry>, ConfigError> {
     // The parser bounds the depth only of values that are kept.
     if let Err(error) = serde_json::from_str::<Json>(text) {
@@ -111,7 +111,7 @@ impl JsonReader<'_> {
         Ok(())
     }
 
-    /// Returns the next character that is no white space, without reading it.
+    /// Returns the next character that is not white space, without reading it.
     fn peek(&mut self) -> Option<char> {
         let rest = self.text.get(self.place..).unwrap_or_default();
         self.place += rest.len() - rest.trim_start().len();
@@ -127,7 +127,7 @@ impl JsonReader<'_> {
     }
 
     fn unreadable(&self) -> ConfigError {
-        ConfigError::at(self.lines.at(self.place), "this is no value of JSON")
+        ConfigError::at(self.lines.at(self.place), "this is not a value of JSON")
     }
 }
 
@@ -208,7 +208,7 @@ fn literal(node: JsonNode) -> ConfigLiteral {
         JsonNode::Scalar(Json::Bool(flag)) => ConfigLiteral::Flag(flag),
         JsonNode::Scalar(Json::Number(number)) => ConfigLiteral::Number(number),
         JsonNode::Scalar(Json::String(text)) => ConfigLiteral::Text(text),
-        JsonNode::Scalar(_) => ConfigLiteral::Unusable("null is no value".to_owned()),
+        JsonNode::Scalar(_) => ConfigLiteral::Unusable("null is not a value".to_owned()),
         JsonNode::List(elements) => ConfigLiteral::List(
             elements.into_iter().map(|(line, node)| (line, literal(node))).collect(),
         ),

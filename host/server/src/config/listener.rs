@@ -222,7 +222,7 @@ fn parse_address<'a>(value: &ConfigValue<'a>) -> Result<&'a str, ConfigError> {
         return Ok(text);
     }
     Err(value.error(format!(
-        "{} is no HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"",
+        "{} is not HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"",
         quoted(text)
     )))
 }

@@ -98,7 +98,7 @@ impl OutboundSettings {
         outbound.map_err(|place| {
             let file = self.ca_file.as_ref().map(|file| file.display().to_string());
             format!(
-                "{CA_FILE} {}: certificate {place} is no authority's; leave it out",
+                "{CA_FILE} {}: certificate {place} is not an authority's; leave it out",
                 file.unwrap_or_default()
             )
         })
@@ -166,7 +166,7 @@ fn variable(
     for name in names {
         if let Some(value) = environment(name).filter(|value| !value.is_empty()) {
             let wherefrom = format!("{name} of the environment");
-            let text = value.into_string().map_err(|_| format!("{wherefrom} is no text"))?;
+            let text = value.into_string().map_err(|_| format!("{wherefrom} is not text"))?;
             return Ok(Some((text.trim().to_owned(), wherefrom)));
         }
     }

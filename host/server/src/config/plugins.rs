@@ -36,7 +36,7 @@ fn policy(value: &ConfigValue<'_>) -> Result<SignaturePolicy, ConfigError> {
     let found = SignaturePolicy::ALL.into_iter().find(|policy| policy.word() == text);
     found.ok_or_else(|| {
         value.error(format!(
-            "{} is no policy; write \"none\", \"warn\" or \"require\"",
+            "{} is not a policy; write \"none\", \"warn\" or \"require\"",
             quoted(text)
         ))
     })

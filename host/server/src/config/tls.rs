@@ -57,7 +57,7 @@ pub(super) fn transport(section: &ConfigSection<'_>, address: Option<&str>) -> L
         },
     };
     if is_disabled {
-        let why = "has no effect beside tls_disable = true; leave one of the two out";
+        let why = "has no effect together with tls_disable = true; leave one of the two out";
         refuse_given(section, why);
         return ListenerTransport::Plain;
     }
@@ -150,10 +150,8 @@ fn version(value: &ConfigValue<'_>) -> Result<TlsVersion, ConfigError> {
             "{} is broken and not served (decision D2); write \"tls12\" or \"tls13\"",
             quoted(old)
         ))),
-        other => {
-            Err(value
-                .error(format!("{} is no version; write \"tls12\" or \"tls13\"", quoted(other))))
-        }
+        other => Err(value
+            .error(format!("{} is not a version; write \"tls12\" or \"tls13\"", quoted(other)))),
     }
 }
 
@@ -200,20 +198,21 @@ fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates
     let is_off = flag("tls_disable_client_certs");
     let authorities = section.value("tls_client_ca_file");
     let (is_required, is_off) = (is_required?, is_off?);
-    let read =
-        match (authorities, section.value("tls_require_and_verify_client_cert")) {
-            (_, Some(value)) if is_required && is_off => Err(value
-                .error("contradicts tls_disable_client_certs = true; leave one of the two out")),
-            (None, Some(value)) if is_required => Err(value.error(
-                "needs the authorities that sign your clients' certificates; \
+    let read = match (authorities, section.value("tls_require_and_verify_client_cert")) {
+        (_, Some(value)) if is_required && is_off => {
+            Err(value
+                .error("contradicts tls_disable_client_certs = true; leave one of the two out"))
+        }
+        (None, Some(value)) if is_required => Err(value.error(
+            "needs the authorities that sign your clients' certificates; \
              give tls_client_ca_file, too",
-            )),
-            (Some(file), _) if is_off => Err(file.error(
-                "has no effect beside tls_disable_client_certs = true; leave one of the two out",
-            )),
-            (Some(file), _) if is_required => file.path().map(ClientCertificates::Required),
-            (Some(file), _) => file.path().map(ClientCertificates::Optional),
-            (None, _) => Ok(ClientCertificates::NotAsked),
-        };
+        )),
+        (Some(file), _) if is_off => Err(file.error(
+            "has no effect together with tls_disable_client_certs = true; leave one of the two out",
+        )),
+        (Some(file), _) if is_required => file.path().map(ClientCertificates::Required),
+        (Some(file), _) => file.path().map(ClientCertificates::Optional),
+        (None, _) => Ok(ClientCertificates::NotAsked),
+    };
     section.keep(read)
 }

@@ -1,4 +1,4 @@
-//! The words of a configuration file with their lines, whatever its syntax.
+//! The words of a configuration file with their lines, in either syntax.
 //!
 //! Prevents an answer to a wrong file that depends on its syntax: HCL and JSON become the same
 //! tree, and every check is made on the tree.
@@ -21,7 +21,7 @@ pub(super) enum EntryContent {
     Block { labels: Vec<String>, entries: Vec<ConfigEntry> },
 }
 
-/// A constant. Expressions are no constants: they would need an interpreter.
+/// A constant. Expressions are not constants: they would need an interpreter.
 pub(super) enum ConfigLiteral {
     Flag(bool),
     Number(Number),

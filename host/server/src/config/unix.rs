@@ -55,14 +55,17 @@ fn socket_path(address: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
 fn mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let text = value.text()?;
     u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
-        value.error(format!("{} is no mode in octal digits; write such as \"0660\"", quoted(text)))
+        value.error(format!(
+            "{} is not a mode in octal digits; write such as \"0660\"",
+            quoted(text)
+        ))
     })
 }
 
 fn owner(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     if text.is_empty() || text.contains([':', '\n', '\0']) {
-        return Err(value.error(format!("{} is no name and no number", quoted(text))));
+        return Err(value.error(format!("{} is neither a name nor a number", quoted(text))));
     }
     Ok(text.to_owned())
 }

@@ -16,7 +16,7 @@ const NO_CACHE: &str = "the cache has a fixed size and is always on; leave the l
 const NO_LICENCE: &str = "no licence is needed, and no use is reported; leave it out";
 const NO_ENDPOINT: &str = "this server has no such endpoint; leave the line out";
 const NO_HEADER: &str = "answers have no such header; leave the line out";
-const NO_PROCESS: &str = "a plugin is a component and no process; leave the line out";
+const NO_PROCESS: &str = "a plugin is a component and not a process; leave the line out";
 const FIXED_TIME: &str = "the times of connections are fixed; leave the line out";
 const FIXED_DEPTH: &str = "the limits of JSON are fixed; max_request_size limits a body";
 const REQUEST_TIME: &str = "the limit is called request_timeout here; \
@@ -109,7 +109,7 @@ pub(super) const ROOT: &[ForeignWord] = &[
 ];
 
 const PROXIES: &str = "write trusted_proxies = [\"10.0.0.0/8\"] with the addresses of the \
-    proxies; the client is the last hop that is no such proxy";
+    proxies; the client is the last hop that is not such a proxy";
 const PROXY_PROTOCOL: &str =
     "the PROXY protocol is not read; leave it out, and let the proxy send X-Forwarded-For";
 const REDACTED: &str = "sys/health, sys/leader and sys/seal-status answer in full; \
@@ -132,7 +132,7 @@ pub(super) const LISTENER: &[ForeignWord] = &[
     refused("redact_version", REDACTED),
     refused("chroot_namespace", "there are no namespaces; leave the line out"),
     refused("require_request_header", "no listener asks for a header; leave the line out"),
-    refused("agent_api", "this server is no agent; leave the block out"),
+    refused("agent_api", "this server is not an agent; leave the block out"),
     refused("role", "every listener serves the whole API; leave the line out"),
     refused("tls_acme_ca_directory", ACME),
     refused("tls_acme_domains", ACME),

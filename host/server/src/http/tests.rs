@@ -280,7 +280,7 @@ async fn the_query_of_any_other_write_is_not_read() {
     assert_eq!((&body["fields"], &body["raw"]), (&json!({"x": 1}), &Value::Null));
     let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
     asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
-    assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON whatever it begins with");
+    assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON, also if its first byte is not");
 }
 
 #[tokio::test]

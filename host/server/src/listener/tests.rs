@@ -22,7 +22,7 @@ impl Log for Quiet {
     fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
 }
 
-/// Size of a shared document, and of an answer of its own, in bytes.
+/// Size of a shared document, and of an answer that is not shared, in bytes.
 const DOCUMENT: usize = 100 << 10;
 const LARGE: usize = 1 << 20;
 

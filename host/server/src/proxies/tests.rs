@@ -137,10 +137,10 @@ fn without_trusted_proxies_nobody_speaks_for_another() {
 fn networks_are_networks() {
     assert_eq!(proxies().to_string(), "10.0.0.0/8, fd00::/8, 192.0.2.7/32");
     for (text, says) in [
-        ("", "no address"),
-        ("10.0.0.0/33", "no address"),
-        ("10.0.0/8", "no address"),
-        ("proxy.example.com", "no address"),
+        ("", "neither an address"),
+        ("10.0.0.0/33", "neither an address"),
+        ("10.0.0/8", "neither an address"),
+        ("proxy.example.com", "neither an address"),
         ("0.0.0.0/0", "every client"),
         ("::/0", "every client"),
         ("10.0.0.5/8", "write \"10.0.0.0/8\""),

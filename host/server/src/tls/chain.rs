@@ -65,10 +65,9 @@ fn check_order(
     let mut all: Vec<CertificateMembers<'_>> = Vec::new();
     for (index, one) in certificates.iter().enumerate() {
         let members = der::parse_members(one);
-        all.push(
-            members
-                .ok_or_else(|| read((index + 1, "is no X.509 certificate; write the file anew")))?,
-        );
+        all.push(members.ok_or_else(|| {
+            read((index + 1, "is not an X.509 certificate; write the file again"))
+        })?);
     }
     for (index, pair) in all.windows(2).enumerate() {
         if let [one, above] = pair

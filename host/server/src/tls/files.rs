@@ -104,7 +104,7 @@ fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
     };
     // Opening a pipe would block.
     if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is no ordinary file")));
+        return Err(unreadable(io::Error::other("it is not an ordinary file")));
     }
     let opened = File::open(file).map_err(unreadable)?;
     let metadata = opened.metadata().map_err(unreadable)?;

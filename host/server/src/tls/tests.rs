@@ -52,7 +52,7 @@ fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
     let absent = TlsSettings { cert_file: authority.file("absent"), ..settings.clone() };
     says(&refused(&absent), &["tls_cert_file", "cannot be read", "may read"]);
     let device = TlsSettings { cert_file: "/dev/zero".into(), ..settings.clone() };
-    says(&refused(&device), &["no ordinary file"]);
+    says(&refused(&device), &["not an ordinary file"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Unit {
     }
 
     /// Joins the turn of a request: the unit reports its conflicts and yields to the turn of
-    /// another request. For callers that wait for their [`QueueTicket`] and begin anew.
+    /// another request. For callers that wait for their [`QueueTicket`] and begin again.
     #[must_use]
     pub fn with_ticket(self, turn: &QueueTicket) -> Unit {
         Unit { turn: Some(Arc::clone(turn.state())), ..self }

@@ -41,7 +41,7 @@ pub fn check_read<T: Stored>(written: &str) -> Result<(), String> {
 pub fn check_foreign<T: Stored>(written: &str) -> Result<(), String> {
     for (number, line) in (1..).zip(written.lines()) {
         let Some(members) = line.strip_suffix('}') else {
-            return Err(format!("{}, line {number}: is no object; {HELP}", T::KIND));
+            return Err(format!("{}, line {number}: is not an object; {HELP}", T::KIND));
         };
         let comma = if members.ends_with('{') { "" } else { "," };
         let later = format!("{members}{comma}\"field of a later release\":[{{}}]}}");

@@ -79,7 +79,7 @@ fn a_secret_id_stays_within_its_role() {
         (json!({"cidr_list": "10.0.0.0/8,11.0.0.0/8"}), "cidr_list: 11.0.0.0/8 is not within"),
         (json!({"token_bound_cidrs": "::/0"}), "token_bound_cidrs: ::/0 is not within"),
         (json!({"cidr_list": "none"}), "cidr_list: error parsing address"),
-        (json!({"metadata": "{"}), "metadata is no set of texts"),
+        (json!({"metadata": "{"}), "metadata is not a set of texts"),
         (json!({"metadata": {"": "x"}}), "metadata"),
     ] {
         let refused = stage.bed.write("role/web/secret-id", &fields).err().unwrap();

@@ -100,7 +100,7 @@ fn a_role_that_leaves_everything_open_lets_no_login_in() {
     assert!(login(&bed, &json!({"groups": ["g-1"]}), &json!({})).is_ok());
     assert!(login(&bed, &json!({"groups": ["g-2"]}), &json!({})).is_err());
     let bed = with_role(&json!({"bound_service_principal_ids": ["*", "x"]}));
-    assert!(login(&bed, &json!({}), &json!({})).is_err(), "beside others it is no wildcard");
+    assert!(login(&bed, &json!({}), &json!({})).is_err(), "beside others it is not a wildcard");
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn claims_that_are_no_ids_prove_nothing() {
     ] {
         let refused =
             refusal(login(&bed, &json!({"xms_mirid": claim}), &json!({"vm_name": "vm-1"})));
-        assert!(refused.contains("is no id of a resource"), "{claim}: {refused}");
+        assert!(refused.contains("is not an id of a resource"), "{claim}: {refused}");
     }
     let refused = refusal(login(&bed, &json!({"xms_mirid": [machine("vm-1")]}), &json!({})));
     assert!(refused.contains("xms_mirid is not a text"), "{refused}");

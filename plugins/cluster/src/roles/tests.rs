@@ -74,12 +74,12 @@ fn what_a_role_cannot_be_is_refused_and_not_stored() {
         (with(json!({"generated_role_rules": RULES})), "one (and only one)"),
         (with(json!({"cluster_role_name": ""})), "one (and only one)"),
         (with(json!({"allowed_cluster_namespaces": ""})), "one (at least)"),
-        (with(json!({"allowed_cluster_namespaces": "apps/secrets"})), "no name of a namespace"),
+        (with(json!({"allowed_cluster_namespaces": "apps/secrets"})), "not a name of a namespace"),
         (with(json!({"allowed_cluster_namespace_selector": "{}"})), "every namespace"),
         (with(json!({"token_default_ttl": "11h", "token_max_ttl": "5h"})), "cannot be greater"),
         (with(json!({"cluster_role_type": "Group"})), "'Role' or 'ClusterRole'"),
         (with(json!({"cluster_role_ref_type": "Group"})), "cluster_role_ref_type"),
-        (with(json!({"cluster_role_name": "a/b"})), "no name of a role"),
+        (with(json!({"cluster_role_name": "a/b"})), "not a name of a role"),
         (
             with(json!({"cluster_role_name": "", "service_account_name": "a/../b"})),
             "service account",
@@ -100,10 +100,10 @@ fn what_a_role_cannot_be_is_refused_and_not_stored() {
             "must be the same",
         ),
         (with(json!({"name_template": "{{ .Nope"})), "name_template"),
-        (with(json!({"extra_labels": {"a b": "c"}})), "no key"),
-        (with(json!({"extra_labels": {"a": "b,c"}})), "no value"),
+        (with(json!({"extra_labels": {"a b": "c"}})), "not a key"),
+        (with(json!({"extra_labels": {"a": "b,c"}})), "not a value"),
         (with(json!({"extra_labels": many})), "at most 64"),
-        (with(json!({"extra_annotations": {"/": "c"}})), "no key"),
+        (with(json!({"extra_annotations": {"/": "c"}})), "not a key"),
         (with(json!({"extra_annotations": {"a": "x".repeat(70_000)}})), "64 KiB"),
         (
             with(json!({

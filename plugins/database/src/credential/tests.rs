@@ -58,7 +58,7 @@ fn a_bad_option_is_refused_by_name_and_nothing_is_stored() {
     let bad = [
         (rsa(json!({"format": "pkcs1"})), "invalid format \"pkcs1\""),
         (rsa(json!({"key_bits": 1024})), "invalid key_bits \"1024\""),
-        (rsa(json!({"password_policy": "long"})), "\"password_policy\" is no option of rsa"),
+        (rsa(json!({"password_policy": "long"})), "\"password_policy\" is not an option of rsa"),
         (certificates(json!({"key_type": ""})), "invalid key_type"),
         (certificates(json!({"key_type": "dsa"})), "invalid key_type \"dsa\""),
         (certificates(json!({"key_bits": "224"})), "invalid key_bits \"224\""),

@@ -74,7 +74,7 @@ fn a_bad_role_is_refused_and_changes_nothing() {
         ),
         (json!({"credential_type": "smoke"}), "invalid credential_type \"smoke\""),
         (json!({"credential_type": "rsa_private_key"}), "unsupported credential_type"),
-        (json!({"credential_config": {"key_bits": 2048}}), "\"key_bits\" is no option"),
+        (json!({"credential_config": {"key_bits": 2048}}), "\"key_bits\" is not an option"),
         (json!({"rotation_statements": "unreadable"}), "rotation_statements: "),
         (json!({"db_name": "billing"}), "connection \"billing\", which does not exist"),
         (json!({"username": "root"}), "rotate it with rotate-root/orders"),

@@ -46,7 +46,7 @@ fn wherever_a_rotation_dies_the_stored_password_logs_in_and_one_rotation_was_com
         assert!(shown(&bed, "app").1 && is_settled(&bed), "{step}");
         let rotated = bed.host.steps();
         let rotated = rotated.iter().filter(|step| step.starts_with("log static-role-rotated"));
-        // A commit that died with the process was no rotation, but the log already has the line.
+        // A commit that died with the process was not a rotation, but the log already has the line.
         assert!((1..=2).contains(&rotated.count()), "{step}");
         assert_eq!(bed.host.timer("rotate/app"), Some(bed.host.now() + 3_600_000), "{step}");
     }

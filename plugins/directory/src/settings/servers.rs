@@ -22,7 +22,7 @@ pub(crate) fn check(list: &str) -> Result<(), Failure> {
     }
     match of(list).find(|url| host_of(url).is_none()) {
         Some(url) => Err(Failure::invalid(format!(
-            "url {} is no ldap://host, ldaps://host, or either with a port",
+            "url {} is not ldap://host, ldaps://host, or either with a port",
             quoted(url)
         ))),
         None => Ok(()),

@@ -49,7 +49,7 @@ fn the_user_claim_must_be_a_text_with_content() {
     assert!(stage.refusal(&json!({})).contains("claim \"user\", the user_claim of the role, is"));
     for odd in [json!(""), json!(7), json!(true), json!(["a"]), json!({"a": "b"})] {
         let why = stage.refusal(&json!({"user": odd}));
-        assert!(why.contains("is no text, or an empty one"), "{odd}: {why}");
+        assert!(why.contains("is not text, or an empty one"), "{odd}: {why}");
     }
     assert!(stage.login(&json!({"user": "a\u{0}b"})).is_err());
     assert!(stage.login(&json!({"user": "x".repeat(513)})).is_err());
@@ -74,7 +74,7 @@ fn pointers_lead_to_nested_claims_in_every_setting() {
     assert_eq!((login.alias.as_str(), login.metadata["node"].as_str()), ("web", "n1"));
     assert_eq!(login.group_aliases, Some(vec!["a".to_owned()]));
     let flat = json!({"/pod/name": "web", "/pod/space": "prod", "/pod/groups": []});
-    assert!(stage.login(&flat).is_err(), "names that look like pointers are no nested claims");
+    assert!(stage.login(&flat).is_err(), "names that look like pointers are not nested claims");
     stage.role(&json!({"user_claim": "/pod/name", "user_claim_json_pointer": false,
         "bound_claims": {}, "groups_claim": ""}));
     let login = stage.login(&json!({"/pod/name": "flat", "pod": {"name": "nested"}}));

@@ -36,8 +36,8 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
         (json!({"kubernetes_host": ""}), "kubernetes_host"),
         (json!({"kubernetes_host": "http://api.example"}), "does not begin with https://"),
         (json!({"kubernetes_host": "https://user@api.example"}), "kubernetes_host"),
-        (with("token_reviewer_jwt", json!("hunter2")), "token_reviewer_jwt is no JWT"),
-        (with("token_reviewer_jwt", json!("a.b.c\r\nx: y")), "token_reviewer_jwt is no JWT"),
+        (with("token_reviewer_jwt", json!("hunter2")), "token_reviewer_jwt is not a JWT"),
+        (with("token_reviewer_jwt", json!("a.b.c\r\nx: y")), "token_reviewer_jwt is not a JWT"),
         (with("kubernetes_ca_cert", json!("nonsense")), "kubernetes_ca_cert"),
         (with("kubernetes_ca_cert", json!("x".repeat(70_000))), "64 KiB"),
         (with("pem_keys", json!(["nonsense"])), "pem_keys"),
@@ -64,7 +64,7 @@ fn the_reviewers_token_goes_to_no_other_server() {
         assert!(why.contains("give token_reviewer_jwt in the same request"), "{why}");
     }
     let same = json!({"kubernetes_host": "HTTPS://API.example:6443/", "issuer": "x"});
-    assert!(stage.bed.write("config", &same).is_ok(), "another spelling is no other server");
+    assert!(stage.bed.write("config", &same).is_ok(), "another spelling is not another server");
     let moved = json!({"kubernetes_host": "https://other.example", "token_reviewer_jwt": ""});
     stage.bed.write("config", &moved).unwrap();
     assert_eq!(stage.bed.read("config").unwrap().data["token_reviewer_jwt_set"], false);

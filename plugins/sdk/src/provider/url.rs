@@ -26,7 +26,7 @@ impl ProviderUrl {
         for segment in segments {
             if matches!(*segment, "" | "." | "..") {
                 let segment = quoted(segment);
-                return Err(Failure::invalid(format!("{segment} is no name of anything there")));
+                return Err(Failure::invalid(format!("{segment} is not a name of anything there")));
             }
             self.text.push('/');
             self.text.push_str(&encoded(segment));

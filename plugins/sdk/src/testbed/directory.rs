@@ -264,7 +264,7 @@ impl TestDirectory {
             return Err(LdapFault::new(LdapFaultCode::InvalidRequest, "no URL is given"));
         }
         if target.bind_dn.is_empty() != target.password.is_empty() {
-            let why = "a name without a password, or a password without a name, is no login";
+            let why = "a name without a password, or a password without a name, is not a login";
             return Err(LdapFault::new(LdapFaultCode::InvalidRequest, why));
         }
         if target.urls.iter().all(|url| self.down.borrow().contains(url)) {
@@ -276,7 +276,7 @@ impl TestDirectory {
         let mut accounts = self.accounts.borrow_mut();
         let flavour = self.flavour.get();
         if flavour == Flavour::OpenLdap && !target.bind_dn.contains('=') {
-            return Err(refused(34, "the name is no DN"));
+            return Err(refused(34, "the name is not a DN"));
         }
         let found = accounts.iter_mut().find(|(_, account)| {
             account.is_called(&target.bind_dn, flavour == Flavour::ActiveDirectory)

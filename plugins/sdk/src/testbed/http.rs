@@ -48,7 +48,7 @@ impl TestServers {
         }
         let pod = self.pod.borrow();
         let Some(pod) = &*pod else {
-            return Err(Failure::new(FailureKind::PreconditionFailed, "this server is no pod"));
+            return Err(Failure::new(FailureKind::PreconditionFailed, "this server is not a pod"));
         };
         let cluster = pod.url();
         let rest = request.url.strip_prefix(&cluster).or_else(|| {

@@ -55,7 +55,7 @@ impl LeaseBook {
 
     pub(super) fn end_issued(&mut self, handle: &str) -> Result<(), Failure> {
         let tag = handle.strip_prefix(HANDLE);
-        let tag = tag.ok_or_else(|| Failure::invalid(format!("{handle:?} is no handle")))?;
+        let tag = tag.ok_or_else(|| Failure::invalid(format!("{handle:?} is not a handle")))?;
         self.ended.insert(tag.to_owned());
         Ok(())
     }

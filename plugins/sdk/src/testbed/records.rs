@@ -61,7 +61,9 @@ impl Records {
     /// Invalid request if the prefix ends in the middle of a name.
     pub(super) fn revision(&mut self, prefix: &str) -> Result<u64, Failure> {
         if !prefix.is_empty() && !prefix.ends_with('/') {
-            return Err(Failure::invalid(format!("{prefix:?} is no folder: it ends in no slash")));
+            return Err(Failure::invalid(format!(
+                "{prefix:?} is not a folder: it does not end in a slash"
+            )));
         }
         self.last_revision += 1;
         if self.buffered.keys().any(|key| key.starts_with(prefix)) {

@@ -167,7 +167,7 @@ impl SecretsEngine for Probe {
         read("panic", panics).about("Panics."),
         read("tell", tell).about("Tells a secret in an error."),
         read("warn", warn).about("Tells a secret in a warning."),
-        write("conflict", conflict).about("Refuses with a conflict of its own."),
+        write("conflict", conflict).about("Refuses with its own conflict."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
         read("tally", memory::tally).about("Counts the calls of this instance."),
         read("reserve/{name}", memory::reserve)
@@ -340,7 +340,7 @@ fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
     let note = host.storage().get_bytes(&key)?.ok_or_else(Failure::absent)?;
     let note: serde_json::Value =
-        serde_json::from_slice(&note).map_err(|_| Failure::internal("a note that is no JSON"))?;
+        serde_json::from_slice(&note).map_err(|_| Failure::internal("a note that is not JSON"))?;
     Answer::data(&json!({"note": note}))
 }
 

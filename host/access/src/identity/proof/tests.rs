@@ -46,7 +46,7 @@ fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
     let own = LoginProof::of(&alias("one", "a", "role"), texts("p"), Some(groups("p")));
     for other in [
         alias("one", "a", "renamed"),
-        alias("one", "made anew", "role"),
+        alias("one", "made again", "role"),
         alias("one", "b", "of a merged entity"),
     ] {
         assert_eq!(seen(&other, Some(&own)), None, "{other:?}");

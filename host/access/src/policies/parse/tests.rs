@@ -137,7 +137,7 @@ fn every_refusal_names_the_line_and_the_remedy() {
         (
             "path \"a/{{request.id}}\" {}",
             1,
-            "names \"request.id\", which is no part of an identity",
+            "names \"request.id\", which is not part of an identity",
         ),
         ("path \"x\" {", 1, "column 10: the block that opens here"),
     ] {

@@ -43,7 +43,7 @@ impl LoginMethod {
         session: &mut Session<'_, '_>,
         fields: &mut Map<String, Value>,
     ) -> Result<(), CommandProblem> {
-        // A file ends with a line break, which is no part of an identifier or a signed token.
+        // A file ends with a line break, which is not part of an identifier or a signed token.
         for name in ["jwt", "role_id", "secret_id"] {
             if let Some(Value::String(text)) = fields.get_mut(name) {
                 text.truncate(text.trim_end().len());

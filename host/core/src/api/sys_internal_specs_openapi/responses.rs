@@ -62,8 +62,8 @@ fn can_answer(kind: FailureKind, below: &str, route: &Route) -> bool {
     match kind {
         // The mount or the object may be gone. A write of the host without fields names no object.
         FailureKind::NotFound => !is_host || has_captures || !is_change || !route.fields.is_empty(),
-        // A value of a capture may lead to another path, a GET without `list=true` is no LIST, and
-        // the endpoints of key holders may be off.
+        // A value of a capture may lead to another path, a GET without `list=true` is not a LIST,
+        // and the endpoints of key holders may be off.
         FailureKind::UnsupportedOperation => {
             !is_host || has_captures || route.verb == Verb::List || route.needs_no_token()
         }

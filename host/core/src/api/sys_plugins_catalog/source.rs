@@ -56,8 +56,8 @@ fn check_named(origin: &ComponentOrigin) -> Result<(), Failure> {
     }
     if origin.oci_image.contains('/') {
         return Err(Failure::invalid(format!(
-            "oci_image {} is no name in the plugin directory, and images are not fetched from a \
-             registry: copy the image into the plugin directory as an image layout, and give the \
+            "oci_image {} is not a name in the plugin directory, and images are not fetched from a \
+              registry: copy the image into the plugin directory as an image layout, and give the \
              name of its directory",
             quoted(&origin.oci_image)
         )));
@@ -71,8 +71,8 @@ fn check_no_process(fields: RequestFields<'_>) -> Result<(), Failure> {
     let given = given.or_else(|| Some("runtime").filter(|name| !fields.text(name).is_empty()));
     let Some(name) = given else { return Ok(()) };
     Err(Failure::invalid(format!(
-        "{name}: a component is no process and has neither args, env nor a runtime; leave {name} \
-         out, and configure the plugin through its mount"
+        "{name}: a component is not a process and has neither args, env nor a runtime; leave \
+         {name} out, and configure the plugin through its mount"
     )))
 }
 

@@ -60,7 +60,7 @@ fn no_name_leads_out_of_the_directory() {
     let long = "x".repeat(256);
     for name in ["", ".", "..", "../shelf.wasm", "/etc/passwd", "a/b", "./shelf.wasm", &long, "a\0"]
     {
-        shelf.assert_refused(name, "is no name in the plugin directory");
+        shelf.assert_refused(name, "is not a name in the plugin directory");
     }
 }
 
@@ -70,9 +70,9 @@ fn links_pipes_and_folders_are_no_component() {
     symlink(shelf.at("shelf.wasm"), shelf.at("link.wasm")).unwrap();
     shelf.assert_refused("link.wasm", "links are not followed");
     rustix::fs::mknodat(CWD, shelf.at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-    shelf.assert_refused("pipe", "no regular file");
+    shelf.assert_refused("pipe", "not a regular file");
     fs::create_dir(shelf.at("folder")).unwrap();
-    shelf.assert_refused("folder", "no regular file");
+    shelf.assert_refused("folder", "not a regular file");
     let link = shelf.0.path().with_extension("link");
     symlink(shelf.0.path(), &link).unwrap();
     let failure = PluginDirectory::new(link.clone()).check().unwrap_err();

@@ -5,7 +5,7 @@ use bulkhead_crypto::{KeyParameters, PrivateKey, sign};
 
 const DIGEST: &str = "9f2c00112233445566778899aabbccddeeff00112233445566778899aabbccdd";
 
-/// A signer with a key of its own.
+/// A signer with its own key.
 struct Signer {
     private: PrivateKey,
     key: TrustedKey,
@@ -83,7 +83,7 @@ fn a_signature_that_is_none_is_refused_with_what_to_give() {
         let refused = rules
             .admit(DIGEST, ComponentOrigin { signature, ..ComponentOrigin::default() })
             .unwrap_err();
-        assert!(refused.message.contains("no Ed25519 signature in base64"), "{refused:?}");
+        assert!(refused.message.contains("not an Ed25519 signature in base64"), "{refused:?}");
     }
 }
 

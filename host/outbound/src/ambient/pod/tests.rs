@@ -58,13 +58,13 @@ fn a_cluster_that_cannot_be_dialled_is_told_by_the_name_of_the_value() {
         (&[("KUBERNETES_SERVICE_HOST", "10.96.0.1")][..], "no KUBERNETES_SERVICE_PORT_HTTPS or"),
         (
             &[("KUBERNETES_SERVICE_HOST", "a b"), ("KUBERNETES_SERVICE_PORT", "443")],
-            "KUBERNETES_SERVICE_HOST of the server's environment is no host",
+            "KUBERNETES_SERVICE_HOST of the server's environment is not a host",
         ),
         (
             &[("CLUSTER_SERVICE_HOST", "a"), ("CLUSTER_SERVICE_PORT", "tcp://10.0.0.1:443")],
-            "CLUSTER_SERVICE_PORT of the environment) is no port",
+            "CLUSTER_SERVICE_PORT of the environment) is not a port",
         ),
-        (&[("KUBERNETES_SERVICE_HOST", "a"), ("KUBERNETES_SERVICE_PORT", "0")], "is no port"),
+        (&[("KUBERNETES_SERVICE_HOST", "a"), ("KUBERNETES_SERVICE_PORT", "0")], "is not a port"),
     ] {
         let refused = within(environment).pod().unwrap_err();
         assert_eq!(refused.kind, FailureKind::PreconditionFailed);
@@ -118,7 +118,7 @@ async fn what_is_no_short_text_file_is_refused_and_not_quoted() {
     for (content, says) in [
         (&b"eyJ secret"[..], "no token"),
         (b" \n", "no token"),
-        (b"\xff\xfe", "no text"),
+        (b"\xff\xfe", "not text"),
         (&[b'x'; 70_000], "64 KiB"),
     ] {
         fs::write(folder.join("token"), content).unwrap();
@@ -129,6 +129,6 @@ async fn what_is_no_short_text_file_is_refused_and_not_quoted() {
     }
     fs::remove_file(folder.join("token")).unwrap();
     fs::create_dir(folder.join("token")).unwrap();
-    assert!(told().await.message.contains("no file"));
+    assert!(told().await.message.contains("not a file"));
     fs::remove_dir_all(&folder).unwrap();
 }

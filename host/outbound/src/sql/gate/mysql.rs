@@ -95,7 +95,7 @@ fn cleartext_packet(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
     packet
 }
 
-/// Returns whether a greeting announces TLS. `None`: the packet is no greeting.
+/// Returns whether a greeting announces TLS. `None`: the packet is not a greeting.
 fn has_tls(greeting: &[u8]) -> Option<bool> {
     let (protocol, rest) = greeting.get(HEAD..)?.split_first()?;
     if *protocol == ERROR {

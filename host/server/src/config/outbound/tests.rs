@@ -47,9 +47,9 @@ fn a_mistake_in_the_block_is_told_by_its_line_and_no_password_stands_in_it() {
     for (block, says) in [
         ("http_proxy = \"https://p\"", "line 3: http_proxy: a proxy is spoken to in the clear"),
         ("http_proxy = \"http://user:hunter2@p\"", "mode 0600"),
-        ("no_proxy = [\"a.example\",\n\"b c\"]", "line 4: no_proxy: \"b c\" is no host"),
+        ("no_proxy = [\"a.example\",\n\"b c\"]", "line 4: no_proxy: \"b c\" is not a host"),
         ("no_proxy = \"a.example\"", "a list"),
-        ("ca_file = \"\"", "no path"),
+        ("ca_file = \"\"", "not a path"),
         ("https_proxy = \"http://p\"", "http_proxy"),
         ("proxy = \"http://p\"", "proxy"),
     ] {

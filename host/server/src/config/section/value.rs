@@ -71,7 +71,7 @@ impl<'a> ConfigValue<'a> {
             ConfigLiteral::Text(text) => text.clone(),
             _ => return Err(self.wrong_type("a whole number such as 1024")),
         };
-        let whole = number.parse().map_err(|_| format!("{number} is no whole number"));
+        let whole = number.parse().map_err(|_| format!("{number} is not a whole number"));
         self.within(whole, (least, most), |count| count.to_string())
     }
 
@@ -111,7 +111,7 @@ impl<'a> ConfigValue<'a> {
     pub(crate) fn path(&self) -> Result<PathBuf, ConfigError> {
         let text = self.text()?;
         if text.is_empty() || text.contains('\0') {
-            return Err(self.error(format!("{} is no path", quoted(text))));
+            return Err(self.error(format!("{} is not a path", quoted(text))));
         }
         std::path::absolute(text).map_err(|error| {
             let why = format!("the working directory is not known: {error}");

@@ -215,7 +215,7 @@ fn a_wrong_file_in_json_is_refused_by_line() {
         ("\"api_addr\": \"http://a\",\n\"api_addr\": \"http://b\"}", 4, "line 3 already"),
         ("\"storage\": {\"sqlite\": {\"path\": \"/b\"}}}", 3, "line 2 already"),
         ("\"storage\": {\"sqlite\": [{\"path\": \"/b\"}]}}", 3, "line 2 already"),
-        ("\"max_lease_ttl\":\n  null}", 3, "null is no value"),
+        ("\"max_lease_ttl\":\n  null}", 3, "null is not a value"),
         ("\"api_addr\": {}}", 3, "api_addr takes a value"),
         ("\"listener\": \"tcp\"}", 3, "listener is a block"),
         ("\"listener\": {\"tcp\": \"127.0.0.1:1\"}}", 3, "takes one label"),

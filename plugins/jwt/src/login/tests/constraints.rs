@@ -95,7 +95,7 @@ fn a_claim_that_a_login_cannot_show_is_refused() {
     let stage = Stage::new(&json!({"claim_mappings": {"c": "shown"}}));
     for odd in [json!(["a"]), json!({"a": "b"}), json!(1.5)] {
         let why = stage.refusal(&json!({"c": odd}));
-        assert!(why.contains("claim \"c\" is no text, flag or number"), "{odd}: {why}");
+        assert!(why.contains("claim \"c\" is not a text, flag or number"), "{odd}: {why}");
     }
     assert!(stage.login(&json!({"c": "x".repeat(1_025)})).is_err());
     assert!(!stage.login(&json!({"c": null})).ok().unwrap().metadata.contains_key("shown"));

@@ -7,7 +7,7 @@ use bulkhead_sdk::Host;
 use bulkhead_sdk::crypto::GeneratedKey;
 use bulkhead_sdk::testbed::TestHost;
 
-/// A token of these texts, signed by ES256 whatever the header says.
+/// A token of these texts, signed by ES256 under any header.
 fn by_hand(header: &str, claims: &str, by: &GeneratedKey) -> String {
     let text = |part: &str| URL_SAFE_NO_PAD.encode(part);
     let signed = format!("{}.{}", text(header), text(claims));
