@@ -17,7 +17,7 @@ use bulkhead_tests::internet::Online;
 use bulkhead_tests::paths::{binary, guest};
 use bulkhead_tests::{Internet, preload};
 use figures::quantile;
-use load::{Load, Target};
+use load::{AnswerLengths, Load, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +93,7 @@ impl Clouds {
             pid: online.server.pid(),
             address: online.server.address(),
             request: load::post(&format!("auth/{mount}/login"), "", &body.to_string()),
+            lengths: AnswerLengths::Equal,
         };
         [
             ask("azure-service", json!({ "role": "app", "jwt": azure })),

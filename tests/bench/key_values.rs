@@ -1,10 +1,9 @@
-//! Reads of `kv`, versions 1 and 2, and writes of version 1, with token, policy and audit, against
-//! bare hyper. The load needs answers of one length, and the answer to a write of version 2 grows
-//! with the number of the version.
+//! Reads and writes of `kv`, versions 1 and 2, with token, policy and audit, against bare hyper.
 //!
 //! The same load asks on the same cores in turns: bare hyper with an answer of the same size, reads
 //! of a secret, and writes of the secret. All connections write the same secret, so that the writes
-//! queue for its record; a write is answered once the record is on the disk.
+//! queue for its record; a write is answered once the record is on the disk. The answer to a write
+//! of version 2 grows with the number of the version and has no fixed length.
 
 mod bare;
 mod figures;
@@ -14,7 +13,7 @@ mod rounds;
 use bare::Bare;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::target;
-use load::Target;
+use load::{AnswerLengths, Target};
 use rounds::{report, rounds};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -23,7 +22,8 @@ const CONNECTIONS: [usize; 2] = [1, 16];
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Requests in the order of the report.
-const NAMES: [&str; 4] = ["bare hyper", "version 1, read", "version 2, read", "version 1, write"];
+const NAMES: [&str; 5] =
+    ["bare hyper", "version 1, read", "version 2, read", "version 1, write", "version 2, write"];
 
 fn main() {
     bare::serve_if_asked();
@@ -33,21 +33,29 @@ fn main() {
         .expect("a runtime can be built");
     let bulkhead = Bulkhead::start_in(target().join("bench-key-values"));
     let token = configure(&bulkhead);
-    let ask = |request| Target {
+    let ask = |request, lengths| Target {
         pid: bulkhead.pid(),
         address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
         request,
+        lengths,
     };
     let value = json!({ "user": "orders", "password": "correct horse battery staple" });
+    let versioned = json!({ "data": value }).to_string();
     let kv = [
-        ask(load::get("first/orders", &token)),
-        ask(load::get("second/data/orders", &token)),
-        ask(load::post("first/orders", &token, &value.to_string())),
+        ask(load::get("first/orders", &token), AnswerLengths::Equal),
+        ask(load::get("second/data/orders", &token), AnswerLengths::Equal),
+        ask(load::post("first/orders", &token, &value.to_string()), AnswerLengths::Equal),
+        ask(load::post("second/data/orders", &token, &versioned), AnswerLengths::Declared),
     ];
     let answer = runtime.block_on(kv[1].look());
     let body = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
     let bare = Bare::start(body);
-    let ceiling = Target { address: bare.address, pid: bare.pid, request: kv[1].request.clone() };
+    let ceiling = Target {
+        address: bare.address,
+        pid: bare.pid,
+        request: kv[1].request.clone(),
+        lengths: AnswerLengths::Equal,
+    };
     let servers: Vec<&Target> = std::iter::once(&ceiling).chain(&kv).collect();
     for server in &servers {
         runtime.block_on(server.load(4, WARM_UP));

@@ -1,7 +1,8 @@
 //! The load: kept connections that repeat the same request as soon as the answer arrives.
 //!
 //! The load shares the processor cores with the server, so it does little: it has no HTTP library,
-//! and checks only the status and the length of an answer.
+//! and checks only the status of an answer and its length, which is that of the first answer or
+//! declared by the answer itself.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use std::net::SocketAddr;
@@ -67,7 +68,15 @@ impl Connection {
         std::str::from_utf8(&self.answer[..have]).expect("the answer is text")
     }
 
-    /// Like [`Connection::exchange`], for an answer with a known `length`, which is not parsed.
+    /// Like [`Connection::exchange`], without the answer. An answer of a `known` length is not
+    /// parsed.
+    async fn exchange_of_length(&mut self, request: &[u8], known: Option<usize>) {
+        match known {
+            Some(length) => self.exchange_known(request, length).await,
+            None => drop(self.exchange(request).await.len()),
+        }
+    }
+
     async fn exchange_known(&mut self, request: &[u8], length: usize) {
         self.stream.write_all(request).await.expect("the server reads");
         let answer = &mut self.answer[..length];
@@ -87,12 +96,23 @@ fn length(text: &str) -> Option<usize> {
     Some(head.len() + 4 + declared.unwrap_or(0))
 }
 
+/// Lengths of the answers to a repeated request.
+#[derive(Clone, Copy)]
+pub enum AnswerLengths {
+    /// All answers are as long as the first answer, so that the load parses no answer.
+    Equal,
+    /// The head of each answer declares the length, as for answers that contain a growing number.
+    /// Parsing the head takes the load a few microseconds.
+    Declared,
+}
+
 /// A server and the request to send.
 pub struct Target {
     pub address: SocketAddr,
     pub pid: u32,
     /// The encoded request.
     pub request: Vec<u8>,
+    pub lengths: AnswerLengths,
 }
 
 impl Target {
@@ -101,10 +121,14 @@ impl Target {
         Connection::open(self.address).await.exchange(&self.request).await.to_owned()
     }
 
-    /// Sends the request over `connections` for `time`. Fails if an answer is not a success or
-    /// differs in length from the first answer.
+    /// Sends the request over `connections` for `time`. Fails if an answer is not a success, or does
+    /// not have the expected length.
     pub async fn load(&self, connections: usize, time: Duration) -> Load {
-        let length = self.look().await.len();
+        let first = self.look().await.len();
+        let known = match self.lengths {
+            AnswerLengths::Equal => Some(first),
+            AnswerLengths::Declared => None,
+        };
         let mut open = Vec::new();
         for _ in 0..connections {
             open.push(Connection::open(self.address).await);
@@ -118,7 +142,7 @@ impl Target {
                 tokio::spawn(async move {
                     let mut answered = 0_u32;
                     while began.elapsed() < time {
-                        connection.exchange_known(&request, length).await;
+                        connection.exchange_of_length(&request, known).await;
                         answered += 1;
                     }
                     answered

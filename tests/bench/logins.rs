@@ -1,11 +1,12 @@
-//! Logins by `approle` and by the auth method of `plugins/examples/passphrase`, for service and
-//! batch tokens, against bare hyper.
+//! Logins by `approle`, by `jwt` and by the auth method of `plugins/examples/passphrase`, for
+//! service and batch tokens, against bare hyper.
 //!
 //! The same load asks on the same cores in turns: bare hyper with an answer of the same size,
 //! logins for service tokens (a commit each), and logins for batch tokens (nothing is stored). Most
 //! of a passphrase login's processor time is the key derivation, which is slow by design. A mount
 //! of `tests/guests/doorman` verifies nothing and shows the rest of the cost. The secret id of
-//! `approle` has no limit of uses, so that a login writes only its token.
+//! `approle` has no limit of uses, so that a login writes only its token. A
+//! login by `jwt` verifies an RS256 signature with a key that the operator wrote.
 
 mod bare;
 mod figures;
@@ -13,9 +14,11 @@ mod load;
 mod rounds;
 
 use bare::Bare;
+use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::paths::{guest, target};
+use bulkhead_tests::signer::Signer;
 use bulkhead_tests::{Bulkhead, Client};
-use load::Target;
+use load::{AnswerLengths, Target};
 use rounds::{report, rounds};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,12 +27,14 @@ const CONNECTIONS: [usize; 2] = [1, 16];
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Requests in the order of the report.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
     "bare hyper",
     "proving nothing, service token",
     "proving nothing, batch token",
     "approle, service token",
     "approle, batch token",
+    "jwt, service token",
+    "jwt, batch token",
     "passphrase, service token",
     "passphrase, batch token",
 ];
@@ -43,10 +48,12 @@ fn main() {
     let bulkhead = Bulkhead::start_in(target().join("bench-logins"));
     configure(&bulkhead.root());
     let [by_role, by_batch_role] = approle(&bulkhead.root());
+    let [by_jwt, by_batch_jwt] = jwt(&bulkhead.root());
     let ask = |path: &str, body: &Value| Target {
         pid: bulkhead.pid(),
         address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
         request: load::post(path, "", &body.to_string()),
+        lengths: AnswerLengths::Equal,
     };
     let (say, known) = (json!({ "say": {} }), json!({ "passphrase": "open sesame" }));
     let logins = [
@@ -54,14 +61,20 @@ fn main() {
         ask("auth/batch-door/login", &say),
         ask("auth/approle/login", &by_role),
         ask("auth/approle/login", &by_batch_role),
+        ask("auth/jwt/login", &by_jwt),
+        ask("auth/jwt/login", &by_batch_jwt),
         ask("auth/service/login/amy", &known),
         ask("auth/batch/login/amy", &known),
     ];
     let body =
         runtime.block_on(logins[0].look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
     let bare = Bare::start(body);
-    let ceiling =
-        Target { address: bare.address, pid: bare.pid, request: logins[0].request.clone() };
+    let ceiling = Target {
+        address: bare.address,
+        pid: bare.pid,
+        request: logins[0].request.clone(),
+        lengths: AnswerLengths::Equal,
+    };
     let servers: Vec<&Target> = std::iter::once(&ceiling).chain(&logins).collect();
     for server in &servers {
         runtime.block_on(server.load(4, WARM_UP));
@@ -101,5 +114,23 @@ fn approle(root: &Client) -> [Value; 2] {
             "role_id": role_id.body["data"]["role_id"],
             "secret_id": secret_id.body["data"]["secret_id"],
         })
+    })
+}
+
+/// Writes a key and two roles of `jwt`, and returns a login of each role: the first role gives
+/// service tokens, the second role batch tokens.
+fn jwt(root: &Client) -> [Value; 2] {
+    let signer = Signer::new("k1");
+    let config = json!({ "jwt_validation_pubkeys": signer.certificate() });
+    root.write("auth/jwt/config", &config).expect(204);
+    let claims = json!({ "sub": "web", "aud": "bulkhead", "iat": now(), "exp": now() + 86_400 });
+    let token = signer.token(&claims);
+    ["service", "batch"].map(|kind| {
+        let role = json!({
+            "user_claim": "sub", "bound_audiences": "bulkhead", "token_type": kind,
+            "token_ttl": "1h",
+        });
+        root.write(&format!("auth/jwt/role/{kind}"), &role).expect(204);
+        json!({ "role": kind, "jwt": token })
     })
 }

@@ -14,7 +14,7 @@ use bare::Bare;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::target;
 use figures::quantile;
-use load::{Load, Target};
+use load::{AnswerLengths, Load, Target};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -46,12 +46,18 @@ fn main() {
         pid: bulkhead.pid(),
         address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
         request: load::get(&format!("{mount}/roles/reader"), &token),
+        lengths: AnswerLengths::Equal,
     };
     let (fresh, reused) = (ask("database"), ask("database-reuse"));
     let body =
         runtime.block_on(fresh.look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
     let bare = Bare::start(body);
-    let ceiling = Target { address: bare.address, pid: bare.pid, request: fresh.request.clone() };
+    let ceiling = Target {
+        address: bare.address,
+        pid: bare.pid,
+        request: fresh.request.clone(),
+        lengths: AnswerLengths::Equal,
+    };
     assert_audited(&runtime, bulkhead.data(), &fresh);
     let servers = [&ceiling, &fresh, &reused];
     for server in servers {

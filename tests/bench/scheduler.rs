@@ -8,7 +8,7 @@ mod load;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
 use figures::{micros, quantile};
-use load::Target;
+use load::{AnswerLengths, Target};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -51,9 +51,10 @@ fn rates(scheduler: &Scheduler, path: &str) -> Value {
     assert!(server.root().write("database/roles/reader", &role).status < 300);
     let (pid, management) = (server.pid(), &scheduler.management);
     let request = load::get("database/roles/reader", ROOT);
-    let database = Target { address: server.address(), pid, request };
+    let lengths = AnswerLengths::Equal;
+    let database = Target { address: server.address(), pid, request, lengths };
     let head = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nX-Nomad-Token: {management}\r\n\r\n");
-    let plain = Target { address: scheduler.address(), pid, request: head.into_bytes() };
+    let plain = Target { address: scheduler.address(), pid, request: head.into_bytes(), lengths };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let rounds: Vec<[f64; 2]> = runtime.expect("a runtime").block_on(async {
         for target in [&database, &plain] {

@@ -10,7 +10,7 @@ use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::target;
 use bulkhead_tests::{Bulkhead, Client};
 use figures::quantile;
-use load::Target;
+use load::{AnswerLengths, Target};
 use serde_json::json;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,6 +100,7 @@ async fn share(bulkhead: &Bulkhead) -> f64 {
         pid: bulkhead.pid(),
         address: bulkhead.address(),
         request: load::get(path, ROOT),
+        lengths: AnswerLengths::Equal,
     };
     let (role, creds) = (ask("database/roles/reader"), ask("database/static-creds/app-7"));
     assert!(creds.look().await.contains("as-it-was-before"), "static credentials are answered");
