@@ -121,8 +121,8 @@ impl Target {
         Connection::open(self.address).await.exchange(&self.request).await.to_owned()
     }
 
-    /// Sends the request over `connections` for `time`. Fails if an answer is not a success, or does
-    /// not have the expected length.
+    /// Sends the request over `connections` for `time`. Fails if an answer is not a success, or
+    /// does not have the expected length.
     pub async fn load(&self, connections: usize, time: Duration) -> Load {
         let first = self.look().await.len();
         let known = match self.lengths {

@@ -102,7 +102,8 @@ async fn rotate(as_root: PgConnectOptions, first: usize, step: usize) {
         let change = format!("ALTER ROLE \"account-{number}\" WITH PASSWORD '{password}'");
         sqlx::raw_sql(AssertSqlSafe(change)).execute(&mut root).await.expect("it is changed");
         let account = as_root.clone().username(&format!("account-{number}"));
-        let login = account.password(&password).connect().await.expect("it logs in");
+        let login =
+            account.password(&password).connect().await.expect("the shown password logs in");
         login.close().await.expect("a session is closed");
     }
 }
@@ -121,7 +122,7 @@ fn configure(root: &Client, postgres: &Postgres) {
 /// Returns the minute since the epoch that begins in one to two minutes, so that the roles can be
 /// written first.
 fn next_minute_but_one() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("this is no age of the past");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
     now.as_secs() / 60 + 2
 }
 

@@ -166,7 +166,8 @@ async fn measure(
 }
 
 fn connector(server: &Bulkhead, protocol: &str) -> TlsConnector {
-    let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
+    let authority = CertificateDer::from_pem_file(server.authority())
+        .expect("the server's authority is readable");
     tls_client::trust([authority], &[protocol])
 }
 

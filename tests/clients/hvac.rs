@@ -120,7 +120,11 @@ fn its_calls_about_azure_are_answered_as_it_expects() {
 fn machines_of_azure_log_in_by_it() {
     let azure = Azure::start();
     call_with(&azure.online.server, "azure_logins", &azure.environment());
-    assert_eq!(azure.cloud.secrets(&azure.application.client_id).len(), 2, "it was rotated");
+    assert_eq!(
+        azure.cloud.secrets(&azure.application.client_id).len(),
+        2,
+        "the rotation created a credential"
+    );
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn accounts_and_instances_of_google_log_in_by_it() {
     let google = Google::start();
     let before = google.cloud.keys(OWN);
     call_with(&google.online.server, "gcp_logins", &google.environment());
-    assert_eq!(google.cloud.keys(OWN).len(), before.len() + 1, "it was rotated");
+    assert_eq!(google.cloud.keys(OWN).len(), before.len() + 1, "the rotation created a credential");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn a_cloud_token_is_requested_once_and_cached() {
     for _ in 0..2 {
         stage.token("azure", "https://short.example").expect(200);
     }
-    assert_eq!(stage.metadata.asked().len(), 2, "one that ends soon is asked for each time");
+    assert_eq!(stage.metadata.asked().len(), 2, "a token that ends soon is not cached");
     let asked = json!({ "audience": RESOURCE, "ttl": 1 });
     let told = stage.root.write("cloud/cloud-token/azure", &asked).expect(400);
     assert_silent("an error", &told.errors(), TOKEN);

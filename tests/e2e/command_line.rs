@@ -25,10 +25,10 @@ fn piped(mut command: Command, input: &str) -> (i32, String, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command can be started");
-    let mut pipe = child.stdin.take().expect("its input was asked for");
-    pipe.write_all(input.as_bytes()).expect("it reads its input");
+    let mut pipe = child.stdin.take().expect("the standard input is piped");
+    pipe.write_all(input.as_bytes()).expect("the command reads its input");
     drop(pipe);
-    shown(child.wait_with_output().expect("it ends"))
+    shown(child.wait_with_output().expect("the command ends"))
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn audit_hash_computes_a_hash_without_showing_the_value() {
 #[test]
 fn an_operator_initialises_unseals_and_seals_a_server() {
     let server = uninitialised();
-    assert_eq!(run(&server, &["status"]).0, 2, "not initialised counts as sealed");
+    assert_eq!(run(&server, &["status"]).0, 2, "status of a server without data exits with 2");
     let (code, output, error) =
         run(&server, &["operator", "init", "-key-shares=3", "-key-threshold=2", "-format=json"]);
     assert_eq!(code, 0, "{error}");

@@ -232,7 +232,7 @@ fn settings_without_effect_are_in_the_log_of_a_server_that_starts() {
             let printed = told.server.printed();
             let of_setting = |line: &&str| line.contains(&format!(" setting={setting} note="));
             let lines: Vec<&str> = printed.lines().filter(of_setting).collect();
-            let [line] = lines[..] else { panic!("not one line about {setting}: {printed}") };
+            let [line] = lines[..] else { panic!("expected one line about {setting}: {printed}") };
             assert!(line.starts_with("level=warn event=setting-without-effect line="), "{line}");
         }
     }

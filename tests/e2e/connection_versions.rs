@@ -137,7 +137,11 @@ fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
     root.write("database/config/other", &json!({ "plugin_version": "" })).expect(204);
     root.write(PIN, &json!({ "version": "1.0.0" })).expect(204);
     root.write("sys/plugins/reload/backend", &json!({ "plugin": KEYRING })).expect(200);
-    assert_eq!(versions(&world, "other"), pair("", "1.0.0"), "without its override");
+    assert_eq!(
+        versions(&world, "other"),
+        pair("", "1.0.0"),
+        "the new connection has no version of its own"
+    );
     root.delete(PIN).expect(204);
     root.write("database/reset/other", &json!({})).expect(204);
     assert_eq!(versions(&world, "other"), pair("", "2.0.0"));

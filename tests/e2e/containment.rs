@@ -176,8 +176,10 @@ fn a_hostile_component_harms_only_its_own_requests() {
             .expect(204);
         let leases: Vec<_> = LATER.iter().map(|act| (act.0, contained(&root, *act))).collect();
         for (act, what, status, words) in LEASES {
-            let (_, lease) =
-                leases.iter().find(|(leasing, _)| leasing == act).expect("one of the acts");
+            let (_, lease) = leases
+                .iter()
+                .find(|(leasing, _)| leasing == act)
+                .expect("the lease is of a known act");
             let asked = json!({ "lease_id": lease, "sync": true });
             check(
                 &harm(&root, "POST", &format!("sys/leases/{what}"), &asked),

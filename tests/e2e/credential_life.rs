@@ -367,7 +367,7 @@ fn a_foreign_grant_is_reported_and_its_user_is_locked_out() {
     let told = world.root.write("sys/leases/revoke", &lease).expect(400);
     assert!(told.errors().contains("table orders"), "{}", told.errors());
     let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
-    assert!(login.is_err(), "it is locked out");
+    assert!(login.is_err(), "an expired user cannot log in");
     world.postgres.query(&format!("REVOKE SELECT ON orders FROM \"{}\"", credential.username));
     world.revoke(&credential.lease);
     assert_eq!(world.postgres.users(), Vec::<String>::new());

@@ -25,10 +25,10 @@ fn piped(server: &Bulkhead, arguments: &[&str], input: &str) -> Shown {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command can be started");
-    let mut pipe = child.stdin.take().expect("its input was asked for");
-    pipe.write_all(input.as_bytes()).expect("it reads its input");
+    let mut pipe = child.stdin.take().expect("the standard input is piped");
+    pipe.write_all(input.as_bytes()).expect("the command reads its input");
     drop(pipe);
-    shown(child.wait_with_output().expect("it ends"))
+    shown(child.wait_with_output().expect("the command ends"))
 }
 
 fn shown(done: Output) -> Shown {
@@ -65,7 +65,8 @@ fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
     let (code, output, error) = run(&server, &["login", &token]);
     assert!(code == 1 && output.is_empty(), "a revoked token logs nobody in: {output}{error}");
     std::fs::remove_file(&file).expect("the token was stored");
-    std::fs::write(file.with_file_name(".vault-token"), "root").expect("it can be written");
+    std::fs::write(file.with_file_name(".vault-token"), "root")
+        .expect("the token file can be written");
     let (code, _, error) = run(&server, &["print", "token"]);
     assert!(code == 2 && error.contains("chmod 600"), "{error}");
 }

@@ -35,7 +35,10 @@ fn database(server: &Bulkhead) -> PathBuf {
 
 /// Asserts that the server refuses to start, names the folder, and leaves the database unchanged.
 fn refused(server: &mut Bulkhead) -> String {
-    let before = (fs::read(database(server)).expect("it is there"), server.printed().len());
+    let before = (
+        fs::read(database(server)).expect("the database file is readable"),
+        server.printed().len(),
+    );
     let status = server.start_with(&[]).expect_err("it must not start");
     assert_eq!(status.code(), Some(1), "{}", server.printed());
     bulkhead_tests::wait::until_true(
@@ -44,7 +47,7 @@ fn refused(server: &mut Bulkhead) -> String {
         || server.printed()[before.1..].contains(&server.data().display().to_string()),
     );
     assert!(
-        fs::read(database(server)).expect("it is there") == before.0,
+        fs::read(database(server)).expect("the database file is readable") == before.0,
         "a refused database was written to"
     );
     server.printed()[before.1..].to_owned()
@@ -69,7 +72,7 @@ pub(super) fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_
 
 pub(super) fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
     let (mut server, other) = (stopped(), stopped());
-    let own = fs::read(database(&server)).expect("it is there");
+    let own = fs::read(database(&server)).expect("the database file is readable");
     fs::copy(database(&other), database(&server)).expect("a file can be copied");
     let why = refused(&mut server);
     assert!(why.contains("another"), "{why}");

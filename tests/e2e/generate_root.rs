@@ -178,7 +178,7 @@ fn without_the_setting_only_a_token_with_sudo_begins() {
         let answer = root.write(update, &json!({ "key": key, "nonce": begun["nonce"] }));
         let data = answer.expect(200).body["data"].clone();
         assert_eq!(data["complete"], count == 2, "{data}");
-        assert_eq!(data["encoded_root_token"], Value::Null, "only the newer name");
+        assert_eq!(data["encoded_root_token"], Value::Null, "the older name of the field is null");
         if count == 2 {
             let otp = begun["otp"].as_str().expect("an OTP");
             let token = decoded(&server.client(None), &data["encoded_token"], otp);

@@ -88,7 +88,10 @@ const GROWTH_BY_STRANGERS: u64 = 200 << 20;
 fn peak_memory(server: &Bulkhead) -> u64 {
     let of = |file: &str| format!("/proc/{}/{file}", server.pid());
     let status = std::fs::read_to_string(of("status")).expect("the server runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("Linux shows the peak memory");
     let peak = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
     std::fs::write(of("clear_refs"), "5").expect("the peak can be forgotten");
     peak << 10
@@ -227,7 +230,7 @@ pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
     // The server may reset the connection before the client reads the answer.
     let mut socket = Socket::open(&server);
     socket.send(get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(1 << 20))));
-    let answer = socket.until_closed(SOON).expect("it is closed");
+    let answer = socket.until_closed(SOON).expect("the server closes the connection");
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
     server.client(None).read("sys/health").expect(200);
 }
@@ -320,7 +323,7 @@ fn a_client_that_never_reads_is_disconnected() {
         for socket in &mut deaf {
             let asked = socket.flood(ask.as_bytes(), 200_000);
             assert!(asked < 200_000, "the server reads on and on");
-            assert!(connections(server) > 0, "who does not read at once may do so later");
+            assert!(connections(server) > 0, "a slow reader keeps its connection");
         }
         until_true("the server gives up who never reads", Duration::from_secs(60), || {
             connections(server) == 0

@@ -43,13 +43,18 @@ fn believed(server: &Bulkhead, token: &str) -> Value {
     let discovered = stranger.read(DISCOVERY).expect(200).body;
     let (issuer, keys) = (&discovered["issuer"], discovered["jwks_uri"].as_str().expect("a URL"));
     assert_eq!(*issuer, format!("{}/v1/identity/oidc/plugins", server.url()));
-    let keys = keys.strip_prefix(&format!("{}/v1/", server.url())).expect("of this server");
+    let keys = keys
+        .strip_prefix(&format!("{}/v1/", server.url()))
+        .expect("the keys are below this server's address");
     let published = stranger.read(keys).expect(200).body;
     let parts: Vec<&str> = token.split('.').collect();
     let [header, claims, signature] = parts.as_slice() else { panic!("three parts") };
     let (signed_by, claimed) = (json_of(header), json_of(claims));
     let keys = published["keys"].as_array().expect("a list");
-    let key = keys.iter().find(|key| key["kid"] == signed_by["kid"]).expect("its key is published");
+    let key = keys
+        .iter()
+        .find(|key| key["kid"] == signed_by["kid"])
+        .expect("the signing key is published");
     assert_eq!((&key["kty"], &key["alg"]), (&json!("RSA"), &json!("RS256")));
     let number = |name: &str| decoded(key[name].as_str().expect("a number"));
     RsaPublicKeyComponents { n: number("n"), e: number("e") }
@@ -74,7 +79,11 @@ fn a_verifier_with_the_published_keys_accepts_a_mounts_token() {
     assert_eq!(believed(&server, &token)["sub"], subject);
     root.write(ROTATE, &json!({})).expect(204);
     assert_eq!(believed(&server, &token)["sub"], subject, "after a rotation");
-    assert_eq!(believed(&server, &signed(&root))["sub"], subject, "of the next key");
+    assert_eq!(
+        believed(&server, &signed(&root))["sub"],
+        subject,
+        "tokens of the next key are accepted"
+    );
     let issuer = json!({ "issuer": server.url() });
     server.kill();
     server.start_again();

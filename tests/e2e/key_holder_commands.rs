@@ -13,11 +13,11 @@ fn operator(server: &Bulkhead, token: &str, words: &[&str], input: &str) -> (i32
     command.env("BULKHEAD_TOKEN", token);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command can be started");
-    let mut pipe = child.stdin.take().expect("its input was asked for");
+    let mut pipe = child.stdin.take().expect("the standard input is piped");
     // A command that needs no input may have ended.
     let _ = pipe.write_all(input.as_bytes());
     drop(pipe);
-    let done = child.wait_with_output().expect("it ends");
+    let done = child.wait_with_output().expect("the command ends");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
 }

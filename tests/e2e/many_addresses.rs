@@ -93,7 +93,7 @@ fn operators_unseal_together_from_different_addresses_and_see_their_progress() {
     let (_, first) = give_from(&server, 10, &operators, 0);
     let (_, second) = give_from(&server, 11, &operators, 1);
     assert_eq!((&first["progress"], &second["progress"]), (&json!(1), &json!(2)));
-    assert_eq!(first["nonce"], second["nonce"], "one attempt");
+    assert_eq!(first["nonce"], second["nonce"], "both shares belong to one attempt");
     let (_, reset) = write_from(&server, address(11), "sys/unseal", &json!({ "reset": true }));
     assert_eq!(reset["progress"], 1, "{reset}");
     give_from(&server, 11, &operators, 3);
@@ -146,7 +146,8 @@ fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
 }
 
 fn connector(server: &Bulkhead) -> TlsConnector {
-    let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
+    let authority = CertificateDer::from_pem_file(server.authority())
+        .expect("the server's authority is readable");
     tls_client::trust([authority], &["h2"])
 }
 
@@ -220,7 +221,7 @@ fn unread_answers_to_thirty_addresses_take_little_memory() {
         }
         let (mut untaken, mut most) = (Vec::new(), 0);
         while let Some(done) = asking.join_next().await {
-            untaken.push(done.expect("it asked"));
+            untaken.push(done.expect("the client sent its request"));
             most = most.max(server.memory());
         }
         (untaken, most)

@@ -139,7 +139,7 @@ fn a_partly_failed_creation_leaves_no_user() {
     let refused = sea.root.read("database/creds/broken").expect(400);
     // MariaDB reports a missing user, MySQL a missing role.
     let is_told = ["(error 1", "(error 3523)"].iter().any(|told| refused.errors().contains(told));
-    assert!(is_told, "its number is told: {}", refused.errors());
+    assert!(is_told, "the error has no number of the database: {}", refused.errors());
     assert_eq!(sea.mariadb.users(), Vec::<String>::new());
 }
 
@@ -197,7 +197,7 @@ fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
     let at_once: Vec<u16> = std::thread::scope(|scope| {
         let asked = || sea.root.read("database/creds/reader").status;
         let callers: Vec<_> = (0..8).map(|_| scope.spawn(asked)).collect();
-        callers.into_iter().map(|caller| caller.join().expect("it does not panic")).collect()
+        callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
     });
     assert_eq!(at_once, [400; 8]);
     let login = sea.mariadb.login(&first.username, &first.password, "SELECT 1");
@@ -392,7 +392,7 @@ fn a_static_role_changes_its_account_at_every_host() {
     let logs_in = |password: &str| sea.mariadb.login("app", password, "SELECT 1").is_ok();
     assert_eq!([logs_in("Hv3-Pq8-Lm5"), logs_in(&first), logs_in(&second)], [false, false, true]);
     sea.mariadb.query("DROP USER 'app'@'127.0.0.1'");
-    assert!(logs_in(&second), "nor was the other one left behind");
+    assert!(logs_in(&second), "the other user still logs in");
 }
 
 #[test]

@@ -183,7 +183,8 @@ fn a_private_key_has_mode_0600_and_is_never_overwritten() {
     chmod(&file, 0o600);
     let why = refused(&["plugin", "sign", &signer.key(), &path]);
     assert!(why.contains("not a WebAssembly component"), "{why}");
-    fs::write(&file, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").expect("it");
+    fs::write(&file, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+        .expect("the file can be written");
     let why = refused(&["plugin", "sign", &signer.key(), &component]);
     assert!(why.contains("signs no component"), "{why}");
     assert_eq!(bulkhead(&["plugin", "sign", &component]).status.code(), Some(2));

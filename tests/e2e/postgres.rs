@@ -94,7 +94,10 @@ fn an_issued_certificate_logs_in_until_its_lease_ends() {
         let login = |user: &str| world.postgres.login_certified(user, certificate, key, asked);
         assert_eq!(login(user).as_deref(), Ok("rope"), "{key_type}");
         let second = world.root.read("database/creds/certified").expect(200);
-        assert!(login(second.text("username")).is_err(), "it is nobody else's");
+        assert!(
+            login(second.text("username")).is_err(),
+            "the user cannot log in with another password"
+        );
         world.revoke(answer.lease());
         world.revoke(second.lease());
         assert!(login(user).is_err());
@@ -133,7 +136,7 @@ fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
 fn the_first_host_that_answers_and_takes_writes_is_used() {
     let world = World::empty();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let closed = listener.local_addr().expect("its address").port();
+    let closed = listener.local_addr().expect("the listener has an address").port();
     drop(listener);
     let standby = Postgres::start_with(&world.postgres.password, &[]);
     standby.query("ALTER SYSTEM SET default_transaction_read_only = on");

@@ -25,7 +25,7 @@ impl Demo {
             .stdout(Stdio::piped())
             .spawn()
             .expect("postgres.sh can be started");
-        let mut output = process.stdout.take().expect("its output was asked for");
+        let mut output = process.stdout.take().expect("the standard output is piped");
         let printed = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&printed);
         std::thread::spawn(move || {
@@ -176,7 +176,7 @@ impl Printed {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut process = server.spawn().expect("bash can be started");
-        let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
+        let output = BufReader::new(process.stdout.take().expect("the standard output is piped"));
         let lines: Vec<String> =
             output.lines().map_while(Result::ok).take_while(|line| line != "ready").collect();
         let url = lines.iter().find_map(|line| line.strip_prefix("listening on "));
@@ -194,10 +194,10 @@ impl Printed {
         let command =
             command.env("BULKHEAD_ADDR", &self.url).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("bash can be started");
-        let mut pipe = child.stdin.take().expect("its input was asked for");
-        pipe.write_all(input.as_bytes()).expect("it takes its input");
+        let mut pipe = child.stdin.take().expect("the standard input is piped");
+        pipe.write_all(input.as_bytes()).expect("the shell reads its input");
         drop(pipe);
-        let run = child.wait_with_output().expect("it ends");
+        let run = child.wait_with_output().expect("the shell ends");
         let output = String::from_utf8_lossy(&run.stdout).into_owned();
         assert!(run.status.success(), "{line}: {output}");
         output

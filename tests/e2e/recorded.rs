@@ -127,7 +127,7 @@ fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
 }
 
 fn exchanges() -> Vec<Exchange> {
-    let exchange = |line| Exchange(serde_json::from_str(line).expect("one exchange a line"));
+    let exchange = |line| Exchange(serde_json::from_str(line).expect("each line is one exchange"));
     EXCHANGES.lines().map(exchange).collect()
 }
 

@@ -103,7 +103,10 @@ fn a_restored_copy_does_no_due_work_until_configured() {
     }
     let refused = copy.root().delete("sys/mounts/database").expect(503);
     assert!(refused.errors().contains("suspend_due_work"), "{refused:?}");
-    assert!(!refused.errors().contains("revoke-force"), "it is refused as well: {refused:?}");
+    assert!(
+        !refused.errors().contains("revoke-force"),
+        "the error advises a refused command: {refused:?}"
+    );
     holder.read("auth/token/lookup-self").expect(200);
     assert_eq!(copy.shown(), password, "the mount serves where it was");
 

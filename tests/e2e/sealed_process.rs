@@ -57,7 +57,7 @@ fn dev_mode_does_not_open_data_that_were_sealed_by_operators() {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_created_data_folder_has_mode_0700() {
 /// owns the files of a protected process.
 fn ordinary(outer: &Folder) -> Bulkhead {
     let data = Folder::at(outer.path().join("data"));
-    if fs::metadata("/proc/self").expect("this process").uid() != 0 {
+    if fs::metadata("/proc/self").expect("Linux shows this process").uid() != 0 {
         return Bulkhead::prepared(binary(), data).in_production();
     }
     let program = outer.path().join("bulkhead");

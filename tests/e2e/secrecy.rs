@@ -157,7 +157,7 @@ fn the_data_folder_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let world = world();
     let mode = |path: &std::path::Path| {
-        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o077
+        std::fs::metadata(path).expect("the file exists").permissions().mode() & 0o077
     };
     for file in bulkhead_tests::paths::files_below(world.bulkhead.data()) {
         assert_eq!(mode(&file), 0, "{} is open to others", file.display());
@@ -192,7 +192,7 @@ fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
     let world = World::new();
     let thief = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     thief.set_nonblocking(true).expect("a listener can be asked without waiting");
-    let port = thief.local_addr().expect("it listens").port();
+    let port = thief.local_addr().expect("the thief has an address").port();
     let rules = r#"path "database/config/demo" { capabilities = ["update"] }
                    path "database/reset/demo" { capabilities = ["update"] }"#;
     let caller = world.client_with("caller", rules);

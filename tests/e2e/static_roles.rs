@@ -57,7 +57,7 @@ fn a_new_static_role_rotates_the_password_and_shows_it() {
     assert_eq!(answer.body["lease_id"], "", "nothing is leased");
     assert!(answer.body["data"]["ttl"].as_u64().is_some_and(|ttl| (3_590..=3_600).contains(&ttl)));
     assert_eq!(answer.text("last_vault_rotation"), answer.text("last_service_rotation"));
-    assert_eq!(shown(&world, "app"), shown(&world, "app"), "to ask changes nothing");
+    assert_eq!(shown(&world, "app"), shown(&world, "app"), "a read does not change the password");
 }
 
 #[test]

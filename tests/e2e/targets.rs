@@ -13,7 +13,7 @@ const SLACK: Duration = Duration::from_secs(8);
 pub(super) fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
     let world = World::empty();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let closed = listener.local_addr().expect("its address").port();
+    let closed = listener.local_addr().expect("the listener has an address").port();
     drop(listener);
     let url = format!(
         "postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{closed}/demo?sslmode=disable"
@@ -160,7 +160,7 @@ fn a_credential_is_revoked_only_at_the_server_that_created_it() {
     assert!(refused.contains("was made at") && refused.contains("revoke-force"), "{refused}");
     assert!(other.has_user(&credential.username), "the namesake is another user");
     let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
-    assert_eq!(kept.body["data"]["irrevocable"], false, "it waits");
+    assert_eq!(kept.body["data"]["irrevocable"], false, "the lease is tried again later");
 
     assert!(world.connect("demo").status < 300);
     world.revoke(&credential.lease);

@@ -84,11 +84,11 @@ fn s_client(server: &Bulkhead, arguments: &[&str], input: &str) -> (bool, String
         .stderr(Stdio::piped())
         .spawn()
         .expect("openssl is installed");
-    let mut typed = child.stdin.take().expect("its input was asked for");
-    typed.write_all(input.as_bytes()).expect("it reads its input");
+    let mut typed = child.stdin.take().expect("the standard input is piped");
+    typed.write_all(input.as_bytes()).expect("openssl reads its input");
     // The client ends with its input.
     drop(typed);
-    let done = child.wait_with_output().expect("it ends");
+    let done = child.wait_with_output().expect("openssl ends");
     let mut text = String::from_utf8_lossy(&done.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&done.stderr));
     (done.status.success(), text)
@@ -113,7 +113,10 @@ fn openssl_verifies_the_chain_in_tls_1_2_and_1_3_and_older_versions_are_refused(
 fn tls_renegotiation_is_refused() {
     let server = over_tls();
     let (_, text) = s_client(&server, &["-tls1_2"], "R\n");
-    assert!(text.contains("Secure Renegotiation IS supported"), "as the standard asks: {text}");
+    assert!(
+        text.contains("Secure Renegotiation IS supported"),
+        "secure renegotiation is not announced: {text}"
+    );
     assert!(text.to_lowercase().contains("no renegotiation"), "{text}");
     let authority = server.authority().display().to_string();
     assert_eq!(curl(&server, &["--cacert", &authority]).0, 0);
@@ -180,7 +183,8 @@ fn replace(file: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let beside = file.with_extension("new");
     fs::write(&beside, text).expect("a file can be written");
-    fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))
+        .expect("the mode of the file can be set");
     fs::rename(beside, file).expect("a file can be moved");
 }
 
@@ -303,7 +307,8 @@ const GROWTH: u64 = 20 << 20;
 #[test]
 fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
     let server = over_tls();
-    let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
+    let authority = CertificateDer::from_pem_file(server.authority())
+        .expect("the server's authority is readable");
     let connector = connector(&[authority]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be built");
     let other = async |connector: &TlsConnector| {
@@ -323,7 +328,9 @@ fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
         let before = (other(&connector).await, server.memory());
         let mut halfway = Vec::new();
         for _ in 0..500 {
-            let mut stream = TcpStream::connect(server.address()).await.expect("it listens");
+            let mut stream = TcpStream::connect(server.address())
+                .await
+                .expect("the server accepts a connection");
             // The first part of a record of 512 bytes with a hello.
             let mut begin = vec![22, 3, 1, 2, 0, 1, 0, 1, 252];
             begin.extend([3; 200]);
@@ -395,7 +402,7 @@ fn a_server_with_an_unusable_certificate_does_not_start() {
     refuses("made together");
     replace(&file("key.pem"), &key);
     fs::set_permissions(file("key.pem"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .expect("it is ours");
+        .expect("the mode of the file can be set");
     refuses("chmod 600");
     assert!(!file("data").exists(), "nothing was made");
     for options in [&["--dev", "--dev-listen-address"][..], &["--listen-address"]] {

@@ -94,8 +94,10 @@ fn unsupported_token_restrictions_are_refused() {
     for restriction in
         [json!({ "entity_alias": "somebody" }), json!({ "bound_cidrs": ["10.0.0.0/8"] })]
     {
-        let name =
-            restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
+        let name = restriction
+            .as_object()
+            .and_then(|one| one.keys().next())
+            .expect("each row has a restriction");
         let answer = world.root.write("auth/token/create", &restriction);
         assert!(answer.status == 400 && answer.errors().contains(name), "{name}: {answer:?}");
     }

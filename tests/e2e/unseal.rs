@@ -165,7 +165,7 @@ fn a_reset_discards_entered_shares() {
     assert_eq!((&reset.body["progress"], &reset.body["sealed"]), (&json!(0), &json!(true)));
     let after = give(&server, &operators.keys[2]).expect(200);
     assert_eq!(after.body["progress"], 1);
-    assert_ne!(after.body["nonce"], before, "another attempt has another nonce");
+    assert_ne!(after.body["nonce"], before, "each attempt has a new nonce");
     operators.unseal(&server);
 }
 

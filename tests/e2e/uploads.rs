@@ -41,7 +41,7 @@ fn an_uploaded_component_survives_a_restart_and_an_unsealing() {
         root.write("third/count/visits", &json!({})).expect(204);
         assert_eq!(root.read("third/note/visits").expect(200).body["data"]["note"], json!(visit));
         let printed = server.printed();
-        assert!(!printed.contains("compiled-code"), "it was compiled again: {printed}");
+        assert!(!printed.contains("compiled-code"), "the component was compiled again: {printed}");
     }
     let info = operators.root(&server).read(PROBE).expect(200);
     assert_eq!(
@@ -202,7 +202,7 @@ fn a_database_plugin_with_live_leases_is_only_removed_by_force() {
     let lease = json!({ "lease_id": credential.lease });
     world.root.write("sys/leases/revoke", &lease).expect(502);
     let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
-    assert_eq!(kept.body["data"]["irrevocable"], false, "it waits for the plugin");
+    assert_eq!(kept.body["data"]["irrevocable"], false, "the lease waits for the plugin");
 
     assert!(upload().status < 300);
     world.revoke(&credential.lease);

@@ -76,7 +76,11 @@ fn a_mount_that_is_swapped_keeps_its_data_its_leases_and_its_timers() {
         root.read("third/note/later").status == 200
     });
     swap(root, "v1.0.0").expect(204);
-    assert_eq!(versions(root), ("v1.0.0".to_owned(), "1.0.0".to_owned()), "as written");
+    assert_eq!(
+        versions(root),
+        ("v1.0.0".to_owned(), "1.0.0".to_owned()),
+        "the version is shown as written"
+    );
     assert_eq!(note(root, "visits"), json!(2));
 }
 
@@ -290,7 +294,11 @@ fn a_pin_decides_for_every_mount_that_does_not_override_the_pin() {
     let root = &world.root;
     let pinned = json!({ "version": "v1.0.0" });
     root.write(PIN, &pinned).expect(204);
-    assert_eq!(root.read(PIN).expect(200).text("version"), "v1.0.0", "as written");
+    assert_eq!(
+        root.read(PIN).expect(200).text("version"),
+        "v1.0.0",
+        "the version is shown as written"
+    );
     let all = root.read("sys/plugins/pins").expect(200);
     let expected = json!([{ "name": "probe", "type": "secret", "version": "v1.0.0" }]);
     assert_eq!(all.body["data"]["pinned_versions"], expected);

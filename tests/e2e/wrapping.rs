@@ -79,7 +79,7 @@ fn one_of_a_hundred_concurrent_readers_unwraps() {
         });
         let (opened, refused): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|answer| answer.status == 200);
-        assert_eq!(opened.len(), 1, "as the caller: {is_caller}");
+        assert_eq!(opened.len(), 1, "one unwrapping succeeds; as the caller: {is_caller}");
         assert_eq!(opened[0].body["data"], json!({ "password": "p" }));
         refused.into_iter().for_each(assert_refused);
     }

@@ -25,7 +25,7 @@ fn a_failed_flush_stops_all_writes_until_a_restart() {
         println!("flush {flush} fails");
         met += u64::from(live_with(flush, &format!("eio{number}")));
     }
-    assert!(met * 2 > tried, "only {met} of {tried} lives were answered that the disk failed");
+    assert!(met * 2 > tried, "only {met} of {tried} lives reported the failed disk");
 }
 
 /// Returns the number of flushes after the server's start, and after a whole life.
@@ -77,7 +77,7 @@ fn refused_and_served(answer: &Answer, root: &Client) {
         let errors = answer.errors();
         assert!(
             errors.contains("disk") && errors.contains("restart"),
-            "not a word of the disk: {errors}"
+            "the errors do not mention the disk: {errors}"
         );
     };
     says_so(answer);

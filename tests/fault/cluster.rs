@@ -76,7 +76,7 @@ impl Life {
         let lease = json!({ "lease_id": given.lease });
         self.write("sys/leases/revoke", &lease)?.expect(204);
         let given = self.held.take();
-        assert!(given.is_some() && self.names().is_empty(), "what was revoked is there");
+        assert!(given.is_some() && self.names().is_empty(), "a revoked object still exists");
         Ok(())
     }
 
@@ -155,7 +155,7 @@ fn every_point(fault: &str) {
 
 /// Runs a life up to the configured mount.
 fn before_tokens(environment: &[(&str, String)]) -> Life {
-    let life = Life::begin(environment).expect("without a fault it starts");
+    let life = Life::begin(environment).expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }

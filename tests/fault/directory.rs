@@ -76,7 +76,7 @@ impl Life {
     }
 
     fn give_back(&mut self, path: &str, body: impl Fn(&Loan) -> Value) -> Result<(), Troubled> {
-        let loan = self.held.take().expect("it was borrowed before");
+        let loan = self.held.take().expect("the account was borrowed before");
         let answer = self.write(path, &body(&loan))?;
         assert!(answer.status < 300, "{answer:?}");
         self.returned.push(loan.password);
@@ -125,10 +125,10 @@ impl Life {
             lent = is_lent.then_some(given);
             is_lent
         });
-        let lent = lent.expect("it was lent");
+        let lent = lent.expect("the account is lent again");
         assert!(self.branch.takes("lent", lent.text("password")), "{}", self.told());
         for password in &self.returned {
-            assert_ne!(password, lent.text("password"), "of an earlier borrower");
+            assert_ne!(password, lent.text("password"), "the password of an earlier borrower");
         }
         self.root.write("directory/library/team/check-out", &json!({})).expect(400);
     }
@@ -155,7 +155,7 @@ fn every_point(fault: &str) {
 
 /// Runs a life up to the configured mount.
 fn before_rotations(environment: &[(&str, String)]) -> Life {
-    let life = Life::begin(environment).expect("without a fault it starts");
+    let life = Life::begin(environment).expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.told());
     life
 }

@@ -23,7 +23,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_again() {
         println!("space for {space} bytes");
         met += u64::from(live_with(space, &format!("full{number}")));
     }
-    assert!(met * 2 > sizes, "only {met} of {sizes} lives were answered that the disk is full");
+    assert!(met * 2 > sizes, "only {met} of {sizes} lives reported the full disk");
 }
 
 /// Returns the bytes written after the server's start, and after a whole life.
@@ -77,7 +77,7 @@ fn refused_and_served(answer: &Answer, root: &Client) {
         let errors = answer.errors();
         assert!(
             errors.contains("disk") && errors.contains("full"),
-            "not a word of a full disk: {errors}"
+            "the errors do not mention a full disk: {errors}"
         );
     };
     names_it(answer);

@@ -278,8 +278,11 @@ impl<'a> Life<'a> {
                 continue;
             }
             let seen = (answer.status != 404).then_some(&answer.body["data"]);
-            let (_, register) =
-                self.model.registers().find(|(known, _)| *known == path).expect("it was listed");
+            let (_, register) = self
+                .model
+                .registers()
+                .find(|(known, _)| *known == path)
+                .expect("the path is in the model");
             assert!(
                 register.admits(seen),
                 "I1: {path} is {seen:?}, possible were {}",

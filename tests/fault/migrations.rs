@@ -71,7 +71,7 @@ fn a_migration_continues_after_a_crash_at_any_failpoint() {
     let template = prepared();
     let first = points::passed_by("abort", |environment| {
         let mut server = copied(&template);
-        server.start_with(environment).expect("without a fault the server starts");
+        server.start_with(environment).expect("the server starts without a fault");
         server
     });
     points::each_behind("migrations", "abort", first, |number| {

@@ -173,7 +173,7 @@ mod tests {
         model.token("t", Ended::No);
         model.granted(credential(seconds));
         change(&mut model);
-        model.credentials(Instant::now()).next().expect("one was granted").1
+        model.credentials(Instant::now()).next().expect("a credential was granted").1
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn one_set_of_shares_opens(fault: &str) {
     let template = Template::prepared();
     let first = points::passed_by(fault, |environment| {
         let mut server = template.copied();
-        server.start_with(environment).expect("without a fault the server starts");
+        server.start_with(environment).expect("the server starts without a fault");
         assert!(template.begin(&server).is_ok(), "no fault was asked for");
         server
     });

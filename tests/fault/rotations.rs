@@ -129,7 +129,8 @@ fn every_point(fault: &str) {
 
 /// Runs a life up to the configured connection.
 fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
-    let life = Life::begin(&format!("{fault}0"), environment).expect("without a fault it starts");
+    let life =
+        Life::begin(&format!("{fault}0"), environment).expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }

@@ -174,7 +174,7 @@ fn an_error_at_any_failpoint_leaves_scheduler_records_complete() {
 
 fn every_point(fault: &str) {
     let first = points::passed_by(fault, |environment| {
-        let mut life = Life::begin(environment).expect("without a fault it starts");
+        let mut life = Life::begin(environment).expect("the server starts without a fault");
         assert!(life.prepare().is_ok(), "{}", life.server.printed());
         life
     });

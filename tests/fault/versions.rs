@@ -158,7 +158,7 @@ fn every_point(fault: &str) {
     let template = Template::prepared();
     let first = points::passed_by(fault, |environment| {
         let mut server = template.copied();
-        server.start_with(environment).expect("without a fault the server starts");
+        server.start_with(environment).expect("the server starts without a fault");
         server
     });
     points::every_behind("versions", fault, first, |number| live(&template, fault, number));

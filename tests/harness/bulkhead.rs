@@ -99,7 +99,10 @@ impl Bulkhead {
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("a running server");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("Linux shows the memory");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
@@ -124,8 +127,8 @@ impl Bulkhead {
     pub fn start_with(&mut self, environment: &[(&str, String)]) -> Result<(), ExitStatus> {
         let before = self.printed().len();
         let mut process = spawn(&self.binary, &self.mode, self.data.path(), environment);
-        collect(process.stdout.take().expect("its output was asked for"), &self.printed);
-        collect(process.stderr.take().expect("its error output was asked for"), &self.printed);
+        collect(process.stdout.take().expect("the standard output is piped"), &self.printed);
+        collect(process.stderr.take().expect("the standard error is piped"), &self.printed);
         let process = self.process.insert(process);
         let (listens, _) = wait::until("the server says where it listens", START, || {
             if let Some(status) = process.try_wait().expect("a process of ours can be asked") {

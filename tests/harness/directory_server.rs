@@ -141,7 +141,7 @@ impl DirectoryServer {
         // Nothing reads the output while the changes are written.
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut running = command.spawn().expect("ldapmodify starts");
-        let mut input = running.stdin.take().expect("its input was asked for");
+        let mut input = running.stdin.take().expect("the standard input is piped");
         input.write_all(changes.as_bytes()).expect("ldapmodify reads");
         drop(input);
         let done = running.wait_with_output().expect("ldapmodify ends");

@@ -237,7 +237,8 @@ pub fn folder_of(image: &Image, like: &Path) -> Folder {
     for (file, content) in image {
         let path = folder.path().join(file.name());
         fs::write(&path, content).expect("a file can be written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+            .expect("the mode of the file can be set");
     }
     folder
 }
@@ -256,7 +257,8 @@ impl Chance {
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("it is below a usize")
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64)
+            .expect("the number fits into a usize")
     }
 
     fn one_in(&mut self, times: usize) -> bool {
@@ -300,7 +302,7 @@ mod tests {
         );
         assert!(
             images.iter().any(|image| !image.contains_key(&File::Database)),
-            "one file's flush is not another's"
+            "a flush of one file does not flush others"
         );
     }
 

@@ -62,7 +62,7 @@ impl Kubernetes {
         let authority_file = script.said::<PathBuf>("folder").join("ca.crt");
         let ready = Self {
             url: format!("https://127.0.0.1:{}", script.said::<u16>("port")),
-            authority: std::fs::read_to_string(&authority_file).expect("its authority"),
+            authority: std::fs::read_to_string(&authority_file).expect("the authority is readable"),
             authority_file,
             proof: Proof::Token(script.said("token")),
             apiserver: Some(script.said("apiserver")),
@@ -98,7 +98,7 @@ impl Kubernetes {
         };
         Self {
             url: cluster["server"].as_str().expect("a cluster has a server").to_owned(),
-            authority: std::fs::read_to_string(&authority_file).expect("its authority"),
+            authority: std::fs::read_to_string(&authority_file).expect("the authority is readable"),
             authority_file,
             proof,
             apiserver: None,
@@ -152,7 +152,7 @@ impl Kubernetes {
             curl.args(["--data-binary", "@-"]);
         }
         let mut curl = curl.spawn().expect("curl can be started");
-        let mut input = curl.stdin.take().expect("its input was asked for");
+        let mut input = curl.stdin.take().expect("the standard input is piped");
         if !body.is_null() {
             input.write_all(text.as_bytes()).expect("curl reads the body");
         }
@@ -399,6 +399,10 @@ fn decoded(base64: &str) -> Vec<u8> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("base64 can be started");
-    base.stdin.take().expect("its input").write_all(base64.as_bytes()).expect("base64 reads");
+    base.stdin
+        .take()
+        .expect("the standard input is piped")
+        .write_all(base64.as_bytes())
+        .expect("base64 reads");
     base.wait_with_output().expect("base64 ends").stdout
 }

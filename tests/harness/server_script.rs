@@ -28,9 +28,9 @@ impl ServerScript {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{name}.sh cannot be started: {error}"));
-        let output = process.stdout.take().expect("its output was asked for");
+        let output = process.stdout.take().expect("the standard output is piped");
         let mut ready = String::new();
-        BufReader::new(output).read_line(&mut ready).expect("its output can be read");
+        BufReader::new(output).read_line(&mut ready).expect("the script prints a line");
         assert!(ready.starts_with("ready "), "{name}.sh did not get ready: {ready:?}");
         Self { process, name, ready }
     }

@@ -171,7 +171,7 @@ mod tests {
         let later = now + Duration::from_secs(1);
         let answered = (0..BURST_REQUESTS).filter(|_| admit("2001:db8::1", later).is_ok()).count();
         assert_eq!(answered, 50);
-        assert_eq!(sync::lock(&log.0).len(), 1, "one line a minute");
+        assert_eq!(sync::lock(&log.0).len(), 1, "one log line a minute");
         assert!(admit("2001:db8::1", now + LOG_INTERVAL + LOG_INTERVAL).is_ok());
     }
 
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(
             answered.count(),
             usize::try_from(BURST_REQUESTS).unwrap(),
-            "and no more than it had"
+            "the budget never grows above its maximum"
         );
     }
 
@@ -234,14 +234,17 @@ mod tests {
         let others = (0..2 * BURST_REQUESTS).map(|number| address(count + number));
         let answered = others.filter(|one| strangers.admit_at(*one, now, &log).is_ok()).count();
         assert_eq!(answered, usize::try_from(BURST_REQUESTS).unwrap());
-        assert!(strangers.admit_at(address(0), now, &log).is_ok(), "it is known");
+        assert!(
+            strangers.admit_at(address(0), now, &log).is_ok(),
+            "a known client keeps its own budget"
+        );
         assert!(sync::lock(&strangers.state).buckets.len() <= CLIENTS_MAX + 1);
         let later = now + REFILL_INTERVAL * (BURST_REQUESTS + 1);
         strangers.admit_at(address(count), later, &log).unwrap();
         assert_eq!(
             sync::lock(&strangers.state).buckets.len(),
             1,
-            "those that are full are forgotten"
+            "clients with a full budget are removed"
         );
     }
 }

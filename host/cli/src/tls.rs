@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn problem(trust: TlsTrust) -> String {
-        trust.connector().err().expect("this cannot be used")
+        trust.connector().err().expect("the TLS settings are refused")
     }
 
     #[test]

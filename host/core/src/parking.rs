@@ -230,7 +230,7 @@ mod tests {
         assert!(joined.is_none());
         parking.answer(&group, answer("x"));
         assert!(one.answer().await == answer("x") && other.answer().await == answer("x"));
-        assert!(parking.join("a", "m").1.is_some(), "its run was over");
+        assert!(parking.join("a", "m").1.is_some(), "a new run begins after the end of the first");
     }
 
     #[tokio::test]

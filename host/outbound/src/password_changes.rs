@@ -223,7 +223,10 @@ mod tests {
         let began = Instant::now();
         let change = changes.begin(account("a")).await;
         assert!(changes.try_log_in(&account("a")).is_none());
-        assert!(changes.try_log_in(&account("b")).is_some(), "another connection's");
+        assert!(
+            changes.try_log_in(&account("b")).is_some(),
+            "a change of another connection does not block"
+        );
         let waiting = tokio::spawn({
             let changes = Arc::clone(&changes);
             async move { changes.log_in(&account("a")).await }
@@ -237,7 +240,10 @@ mod tests {
         assert_eq!(password("old").as_deref(), Some("new"));
         assert_eq!(password("new"), None);
         let later = Instant::now();
-        assert!(login.replacement_password("old", later).is_none(), "it knows what is stored");
+        assert!(
+            login.replacement_password("old", later).is_none(),
+            "a later login has no replacement"
+        );
     }
 
     #[tokio::test]
@@ -264,7 +270,10 @@ mod tests {
         tokio::task::yield_now().await;
         drop(first);
         let login = login.await;
-        assert!(login.replacement_password("old", Instant::now()).is_none(), "none was proven");
+        assert!(
+            login.replacement_password("old", Instant::now()).is_none(),
+            "without a proof there is no replacement"
+        );
         assert!(!second.is_finished());
         drop(login);
         drop(second.await.unwrap());

@@ -59,6 +59,6 @@ mod tests {
         assert!(cut.as_mut().poll(&mut context).is_pending(), "a change is under way");
         drop(change);
         cut.await;
-        assert!(tree.begin_change().await.is_none(), "it begins no other");
+        assert!(tree.begin_change().await.is_none(), "no change begins after the close");
     }
 }

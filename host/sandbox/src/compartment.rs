@@ -191,7 +191,7 @@ mod tests {
         assert!(tuned.count_request(now).is_err());
         assert!(
             tuned.with_limits(MountLimits::default()).count_request(now).is_ok(),
-            "without a rate nothing is counted"
+            "a mount without a rate has no limit"
         );
     }
 

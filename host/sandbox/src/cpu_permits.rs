@@ -178,9 +178,9 @@ mod tests {
                 panic!("no permit")
             };
             Box::into_pin(Box::new(other)).await;
-            assert_eq!(permits.0.available(), 0, "it computes");
+            assert_eq!(permits.0.available(), 0, "the permit is held while the call computes");
             tokio::task::yield_now().await;
-            assert_eq!(permits.0.available(), 1, "it waited");
+            assert_eq!(permits.0.available(), 1, "the permit is free while the call waits");
         };
         tree.cpu_meter.measure(work).await;
         assert!(tree.cpu_meter.lock().before >= limits::UNPERMITTED_CPU_TIME);

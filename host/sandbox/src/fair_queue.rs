@@ -169,7 +169,11 @@ mod tests {
         queue.push("modest", 10);
         assert_eq!(queue.pop_excess_over(&"greedy"), None);
         assert_eq!(queue.pop_excess_over(&"new"), Some(2));
-        assert_eq!(queue.pop_excess_over(&"modest"), None, "it would only change places");
+        assert_eq!(
+            queue.pop_excess_over(&"modest"),
+            None,
+            "no entry is removed for an equal entry"
+        );
         queue.retain(|item| *item != 10);
         assert_eq!((queue.len(), queue.pop()), (2, Some(0)));
     }

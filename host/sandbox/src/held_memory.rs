@@ -131,7 +131,7 @@ mod tests {
         drop((lent, call));
         assert_eq!((bytes(&mount), bytes(&process)), (0, 0));
         assert!(lend(limits::HELD_BYTES_OF_MOUNT + 1, &mount, &process).is_none());
-        assert_eq!(bytes(&mount), 0, "what was refused is not counted");
+        assert_eq!(bytes(&mount), 0, "refused bytes are not counted");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let mount = Arc::default();
         let late = HeldMemory::default();
         assert!(!late.take(1, &mount, &process));
-        assert_eq!(bytes(&mount), 0, "what was refused is not counted");
+        assert_eq!(bytes(&mount), 0, "refused bytes are not counted");
         drop(calls);
         assert!(late.take(1, &mount, &process));
     }

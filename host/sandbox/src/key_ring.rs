@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(count(&ring), 2);
         assert!(ring.read("ES256", &rsa).is_err());
         assert!(ring.read("RS256", "no key").is_err());
-        assert_eq!(count(&ring), 2, "what is not a key is not kept");
+        assert_eq!(count(&ring), 2, "a text that is not a key is not cached");
     }
 
     #[test]
@@ -124,10 +124,13 @@ mod tests {
         let once = signer.read("RS256", &one).unwrap();
         assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()));
         assert!(signer.read("ES256", &one).is_err());
-        assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()), "it is still the last");
+        assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()), "the last key is cached");
         assert!(!Arc::ptr_eq(&once, &signer.read("PS256", &one).unwrap()));
         let others = signer.read("RS256", &other).unwrap();
         assert_ne!(once.sign(b"text").unwrap(), others.sign(b"text").unwrap());
-        assert!(!Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()), "one is kept");
+        assert!(
+            !Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()),
+            "only one key is cached"
+        );
     }
 }

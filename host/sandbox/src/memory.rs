@@ -109,7 +109,7 @@ mod tests {
         assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
         assert!(
             memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(),
-            "another memory of the same instance"
+            "a second memory of the instance may grow"
         );
         assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
         assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);

@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(read(&metrics, "x"), Some(MetricReading::Counted(4)));
         assert_eq!(read(&metrics, "y"), Some(MetricReading::Standing(2.5)));
         assert_eq!(read(&metrics, "z"), Some(MetricReading::Observed { count: 2, sum: 5.0 }));
-        assert_eq!(metrics.of("b"), MetricReadings::new(), "they are one mount's");
+        assert_eq!(metrics.of("b"), MetricReadings::new(), "another mount has no readings");
         metrics.forget("a");
         assert_eq!(metrics.of("a"), MetricReadings::new());
     }

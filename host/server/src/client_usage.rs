@@ -51,8 +51,11 @@ mod tests {
     #[test]
     fn a_share_ends_at_the_most_and_comes_back() {
         let (mut usage, one) = (ClientUsage::default(), client("192.0.2.1"));
-        assert!(usage.take(one, 2, 3) && !usage.take(one, 2, 3), "what is refused is not counted");
-        assert!(usage.take(client("192.0.2.2"), 3, 3), "others have shares of their own");
+        assert!(
+            usage.take(one, 2, 3) && !usage.take(one, 2, 3),
+            "a refused request does not count"
+        );
+        assert!(usage.take(client("192.0.2.2"), 3, 3), "another client has its own share");
         assert!(!usage.take(one, u64::MAX, 3));
         assert_eq!(usage.of(one), 2);
         usage.give_back(one, 2);

@@ -80,7 +80,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_result() {
         async fn panics() {
-            panic!("for the hook alone")
+            panic!("a panic for the hook")
         }
         DetachOnDrop::new(Box::pin(panics())).await.unwrap_err();
     }

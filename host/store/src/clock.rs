@@ -253,7 +253,7 @@ pub(crate) mod tests {
         let mark = began + TEN_YEARS as u64;
         clock.advance_to(mark);
         assert_eq!(clock.take_behind(), Some(ClockBehind { system: began, store: mark }));
-        assert_eq!((clock.take_behind(), clock.jump()), (None, None), "it is said once");
+        assert_eq!((clock.take_behind(), clock.jump()), (None, None), "a jump is reported once");
         hands.pass(5_000);
         assert_eq!(clock.now(), mark + 5_000, "time does not stand still until then");
         hands.set(TEN_YEARS);

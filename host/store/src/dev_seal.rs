@@ -92,8 +92,8 @@ mod tests {
     fn refusal(directory: &DataDirectory) -> String {
         match dev_key(directory) {
             Err(StoreFault::Refused(text)) => text,
-            Err(other) => panic!("not a refusal: {other}"),
-            Ok(_) => panic!("not refused"),
+            Err(other) => panic!("expected a refusal, got {other}"),
+            Ok(_) => panic!("expected a refusal, got success"),
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let mut collector =
             crate::ShareCollector::new(directory.seal_config().await.unwrap().unwrap());
         let Ok(crate::ShareProgress::Enough(key)) = collector.add(share) else {
-            panic!("one share is enough")
+            panic!("one share does not unseal")
         };
         directory.open(key).await.unwrap().close().await;
     }

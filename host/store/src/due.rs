@@ -240,7 +240,7 @@ mod tests {
         let store = sample(&scratch).await;
         let count =
             async |lane, at_most| store.count_in_lane((Space::Lease, lane), at_most).await.unwrap();
-        assert_eq!(count("orders", 9).await, 2, "what is never due is not counted");
+        assert_eq!(count("orders", 9).await, 2, "rows without a due time are not counted");
         assert_eq!(count("orders", 1).await, 1);
         assert_eq!(count("orders", 0).await, 0);
         assert_eq!(count("stock", 9).await, 1);
@@ -330,6 +330,6 @@ mod tests {
             }
             looks.push(quickest);
         }
-        assert!(looks[1] < looks[0] * 6, "one look each: {looks:?}");
+        assert!(looks[1] < looks[0] * 6, "more than one look for each lane: {looks:?}");
     }
 }

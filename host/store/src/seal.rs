@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             seal.status(),
             KeyStatus { term: 1, installed: 1, sealed: 1 },
-            "not in use before it is installed"
+            "a new key is used only after its installation"
         );
         assert_eq!(seal.install(rotated), KeyStatus { term: 2, installed: 5, sealed: 0 });
         let after = seal.seal(seal.label("record"), b"body").unwrap();

@@ -299,7 +299,7 @@ mod tests {
             assert!(error.starts_with("failed to parse JSON input: "), "{body}: {error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
-        assert!(object(b"{\"a\":\"\xff\"}").is_err(), "not UTF-8");
+        assert!(object(b"{\"a\":\"\xff\"}").is_err(), "text that is not UTF-8 is refused");
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub(crate) fn login_with(bed: &CloudBed, jwt: &str, fields: &Value) -> Result<Lo
 /// Returns the message of a refused login, which must be an invalid request.
 #[track_caller]
 pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
-    let why = login.err().expect("it is refused");
+    let why = login.err().expect("the login is refused");
     assert_eq!(why.kind, bulkhead_sdk::FailureKind::InvalidRequest, "{}", why.message);
     why.message
 }

@@ -200,7 +200,7 @@ mod tests {
             bed.revoke(&tag, RevocationReason::Requested).err().unwrap().kind,
             FailureKind::Unreachable
         );
-        assert_eq!(bed.host.user_count(), 0, "it was removed, only the answer was lost");
+        assert_eq!(bed.host.user_count(), 0, "the user was removed although the answer was lost");
         assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
         bed.revoke(&tag, RevocationReason::Requested).unwrap();
         assert!(bed.host.lease_tags().is_empty());
@@ -284,7 +284,11 @@ mod tests {
             [bed.revoke(&tag, RevocationReason::Expired).err(), bed.renew(&tag, 60).map(drop).err()]
         {
             let refused = refused.unwrap();
-            assert_eq!(refused.kind, FailureKind::Unreachable, "so that it is tried for ever");
+            assert_eq!(
+                refused.kind,
+                FailureKind::Unreachable,
+                "the failure is retried without end"
+            );
             let says = "was made at test://db:5432, and connection \"orders\" leads to \
                         test://other:5432 now";
             assert!(refused.message.contains(says), "{}", refused.message);
@@ -366,7 +370,7 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
         let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
-        assert_eq!(refused.kind, FailureKind::Unreachable, "so that it is tried for ever");
+        assert_eq!(refused.kind, FailureKind::Unreachable, "the failure is retried without end");
         assert!(refused.message.contains("write config/orders again"), "{}", refused.message);
         bed.write("config/orders", &orders()).unwrap();
         bed.revoke(&tag, RevocationReason::Requested).unwrap();

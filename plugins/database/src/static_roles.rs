@@ -182,7 +182,8 @@ fn update(
         && call.flag("skip_import_rotation") != changed.skip_import_rotation
     {
         return Err(Failure::invalid(
-            "skip_import_rotation counts when a role is created; delete the role to create it again",
+            "skip_import_rotation counts when a role is created; delete the role and create it \
+             again",
         ));
     }
     let takes_password = change_password(host, call, &mut changed)?;

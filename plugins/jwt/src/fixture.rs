@@ -70,7 +70,7 @@ pub(crate) fn signed(algorithm: &str, id: Option<&str>, over: &Value, by: &Gener
 /// Returns the message of a refusal, which must be the caller's mistake.
 #[track_caller]
 pub(crate) fn message<T>(refused: Result<T, Failure>) -> String {
-    let why = refused.err().expect("it is refused");
+    let why = refused.err().expect("the login is refused");
     assert_eq!(why.kind, FailureKind::InvalidRequest, "{}", why.message);
     why.message
 }

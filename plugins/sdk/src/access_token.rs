@@ -202,7 +202,11 @@ mod tests {
         assert_eq!((access().token(), asked.get()), ("t-2", 2));
         known.set("none");
         assert_eq!(access().send(send), Err(refused(401)));
-        assert_eq!((sent.take(), asked.get()), (vec!["t-2".to_owned()], 2), "once in a minute");
+        assert_eq!(
+            (sent.take(), asked.get()),
+            (vec!["t-2".to_owned()], 2),
+            "a refused token is replaced once a minute"
+        );
         host.advance(60);
         assert_eq!(access().send(send), Err(refused(401)));
         assert_eq!((sent.take(), asked.get()), (vec!["t-2".to_owned(), "t-3".to_owned()], 3));

@@ -285,7 +285,7 @@ mod tests {
             bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
             assert_eq!(bed.read("open").err().unwrap().kind, FailureKind::Conflict);
             assert_eq!(bed.host.stored("effect"), None);
-            assert_eq!(bed.host.stored("before"), None, "what was buffered before is dropped");
+            assert_eq!(bed.host.stored("before"), None, "earlier buffered writes are dropped");
             assert!(bed.host.lease_tags().is_empty());
         }
     }

@@ -149,7 +149,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
     let moved = json!(["of-organization-9", "of-project-p1"]);
     assert_eq!(given, &moved);
     let proven = json!(["of-folder-123", "of-organization-456", "of-project-p1"]);
-    assert_eq!(of_first(), proven, "another login of the role changes nothing for the first");
+    assert_eq!(of_first(), proven, "another login does not change the first login");
     renew(&first).expect(200);
     assert_eq!(of_first(), moved, "proven again");
 }

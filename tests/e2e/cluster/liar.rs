@@ -71,7 +71,8 @@ impl Liar {
     }
 
     pub fn audited(&self) -> String {
-        std::fs::read_to_string(self.audit.path().join("audit.log")).expect("it is audited")
+        std::fs::read_to_string(self.audit.path().join("audit.log"))
+            .expect("the audit file is readable")
     }
 
     /// Injects the fault into the next request whose path begins with `path`.

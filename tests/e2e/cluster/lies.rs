@@ -45,7 +45,7 @@ fn assert_silent(liar: &Liar) {
     liar.online.server.assert_silent(SIGNATURE);
     let audited = liar.audited();
     assert!(audited.contains("cluster/creds/two") && !audited.contains(SIGNATURE));
-    assert!(liar.internet.asked(THIEF).is_empty(), "another was asked");
+    assert!(liar.internet.asked(THIEF).is_empty(), "another server was asked");
 }
 
 #[test]

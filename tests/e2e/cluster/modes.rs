@@ -21,7 +21,7 @@ fn mode_1_gives_a_token_of_an_existing_account_and_creates_nothing() {
     let renewal = json!({"lease_id": given.lease});
     assert_eq!(harbour.root.write("sys/leases/renew", &renewal).status, 400);
     harbour.revoke(&given.lease);
-    assert_eq!(harbour.tries(&given.token), [403, 403], "it lives on, as the page says");
+    assert_eq!(harbour.tries(&given.token), [403, 403], "the token stays valid, as documented");
     harbour.assert_silent(&given.token);
     harbour.assert_silent(&harbour.token);
 }
@@ -137,7 +137,7 @@ fn audiences_are_those_of_the_request_or_else_of_the_role() {
         let path = "apis/authentication.k8s.io/v1/tokenreviews";
         let reviewed = harbour.namespace.kubernetes.must("POST", path, &review);
         assert_eq!(reviewed["status"]["authenticated"], true, "{reviewed}");
-        assert_eq!(harbour.tries(&given.token), [401, 401], "it is not for the API server");
+        assert_eq!(harbour.tries(&given.token), [401, 401], "the API server refuses the token");
     }
 }
 

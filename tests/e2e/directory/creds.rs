@@ -19,10 +19,17 @@ fn a_role_shows_a_working_password_and_the_previous_password() {
         let password = first.text("current_password");
         assert!(quay.takes("svc1", password) && !quay.takes("svc1", FIRST));
         assert_eq!(first.text("username"), quay.branch.full("svc1"));
-        assert!(first.body["data"].get("last_password").is_none(), "it was not the engine's");
+        assert!(
+            first.body["data"].get("last_password").is_none(),
+            "the password before the role is not shown"
+        );
         assert!(password.starts_with("?@09AZ") && password.len() == 64, "{}", password.len());
         let again = quay.creds("build");
-        assert_eq!(again.text("current_password"), password, "it is not due");
+        assert_eq!(
+            again.text("current_password"),
+            password,
+            "the password is unchanged before its time"
+        );
         quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
         let rotated = quay.creds("build");
         assert_eq!(rotated.text("last_password"), password);
@@ -52,7 +59,7 @@ fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
             later = is_another.then_some(shown);
             is_another
         });
-        let later = later.expect("another one was shown");
+        let later = later.expect("another password is shown after the rotation");
         assert_eq!(later.text("last_password"), first);
         assert!(quay.takes("svc1", later.text("current_password")));
     }
@@ -75,7 +82,10 @@ fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
             is_another
         });
         let shown = shown.expect("something was shown");
-        assert!(shown.body["data"].get("last_password").is_none(), "what others set is not known");
+        assert!(
+            shown.body["data"].get("last_password").is_none(),
+            "a password set by others is not shown"
+        );
         assert!(quay.takes("svc1", shown.text("current_password")) && !quay.takes("svc1", theirs));
         let again = quay.creds("build");
         assert_eq!(again.text("current_password"), shown.text("current_password"), "no loop");
@@ -111,7 +121,7 @@ fn concurrent_readers_of_a_due_role_get_one_password() {
             let shown = readers.into_iter().map(|reader| reader.join().expect("no panic"));
             shown.map(|answer| answer.text("current_password").to_owned()).collect()
         });
-        assert_eq!(shown.len(), 1, "it was rotated more than once");
+        assert_eq!(shown.len(), 1, "the account was rotated once");
         assert!(quay.takes("svc1", shown.first().expect("one")));
     }
 }
@@ -216,7 +226,7 @@ fn a_locked_account_gets_a_password_too() {
         for _ in 0..5 {
             assert!(!quay.takes("svc1", "Jm6-Yt2-Hd8-Vc5"));
         }
-        assert!(!quay.takes("svc1", FIRST), "it is locked");
+        assert!(!quay.takes("svc1", FIRST), "the account is locked");
         let password = quay.creds("build").text("current_password").to_owned();
         if quay.branch.server.kind == Kind::Samba {
             quay.branch.modify("svc1", "replace: lockoutTime\nlockoutTime: 0");
@@ -245,7 +255,7 @@ fn active_directory_is_never_given_a_password_as_an_attribute() {
     quay.creds("build");
     let kept = quay.branch.server.attribute(&quay.branch.dn_of("svc1"), "userPassword");
     let kept = kept.expect("OpenLDAP shows it to its administrator, in base64");
-    assert!(kept.starts_with("e1NTSEF9"), "it is hashed: {{SSHA}}");
+    assert!(kept.starts_with("e1NTSEF9"), "the stored password is not an SSHA hash");
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn no_referral_is_followed() {
     let (_bulkhead, root) = configured(&liar, json!({}));
     assert_eq!(role(&root), 400);
     root.write("directory/rotate-root", &json!({})).expect(400);
-    assert!(elsewhere.accept().is_err(), "it was asked for a connection");
+    assert!(elsewhere.accept().is_err(), "the other server got a connection");
 }
 
 #[test]

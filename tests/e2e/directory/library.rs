@@ -54,7 +54,7 @@ impl Quay {
     #[track_caller]
     fn assert_at_home(&self, account: &str, password: &str) {
         until_true("the account is at home", SOON, || self.is_available(account));
-        assert!(!self.takes(account, password), "its borrower's password is in force");
+        assert!(!self.takes(account, password), "the borrower's password still logs in");
     }
 }
 
@@ -71,7 +71,7 @@ fn lent(answer: Answer) -> Lent {
 fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1"], json!({}));
-        assert!(!quay.takes("svc1", super::FIRST), "what others knew is in force no more");
+        assert!(!quay.takes("svc1", super::FIRST), "the earlier password no longer logs in");
         let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
         let loan = quay.lend(&alice);
         assert_eq!(loan.account, quay.name("svc1"));
@@ -92,7 +92,7 @@ fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
         assert_eq!(home.body["data"]["check_ins"], json!([loan.account]));
         quay.assert_at_home("svc1", &loan.password);
         let again = quay.check_in(&alice, named).expect(200);
-        assert_eq!(again.body["data"]["check_ins"], json!([]), "it is home already");
+        assert_eq!(again.body["data"]["check_ins"], json!([]), "a second check-in returns nothing");
         quay.assert_silent(&loan.password);
     }
 }
@@ -149,7 +149,7 @@ fn a_loan_is_renewed_up_to_the_sets_maximum() {
         shorter.expect(204);
         let asked = json!({ "lease_id": loan.lease });
         let renewed = quay.root.write("sys/leases/renew", &asked).expect(200);
-        assert_eq!(renewed.body["lease_duration"], 600, "by what the set says now");
+        assert_eq!(renewed.body["lease_duration"], 600, "the renewal follows the present set");
     }
 }
 
@@ -204,7 +204,7 @@ fn an_account_belongs_to_one_set_or_to_roles_under_any_of_its_names() {
             let refused = quay.root.write("directory/roles/other", &role).expect(400);
             assert!(refused.errors().contains("already managed"), "{name}: {}", refused.errors());
         }
-        assert!(quay.takes("svc1", &loan.password), "it stays its borrower's");
+        assert!(quay.takes("svc1", &loan.password), "the borrower keeps the account");
         assert!(quay.takes("svc2", super::FIRST), "nothing was changed for a set that is refused");
         quay.root.read("directory/library/other").expect(404);
         quay.role("build", "svc3");
@@ -222,7 +222,7 @@ fn writing_a_set_ends_no_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let quay = Quay::library(kind, &["svc1", "svc2"], json!({}));
         let loan = quay.lend(&quay.root);
-        assert_eq!(loan.account, quay.name("svc1"), "in the order of the set");
+        assert_eq!(loan.account, quay.name("svc1"), "the set lends its accounts in order");
         let without = json!({ "service_account_names": [quay.name("svc2")] });
         let refused = quay.root.write("directory/library/team", &without).expect(400);
         assert!(refused.errors().contains("checked out"), "{}", refused.errors());
@@ -240,7 +240,7 @@ fn writing_a_set_ends_no_loan() {
         quay.root.delete("directory/library/team").expect(200);
         quay.role("build", "svc1");
         let password = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("svc1", &password), "what no set has, a role may have");
+        assert!(quay.takes("svc1", &password), "an account without a set may have a role");
     }
 }
 

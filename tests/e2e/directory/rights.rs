@@ -23,7 +23,7 @@ impl Quay {
         let check_in = self.root.write("directory/library/manage/team/check-in", &json!({}));
         assert_eq!(check_in.status, 400, "{check_in:?}");
         self.root.write("sys/leases/lookup", &lease).expect(200);
-        assert!(self.takes("svc1", lent.text("password")), "it is lent");
+        assert!(self.takes("svc1", lent.text("password")), "the lent password logs in");
         assert_eq!(self.status()["available"], false);
     }
 

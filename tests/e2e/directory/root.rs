@@ -124,7 +124,7 @@ fn the_engine_logs_in_at_a_controller_with_the_previous_password() {
             quay.role("build", "svc1");
         }
         quay.creds("build");
-        assert!(quay.takes("engine", &before), "it is not locked");
+        assert!(quay.takes("engine", &before), "the engine's account is not locked");
     }
 }
 
@@ -159,7 +159,10 @@ fn concurrent_root_rotations_leave_a_working_password() {
                 status => panic!("{status}: {}", answer.errors()),
             }
         }
-        assert!(answers.iter().any(|answer| answer.status == 204), "one of them rotated it");
+        assert!(
+            answers.iter().any(|answer| answer.status == 204),
+            "one of the requests rotated the password"
+        );
         quay.role("build", "svc1");
         let password = quay.creds("build").text("current_password").to_owned();
         assert!(quay.takes("svc1", &password));

@@ -168,7 +168,8 @@ fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
         let role =
             json!({ "db_name": "sea", "creation_statements": [super::CREATION], field: text });
         let refused = sea.root.write("database/roles/other", &role).expect(400).errors();
-        let placeholder = &text[text.find("{{").expect("one")..text.len() - 1];
+        let placeholder =
+            &text[text.find("{{").expect("the text has a placeholder")..text.len() - 1];
         for said in [field, placeholder, exist] {
             assert!(refused.contains(said), "{field}: {refused}");
         }
@@ -199,7 +200,10 @@ fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
     for _ in 0..12 {
         let credential = sea.credential("some");
         let login = sea.mariadb.login(&credential.username, &credential.password, "SELECT 1");
-        assert!(login.is_err_and(|refused| refused.contains("1044")), "it has no right in demo");
+        assert!(
+            login.is_err_and(|refused| refused.contains("1044")),
+            "the user has no right in the database demo"
+        );
         sea.revoke(&credential);
     }
     let refused = sea.root.write("database/roles/none", &role("none")).expect(400).errors();

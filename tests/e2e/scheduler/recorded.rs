@@ -212,7 +212,7 @@ fn kind_of(value: &Value) -> &'static str {
 
 fn exchanges() -> Vec<Exchange> {
     let exchange = |line: &str| {
-        let recorded: Value = serde_json::from_str(line).expect("one exchange a line");
+        let recorded: Value = serde_json::from_str(line).expect("each line is one exchange");
         let name = recorded["name"].as_str().expect("a name").to_owned();
         Exchange { recorded, name }
     };

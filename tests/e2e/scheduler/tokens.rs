@@ -52,7 +52,7 @@ fn a_token_keeps_its_expiry_and_an_upload_refuses_a_used_secret() {
     let update = json!({ "AccessorID": accessor, "Name": "m", "Type": "client",
                          "Policies": ["readonly"] });
     let updated = scheduler.manage("PUT", &path, &update).json();
-    assert_eq!(updated["ExpirationTime"], made["ExpirationTime"], "what is left out is kept");
+    assert_eq!(updated["ExpirationTime"], made["ExpirationTime"], "a missing field is unchanged");
     let upload = json!({ "AccessorID": "aaaaaaaa-0000-4000-8000-000000000001",
                          "SecretID": made["SecretID"], "Name": "u", "Type": "client",
                          "Policies": ["readonly"] });

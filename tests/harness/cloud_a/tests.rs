@@ -59,7 +59,11 @@ fn a_secret_gives_a_token_for_one_audience_and_is_added_and_removed_by_graph() {
     let added = graph::answer(&cloud, &request(Method::POST, &add, "", &graph, body));
     let added: Value = serde_json::from_slice(&added.body).unwrap();
     let new = added["secretText"].as_str().unwrap();
-    assert_eq!(access(&cloud, &client_id, new, "https://management.azure.com").0, 401, "not yet");
+    assert_eq!(
+        access(&cloud, &client_id, new, "https://management.azure.com").0,
+        401,
+        "a new secret does not work yet"
+    );
     assert_eq!(cloud.secrets(&client_id).len(), 2);
     assert_eq!(decoded("a%2Fb+c"), "a/b c");
     let token = cloud.token(&cloud.claims(&vm));

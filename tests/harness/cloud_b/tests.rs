@@ -49,7 +49,7 @@ fn an_account_key_gives_a_token_and_an_eleventh_key_is_refused() {
     }
     assert_eq!((create().status, cloud.keys(&own.email).len()), (429, 10));
     let newest = cloud.key_of(&own.email);
-    assert_eq!(access(&cloud, &own.email, &newest).status, 400, "not yet");
+    assert_eq!(access(&cloud, &own.email, &newest).status, 400, "a new key does not work yet");
     let gone = format!("{path}/{}", newest.kid);
     assert_eq!(accounts::answer(&cloud, &request(Method::DELETE, &gone, bearer, "")).status, 200);
     assert_eq!(accounts::answer(&cloud, &request(Method::GET, &path, "x", "")).status, 401);

@@ -123,6 +123,7 @@ impl Online {
 pub fn secret_file(folder: &Folder, name: &str, text: &str) -> PathBuf {
     let file = folder.path().join(name);
     fs::write(&file, text).expect("a file can be written");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))
+        .expect("the mode of the file can be set");
     file
 }

@@ -38,5 +38,5 @@ fn a_site_or_an_injected_fault_answers_for_a_host() {
     assert_eq!(internet.asked("api.example").len(), 6);
     internet.want_credentials("user:pass");
     assert!(ask("/a").starts_with("HTTP/1.1 407"));
-    assert_eq!(internet.asked("api.example").len(), 6, "who is not let in asks nothing");
+    assert_eq!(internet.asked("api.example").len(), 6, "a refused client sends no request");
 }

@@ -357,9 +357,12 @@ mod tests {
         assert!(!wakes(claims.claim(&lease("a")).unwrap()));
         let first = claims.claim(&lease("a")).unwrap();
         assert!(claims.claim_due(&lease("a"), "m/lane").is_none());
-        assert!(wakes(first), "it was passed over");
+        assert!(wakes(first), "the waiter that was passed over is woken");
         assert!(!wakes(claims.claim(&lease("a")).unwrap()));
-        assert!(wakes(claims.claim_due(&lease("a"), "m/lane").unwrap()), "it had a place");
+        assert!(
+            wakes(claims.claim_due(&lease("a"), "m/lane").unwrap()),
+            "the end of a claim wakes a waiter"
+        );
         assert!(!wakes(claims.claim_due(&lease("a"), "m/lane").unwrap().leave_lane()));
     }
 

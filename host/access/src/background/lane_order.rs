@@ -108,7 +108,11 @@ mod tests {
         order.lane_began(Space::Timer, "b/1");
         assert_eq!(order.of_mount(Space::Timer, "a"), [part("a/3\0", "a0"), part("a", "a/3\0")]);
         assert_eq!(order.of_kind(Space::Timer), [part("b0", BEHIND_ALL), part("", "b0")]);
-        assert_eq!(order.of_mount(Space::Lease, "a"), [part("a", "a0")], "another kind");
+        assert_eq!(
+            order.of_mount(Space::Lease, "a"),
+            [part("a", "a0")],
+            "each kind of work has its own order"
+        );
     }
 
     #[test]

@@ -261,7 +261,11 @@ mod tests {
         );
         for rest in [1, 2, 4, 8, 16, 30, 30] {
             assert_eq!(lanes.note_silence(LANE, now), Some(seconds(rest)));
-            assert_eq!(lanes.note_silence(LANE, now), None, "what ran beside it says nothing more");
+            assert_eq!(
+                lanes.note_silence(LANE, now),
+                None,
+                "a second silence at the same time adds no rest"
+            );
             assert_eq!(
                 (lanes.concurrency_limit(LANE, now), lanes.next_end(now)),
                 (0, Some(seconds(rest)))
@@ -269,14 +273,18 @@ mod tests {
             assert_eq!(lanes.rest(LANE, now), Some(seconds(rest)));
             now += seconds(rest);
             assert_eq!((lanes.concurrency_limit(LANE, now), lanes.next_end(now)), (1, None));
-            assert_eq!(lanes.rest(LANE, now), Some(Duration::ZERO), "it is being asked");
+            assert_eq!(
+                lanes.rest(LANE, now),
+                Some(Duration::ZERO),
+                "the lane has no rest while it is probed"
+            );
         }
         assert_eq!(lanes.concurrency_limit("mount/another", now), DEFAULT_CONCURRENCY);
         assert_eq!(lanes.note_silence(LANE, now), Some(seconds(30)));
         assert!(lanes.ask_again(LANE), "a caller asks");
         assert_eq!(lanes.concurrency_limit(LANE, now), 1);
         assert!(!lanes.ask_again(LANE));
-        assert!(lanes.note_answer(LANE), "it was down");
+        assert!(lanes.note_answer(LANE), "the answer ends the rest of the lane");
         assert_eq!(
             (lanes.concurrency_limit(LANE, now), lanes.rest(LANE, now)),
             (DEFAULT_CONCURRENCY, None)

@@ -36,7 +36,7 @@ fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
     assert!(!lockouts.is_locked(M, "bob", 3) && !lockouts.is_locked("other", "eve", 3));
     assert!(!lockouts.is_locked(M, "eve", 60_002));
     assert!(!lockouts.is_asked(M, client(1), 60_002));
-    assert_eq!(count(60_003), FailureEffect::Noted, "it begins again");
+    assert_eq!(count(60_003), FailureEffect::Noted, "the counter begins again after its reset");
 }
 
 #[test]
@@ -147,7 +147,11 @@ fn members_change_alone_and_nonsense_names_its_member() {
         "lockout_disable": true});
     let changed = LockoutPolicy { counter_reset: 30, is_disabled: true, ..usual };
     assert_eq!(usual.changed_by(&sent_by_go), Ok(changed));
-    assert_eq!(usual.changed_by(&Value::Object(usual.show())), Ok(usual), "what was read");
+    assert_eq!(
+        usual.changed_by(&Value::Object(usual.show())),
+        Ok(usual),
+        "the shown settings are accepted unchanged"
+    );
     for (given, named) in [
         (json!("5"), "must be an object"),
         (json!({"lockout_threshold": 0}), "lockout_threshold must be 1"),

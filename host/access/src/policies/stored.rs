@@ -275,7 +275,7 @@ mod tests {
         for other in [called("1", "carol"), called("3", ""), TemplateIdentity::default()] {
             assert!(
                 cache.acl(&names, &other).is_none(),
-                "also the same entity under a new name: {other:?}"
+                "the cache misses for another identity: {other:?}"
             );
         }
     }

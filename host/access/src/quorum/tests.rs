@@ -143,10 +143,13 @@ fn a_reset_forgets_the_shares_of_its_own_address_alone() {
     assert_eq!((attempt.progress(), &attempt.nonce), (2, &nonce));
     assert_eq!(attempt.forget(client(1)).unwrap(), 1);
     assert_eq!(attempt.progress(), 1);
-    assert!(!finds_from(2, &mut attempt, &shares[2], &key), "one of them is forgotten");
+    assert!(
+        !finds_from(2, &mut attempt, &shares[2], &key),
+        "the share of the oldest client was dropped"
+    );
     attempt.forget(client(2)).unwrap();
     assert_eq!(attempt.progress(), 0);
-    assert_ne!(attempt.nonce, nonce, "another attempt has another name");
+    assert_ne!(attempt.nonce, nonce, "each attempt has a new nonce");
 }
 
 #[test]
@@ -163,7 +166,10 @@ fn a_share_counts_once_an_attempt() {
     assert_eq!(attempt.progress(), 0);
     attempt.add(here, &shares[0]).unwrap();
     assert_eq!(attempt.progress(), 1);
-    assert!(attempt.add(here, &SealKey::generate().unwrap().share()).is_err(), "it has no number");
+    assert!(
+        attempt.add(here, &SealKey::generate().unwrap().share()).is_err(),
+        "a share without a number is refused"
+    );
 }
 
 #[test]

@@ -92,10 +92,10 @@ mod tests {
         let uses = Arc::new(TokenUses::default());
         let (first, last, refused) = (uses.enter("a"), uses.enter("a"), uses.enter("a"));
         last.was_last();
-        assert!(!last.leave() && !last.leave(), "others are under way");
+        assert!(!last.leave() && !last.leave(), "other requests of the token still run");
         assert!(!refused.leave() && uses.is_running("a"));
         assert!(first.leave() && !uses.is_running("a"));
-        assert!(!first.leave(), "once");
+        assert!(!first.leave(), "only the last request ends the token");
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
         dropped.was_last();
         drop(dropped);
         assert!(!uses.is_running("a") && uses.is_running("b"));
-        assert!(!other.leave(), "another token's");
+        assert!(!other.leave(), "requests of another token do not count");
     }
 }

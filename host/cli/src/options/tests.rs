@@ -130,5 +130,8 @@ fn what_the_command_does_not_have_is_named_with_where_to_look() {
             "{problem:?}"
         );
     }
-    assert!(parsed("read", &["-f"]).unwrap_err().message.contains("-force"), "only write has it");
+    assert!(
+        parsed("read", &["-f"]).unwrap_err().message.contains("-force"),
+        "only write has -force"
+    );
 }

@@ -269,6 +269,6 @@ mod tests {
             assert_eq!(ttl, of_engine);
             assert!(warning.contains("the engine's renewal"), "{warning}");
         }
-        assert_eq!(renewed(99_999, 1_020).0, 14_390, "and one that renews for more is not");
+        assert_eq!(renewed(99_999, 1_020).0, 14_390, "a longer renewal is cut to the maximum");
     }
 }

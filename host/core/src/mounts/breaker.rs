@@ -265,9 +265,17 @@ mod tests {
         let (breaker, now) = open();
         let later = now + FIRST_REST;
         let trial = breaker.may_enter(later).ok().unwrap();
-        assert_eq!(breaker.may_enter(later).err(), Some(TRIAL_RETRY_AFTER), "one at a time");
+        assert_eq!(
+            breaker.may_enter(later).err(),
+            Some(TRIAL_RETRY_AFTER),
+            "a second trial at the same time is refused"
+        );
         assert_eq!(trial.end(Termination::Answered, later), Some(BreakerChange::Closed));
-        assert_eq!(end(&breaker, Termination::Trapped, later), None, "and all is forgotten");
+        assert_eq!(
+            end(&breaker, Termination::Trapped, later),
+            None,
+            "an answer resets the count of crashes"
+        );
         assert!(breaker.may_enter(later).is_ok());
     }
 

@@ -69,13 +69,16 @@ mod tests {
         let (writes, began) = (DueWrites::default(), Instant::now());
         assert!(!writes.count(BURST_BYTES as usize, began));
         assert_eq!(writes.remaining_wait(began), None);
-        assert!(writes.count(2 * BYTES_PER_SECOND as usize, began), "it is told");
-        assert!(!writes.count(0, began), "and not again at once");
+        assert!(writes.count(2 * BYTES_PER_SECOND as usize, began), "the first excess is logged");
+        assert!(!writes.count(0, began), "a second excess at once is not logged");
         assert_eq!(writes.remaining_wait(began), Some(Duration::from_secs(2)));
         let later = began + Duration::from_millis(1_500);
         assert_eq!(writes.remaining_wait(later), Some(Duration::from_millis(500)));
         assert_eq!(writes.remaining_wait(began + Duration::from_secs(2)), None);
-        assert!(writes.count(BURST_BYTES as usize + 1, began + LOG_INTERVAL), "it is told again");
+        assert!(
+            writes.count(BURST_BYTES as usize + 1, began + LOG_INTERVAL),
+            "an excess is logged again after the interval"
+        );
     }
 
     #[test]

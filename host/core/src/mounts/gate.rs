@@ -98,7 +98,7 @@ mod tests {
         assert!(!closing.is_finished());
         drop(other);
         closing.await.unwrap();
-        assert!(gate.enter().await.is_none(), "it stays closed");
+        assert!(gate.enter().await.is_none(), "a closed gate stays closed");
         assert!(MountGate::new_closed().enter().await.is_none());
     }
 
@@ -121,7 +121,10 @@ mod tests {
         let paused = pausing.await.unwrap();
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        assert!(gate.enter_within(Duration::ZERO).await.is_err(), "its patience is over");
+        assert!(
+            gate.enter_within(Duration::ZERO).await.is_err(),
+            "the wait for the gate times out"
+        );
         drop(paused);
         assert!(waiting.await.unwrap());
         assert!(gate.enter_within(Duration::ZERO).await.unwrap().is_some());

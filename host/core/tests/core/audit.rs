@@ -334,7 +334,10 @@ async fn a_body_over_its_limit_or_of_the_wrong_kind_enters_no_open_endpoint() {
     for (asked, status) in [(large, 413), (wrong, 400)] {
         assert_eq!(bed.service.handle(asked).await.into_bytes().0, status);
         let asked = bed.lines_of(path).into_iter().rev().nth(1).unwrap();
-        assert!(asked.get("error").is_some(), "it was refused before it was entered: {asked}");
+        assert!(
+            asked.get("error").is_some(),
+            "the line of a refused request has the error: {asked}"
+        );
     }
     bed.end().await;
 }
@@ -444,7 +447,11 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
     );
     bed.stop().await;
     let bed = Bed::open(path).await;
-    assert_eq!(bed.read("probe/note/unseen").await.0, 404, "it was never entered");
+    assert_eq!(
+        bed.read("probe/note/unseen").await.0,
+        404,
+        "an unrecorded request never reaches the component"
+    );
     bed.end().await;
 }
 
@@ -795,7 +802,11 @@ async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_anothe
     while bed.read("sys/health").await.0 != 200 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bed.read("sys/mounts").await.0, 200, "it resumes by itself");
+    assert_eq!(
+        bed.read("sys/mounts").await.0,
+        200,
+        "requests are served again once the device works"
+    );
     bed.stop().await;
 
     let bed = Bed::audited(path.clone(), AuditSettings::default()).await.unwrap();

@@ -27,7 +27,7 @@ async fn what_one_call_keeps_the_next_one_of_the_same_mount_reads_until_it_is_re
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     keep(&bed, "probe/a", "one").await;
     assert_eq!(recalled(&bed, "probe/a").await, "one");
-    assert_eq!(recalled(&bed, "other/a").await, Value::Null, "another mount keeps its own");
+    assert_eq!(recalled(&bed, "other/a").await, Value::Null, "another mount has its own cache");
     keep(&bed, "other/a", "two").await;
     assert_eq!(recalled(&bed, "probe/a").await, "one");
     assert_eq!(bed.write("probe/keep/a", json!({})).await.0, 204);

@@ -50,7 +50,7 @@ async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
     let directory = bed.stop().await;
     let store = opened(&directory).await;
     let left = left_in(&store, &uuid, 16).await;
-    assert!(left.iter().all(|left| *left > 0), "of 187 or 188 in each lane: {left:?}");
+    assert!(left.iter().all(|left| *left > 0), "a lane of 187 or 188 is empty: {left:?}");
     store.close().await;
     drop(store);
     std::fs::remove_dir_all(directory).unwrap();
@@ -90,7 +90,7 @@ async fn of_a_mount_that_is_held_to_its_share_all_lanes_are_served() {
     let store = opened(&directory).await;
     for uuid in &uuids {
         let left = left_in(&store, uuid, lanes).await;
-        assert!(left.iter().all(|left| *left > 0), "of {each} in each lane: {left:?}");
+        assert!(left.iter().all(|left| *left > 0), "a lane of {each} is empty: {left:?}");
     }
     store.close().await;
     drop(store);

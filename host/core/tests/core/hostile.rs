@@ -216,7 +216,7 @@ async fn no_run_of_a_secret_is_logged_by_any_name_and_in_any_case() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wake_that_panics_is_put_off_and_told() {
     let bed = bed("panicking-wake").await;
-    assert_eq!(bed.read("hostile/panicking-wake").await.0, 404, "it answers nothing");
+    assert_eq!(bed.read("hostile/panicking-wake").await.0, 404, "the wake that panics has not run");
     let line = bed.line("timer-delayed").await;
     assert!(line.contains(TITLE) && line.contains("panicked"), "{line}");
     assert_eq!(bed.read("hostile/acts").await.0, 200);
@@ -380,7 +380,7 @@ async fn a_short_deadline_of_requests_bounds_no_due_work() {
     let lease = json!({"lease_id": leased["lease_id"], "sync": true});
     let revoking = bed.write("sys/leases/revoke", lease);
     let cut = tokio::time::timeout(Duration::from_secs(4), revoking).await;
-    assert!(cut.is_err(), "it has more than the second of a request: {cut:?}");
+    assert!(cut.is_err(), "due work has more time than a request: {cut:?}");
     let (status, answer) = bed.read("hostile/endless-loop").await;
     assert_eq!(status, 502, "a request has the second: {answer}");
     bed.end().await;

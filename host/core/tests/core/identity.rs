@@ -275,7 +275,7 @@ async fn an_alias_is_of_one_entity_and_an_entity_has_one_alias_a_mount() {
     let bobs = format!("identity/entity-alias/id/{}", text(&of_bea["id"]));
     assert_eq!(bed.call(Verb::Delete, &bobs, json!({})).await.0, 204);
     assert_eq!(bed.written(&path, json!({"canonical_id": bea})).await["canonical_id"], bea);
-    assert_eq!(bed.signed_in("eve").await["entity_id"], bea, "it moved");
+    assert_eq!(bed.signed_in("eve").await["entity_id"], bea, "the alias moved to the other entity");
     assert_eq!(bed.seen_at("identity/entity/name/ada").await["aliases"], json!([]));
     bed.written(&path, json!({"name": "eve2", "custom_metadata": {"a": "b"}})).await;
     let (_, list) = bed.list("identity/entity-alias/id", json!({})).await;
@@ -283,7 +283,7 @@ async fn an_alias_is_of_one_entity_and_an_entity_has_one_alias_a_mount() {
     let info = &list["key_info"][text(&alias["id"])];
     assert_eq!((&info["name"], &info["custom_metadata"]["a"]), (&json!("eve2"), &json!("b")));
     let made = bed.written("identity/entity-alias", json!({"name": "x", "mount_accessor": mount}));
-    assert!(text(&made.await["canonical_id"]).len() == 36, "its own entity");
+    assert!(text(&made.await["canonical_id"]).len() == 36, "a new alias has a new entity");
     bed.end().await;
 }
 
@@ -303,7 +303,7 @@ async fn the_tokens_of_a_merged_entity_go_on_with_the_one_that_stays() {
     let itself = json!({"from_entity_ids": [to], "to_entity_id": to});
     bed.refuses(path, itself, "should not be present").await;
     let (status, _) = bed.read(&format!("identity/entity/id/{from}")).await;
-    assert_eq!(status, 200, "what is refused changes nothing");
+    assert_eq!(status, 200, "a refused write changes nothing");
     let forced = json!({"from_entity_ids": [from], "to_entity_id": to, "force": true});
     bed.written(path, forced).await;
     assert_eq!(bed.status_as(&one["client_token"], Verb::Read, "sys/mounts").await, 200);

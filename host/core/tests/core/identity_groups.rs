@@ -202,7 +202,7 @@ async fn an_external_group_has_one_alias_and_loses_its_members_with_it() {
     assert_eq!((&found["id"], &found["alias"]["name"]), (&json!(ext), &json!("folder-1")));
     bed.written(&path, json!({"canonical_id": other})).await;
     let group = bed.seen_at(&format!("identity/group/id/{ext}")).await;
-    assert_eq!(group["alias"], json!({}), "it moved");
+    assert_eq!(group["alias"], json!({}), "the alias moved to the other group");
     assert_eq!(bed.call(Verb::Delete, &path, json!({})).await.0, 204);
     assert_eq!(bed.read(&path).await.0, 404);
     bed.emptied(&other).await;

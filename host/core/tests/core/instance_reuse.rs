@@ -41,13 +41,13 @@ async fn a_mount_reuses_instances_only_if_its_option_says_so_and_shares_none() {
     let bed = Bed::open(directory).await;
     assert_eq!(tallies(&bed, "probe").await, [1, 2, 3]);
     assert_eq!(tallies(&bed, "other").await, [1, 1, 1]);
-    assert_eq!(tallies(&bed, "probe").await, [4, 5, 6], "its own instance waited for it");
+    assert_eq!(tallies(&bed, "probe").await, [4, 5, 6], "the mount's idle instance serves again");
     assert_eq!(bed.read("probe/panic").await.0, 500);
     assert_eq!(tallies(&bed, "probe").await, [1, 2, 3]);
     let directory = bed.stop().await;
     set_reuse(&directory, "of-a-later-version").await;
     let bed = Bed::open(directory).await;
-    assert_eq!(tallies(&bed, "probe").await, [1, 1, 1], "what nobody understands is the safest");
+    assert_eq!(tallies(&bed, "probe").await, [1, 1, 1], "an unknown setting means fresh instances");
     bed.end().await;
 }
 

@@ -134,7 +134,7 @@ async fn leases_that_cannot_be_ended_stay_and_are_told_and_force_gives_them_up()
         error(&refused)
             .starts_with("leases that could not be ended: 1; the first, because: it is stuck")
     );
-    assert!(!is_alive(&bed, &other).await, "one that fails does not keep the others");
+    assert!(!is_alive(&bed, &other).await, "a failed revocation does not stop the others");
     assert_eq!(looked_up(&bed, &stuck).await.unwrap()["last_error"], "it is stuck");
 
     leased(&bed, "probe", "never-b").await;

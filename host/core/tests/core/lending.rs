@@ -18,7 +18,11 @@ async fn a_lease_that_another_call_ends_is_gone_with_its_commit_and_never_revoke
         assert_eq!(bed.write("sys/leases/renew", id.clone()).await.0, 400);
     }
     assert_eq!(bed.write("sys/leases/revoke", id).await.0, 204, "gone is revoked");
-    assert_eq!(bed.read("probe/note/book").await.0, 404, "its engine was not asked to end it");
+    assert_eq!(
+        bed.read("probe/note/book").await.0,
+        404,
+        "the engine was not asked to end the lease"
+    );
     assert_eq!(bed.write("probe/return/another", json!({})).await.0, 404);
     bed.end().await;
 }

@@ -56,7 +56,7 @@ async fn a_name_is_locked_by_five_failures_and_unlocked_by_an_operator() {
     let (status, answer) = bed.log_in("eve").await;
     assert_eq!(status, 403, "{answer}");
     assert!(error(&answer).contains("sys/locked-users"), "{answer}");
-    assert_eq!(bed.log_in("bob").await.0, 200, "another name");
+    assert_eq!(bed.log_in("bob").await.0, 200, "another name is not locked");
 
     let accessor = bed.accessor().await;
     let of_mount = json!([{
@@ -88,7 +88,7 @@ async fn a_mount_says_when_its_names_are_locked() {
     assert_eq!(shown["data"]["user_lockout_config"]["lockout_duration"], 900, "{shown}");
 
     assert_eq!(bed.tune(json!({"lockout_disable": true})).await.0, 204);
-    assert_eq!(bed.log_in("eve").await.0, 200, "what is locked opens with the setting");
+    assert_eq!(bed.log_in("eve").await.0, 200, "lockout_disable unlocks the names of the mount");
     bed.fail("eve", 6).await;
     assert_eq!(bed.log_in("eve").await.0, 200);
 

@@ -96,7 +96,7 @@ async fn a_token_of_one_project_gains_nothing_by_another_projects_login_of_the_s
     said.as_object_mut().unwrap().extend(batch.as_object().unwrap().clone());
     let sealed = bed.let_in(said).await;
     let second = bed.by_role("p2").await;
-    assert_eq!(first["entity_id"], second["entity_id"], "they share the entity");
+    assert_eq!(first["entity_id"], second["entity_id"], "both logins have one entity");
     assert_eq!(second["identity_policies"], json!(["p2"]));
     bed.counts_as(&second["client_token"], "p2").await;
     for of_p in [&first, &child, &grandchild, &of_batch, &sealed] {
@@ -104,9 +104,17 @@ async fn a_token_of_one_project_gains_nothing_by_another_projects_login_of_the_s
     }
     let entity = format!("identity/entity/id/{}", text(&first["entity_id"]));
     let seen = bed.seen_at(&entity).await;
-    assert_eq!(seen["aliases"][0]["metadata"], json!({"project": "p2"}), "that of the latest");
+    assert_eq!(
+        seen["aliases"][0]["metadata"],
+        json!({"project": "p2"}),
+        "the alias has the metadata of the latest login"
+    );
     let silent = bed.let_in(json!({"alias": "role-1", "policies": ["common"]})).await;
-    assert_eq!(silent["identity_policies"], json!([]), "it told of no groups, and has none");
+    assert_eq!(
+        silent["identity_policies"],
+        json!([]),
+        "a login without groups has no policies of groups"
+    );
     bed.end().await;
 }
 
@@ -241,7 +249,7 @@ async fn what_an_alias_proved_ends_with_it_or_goes_with_it_to_another_entity() {
     bed.allows(&deleted, false).await;
     bed.let_in(json!({"alias": "deleted", "groups": ["deleted"]})).await;
     assert!(bed.may(&deleted.elsewhere, &deleted.reads).await, "proven again");
-    assert!(!bed.may(&deleted.own, &deleted.reads).await, "by another alias than its own");
+    assert!(!bed.may(&deleted.own, &deleted.reads).await, "groups of another alias do not count");
 
     let renamed = bed.person("renamed").await;
     let path = format!("identity/entity-alias/id/{}", renamed.alias);
@@ -256,7 +264,7 @@ async fn what_an_alias_proved_ends_with_it_or_goes_with_it_to_another_entity() {
     let path = format!("identity/entity-alias/id/{}", moved.alias);
     bed.written(&path, json!({"canonical_id": other["entity_id"]})).await;
     bed.allows(&moved, false).await;
-    assert!(bed.may(&other, &moved.reads).await, "it went with the alias");
+    assert!(bed.may(&other, &moved.reads).await, "the groups moved with the alias");
     bed.end().await;
 }
 
@@ -302,7 +310,7 @@ async fn a_group_holds_those_alone_who_proved_the_alias_that_it_has() {
     bed.written(&path(&renamed), json!({"name": "other"})).await;
     bed.allows(&renamed, false).await;
     let joined = bed.let_in(json!({"alias": "renamed", "groups": ["other"]})).await;
-    assert!(bed.may(&joined, &renamed.reads).await, "it proved the name of now");
+    assert!(bed.may(&joined, &renamed.reads).await, "the renewal proved the present name");
     assert!(!bed.may(&renamed.own, &renamed.reads).await);
 
     let moved = bed.person("moved").await;

@@ -86,7 +86,7 @@ async fn a_login_gives_an_orphan_token_of_one_entity_and_keeps_its_internal_data
     }
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("internal"));
     let again = bed.let_in(amy).await;
-    assert_eq!(again["entity_id"], auth["entity_id"], "one alias is one entity");
+    assert_eq!(again["entity_id"], auth["entity_id"], "both logins of an alias have one entity");
     let bob = bed.let_in(json!({"alias": "bob", "no_default_policy": true})).await;
     assert_ne!(bob["entity_id"], auth["entity_id"]);
     assert_eq!(bob["policies"], json!([]), "default was declined");
@@ -120,7 +120,7 @@ async fn a_login_beyond_its_bounds_is_the_components_fault_and_stores_nothing() 
         assert_eq!(status, 500, "{say}: {answer}");
         let why = error(&answer);
         assert!(why.contains("doorman 1.0.0") && why.contains("nothing was stored"), "{why}");
-        assert!(why.len() < 400, "it repeats what it was told: {why}");
+        assert!(why.len() < 400, "the error repeats the whole login: {why}");
     }
     let (status, answer) = bed.write("auth/doorman/unmarked", json!({"say": {}})).await;
     assert_eq!(status, 500, "{answer}");
@@ -141,7 +141,7 @@ async fn root_is_given_by_no_login_and_a_refusal_is_told_in_the_methods_words() 
     let (status, _) = bed.call_as("", Verb::Write, "auth/doorman/unmarked", json!({})).await;
     assert_eq!(status, 403, "other rows ask for a token");
     let (status, _) = bed.call_as("", Verb::Read, LOGIN, json!({})).await;
-    assert_eq!(status, 403, "and so does what is not a row, until policy has spoken");
+    assert_eq!(status, 403, "an unknown path is refused by policy first");
     let (status, _) = bed.read(LOGIN).await;
     assert_eq!(status, 405);
     bed.end().await;
@@ -261,7 +261,7 @@ async fn a_mount_that_goes_takes_the_tokens_of_its_logins_along() {
     for token in all {
         assert_eq!(bed.lookup(token).await.0, 403, "{token}");
     }
-    assert_eq!(bed.lookup(others).await.0, 200, "others live on");
+    assert_eq!(bed.lookup(others).await.0, 200, "other tokens stay valid");
     let (status, _) = bed.login(json!({})).await;
     assert_eq!(status, 403, "there is no login any more");
     bed.end().await;
@@ -344,6 +344,6 @@ async fn refused_logins_of_a_client_come_to_an_end_and_those_that_are_let_in_do_
             }
         }
     }
-    assert!(refused >= 1_000, "those that were let in took none of the {refused}");
+    assert!(refused >= 1_000, "only {refused} refused logins were admitted");
     bed.end().await;
 }

@@ -129,7 +129,7 @@ async fn a_disabled_mount_leaves_no_lease_and_no_row() {
         204,
         "the path is free again"
     );
-    assert_eq!(bed.read("other/note/a").await.0, 404, "with its own storage");
+    assert_eq!(bed.read("other/note/a").await.0, 404, "the other mount has its own storage");
     assert_eq!(bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0, 204);
     let directory = bed.stop().await;
     assert_eq!(rows_with(&directory, &uuid).await, Vec::<String>::new());
@@ -158,7 +158,7 @@ async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile(
     let again = begin(&bed, Verb::Delete, "sys/mounts/other", json!({}));
     assert!(!disabling.is_finished() && !call.is_finished());
     assert_eq!(bed.write("sys/leases/revoke", go).await.0, 204, "leases can be ended meanwhile");
-    assert_eq!(call.await.unwrap().0, 204, "what had begun ends as it would have");
+    assert_eq!(call.await.unwrap().0, 204, "a running call ends normally");
     assert_eq!(disabling.await.unwrap().0, 204);
     assert_eq!(again.await.unwrap().0, 204);
     let directory = bed.stop().await;
@@ -176,12 +176,12 @@ async fn a_lease_that_cannot_be_ended_keeps_its_mount() {
     for part in ["other/ stays mounted: ", "it is stuck", "sys/leases/revoke-force/other/"] {
         assert!(error(&refused).contains(part), "{part}: {refused}");
     }
-    assert_eq!(bed.write("other/count/a", json!({})).await.0, 204, "it serves again");
+    assert_eq!(bed.write("other/count/a", json!({})).await.0, 204, "the mount serves again");
     let (_, kept) = bed.write("sys/leases/lookup", json!({"lease_id": stuck["lease_id"]})).await;
     assert_eq!(kept["data"]["last_error"], "it is stuck", "{kept}");
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;
-    assert_eq!(bed.noted_of("other", "a").await, 2, "and after a restart");
+    assert_eq!(bed.noted_of("other", "a").await, 2, "the count goes on after a restart");
     bed.end().await;
 }
 
@@ -205,7 +205,11 @@ async fn erased(directory: PathBuf, uuid: &str) {
     let began = Instant::now();
     while bed.write("sys/mounts/other", json!({"type": "probe"})).await.0 != 204 {
         assert!(began.elapsed() < PATIENCE, "{:?}", bed.log.0.lock().unwrap());
-        assert_eq!(bed.read("other/note/a").await.0, 404, "it answers nothing before it is gone");
+        assert_eq!(
+            bed.read("other/note/a").await.0,
+            404,
+            "a mount that is being removed answers 404"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let directory = bed.stop().await;
@@ -384,7 +388,7 @@ async fn a_move_goes_on_after_the_process_died() {
         404,
         "a new move forgets those that ended long ago"
     );
-    assert_eq!(bed.read("sys/remount/status/stuck").await.0, 200, "and no other");
+    assert_eq!(bed.read("sys/remount/status/stuck").await.0, 200, "only ended moves are forgotten");
     let directory = bed.stop().await;
     assert_eq!(rows_with(&directory, "mount-target/").await, Vec::<String>::new());
     std::fs::remove_dir_all(directory).unwrap();
@@ -560,7 +564,11 @@ async fn preflights_are_refused_alike(bed: &Bed, token: &str) {
             "permission denied: preflight capability check returned 403, please ensure client's \
              policies grant access to path \"{path}/\""
         );
-        assert_eq!((status, error(&refused)), (403, expected.as_str()), "one refusal for all");
+        assert_eq!(
+            (status, error(&refused)),
+            (403, expected.as_str()),
+            "all refusals have the same text"
+        );
     }
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
     assert_eq!(preflight("root", "other").await.0, 503);
@@ -629,6 +637,6 @@ async fn enabling_a_mount_costs_no_more_with_thousands_of_mounts() {
     enable_up_to(&bed, 0, 110).await;
     let few = enable_up_to(&bed, 110, 220).await;
     let many = enable_up_to(&bed, 220, 2_500).await;
-    assert!(many < few * 6, "one of the first: {few:?}; one of the last: {many:?}");
+    assert!(many < few * 6, "few mounts: {few:?}; many mounts: {many:?}");
     bed.end().await;
 }

@@ -349,7 +349,7 @@ async fn a_role_gives_a_caller_a_token_about_itself_and_tells_whether_it_holds()
     for wrong in [of_mount.as_str(), &format!("{head}.AAAA"), &none, "x", head] {
         assert!(!bed.is_active(wrong, "").await, "{wrong}");
     }
-    assert!(!bed.is_active(token, "ci").await, "for another client");
+    assert!(!bed.is_active(token, "ci").await, "a token of another client is inactive");
     bed.end().await;
 }
 

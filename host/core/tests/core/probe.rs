@@ -198,7 +198,11 @@ async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
         assert!((earliest..=latest).contains(&next.parse::<u64>().unwrap()), "{line}");
     }
     assert_eq!(bed.noted("away").await, 2);
-    assert_eq!(bed.read("probe/note/refused").await.0, 404, "it waits longer than what was away");
+    assert_eq!(
+        bed.read("probe/note/refused").await.0,
+        404,
+        "a refusal waits longer than an outage"
+    );
     bed.end().await;
 }
 
@@ -243,7 +247,7 @@ async fn a_guard_wakes_its_plugin_when_its_call_ended_without_cancelling_it() {
 async fn a_wake_that_leaves_a_guard_on_its_own_key_is_tried_again_with_a_pause() {
     let bed = Bed::new("again").await;
     bed.write("probe/timer/again", json!({"after": 0})).await;
-    assert_eq!(bed.noted("again").await, 1, "what it did is stored");
+    assert_eq!(bed.noted("again").await, 1, "the writes of the attempt are stored");
     let line = bed.line("/again\"").await;
     assert!(
         line.contains("(\"attempt\", \"1\")") && line.contains("without cancelling the guard"),
@@ -311,7 +315,7 @@ async fn a_guard_never_wakes_its_plugin_while_its_call_runs() {
     let bed = Bed::new("running").await;
     let call = waiting(&bed, "d").await;
     let (status, refused) = bed.write("probe/rotate/d", json!({"candidate": "another"})).await;
-    assert_eq!(status, 503, "one change at a time: {refused}");
+    assert_eq!(status, 503, "a second change at a time is refused: {refused}");
     // Timers that are due are woken meanwhile; the guard is not among them.
     bed.write("probe/timer/meanwhile", json!({"after": 0})).await;
     assert_eq!(bed.noted("meanwhile").await, 1);
@@ -361,7 +365,7 @@ async fn what_a_seal_cut_is_finished_after_the_unsealing_which_waits_for_its_end
     assert_eq!(
         bed.read("sys/seal-status").await.1["sealed"],
         json!(false),
-        "and nobody seals it again"
+        "the server stays unsealed"
     );
     bed.end().await;
 }
@@ -391,7 +395,7 @@ async fn a_call_whose_change_another_finished_stores_nothing() {
     assert_eq!(bed.write("probe/rotate/f", json!({"candidate": "six"})).await.0, 204);
     assert_eq!(bed.noted("f").await, "six");
     bed.write("probe/count/go-f", json!({})).await;
-    assert_ne!(call.await.unwrap(), 204, "its candidate is no longer in force");
+    assert_ne!(call.await.unwrap(), 204, "the change with an outdated candidate fails");
     assert_eq!(bed.noted("f").await, "six");
     let directory = bed.stop().await;
     assert_eq!(left_in(&directory).await, (0, 0, 0));

@@ -163,7 +163,10 @@ async fn a_request_that_fails_gives_its_place_back() {
     }
     let began = std::time::Instant::now();
     while asked("ok").await != 200 {
-        assert!(began.elapsed() < crate::bed::PATIENCE, "what failed keeps its place");
+        assert!(
+            began.elapsed() < crate::bed::PATIENCE,
+            "a failed request keeps its place in the quota"
+        );
         tokio::task::yield_now().await;
     }
     assert_eq!(bed.shown("mount").await["counter"], 3);

@@ -55,7 +55,7 @@ async fn a_mount_that_is_full_is_refused_alone_and_serves_again_once_it_may_stor
     assert_eq!(figure(&bed, "mount_stored_bytes_max", "small/").await, 16_384);
     assert_eq!(figure(&bed, "mount_stored_bytes_max", "probe/").await, 1 << 30);
     assert_eq!(bed.write("probe/place/beside", json!({})).await.0, 200);
-    assert_eq!(bed.read("small/note/absent").await.0, 404, "it is read");
+    assert_eq!(bed.read("small/note/absent").await.0, 404, "a full mount is still readable");
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;
     assert_eq!(figure(&bed, "mount_stored_bytes", "small/").await, stored);
@@ -150,7 +150,7 @@ async fn a_mount_that_is_disabled_gives_the_disk_its_space_back() {
     }
     let began = Instant::now();
     while figure(&bed, "mount_stored_bytes", "large/").await < 40_000_000 {
-        assert!(began.elapsed() < PATIENCE, "it was not filled");
+        assert!(began.elapsed() < PATIENCE, "the mount was not filled in time");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let file = bed.directory.join("bulkhead.db");

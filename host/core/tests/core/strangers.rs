@@ -71,7 +71,7 @@ async fn a_request_whose_body_was_thrown_away_is_refused_whoever_sends_it() {
         asked.is_unread = true;
         assert_eq!(bed.service.handle(asked).await.into_bytes().0, status, "{token} {path}");
     }
-    assert_eq!(bed.read("probe/note/unread").await.0, 404, "it was never entered");
+    assert_eq!(bed.read("probe/note/unread").await.0, 404, "the component was never called");
     bed.end().await;
 }
 
@@ -114,7 +114,7 @@ async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_th
     let limited = asking.join_all().await.into_iter().filter(|status| *status == 429).count();
     assert!(limited > BURST, "{limited} of {} were refused", 3 * BURST);
     let lines = std::fs::read_to_string(file).unwrap().lines().count();
-    assert_eq!(lines, 2 * (3 * BURST - limited), "what is refused leaves no line");
+    assert_eq!(lines, 2 * (3 * BURST - limited), "refused requests leave no audit line");
     bed.line("unauthenticated-requests-refused").await;
     // Who asks on takes each answer that there is again.
     let mut flood = JoinSet::new();
@@ -132,7 +132,11 @@ async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_th
                 break refused;
             }
         };
-        assert_eq!(refused.retry_after, Some(1_000), "its body is not even thrown away");
+        assert_eq!(
+            refused.retry_after,
+            Some(1_000),
+            "the request is refused before its body is read"
+        );
     }
     let unseal = async || bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": "x" })).await.0;
     while unseal().await != 429 {}
@@ -197,7 +201,11 @@ async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
     let bogus = |number: usize, filler: &str| format!("{}{:02x}", filler.repeat(32), number + 1);
     assert_eq!(give(&bogus(0, "ab")).await, (Some(1), Some(true)));
     assert_eq!(give(&share(1)).await, (Some(2), Some(true)));
-    assert_eq!(give(&share(0)).await, (Some(2), Some(true)), "it stands beside the bogus one");
+    assert_eq!(
+        give(&share(0)).await,
+        (Some(2), Some(true)),
+        "the right share is kept besides the bogus share"
+    );
     assert_eq!(give(&bogus(1, "cd")).await, (Some(2), Some(true)));
     assert_eq!(give(&share(3)).await, (Some(0), Some(false)));
     bed.end().await;

@@ -164,7 +164,7 @@ async fn denied_requests_count_and_a_request_that_runs_again_counts_once() {
     assert_eq!(bed.seen(&token).await["num_uses"], 3);
     assert_eq!(bed.as_who(&token, "probe/count/denied", json!({})).await.0, 403);
     assert_eq!(bed.as_who(&token, "no/such/mount", json!({})).await.0, 403);
-    assert_eq!(bed.seen(&token).await["num_uses"], 0, "none is left for others");
+    assert_eq!(bed.seen(&token).await["num_uses"], 0, "no use is left for other requests");
     assert_eq!(bed.status_of(&token).await, 403);
 
     // Ten requests that increment the same record conflict and run again.
@@ -282,7 +282,11 @@ async fn a_token_whose_last_request_died_with_its_process_is_ended_when_its_time
             ..IndexColumns::default()
         })
     };
-    assert_eq!(edit_tokens(&directory, long_ago).await, 1, "it is marked, and due by itself");
+    assert_eq!(
+        edit_tokens(&directory, long_ago).await,
+        1,
+        "a used-up token is due without a request"
+    );
     let bed = Bed::open(directory).await;
     assert_eq!(bed.noted("of-the-dead").await, "TokenEnded");
     bed.cleared(&made["auth"]["accessor"]).await;

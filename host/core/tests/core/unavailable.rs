@@ -69,7 +69,11 @@ async fn another_version_serves_a_mount_whose_version_cannot_be_loaded() {
     let tune = async |fields: Value| bed.write("sys/mounts/third/tune", fields).await;
     let (status, refused) = tune(json!({"description": "x"})).await;
     assert_eq!((status, error(&refused).contains("give plugin_version")), (503, true), "{refused}");
-    assert_eq!(tune(json!({"plugin_version": "1.0.0"})).await.0, 503, "it cannot be loaded");
+    assert_eq!(
+        tune(json!({"plugin_version": "1.0.0"})).await.0,
+        503,
+        "the version cannot be loaded"
+    );
     assert_eq!(tune(json!({"plugin_version": "3.0.0"})).await.0, 400);
     assert_eq!(bed.read("third/note/visits").await.0, 503);
     assert_eq!(tune(json!({"plugin_version": "2.0.0"})).await.0, 204);
@@ -89,8 +93,12 @@ async fn a_mount_whose_version_cannot_be_loaded_is_disabled_once_it_has_no_lease
     let disable =
         async |mount: &str| bed.call(Verb::Delete, &format!("sys/mounts/{mount}"), json!({})).await;
     assert_eq!(disable("fourth").await.0, 204);
-    assert_eq!(bed.write("sys/mounts/fourth", json!({"type": "probe"})).await.0, 204, "it is free");
-    assert_eq!(bed.read("fourth/note/visits").await.0, 404, "and served by the newest version");
+    assert_eq!(
+        bed.write("sys/mounts/fourth", json!({"type": "probe"})).await.0,
+        204,
+        "the path is free again"
+    );
+    assert_eq!(bed.read("fourth/note/visits").await.0, 404, "the newest version serves the path");
 
     let (status, refused) = disable("fifth").await;
     assert_eq!((status, error(&refused).contains("revoke-force/fifth/")), (503, true), "{refused}");

@@ -105,7 +105,7 @@ async fn serves_after(directory: PathBuf, said: &str) -> PathBuf {
     let bed = bare(directory).await;
     assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1);
     let lines = bed.log.0.lock().unwrap().join("\n");
-    assert!(!lines.contains("compiled-code"), "it is compiled once: {lines}");
+    assert!(!lines.contains("compiled-code"), "the component was compiled twice: {lines}");
     bed.stop().await
 }
 
@@ -236,7 +236,7 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     let directory = bed.stop().await;
     tamper(&directory, async |store| {
         let waits = store.begin().get(&timer(store).await).await.unwrap().unwrap();
-        assert!(waits.index.due > Some(0), "it was put off");
+        assert!(waits.index.due > Some(0), "the timer was postponed");
     })
     .await;
 
@@ -276,7 +276,7 @@ async fn waits_for_its_plugin(bed: &Bed, lease: &str) {
     let lines = bed.log.0.lock().unwrap().join("\n");
     assert!(
         !lines.contains("due-work-not-stored") && !lines.contains("timer-delayed"),
-        "its timers wait: {lines}"
+        "timers ran without their plugin: {lines}"
     );
     assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 503);
     let (_, info) = bed.read(PROBE).await;

@@ -281,7 +281,7 @@ async fn a_hundred_attempts_at_once_open_an_answer_once() {
                 _ => Bed::is_refused(&(status, answer)),
             }
         }
-        assert_eq!(opened, 1, "as the caller: {is_caller}");
+        assert_eq!(opened, 1, "one unwrapping succeeds; as the caller: {is_caller}");
     }
     Arc::into_inner(bed).unwrap().end().await;
 }

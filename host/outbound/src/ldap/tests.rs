@@ -333,7 +333,10 @@ async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
     let (session, lent) = pools.take(&key, reaches().iter());
     pools.close(&key);
     pools.put_back(key.clone(), session.unwrap(), &lent);
-    assert!(pools.take(&key, reaches().iter()).0.is_none(), "it was closed while it was lent");
+    assert!(
+        pools.take(&key, reaches().iter()).0.is_none(),
+        "a session of a closed pool is not kept"
+    );
 }
 
 #[test]

@@ -33,14 +33,14 @@ fn request(
 fn admitted(entered: AdmissionOutcome) -> SlotPermit {
     match entered {
         AdmissionOutcome::Admitted(admission) => admission,
-        _ => panic!("it waits"),
+        _ => panic!("the call was not admitted at once"),
     }
 }
 
 fn waiting(entered: AdmissionOutcome) -> oneshot::Receiver<SlotPermit> {
     match entered {
         AdmissionOutcome::Waits { admission, .. } => admission,
-        _ => panic!("it does not wait"),
+        _ => panic!("the call was admitted, and should be refused"),
     }
 }
 
@@ -61,8 +61,8 @@ fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
     let mut second = waiting(request(&all, &modest, 1));
     held.truncate(held.len() - 2);
     let served = (first[0].try_recv(), second.try_recv());
-    assert!(served.0.is_ok(), "who came first");
-    assert!(served.1.is_ok(), "and then the other mount");
+    assert!(served.0.is_ok(), "the first call is served first");
+    assert!(served.1.is_ok(), "the other mount is served next");
     assert!(first[1].try_recv().is_err());
 }
 
@@ -77,10 +77,10 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
             assert!(!lacks_room, "no mount is refused in favour of a mount with its share");
             admission
         }
-        _ => panic!("it has its share"),
+        _ => panic!("a mount with its share was not refused"),
     };
     let mut other = waiting(request(&all, &modest, 1));
-    assert!(other.try_recv().is_ok(), "its turn came at once");
+    assert!(other.try_recv().is_ok(), "the other mount was admitted at once");
     assert!(next.try_recv().is_err());
     held.pop();
     assert!(next.try_recv().is_ok());
@@ -112,7 +112,7 @@ fn due_work_runs_while_requests_hold_all_that_they_may() {
         .map(|_| admitted(all.enter(&wanted(&mount, 2, CallPriority::Background))))
         .collect();
     drop(work);
-    assert!(waits.try_recv().is_err(), "what due work leaves is kept for due work");
+    assert!(waits.try_recv().is_err(), "slots of due work are not given to requests");
     assert!(all.enter_idle().is_none());
 }
 

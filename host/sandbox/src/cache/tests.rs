@@ -28,7 +28,10 @@ fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_ke
     assert!(caches.of("other", "v1").get("k", Instant::now()).is_none());
     assert_eq!(text(caches.of("one", "v1").get("k", Instant::now())).unwrap(), "1");
     assert!(caches.of("one", "v2").get("k", Instant::now()).is_none());
-    assert!(caches.of("one", "v1").get("k", Instant::now()).is_none(), "it is gone for good");
+    assert!(
+        caches.of("one", "v1").get("k", Instant::now()).is_none(),
+        "a forgotten cache stays empty"
+    );
     for forget in
         [|caches: &CacheRegistry| caches.forget("one"), |caches: &CacheRegistry| caches.clear()]
     {
@@ -81,7 +84,7 @@ fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
     assert!(all > bound);
     caches.evict_down_to(bound);
     assert!(small.get("k", Instant::now()).is_some() && large.get("99", Instant::now()).is_some());
-    assert!(large.get("00", Instant::now()).is_none(), "what was used longest ago");
+    assert!(large.get("00", Instant::now()).is_none(), "the least recently used entry is evicted");
     let left = caches.bytes.load(Ordering::Relaxed);
     assert_eq!(left, small.bytes() + large.bytes());
     assert!(left <= bound && left > bound / 2, "{left}");
@@ -131,7 +134,10 @@ async fn when_the_leader_fails_the_next_one_leads_and_when_it_dawdles_too() {
     let third = lead(cache.get_or_lead("k", soon).await);
     assert!(Instant::now() >= soon);
     drop(dawdles);
-    assert!(cache.lock().leads.contains_key("k"), "who was overtaken ends nobody's lead");
+    assert!(
+        cache.lock().leads.contains_key("k"),
+        "a late call does not end the lead of another call"
+    );
     drop(third);
     assert!(cache.lock().leads.is_empty());
 }

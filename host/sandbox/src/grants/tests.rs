@@ -215,10 +215,7 @@ fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_
     }
     let own: Arc<[SocketAddr]> = Arc::new([]);
     let reach = grants.reach_of_origin(&origin("http://10.9.8.7"), &own).unwrap();
-    assert!(
-        reach.check_address("10.9.8.7:80".parse().unwrap()).is_ok(),
-        "its grant names the address"
-    );
+    assert!(reach.check_address("10.9.8.7:80".parse().unwrap()).is_ok(), "the address is granted");
     let reach = grants.reach_of_origin(&origin("https://login.example.com"), &own).unwrap();
     assert!(
         reach.check_address("10.9.8.7:443".parse().unwrap()).is_err(),
@@ -239,7 +236,7 @@ fn an_official_has_the_origins_that_it_asks_for_by_name_or_any_until_its_mount_i
     assert!(asking(Publisher::Official, &asked, None).check_act(&Act::Http(&login)).is_ok());
     assert!(
         asking(Publisher::Official, &asked, Some(&[])).check_act(&Act::Http(&login)).is_err(),
-        "its mount says otherwise"
+        "the grants of the mount are empty"
     );
     assert!(asking(Publisher::Official, &["http"], None).check_act(&Act::Http(&login)).is_ok());
     let narrowed = Some(&["http:https://other.example"][..]);
@@ -274,7 +271,7 @@ fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds
         }
         assert!(
             grants.check_act(&Act::Ldap(&DIRECTORY)).is_err(),
-            "it does not ask for directories"
+            "the component did not ask for ldap"
         );
     }
     let narrowed = ["http:https://api.example", "http:https://*.example"];
@@ -341,7 +338,7 @@ fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
     );
     assert!(
         nested(Publisher::Official, None).check_act(&Act::Database("x")).is_err(),
-        "nor reaches a plugin another one"
+        "a database plugin may not call another plugin"
     );
 }
 

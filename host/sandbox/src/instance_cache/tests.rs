@@ -374,7 +374,7 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
         assert_eq!(cache(&reuse).idle(), kept, "{path}");
     }
     assert_eq!(stage.read(&reuse, "input").await.unwrap()["bytes"], 0);
-    assert_eq!(cache(&reuse).idle(), 0, "its input is still open");
+    assert_eq!(cache(&reuse).idle(), 0, "an instance with an open stream is not reused");
     stage.end().await;
 }
 
@@ -392,7 +392,7 @@ async fn memory_is_counted_over_all_calls_of_an_instance() {
     assert_eq!(
         reserve("reserve/900").await.unwrap()["got"],
         false,
-        "what it grew by before counts"
+        "memory of earlier calls counts"
     );
     stage.end().await;
 }
@@ -403,7 +403,7 @@ async fn a_call_that_is_dropped_half_way_takes_its_instance_along() {
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
     let dropped = tokio::time::timeout(Duration::from_millis(50), stage.read(&reuse, "loop")).await;
-    assert!(dropped.is_err(), "it never ends by itself");
+    assert!(dropped.is_err(), "the call never ends without the drop");
     assert_eq!((cache(&reuse).idle(), stage.free()), (0, limits::INSTANCES as usize));
     assert_eq!(stage.tally(&reuse).await, 1);
     stage.end().await;
@@ -424,7 +424,7 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     assert_eq!(anew["calls"], 1, "the same bytes loaded again are another version");
     let neighbour = stage.engine.reuse("another", ReuseBounds::default());
     assert!(neighbour.cache(&stage.engine.identity, MOUNT).is_none());
-    assert_eq!(stage.tally(&reuse).await, 2, "its own instance is still there");
+    assert_eq!(stage.tally(&reuse).await, 2, "the idle instance serves again");
     stage.end().await;
 }
 

@@ -161,7 +161,10 @@ fn a_full_set_hides_everything() {
     assert_eq!(set.scrub("an ordinary word", TEXT), "[secret]");
     assert!(set.reveals_secret("role/reader"));
     let known = set.lock();
-    assert!(known.added.is_empty() && known.plain.is_empty(), "it costs nothing more");
+    assert!(
+        known.added.is_empty() && known.plain.is_empty(),
+        "a repeated secret is not added again"
+    );
 }
 
 #[test]

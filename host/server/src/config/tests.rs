@@ -25,7 +25,9 @@ fn refused(text: &str) -> ConfigError {
 #[track_caller]
 fn only_error(text: &str) -> ConfigError {
     let refusal = Config::of(text).expect_err(text);
-    let [wrong] = &refusal.errors[..] else { panic!("not one error: {:?}", refusal.errors) };
+    let [wrong] = &refusal.errors[..] else {
+        panic!("not exactly one error: {:?}", refusal.errors)
+    };
     wrong.clone()
 }
 

@@ -37,7 +37,7 @@ async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place
     let mut newcomer = pin!(slots.take(address(4), false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
     assert_eq!(at_once(second.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
-    assert!(second.begin_request().is_none(), "it begins nothing any more");
+    assert!(second.begin_request().is_none(), "a closing connection begins no request");
     for stays in [&first, &third] {
         assert!(at_once(stays.told_to_close()).await.is_pending());
     }

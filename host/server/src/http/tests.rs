@@ -313,7 +313,7 @@ async fn a_body_of_a_stranger_is_not_parsed() {
     }
     let mut asked = request("POST", "/v1/stranger", "{}");
     asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
-    assert_eq!(serve_once(asked).await.2["bytes"], 0, "it is not asked to send");
+    assert_eq!(serve_once(asked).await.2["bytes"], 0, "the client is not asked for its body");
     let large = " ".repeat(5 * MIB);
     assert_eq!(serve_once(request("POST", "/v1/stranger", &large)).await.0, 413);
 }
@@ -412,7 +412,7 @@ async fn a_client_that_goes_away_cuts_nothing() {
     drop(front);
     assert!(
         ended.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty),
-        "still at work"
+        "the request is still being served"
     );
     echo.leave.notify_one();
     echo.left.notified().await;
@@ -507,7 +507,7 @@ async fn plain_http_goes_on_as_it_came_and_a_row_is_one_in_every_spelling() {
     );
     let (status, _, told) = plain("POST", "/v1/acl/a", "more than sixteen bytes").await;
     assert_eq!(status, 413, "{told}");
-    assert!(!told.starts_with('{'), "one text, without an envelope: {told}");
+    assert!(!told.starts_with('{'), "the answer is not plain text: {told}");
     assert_eq!(plain("GET", "/v1/acl//a", "").await.0, 400);
     for row in ["/v1/acl/row", "/v1/acl/ro%77", "/v1/acl/row/"] {
         assert_eq!(plain("GET", row, "").await.1, None, "{row}");

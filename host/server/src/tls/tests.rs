@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[track_caller]
 fn refused(settings: &TlsSettings) -> String {
     let why = server_config(settings).expect_err("these files cannot be served");
-    assert!(!why.contains('\n') && why.len() < 400, "one sentence: {why}");
+    assert!(!why.contains('\n') && why.len() < 400, "the error is not one short sentence: {why}");
     why
 }
 

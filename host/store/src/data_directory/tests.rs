@@ -29,8 +29,8 @@ fn nothing(_: &SecretHasher) -> First {
 fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
         Err(StoreFault::Refused(text)) => text,
-        Err(other) => panic!("not a refusal: {other}"),
-        Ok(_) => panic!("not refused"),
+        Err(other) => panic!("expected a refusal, got {other}"),
+        Ok(_) => panic!("expected a refusal, got success"),
     }
 }
 

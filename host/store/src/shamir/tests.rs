@@ -188,7 +188,7 @@ fn a_repeated_share_makes_no_progress_and_is_no_error() {
         assert!(matches!(collector.add(copy(&shares[1])), Ok(ShareProgress::More(1))));
     }
     assert!(matches!(collector.add(copy(&shares[0])), Ok(ShareProgress::Enough(_))));
-    assert_eq!(collector.count(), 0, "it begins again");
+    assert_eq!(collector.count(), 0, "the collector begins again");
 }
 
 #[test]

@@ -221,7 +221,7 @@ mod tests {
         ] {
             assert!(cut.stops().is_some_and(|reason| reason.contains("code")));
             let WriteFailure::Stopped(StoreFault::Unavailable(text)) = cut.broken() else {
-                panic!("not stopped")
+                panic!("the store was not stopped")
             };
             assert!(text.contains("is not known") && text.contains("restart"), "{text}");
         }
@@ -234,7 +234,7 @@ mod tests {
     fn a_commit_that_was_refused_for_room_or_a_lock_is_known_not_to_be_stored_and_no_other() {
         for full in [TransactionError::before(error(13)), TransactionError::committing(error(13))] {
             let WriteFailure::Full(StoreFault::Unavailable(text)) = full.broken() else {
-                panic!("not known to be full")
+                panic!("the disk is not known to be full")
             };
             assert!(text.contains("free space"), "{text}");
         }

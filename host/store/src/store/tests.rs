@@ -13,16 +13,16 @@ use crate::{FlushPolicy, IndexColumns, SealKey, StoreOptions, directory};
 fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
         Err(StoreFault::Refused(text)) => text,
-        Err(other) => panic!("not a refusal: {other}"),
-        Ok(_) => panic!("not refused"),
+        Err(other) => panic!("expected a refusal, got {other}"),
+        Ok(_) => panic!("expected a refusal, got success"),
     }
 }
 
 fn unavailable<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
         Err(StoreFault::Unavailable(text)) => text,
-        Err(other) => panic!("not unavailable: {other}"),
-        Ok(_) => panic!("not unavailable"),
+        Err(other) => panic!("expected an unavailable store, got {other}"),
+        Ok(_) => panic!("expected an unavailable store, got success"),
     }
 }
 
@@ -293,7 +293,7 @@ async fn only_a_commit_of_something_due_earlier_than_set_rings() {
     let (address, index) = timer("earlier", 39);
     put_indexed(&store, address, "x", index).await;
     assert!(has_rung(&store));
-    assert!(!has_rung(&store), "once");
+    assert!(!has_rung(&store), "the alarm rings once");
 }
 
 #[tokio::test]

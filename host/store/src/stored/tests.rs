@@ -68,7 +68,11 @@ async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions()
     unit.delete(Address::new(Space::Timer, "m/t"));
     unit.commit().await.unwrap();
     let left = store.stored_bytes().await.unwrap();
-    assert_eq!(left.keys().collect::<Vec<_>>(), ["other"], "what stores nothing has no row");
+    assert_eq!(
+        left.keys().collect::<Vec<_>>(),
+        ["other"],
+        "a mount without stored bytes has no row"
+    );
 }
 
 #[tokio::test]
@@ -187,7 +191,11 @@ async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limi
     assert!(at_most > 90_000 && stored(&store, "m").await < 7_000, "{at_most}");
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
-    assert_eq!(known(), Some(stored(&store, "m").await), "it was counted again");
+    assert_eq!(
+        known(),
+        Some(stored(&store, "m").await),
+        "the bytes of the mount were counted again"
+    );
 }
 
 /// Returns the size of the database file in bytes.

@@ -54,7 +54,7 @@ async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_ba
     let system = reached - TWO_HOURS as u64;
     let behind = ClockBehind { system, store: reached };
     assert_eq!((store.take_clock_behind(), store.take_clock_behind()), (Some(behind), None));
-    assert_eq!(store.clock_jump(), None, "it is told once");
+    assert_eq!(store.clock_jump(), None, "a jump is reported once");
     hands.pass(5_000);
     assert_eq!(store.now(), reached + 5_000);
 }

@@ -270,7 +270,7 @@ async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
     write(&mut unit, "unread", "1");
     unit.checkpoint().await.unwrap();
     assert_eq!(kept(&store, "absent").unwrap(), b"1");
-    assert!(store.cache().find(&data("unread")).is_err(), "it may never be read");
+    assert!(store.cache().find(&data("unread")).is_err(), "an unread record is not cached");
     let known = unit.get(&data("absent")).await.unwrap().unwrap();
     let stored = body(&store, &data("absent")).await.unwrap();
     assert_eq!((&*known.body, known.modified, stored.as_str()), (&b"1"[..], 0, "1"));
@@ -515,7 +515,7 @@ async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
     let mut refused = many(&store, 90_000);
     for _ in 0..2 {
         let Err(StoreFault::TooLarge(text)) = refused.checkpoint().await else {
-            panic!("not refused")
+            panic!("the commit was not refused")
         };
         assert!(text.contains("90000 records") && text.contains("checkpoint"), "{text}");
     }
@@ -536,7 +536,9 @@ async fn the_bytes_of_one_commit_are_bounded() {
         write(&mut unit, "b", &"x".repeat((2 << 20) + bytes));
         unit
     };
-    let Err(StoreFault::TooLarge(text)) = of(1).commit().await else { panic!("not refused") };
+    let Err(StoreFault::TooLarge(text)) = of(1).commit().await else {
+        panic!("the commit was not refused")
+    };
     assert!(text.contains("3145729 bytes") && text.contains("checkpoint"), "{text}");
     assert_eq!(body(&store, &data("a")).await, None);
     of(0).commit().await.unwrap();
@@ -553,7 +555,9 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
         assert!(listed(&mut unit, "many/", &format!("many/{row:05}"), 9_999).await.len() > 900);
     }
     unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
-    let Err(StoreFault::TooLarge(text)) = unit.checkpoint().await else { panic!("not refused") };
+    let Err(StoreFault::TooLarge(text)) = unit.checkpoint().await else {
+        panic!("the commit was not refused")
+    };
     assert!(text.contains("list less"), "{text}");
     assert_eq!(body(&store, &data("a")).await, None);
     let mut reader = store.begin();
@@ -673,7 +677,7 @@ async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletio
     seen.push(revision());
     let mut unit = store.begin();
     unit.delete(data("m/roles/b"));
-    assert_eq!(revision(), seen[1], "not committed");
+    assert_eq!(revision(), seen[1], "the revision counts only commits");
     unit.commit().await.unwrap();
     seen.push(revision());
     seen.sort_unstable();
@@ -699,7 +703,11 @@ async fn what_relies_on_a_folder_conflicts_with_each_commit_to_it_also_where_it_
         assert_eq!(overtaken.commit().await, Err(StoreFault::Conflict));
         let mut unit = begin();
         put(&store, data("m/roles/new"), "y").await;
-        assert_eq!(unit.folder_revision("m/roles/"), Err(StoreFault::Conflict), "in two states");
+        assert_eq!(
+            unit.folder_revision("m/roles/"),
+            Err(StoreFault::Conflict),
+            "two states of a folder are a conflict"
+        );
     }
 }
 

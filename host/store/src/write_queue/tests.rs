@@ -116,7 +116,7 @@ async fn a_turn_that_lasts_too_long_keeps_no_other_out() {
     let began = Instant::now();
     assert!(next.wait(later()).await);
     assert!(began.elapsed() >= TURN_TIME);
-    assert!(gives_way(&slow, "a") && !gives_way(&next, "a"), "its turn is over");
+    assert!(gives_way(&slow, "a") && !gives_way(&next, "a"), "the turn of the slow unit is over");
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn due_work_keeps_other_due_work_out_for_longer_than_requests() {
     let until = began + TURN_TIME * 3 / 2;
     assert!(second.wait(until).await);
     assert!(began.elapsed() >= TURN_TIME * 3 / 2, "the turn of the first is not over");
-    assert!(gives_way(&third, "a"), "nor for other due work that writes");
-    assert!(!gives_way(&request, "a"), "and a request waits for no more than its own time");
+    assert!(gives_way(&third, "a"), "other due work waits for due work");
+    assert!(!gives_way(&request, "a"), "a request does not wait for due work");
     assert!(request.wait(later()).await, "the slow are passed over");
     assert!(gives_way(&third, "a"));
 }
@@ -143,7 +143,10 @@ async fn nobody_waits_longer_than_said() {
     let began = Instant::now();
     assert!(next.wait(began + TURN_TIME / 2).await);
     assert!(began.elapsed() >= TURN_TIME / 2);
-    assert!(!gives_way(&slow, "a") && gives_way(&next, "a"), "it has no turn");
+    assert!(
+        !gives_way(&slow, "a") && gives_way(&next, "a"),
+        "a unit without a turn waits for nothing"
+    );
 }
 
 /// Increments a number, like a request that retries after conflicts.
@@ -159,7 +162,7 @@ async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
             Ok(_) => return,
             Err(fault) => assert_eq!(fault, StoreFault::Conflict),
         }
-        assert!(turn.wait(later()).await, "it was told what it met");
+        assert!(turn.wait(later()).await, "the loser queues for the contended key");
     }
 }
 

@@ -233,7 +233,7 @@ fn an_empty_text_for_a_duration_a_number_or_a_flag_changes_nothing_in_an_update(
     let all = json!({
         "ttl": 0, "uses": 0, "renewable": false, "about": "", "list": [], "map": {},
     });
-    assert_eq!(changes(&route, &empty, true), all, "what is created has to begin somewhere");
+    assert_eq!(changes(&route, &empty, true), all, "a create has the defaults of all fields");
     assert_eq!(changes(&Route { existence: None, ..route }, &empty, false), all);
 }
 

@@ -146,5 +146,8 @@ fn rules_that_hardly_a_text_satisfies_are_refused_in_bounded_work() {
                  rule \"charset\" { charset = \"ABCDEFGHIJKLMNOPQRSTUVWXYZ\" min-chars = 4 }
                  rule \"charset\" { charset = \"0123456789\" min-chars = 2 }
                  rule \"charset\" { charset = \"!$%&+-=?\" min-chars = 2 }";
-    assert!(PasswordPolicy::accept(usual, &mut bytes).is_ok(), "one text in fifty satisfies it");
+    assert!(
+        PasswordPolicy::accept(usual, &mut bytes).is_ok(),
+        "a policy that one text in fifty meets is accepted"
+    );
 }

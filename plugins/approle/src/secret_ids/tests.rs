@@ -89,7 +89,7 @@ fn a_secret_id_stays_within_its_role() {
     assert!(stage.accessors("web").is_empty());
     let made = stage.secret_id("web", &json!({"cidr_list": ["10.1.2.3/32"], "ttl": 30}));
     let shown = stage.of_secret("web", "lookup", &made["secret_id"]).ok().unwrap().data;
-    assert_eq!(shown["cidr_list"], json!(["10.1.2.3/32"]), "as written");
+    assert_eq!(shown["cidr_list"], json!(["10.1.2.3/32"]), "the list is shown as written");
     assert!(stage.login("web", &made).is_ok());
     let unknown = stage.bed.write("role/none/secret-id", &json!({})).err().unwrap();
     assert_eq!(unknown.kind, FailureKind::NotFound);

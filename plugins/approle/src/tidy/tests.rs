@@ -22,7 +22,7 @@ fn a_secret_id_is_removed_at_its_end_and_not_before() {
     let key = format!("end/{hash}");
     assert!(stage.bed.host.timer(&key).is_some());
     stage.bed.wake(&key, 1).unwrap();
-    assert_eq!(keys(&stage, "secret/"), 1, "too early");
+    assert_eq!(keys(&stage, "secret/"), 1, "tidy removes nothing before the end");
     stage.secret_id("web", &json!({"ttl": 60}));
     stage.bed.host.advance(60);
     let hash = stage.bed.host.storage().keys("secret/", "", 2).unwrap();

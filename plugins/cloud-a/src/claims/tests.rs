@@ -188,5 +188,5 @@ fn groups_that_did_not_fit_are_not_taken_for_none() {
     let open = ready();
     open.write("role/dev", &role()).unwrap();
     let proven = login(&open, &json!({"hasgroups": true}), &json!({})).unwrap();
-    assert_eq!(proven.group_aliases, None, "they stay as they are");
+    assert_eq!(proven.group_aliases, None, "the groups of the entity stay unchanged");
 }

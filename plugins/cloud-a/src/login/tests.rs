@@ -78,7 +78,7 @@ fn metadata_and_alias_hold_what_was_proven_and_nothing_that_was_stated() {
     });
     let upper = json!({"oid": OWN.to_uppercase()});
     let proven = login(&bed, &upper, &lies).unwrap();
-    assert_eq!(proven.alias, OWN, "one identity has one alias");
+    assert_eq!(proven.alias, OWN, "an identity has a single alias");
     assert_eq!(proven.token.token_policies, ["dev"]);
     let alias: Vec<(&str, &str)> =
         proven.alias_metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -205,7 +205,7 @@ fn a_secret_that_the_provider_refuses_is_told_and_not_shown() {
 fn explained(bed: &crate::fixture::CloudBed, over: &Value) -> Vec<(String, bool)> {
     let body = json!({"jwt": token(over)});
     let answer = bed.write("role/dev/explain", &body).unwrap();
-    assert!(answer.login.is_none(), "it issues nothing");
+    assert!(answer.login.is_none(), "the explanation issues no token");
     let constraints = answer.data["constraints"].as_array().unwrap().clone();
     constraints
         .iter()
@@ -296,7 +296,7 @@ fn a_role_of_the_name_of_one_that_is_gone_renews_no_login_of_it() {
     let bed = with_role(&by_principal());
     let proven = login(&bed, &json!({}), &json!({})).unwrap();
     bed.write("role/dev", &json!({"token_ttl": 120})).unwrap();
-    assert!(bed.renew_login(&proven, 0).is_ok(), "it is the same role");
+    assert!(bed.renew_login(&proven, 0).is_ok(), "the role is unchanged");
     bed.delete("role/dev").unwrap();
     bed.write("role/dev", &by_principal()).unwrap();
     assert!(refusal(bed.renew_login(&proven, 0)).contains("does not exist during renewal"));
@@ -342,5 +342,5 @@ fn a_login_ends_within_its_time_however_often_it_is_tried() {
     let refused = login(&bed, &json!({}), &json!({})).err().unwrap();
     assert_eq!(refused.kind, FailureKind::Unreachable);
     assert!(bed.host.clock().now() - begun <= 9_000);
-    assert!(bed.host.requests().len() > 1, "it was tried again");
+    assert!(bed.host.requests().len() > 1, "the request was repeated");
 }

@@ -244,7 +244,10 @@ fn a_uniform_scale_set_lets_its_instances_in() {
     for claims in [own(&scale_set("web")), own(&instance)] {
         let proven = login(&bed, &claims, &fields).unwrap();
         assert_eq!(proven.metadata["vmss_name"], "web");
-        assert!(!proven.metadata.contains_key("vm_name"), "it was stated, and not proven");
+        assert!(
+            !proven.metadata.contains_key("vm_name"),
+            "an unproven name is not in the metadata"
+        );
     }
     for other in [scale_set("web2"), machine("web"), format!("{}/x/0/y/1", scale_set("web"))] {
         let refused = refusal(login(&bed, &own(&other), &fields));

@@ -76,12 +76,12 @@ fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
     assert_eq!(bed.read("config").unwrap().data["client_secret"], SECRET);
     let warnings = rotate(&bed).unwrap();
     assert_eq!(warnings, ["the application has other passwords, which are kept: key-9"]);
-    assert_eq!(secret(&bed), SECRET, "it waits until the new one works");
+    assert_eq!(secret(&bed), SECRET, "the old secret stays until the new secret works");
     assert!(removed(&bed).is_empty());
     bed.host.advance(60);
     ring(&bed, PENDING);
     assert_eq!(secret(&bed), NEW);
-    assert!(removed(&bed).is_empty(), "what is in force is stored first");
+    assert!(removed(&bed).is_empty(), "nothing is removed before the secret is stored");
     ring(&bed, RETIRED);
     assert_eq!(removed(&bed), ["key-1"]);
     assert_eq!((bed.host.stored(PENDING), bed.host.stored(RETIRED)), (None, None));

@@ -194,7 +194,7 @@ fn a_rotation_is_due_only_while_there_is_a_key_and_other_settings_leave_its_time
     assert_eq!(bed.host.timer("rotation"), Some(due));
     let other = key_file("k2", OTHER_KEY).to_string();
     bed.write("config", &json!({ "credentials": other })).unwrap();
-    assert_eq!(bed.host.timer("rotation"), Some(due + 60_000), "another key has its own time");
+    assert_eq!(bed.host.timer("rotation"), Some(due + 60_000), "a new key begins its own period");
     bed.write("config", &json!({ "disable_automated_rotation": true })).unwrap();
     assert_eq!(bed.host.timer("rotation"), None);
 }

@@ -180,7 +180,7 @@ fn a_process_that_dies_before_the_key_is_made_leaves_nothing_behind() {
     bed.host.die_after("checkpoint");
     assert!(rotate(&bed).is_err());
     assert!(bed.host.stored("intent/root").is_some());
-    assert!(rotate(&bed).is_err(), "one at a time");
+    assert!(rotate(&bed).is_err(), "a second rotation at the same time is refused");
     assert_eq!(bed.run_guards().err().unwrap().kind, FailureKind::Unavailable, "the list may lag");
     bed.host.advance(31);
     bed.host.requests();
@@ -214,7 +214,7 @@ fn a_key_that_was_made_and_never_learnt_ends() {
     ] {
         let bed = lose_making(making, &["k-new"]);
         assert_eq!(bed.run_guards().unwrap(), 1);
-        assert_eq!(ended(&bed), ["k-new"], "and not the one that was there before");
+        assert_eq!(ended(&bed), ["k-new"], "only the new key is removed");
         assert_eq!((bed.host.stored("intent/root"), in_use(&bed)), (None, json!("k-own")));
     }
 }
@@ -337,7 +337,7 @@ fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
     bed.host.advance(10);
     bed.wake("rotation", 1).unwrap();
     assert_eq!(in_use(&bed), before);
-    assert!(bed.host.timer("rotation").unwrap() > bed.host.now(), "it waits");
+    assert!(bed.host.timer("rotation").unwrap() > bed.host.now(), "the next attempt is later");
     bed.host.advance(50);
     bed.wake("former-keys", 1).unwrap();
     bed.wake("rotation", 1).unwrap();

@@ -56,7 +56,11 @@ fn accounts_that_cannot_be_seen_are_not_taken_for_gone() {
         let refused = deleted(&script, "u", &[]).unwrap_err();
         assert_eq!(refused.code, "accounts-unseen");
         assert_eq!(refused.ext, [("user".to_owned(), "root".to_owned())]);
-        assert_eq!(changes(&script), ["transact DROP USER 'u'@'%'"], "as far as is known");
+        assert_eq!(
+            changes(&script),
+            ["transact DROP USER 'u'@'%'"],
+            "only the known host is dropped"
+        );
         assert!(script.asked().iter().any(|asked| asked.contains("PROCESSLIST")));
     }
 }

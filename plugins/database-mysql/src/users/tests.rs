@@ -201,7 +201,11 @@ fn a_user_that_manages_itself_logs_in_with_what_it_has() {
     change_credential(&script, &self_managed(), "app", &new, Some(&old), &[]).unwrap();
     let altered = ["ALTER USER 'app'@'%' IDENTIFIED BY 'new'", "SET PASSWORD = PASSWORD('new')"];
     let asked = script.asked();
-    assert_eq!(asked[1..], altered.map(|text| format!("transact {text}")), "as MariaDB wants it");
+    assert_eq!(
+        asked[1..],
+        altered.map(|text| format!("transact {text}")),
+        "the statements of MariaDB"
+    );
     assert_eq!(script.logins(), ["app:old", "app:old"]);
     for refused in [
         change_credential(&script, &self_managed(), "app", &new, None, &[]),

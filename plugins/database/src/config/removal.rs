@@ -77,7 +77,7 @@ mod tests {
         }
         assert!(bed.host.stored("config/orders").is_some(), "a refusal changes nothing");
         bed.write("config/orders", &json!({"max_open_connections": 7})).unwrap();
-        assert!(bed.delete("config/orders").is_err(), "it is the same password");
+        assert!(bed.delete("config/orders").is_err(), "a connection with the same password stays");
         account_with(&bed, "orders", ("root", "of-the-operator"));
         bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
         assert!(bed.delete("config/orders").unwrap().warnings.is_empty());

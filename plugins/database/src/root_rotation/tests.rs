@@ -82,7 +82,11 @@ fn it_is_rotated_when_it_is_due_and_not_while_that_is_disabled() {
     bed.host.advance(10 * 86_400);
     assert_eq!(bed.host.timer("rotate-root/orders"), None);
     bed.write("rotate-root/orders", &json!({})).unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-2".to_owned(), true), "by hand it still is");
+    assert_eq!(
+        stored(&bed),
+        ("Generated-Password-2".to_owned(), true),
+        "a rotation by hand still works"
+    );
     assert_eq!(bed.host.timer("rotate-root/orders"), None);
 }
 
@@ -160,7 +164,7 @@ fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
     account_with(&bed, "orders", ("root", "of-another-hand"));
     bed.host.steps();
     let unknown = bed.run_guards().unwrap_err();
-    assert_eq!(unknown.kind, FailureKind::Unreachable, "so that it is tried for ever");
+    assert_eq!(unknown.kind, FailureKind::Unreachable, "the failure is retried without end");
     assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
     let steps = bed.host.steps();
     assert!(!steps.iter().any(|step| step.starts_with("change-credential")), "{steps:?}");

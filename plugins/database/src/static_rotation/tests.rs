@@ -142,7 +142,7 @@ fn a_creation_of_which_nothing_is_known_is_finished_or_forgotten_once_the_databa
         let again = bed.write("static-roles/app", &app()).err().unwrap();
         assert_eq!(again.kind, FailureKind::Unavailable, "{}", again.message);
         let role = json!({"db_name": "orders", "creation_statements": "CREATE {{name}}"});
-        assert!(bed.write("roles/app", &role).is_err(), "its name is taken meanwhile");
+        assert!(bed.write("roles/app", &role).is_err(), "the name of an unfinished role is taken");
         bed.run_guards().unwrap();
         assert_eq!(bed.host.stored("static-role/app").is_some(), is_made);
         assert!(is_settled(&bed));
@@ -176,7 +176,7 @@ fn candidates_are_kept_while_nothing_is_known_to_work_and_are_few() {
         bed.run_guards().unwrap_err();
     }
     let kept = bed.host.stored(GUARD).unwrap()["older"].as_array().unwrap().len();
-    assert_eq!(kept, 4, "and the newest");
+    assert_eq!(kept, 4, "the newest candidate is kept");
     bed.run_guards().unwrap();
     assert!(shown(&bed, "app").1 && is_settled(&bed));
 }
@@ -302,7 +302,7 @@ fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
     bed.write("rotate-role/app", &json!({})).err().unwrap();
     lead_elsewhere(&bed);
     let waits = bed.run_guards().unwrap_err();
-    assert_eq!(waits.kind, FailureKind::Unreachable, "so that it is tried again");
+    assert_eq!(waits.kind, FailureKind::Unreachable, "the failure is retried");
     assert!(waits.message.contains("is for test://db:5432"), "{}", waits.message);
     assert_eq!(checks(&bed), 0, "the password that is in force was sent to another server");
     bed.write("config/orders", &with(orders(), json!({"allowed_roles": "*"}))).unwrap();

@@ -68,7 +68,11 @@ fn what_others_changed_is_rotated_and_the_password_before_is_not_told() {
         bed.host.advance(6);
         bed.host.directory().set_password(&dn("svc1"), "by-another");
         let second = creds(&bed);
-        assert_eq!(keys(&second), ["current_password", "username"], "what others set is not known");
+        assert_eq!(
+            keys(&second),
+            ["current_password", "username"],
+            "a password set by others is not shown"
+        );
         assert_ne!(second.data["current_password"], first.data["current_password"]);
         assert!(works(&bed, "svc1", &second.data["current_password"]));
         assert_eq!(creds(&bed).data, second.data);

@@ -355,7 +355,7 @@ fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
     bed.host.directory().remove(&dn("svc1"));
     bed.revoke(&lease, RevocationReason::Expired).unwrap();
     let status = bed.read("library/team/status").unwrap().data;
-    assert_eq!(status["svc1"], json!({"available": false}), "it is lent no more");
+    assert_eq!(status["svc1"], json!({"available": false}), "the account is not available");
     assert_eq!(status["svc2"], json!({"available": true}));
     assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
     assert!(bed.write("library/team/check-out", &json!({})).is_err());

@@ -114,7 +114,7 @@ fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request
     bed.host.steps();
     bed.write("roles/build", &role).unwrap();
     let binds = bed.host.steps().iter().filter(|step| step.starts_with("ldap-bind")).count();
-    assert_eq!(binds, 0, "it is known for a while");
+    assert_eq!(binds, 0, "the password is not tried again at once");
     // The controller has received the change now.
     let stored = bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned();
     bed.host.directory().set_password(ENGINE, &stored);

@@ -175,5 +175,8 @@ fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
     stage.bed.delete("role/dev").ok().unwrap();
     assert!(message(stage.bed.renew_login(&login, 0)).contains("does not exist during renewal"));
     stage.role(&json!({}));
-    assert!(stage.bed.renew_login(&login, 0).is_err(), "another role of the name");
+    assert!(
+        stage.bed.renew_login(&login, 0).is_err(),
+        "a role that was written again refuses renewals"
+    );
 }

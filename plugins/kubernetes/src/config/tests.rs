@@ -64,7 +64,7 @@ fn the_reviewers_token_goes_to_no_other_server() {
         assert!(why.contains("give token_reviewer_jwt in the same request"), "{why}");
     }
     let same = json!({"kubernetes_host": "HTTPS://API.example:6443/", "issuer": "x"});
-    assert!(stage.bed.write("config", &same).is_ok(), "another spelling is not another server");
+    assert!(stage.bed.write("config", &same).is_ok(), "another spelling is the same server");
     let moved = json!({"kubernetes_host": "https://other.example", "token_reviewer_jwt": ""});
     stage.bed.write("config", &moved).unwrap();
     assert_eq!(stage.bed.read("config").unwrap().data["token_reviewer_jwt_set"], false);

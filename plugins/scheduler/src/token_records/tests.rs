@@ -58,7 +58,7 @@ fn a_timer_that_rings_early_removes_no_token_and_a_forced_collection_no_living_o
     let (bed, token) = with_token();
     let accessor = token["AccessorID"].as_str().unwrap();
     for _ in 0..2 {
-        bed.wake(&format!("expire/{accessor}"), 1).expect("it is scheduled again");
+        bed.wake(&format!("expire/{accessor}"), 1).expect("the timer is scheduled again");
     }
     assert_eq!(call(&bed, "PUT", "v1/system/gc", &Value::Null).status, 200);
     assert_eq!(tokens(&bed), 2);

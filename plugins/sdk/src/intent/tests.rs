@@ -276,7 +276,7 @@ fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
     assert_eq!(
         stored(&bed),
         ("Generated-Password-1".to_owned(), true),
-        "what the other call stored"
+        "the password of the other call is stored"
     );
     assert!(!is_open(&bed));
 }

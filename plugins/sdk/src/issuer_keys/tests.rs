@@ -122,7 +122,7 @@ fn an_issuer_that_is_down_is_asked_for_unknown_ids_no_oftener() {
         assert_eq!(ask("k2"), Ok(None));
     }
     assert_eq!(issuer.asked.get(), 2);
-    assert!(issuer.find(&host, "k1").is_some(), "what is known is served meanwhile");
+    assert!(issuer.find(&host, "k1").is_some(), "known keys are served during an outage");
 }
 
 #[test]

@@ -81,5 +81,5 @@ pub(super) fn agrees(token: &str, key: &str, expected: &ExpectedClaims<'_>, prov
     let jwk: Jwk = serde_json::from_str(key).expect("a JWK");
     let key = DecodingKey::from_jwk(&jwk).expect("a key");
     let decoded = jsonwebtoken::decode::<Map<String, Value>>(token, &key, &validation);
-    assert_eq!(&decoded.expect("it agrees").claims, proven.all());
+    assert_eq!(&decoded.expect("the second library accepts the token").claims, proven.all());
 }

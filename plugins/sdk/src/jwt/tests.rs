@@ -77,7 +77,7 @@ fn what_a_key_signed_is_proven_by_its_public_half_in_every_form() {
         assert_eq!(proven.all()["roles"], json!(["a"]));
         let token = ParsedToken::read(&jwt, &[algorithm]).unwrap();
         assert_eq!(token.unverified_claims().issuer(), Some("https://issuer.example"));
-        assert!(token.prove(&host, &key.public_key.pem).is_ok(), "in PEM, too");
+        assert!(token.prove(&host, &key.public_key.pem).is_ok(), "a key in PEM proves the token");
     }
 }
 
@@ -114,7 +114,7 @@ fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
         assert_eq!(refused(&header), Some(JwtFault::Algorithm(algorithm.to_owned())));
     }
     let own = json!({"alg": "EdDSA", "kid": "k1", "jwk": {"kty": "OKP"}, "jku": "https://evil"});
-    assert_eq!(refused(&own.to_string()), None, "what it brings along is not looked at");
+    assert_eq!(refused(&own.to_string()), None, "keys inside of the token are ignored");
     for header in [
         r#"{"alg":"EdDSA","alg":"EdDSA"}"#,
         r#"{"alg":"EdDSA","crit":[]}"#,

@@ -100,7 +100,7 @@ fn a_change_is_never_sent_twice() {
     assert!(matches!(provider.ask(&Request::post(url)), Err(ProviderRefusal::Down(_))));
     assert_eq!(host.requests().len(), 1);
     assert!(provider.ask(&Request::safe_post(url)).is_err());
-    assert_eq!(host.requests().len(), 4, "one that changes nothing is");
+    assert_eq!(host.requests().len(), 4, "a request without changes is repeated");
 }
 
 #[test]

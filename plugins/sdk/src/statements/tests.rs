@@ -117,7 +117,7 @@ fn an_element_may_be_a_json_array_in_base64_or_not() {
     assert_eq!(split(packed), ["a", "b", "c"]);
     assert_eq!(split("c2VsZWN0IDE7IHNlbGVjdCAy"), ["select 1", "select 2"]);
     assert_eq!(split("ROLLBACKS"), ["ROLLBACKS"]);
-    assert_eq!(split("[\"a\", 1]"), ["[\"a\", 1]"], "not an array of texts, so a text");
+    assert_eq!(split("[\"a\", 1]"), ["[\"a\", 1]"], "a mixed array is read as a text");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn lay(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = call.text("key");
     host.storage().put_plain(key, &1_u32)?;
     let own = host.storage().entry_bytes(key)?.map(|own| (own.created, own.modified));
-    assert_eq!(own, Some((0, 0)), "not committed yet");
+    assert_eq!(own, Some((0, 0)), "the write is not committed yet");
     let index = host.storage().checkpoint()?;
     let entry = host.storage().entry_bytes(key)?.ok_or_else(Failure::absent)?;
     assert_eq!(host.storage().checkpoint()?, 0, "nothing was written");

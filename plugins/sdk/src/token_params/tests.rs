@@ -92,7 +92,7 @@ fn old_names_set_the_new_ones_and_are_shown_while_they_are_used() {
     ] {
         assert_eq!((&role[old], &role[new]), (&value, &value), "{old}");
     }
-    assert_eq!(role.get("period"), None, "it was never used");
+    assert_eq!(role.get("period"), None, "a deprecated field is not stored");
     bed.write("role/a", &json!({"token_ttl": 60, "ttl": 90})).ok().unwrap();
     assert_eq!(
         (shown(&bed)["token_ttl"].clone(), shown(&bed)["ttl"].clone()),

@@ -36,7 +36,11 @@ fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
     let own = LoginProof::of(&shared, texts("p"), Some(groups("p")));
     assert_eq!(seen(&shared, Some(&own)), told("p", &["p"]));
     let silent = LoginProof::of(&shared, BTreeMap::new(), None);
-    assert_eq!(seen(&shared, Some(&silent)), told("", &[]), "what others proved is not its own");
+    assert_eq!(
+        seen(&shared, Some(&silent)),
+        told("", &[]),
+        "a login has no groups that others proved"
+    );
     assert_eq!(seen(&alias("two", "b", "role"), Some(&own)), told("p2", &["p2"]));
     assert_eq!(seen(&shared, None), None, "a token of an earlier release");
 }
@@ -66,5 +70,5 @@ fn a_renewal_that_tells_of_no_groups_keeps_those_of_the_same_alias() {
     assert_eq!(seen(&shared, Some(&none)), told("p", &[]));
     let anew = alias("one", "made anew", "role");
     let other = LoginProof::of(&anew, texts("p"), None).keep_groups_of(Some(&first));
-    assert_eq!(seen(&anew, Some(&other)), told("p", &[]), "of another alias");
+    assert_eq!(seen(&anew, Some(&other)), told("p", &[]), "groups of another alias are not kept");
 }

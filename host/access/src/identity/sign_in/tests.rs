@@ -63,7 +63,11 @@ async fn a_login_writes_only_what_it_says_anew() {
     let mut eve = proven("one", "eve", None);
     let (first, wrote) = scratch.sign_in(&eve).await;
     assert!(wrote);
-    assert_eq!(scratch.sign_in(&eve).await, (first.clone(), false), "it says what is known");
+    assert_eq!(
+        scratch.sign_in(&eve).await,
+        (first.clone(), false),
+        "a login without news writes nothing"
+    );
     eve.metadata.insert("project".to_owned(), "p".to_owned());
     assert_eq!(scratch.sign_in(&eve).await, (first.clone(), true), "metadata changed");
     assert_eq!(scratch.sign_in(&eve).await, (first.clone(), false));
@@ -86,12 +90,23 @@ async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_
     let members = || membership::list_members(&scratch.store, &project);
     let eve = std::slice::from_ref(&first.entity_id);
     let (silent, wrote) = scratch.signed_in(&proven("one", "eve", None)).await;
-    assert!(!wrote && members().await.unwrap().0 == eve, "it did not speak of groups");
-    assert_eq!(scratch.policies(&silent).await, Vec::<String>::new(), "and proved none");
+    assert!(
+        !wrote && members().await.unwrap().0 == eve,
+        "a login without groups changes no member"
+    );
+    assert_eq!(
+        scratch.policies(&silent).await,
+        Vec::<String>::new(),
+        "a login without groups has no policies of groups"
+    );
     let (last, _) = scratch.signed_in(&proven("one", "eve", Some(&["folder-1"]))).await;
     assert_eq!(scratch.policies(&last).await, ["b"]);
     assert_eq!(members().await.unwrap(), (Vec::new(), false));
-    assert_eq!(scratch.policies(&first).await, ["a", "b"], "what its own login proved");
+    assert_eq!(
+        scratch.policies(&first).await,
+        ["a", "b"],
+        "the policies of the groups of this login"
+    );
     scratch.end().await;
 }
 

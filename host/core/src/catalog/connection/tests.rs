@@ -137,7 +137,11 @@ async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
         |version, keeps| ConnectionChoice { plugin: "old", version, overrides_pin: false, keeps };
     let orders = |version: &str| vec![("orders".to_owned(), version.to_owned())];
     choose(&scratch, &catalog, choice("", true)).await;
-    assert_eq!(connections(&scratch).await, orders("1.0.0"), "of an earlier release");
+    assert_eq!(
+        connections(&scratch).await,
+        orders("1.0.0"),
+        "a record of an earlier release is read"
+    );
     catalog.choose_again(&scratch.store, &connection("orders")).await.unwrap();
     assert_eq!(connections(&scratch).await, orders("2.0.0"));
     choose(&scratch, &catalog, choice("v1.0.0", false)).await;

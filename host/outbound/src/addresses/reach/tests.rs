@@ -76,7 +76,7 @@ fn private_loopback_and_special_addresses_need_a_grant_or_an_officials_own_confi
     assert_eq!(
         within(&["10.0.0.0/8"]).check_address(at("64:ff9b::10.1.2.3", 1)),
         Ok(()),
-        "it leads there"
+        "an embedded IPv4 address is checked as IPv4"
     );
 }
 
@@ -106,7 +106,7 @@ fn the_server_never_dials_itself() {
         assert_eq!(
             listening(own).check_address(at(to, 5432)),
             Ok(()),
-            "another port of {to} is somebody else"
+            "another port of {to} is not this server"
         );
     }
     assert_eq!(listening("127.0.0.1:8200").check_address(at("127.0.0.2", 8200)), Ok(()));

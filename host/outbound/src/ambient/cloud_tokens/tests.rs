@@ -28,7 +28,7 @@ fn a_token_is_kept_until_shortly_before_its_end() {
     assert_eq!(
         kept.cached_answer(NOW, at).map(token),
         None,
-        "one of a minute is asked for each time"
+        "a token that ends in a minute is not cached"
     );
 }
 
@@ -52,7 +52,7 @@ fn while_the_service_fails_the_token_before_serves_to_its_end_unless_the_cloud_s
     assert_eq!(
         token(kept.store_answer(slow(), end - 1, at)),
         Err(FailureKind::TimedOut),
-        "it is forgotten"
+        "an outdated refusal is not kept"
     );
 }
 
@@ -75,7 +75,7 @@ async fn the_audience_that_was_not_used_for_longest_makes_room() {
     assert!(has("0", at(MAX_CACHED_TOKENS)).await);
     tokens.of(CloudProvider::Google, "0", at(MAX_CACHED_TOKENS + 1));
     assert!(has("0", at(MAX_CACHED_TOKENS + 2)).await);
-    assert!(!has("1", at(MAX_CACHED_TOKENS + 3)).await, "it made room");
+    assert!(!has("1", at(MAX_CACHED_TOKENS + 3)).await, "the oldest token was evicted");
     assert!(sync::lock(&tokens.places).len() <= MAX_CACHED_TOKENS);
     tokens.clear();
     assert!(!has("0", start).await);

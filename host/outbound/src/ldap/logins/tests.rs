@@ -90,7 +90,7 @@ async fn other_passwords_wait_after_three_refusals_and_the_one_that_was_taken_do
     }
     let rests = bed.ask("d").await.unwrap_err();
     assert!(rests.starts_with("unreachable ") && rests.contains("3 logins"), "{rests}");
-    assert_eq!(bed.wrong(), 3, "what it would be answered is not known");
+    assert_eq!(bed.wrong(), 3, "a new password is tried at the server");
     bed.ask("p0").await.unwrap();
     bed.ask("d").await.unwrap_err();
     assert_eq!(bed.wrong(), 4);

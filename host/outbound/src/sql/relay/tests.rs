@@ -41,7 +41,7 @@ async fn what_is_said_is_carried_to_the_address_and_back() {
     let mut answer = Vec::new();
     timeout(TEST_TIMEOUT, near.read_to_end(&mut answer)).await.unwrap().unwrap();
     assert_eq!(&heard, b"asked");
-    assert_eq!(answer, b"Z\0\0\0\x05I", "also once nothing more is taken");
+    assert_eq!(answer, b"Z\0\0\0\x05I", "the answer arrives after the end of the input");
 }
 
 #[tokio::test]

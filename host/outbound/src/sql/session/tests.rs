@@ -160,7 +160,7 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
     let before = vetted.accepted();
     let super::AnySessionPool::Postgres(lender) = &sessions.pool else {
-        panic!("it is PostgreSQL's")
+        panic!("the session is not of PostgreSQL")
     };
     let (one, other) = tokio::join!(lender.lend(), lender.lend());
     assert!(one.is_ok() && other.is_ok());
@@ -182,7 +182,10 @@ async fn the_certificate_is_held_against_the_name_and_the_address_is_what_is_dia
     }
     assert!(open("localhost", elsewhere.address, "verify-ca").await.is_ok());
     let numbered = Server::start("127.0.0.1", 0, SERVER).await;
-    assert!(open("0x7f.1", numbered.address, "verify-full").await.is_ok(), "one spelling");
+    assert!(
+        open("0x7f.1", numbered.address, "verify-full").await.is_ok(),
+        "all spellings of the address are equal"
+    );
 }
 
 #[tokio::test]
@@ -274,7 +277,7 @@ async fn the_sessions_of_all_mounts_have_a_bound_and_the_mount_with_most_gives_w
     }
     assert!(mounts.is_open("modest", "a"), "although it was used longest ago");
     assert!(!mounts.is_open("greedy", "a") && mounts.is_open("greedy", "b"));
-    assert!(mounts.open("greedy", "a").await.is_ok(), "it is opened again when it is used again");
+    assert!(mounts.open("greedy", "a").await.is_ok(), "a closed pool opens again");
     assert!(mounts.pools.room.available_permits() <= 6);
 }
 

@@ -32,7 +32,10 @@ fn what_the_file_leaves_out_is_taken_from_the_environment() {
     assert!(load("", &[both[0], small[0]]).unwrap().contains("http://big:1"));
     let told = load("http_proxy = \"http://own:3\"\n no_proxy = []", &both).unwrap();
     assert!(told.contains("Proxy(http://own:3)") && !told.contains("example"), "{told}");
-    assert!(!load("http_proxy = \"\"", &both).unwrap().contains("Proxy("), "none at all");
+    assert!(
+        !load("http_proxy = \"\"", &both).unwrap().contains("Proxy("),
+        "the empty text means no proxy"
+    );
     for (variables, says) in [
         (&[("HTTPS_PROXY", "socks5://user:hunter2@p")][..], "HTTPS_PROXY of the environment"),
         (&[("no_proxy", "10.0.0.0/99")], "no_proxy of the environment"),

@@ -95,7 +95,7 @@ async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
     assert_eq!(
         sender.send_request(request2("/v1/a")).await.unwrap().status(),
         200,
-        "it stays open"
+        "the connection stays open"
     );
     running.stop.send(()).unwrap();
     assert!(running.ended.await.unwrap());

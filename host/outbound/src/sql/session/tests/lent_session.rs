@@ -143,7 +143,7 @@ fn shortened(text: &str) -> String {
 /// Waits until a used session is idle.
 async fn until_idle(sessions: &VettedPool) {
     let super::super::AnySessionPool::Postgres(lender) = &sessions.pool else {
-        panic!("it is PostgreSQL's")
+        panic!("the session is not of PostgreSQL")
     };
     while !lender.may_be_broken() {
         tokio::task::yield_now().await;
@@ -220,7 +220,7 @@ async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
     for texts in [&["hangs"][..], &["CREATE ROLE a", "hangs"]] {
         let statements = statements(texts);
         tokio::select! {
-            done = transact(&sessions, &statements) => panic!("it hangs: {done:?}"),
+            done = transact(&sessions, &statements) => panic!("the transaction ended: {done:?}"),
             () = journal.hangs.notified() => {}
         }
     }
@@ -297,7 +297,7 @@ async fn work_in_flight_ends_on_the_session_it_has_although_its_pool_is_closed()
     tokio::pin!(closing);
     tokio::select! {
         biased;
-        () = &mut closing => panic!("one is lent"),
+        () = &mut closing => panic!("the pool closed while a session was lent"),
         () = std::future::ready(()) => {}
     }
     assert!(sessions.lend().await.unwrap().is_none(), "nothing new begins there");
@@ -305,6 +305,6 @@ async fn work_in_flight_ends_on_the_session_it_has_although_its_pool_is_closed()
     let attempt = ["BEGIN; CREATE ROLE a", "ROLLBACK"];
     let expected = [&attempt[..], &attempt, &["BEGIN; CREATE ROLE a", "COMMIT"]].concat();
     assert_eq!(journal.asked(), expected);
-    assert_eq!(journal.sessions(), before, "its later attempts had the session of the first");
+    assert_eq!(journal.sessions(), before, "all attempts had the session of the first");
     closing.await;
 }
