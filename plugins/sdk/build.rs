@@ -1,5 +1,5 @@
-//! The rules by which clocks are set in each time zone today, out of the data of all times: a
-//! component carries them along, and begins with its memory filled by what it carries.
+//! Generates the present rules of each time zone from the whole time zone data. The rules are part
+//! of each component and of its initial memory, so that history is left out.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -42,7 +42,8 @@ fn today(data: &[u8]) -> Option<String> {
     Some(format!("ZoneRules::Regular({:?})", footer.trim_matches('\n')))
 }
 
-/// Where a part of a file ends whose points in time have so many bytes, and its last change.
+/// Returns the end of a part of a file, and the last change of the clock in the part. `width` is
+/// the number of bytes of a point in time.
 fn part(data: &[u8], width: usize) -> Option<(usize, Option<i64>)> {
     let count = |place: usize| {
         let bytes: [u8; 4] = data.get(20 + 4 * place..24 + 4 * place)?.try_into().ok()?;

@@ -5,7 +5,7 @@ mod figures;
 mod load;
 
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::{Branch, Bulkhead, DirectoryServer, Kind};
+use bulkhead_tests::{Branch, Bulkhead, DirectoryKind, DirectoryServer};
 use figures::quantile;
 use ldap3::exop::PasswordModify;
 use ldap3::{Ldap, LdapConnAsync, Scope};
@@ -69,7 +69,7 @@ fn rate(run: impl FnOnce()) -> f64 {
 
 /// Creates accounts for both sides, and a role for each of the engine's accounts.
 fn stage() -> Stage {
-    let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
+    let branch = DirectoryServer::shared(DirectoryKind::OpenLdap).branch();
     let names = (0..READS).flat_map(|number| [format!("role{number}"), format!("bare{number}")]);
     branch.add_all(&names.map(|name| (name, FIRST)).collect::<Vec<_>>());
     let bulkhead = Bulkhead::start();

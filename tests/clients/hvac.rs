@@ -6,7 +6,7 @@ use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::signer::Signer;
-use bulkhead_tests::{Bulkhead, DirectoryServer, Kind, Kubernetes};
+use bulkhead_tests::{Bulkhead, DirectoryKind, DirectoryServer, Kubernetes};
 use serde_json::json;
 
 const PROGRAM: Program =
@@ -102,7 +102,7 @@ fn service_accounts_log_in_by_it() {
 /// A real Active Directory, with the engine mounted at the usual path.
 #[test]
 fn its_calls_about_active_directory_are_answered_as_it_expects() {
-    let branch = DirectoryServer::shared(Kind::Samba).branch();
+    let branch = DirectoryServer::shared(DirectoryKind::Samba).branch();
     let accounts = ["svc1", "svc2"];
     branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
     let [one, other] = accounts.map(|name| branch.upn_of(name));

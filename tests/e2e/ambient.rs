@@ -8,7 +8,7 @@ use bulkhead_tests::leaks::{assert_sealed, assert_silent};
 use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::{Answer, Bulkhead, Client, Operators};
 use cluster::Cluster;
-use metadata::{HEADER, Manner, Metadata, TOKEN, response};
+use metadata::{HEADER, MetadataServices, ServiceBehaviour, TOKEN, response};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -21,17 +21,17 @@ const RESOURCE: &str = "https://vault.azure.example";
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
 /// A server in a simulated environment, with the probe mounted at `cloud/` without grants.
-struct Stage {
+struct AmbientStage {
     server: Bulkhead,
     root: Client,
-    metadata: Metadata,
+    metadata: MetadataServices,
     cluster: Cluster,
     pod: Folder,
 }
 
-impl Stage {
+impl AmbientStage {
     fn new(environment: &[(&str, &str)]) -> Self {
-        let (metadata, cluster) = (Metadata::start(), Cluster::start());
+        let (metadata, cluster) = (MetadataServices::start(), Cluster::start());
         let (pod, data) = (Folder::new("pod"), Folder::new("ambient"));
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
@@ -109,7 +109,7 @@ fn ungranted(refused: &Answer, line: &str) {
 #[test]
 fn each_environment_variable_needs_its_own_grant() {
     let secret = "%Tz6!Nb2^Vx9~Qw3";
-    let stage = Stage::new(&[
+    let stage = AmbientStage::new(&[
         ("PROBE_NAME", "contoso"),
         ("PROBE_SECRET", secret),
         ("BULKHEAD_TOKEN", "!Fg5^Hy8~Uj2#Ik7"),
@@ -136,7 +136,7 @@ fn each_environment_variable_needs_its_own_grant() {
 
 #[test]
 fn a_cloud_token_is_requested_once_and_cached() {
-    let stage = Stage::new(&[]);
+    let stage = AmbientStage::new(&[]);
     ungranted(&stage.token("azure", RESOURCE), "ambient:cloud-token");
     assert_eq!(stage.metadata.asked(), [""; 0]);
     stage.grant("ambient:cloud-token");
@@ -160,7 +160,7 @@ fn a_cloud_token_is_requested_once_and_cached() {
         assert!(asked[0].starts_with(begins), "{asked:?}");
         assert!(given[0].starts_with(TOKEN) && given.iter().all(|it| *it == given[0]), "{given:?}");
     }
-    stage.metadata.answers(Manner::Well { seconds: 60 });
+    stage.metadata.answers(ServiceBehaviour::Well { seconds: 60 });
     for _ in 0..2 {
         stage.token("azure", "https://short.example").expect(200);
     }
@@ -176,21 +176,21 @@ fn a_cloud_token_is_requested_once_and_cached() {
 
 #[test]
 fn answers_of_a_metadata_service_are_bounded_and_not_repeated() {
-    let stage = Stage::new(&[]);
+    let stage = AmbientStage::new(&[]);
     stage.grant("ambient:cloud-token");
     let endless = "x".repeat(100_000);
     let whole = format!(r#"{{"access_token":"{TOKEN}","expires_in":3600}}"#);
     let told = format!(r#"{{"error":"invalid_scope","error_description":"{TOKEN}"}}"#);
     let redirect = format!("location: http://{}/elsewhere\r\n", stage.metadata.address);
     for (number, (manner, status)) in [
-        (Manner::Endless, 502),
-        (Manner::Bytes(response(200, "metadata-flavor: Google\r\n", &endless)), 502),
-        (Manner::Bytes(response(200, "", &whole)), 502),
-        (Manner::Bytes(response(302, &redirect, &told)), 400),
-        (Manner::Bytes(response(400, "metadata-flavor: Google\r\n", &told)), 400),
-        (Manner::Bytes(response(429, "metadata-flavor: Google\r\n", &told)), 503),
-        (Manner::Bytes(format!("SSH-2.0-{TOKEN}\r\n").into_bytes()), 502),
-        (Manner::Bytes(Vec::new()), 502),
+        (ServiceBehaviour::Endless, 502),
+        (ServiceBehaviour::Bytes(response(200, "metadata-flavor: Google\r\n", &endless)), 502),
+        (ServiceBehaviour::Bytes(response(200, "", &whole)), 502),
+        (ServiceBehaviour::Bytes(response(302, &redirect, &told)), 400),
+        (ServiceBehaviour::Bytes(response(400, "metadata-flavor: Google\r\n", &told)), 400),
+        (ServiceBehaviour::Bytes(response(429, "metadata-flavor: Google\r\n", &told)), 503),
+        (ServiceBehaviour::Bytes(format!("SSH-2.0-{TOKEN}\r\n").into_bytes()), 502),
+        (ServiceBehaviour::Bytes(Vec::new()), 502),
     ]
     .into_iter()
     .enumerate()
@@ -201,25 +201,25 @@ fn answers_of_a_metadata_service_are_bounded_and_not_repeated() {
         assert_silent("an error", &refused.errors(), TOKEN);
         assert_eq!(stage.metadata.asked().len(), 1, "{manner:?}: nothing is followed or repeated");
     }
-    stage.metadata.answers(Manner::Silent);
+    stage.metadata.answers(ServiceBehaviour::Silent);
     let began = Instant::now();
     stage.token("google", "vault/silent").expect(502);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    stage.metadata.answers(Manner::Well { seconds: 3_600 });
+    stage.metadata.answers(ServiceBehaviour::Well { seconds: 3_600 });
     stage.token("google", "vault/well").expect(200);
     stage.is_silent(TOKEN);
 }
 
 #[test]
 fn app_service_is_used_if_the_environment_names_it() {
-    let metadata = Metadata::start();
+    let metadata = MetadataServices::start();
     let endpoint = format!("http://{}/msi/token", metadata.address);
-    let stage = Stage::new(&[("IDENTITY_ENDPOINT", &endpoint), ("IDENTITY_HEADER", HEADER)]);
+    let stage = AmbientStage::new(&[("IDENTITY_ENDPOINT", &endpoint), ("IDENTITY_HEADER", HEADER)]);
     stage.grant("ambient:cloud-token");
     assert!(stage.token("azure", RESOURCE).expect(200).text("given").starts_with(TOKEN));
     assert_eq!((metadata.asked().len(), stage.metadata.asked().len()), (1, 0));
     stage.server.assert_silent(HEADER);
-    let far = Stage::new(&[
+    let far = AmbientStage::new(&[
         ("IDENTITY_ENDPOINT", "http://203.0.113.7/msi/token"),
         ("IDENTITY_HEADER", HEADER),
     ]);
@@ -230,7 +230,7 @@ fn app_service_is_used_if_the_environment_names_it() {
 
 #[test]
 fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
-    let stage = Stage::new(&[]);
+    let stage = AmbientStage::new(&[]);
     let elsewhere = Cluster::start();
     let api = stage.cluster.url("/api");
     ungranted(&stage.root.read("cloud/pod"), "ambient:pod-identity");
@@ -281,7 +281,7 @@ fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
 
 #[test]
 fn a_pod_token_repeated_by_a_server_appears_in_no_message() {
-    let stage = Stage::new(&[]);
+    let stage = AmbientStage::new(&[]);
     stage.grant("ambient:pod-identity");
     let [first, second] = POD_TOKENS;
     stage.be_pod(first);

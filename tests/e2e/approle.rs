@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 /// A dev server with the method at `auth/approle` and the role `web`.
-struct Stage {
+struct AppRoleStage {
     server: Bulkhead,
     root: Client,
     role_id: String,
 }
 
-impl Stage {
+impl AppRoleStage {
     fn new(role: &Value) -> Self {
         let server = Bulkhead::start();
         let root = server.root();
@@ -39,7 +39,7 @@ fn log_in(stranger: &Client, role_id: &str, secret_id: &str) -> Answer {
 
 #[test]
 fn a_machine_logs_in_and_its_token_follows_the_role() {
-    let stage = Stage::new(&json!({ "token_policies": "dev", "token_ttl": "1h" }));
+    let stage = AppRoleStage::new(&json!({ "token_policies": "dev", "token_ttl": "1h" }));
     let made = stage.secret_id(&json!({ "metadata": r#"{"owner": "web-canary"}"# }));
     let login = stage.login(made.text("secret_id")).expect(200);
     let auth = &login.body["auth"];
@@ -67,7 +67,7 @@ fn a_machine_logs_in_and_its_token_follows_the_role() {
 
 #[test]
 fn fifty_concurrent_logins_consume_exactly_ten_uses() {
-    let stage = Stage::new(&json!({ "secret_id_num_uses": 10 }));
+    let stage = AppRoleStage::new(&json!({ "secret_id_num_uses": 10 }));
     let made = stage.secret_id(&json!({}));
     let secret_id = made.text("secret_id");
     let login = || stage.login(secret_id);
@@ -84,7 +84,7 @@ fn fifty_concurrent_logins_consume_exactly_ten_uses() {
 
 #[test]
 fn an_expired_secret_id_is_refused_and_removed_by_itself() {
-    let stage = Stage::new(&json!({ "secret_id_ttl": 1 }));
+    let stage = AppRoleStage::new(&json!({ "secret_id_ttl": 1 }));
     let made = stage.secret_id(&json!({}));
     let listed = || stage.root.list("auth/approle/role/web/secret-id").status;
     until_true("the secret id is removed", Duration::from_secs(30), || listed() == 404);
@@ -96,7 +96,7 @@ fn an_expired_secret_id_is_refused_and_removed_by_itself() {
 
 #[test]
 fn no_role_reads_or_removes_a_secret_id_of_another_role() {
-    let stage = Stage::new(&json!({}));
+    let stage = AppRoleStage::new(&json!({}));
     stage.root.write("auth/approle/role/ops", &json!({})).expect(204);
     let made = stage.secret_id(&json!({}));
     let accessor = json!({ "secret_id_accessor": made.text("secret_id_accessor") });
@@ -114,7 +114,7 @@ fn no_role_reads_or_removes_a_secret_id_of_another_role() {
 
 #[test]
 fn a_secret_id_bound_to_other_networks_is_refused() {
-    let stage = Stage::new(&json!({}));
+    let stage = AppRoleStage::new(&json!({}));
     let elsewhere = stage.secret_id(&json!({ "cidr_list": ["192.0.2.0/24"], "num_uses": 1 }));
     stage.login(elsewhere.text("secret_id")).expect(403);
     let here = stage.secret_id(&json!({ "cidr_list": ["127.0.0.0/8", "::1"], "num_uses": 1 }));
@@ -124,7 +124,7 @@ fn a_secret_id_bound_to_other_networks_is_refused() {
 
 #[test]
 fn guesses_do_not_lock_a_role() {
-    let stage = Stage::new(&json!({}));
+    let stage = AppRoleStage::new(&json!({}));
     let made = stage.secret_id(&json!({}));
     let guess = |_| stage.login("9b0f2a70-0000-4000-8000-000000000000").status;
     assert_eq!((0..8).map(guess).collect::<Vec<_>>(), [400; 8]);
@@ -132,7 +132,7 @@ fn guesses_do_not_lock_a_role() {
 }
 
 pub(super) fn bad_role_settings_are_refused_and_not_stored() {
-    let stage = Stage::new(&json!({ "secret_id_num_uses": 2, "secret_id_ttl": 60 }));
+    let stage = AppRoleStage::new(&json!({ "secret_id_num_uses": 2, "secret_id_ttl": 60 }));
     let before = stage.root.read("auth/approle/role/web").expect(200).body["data"].clone();
     for (path, body, status, says) in [
         ("role/bad", json!({ "bind_secret_id": false }), 400, "at least one constraint"),

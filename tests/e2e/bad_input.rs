@@ -6,7 +6,7 @@ use crate::world::World;
 use bulkhead_tests::Answer;
 use serde_json::{Value, json};
 
-struct Case {
+struct BadInput {
     method: &'static str,
     path: &'static str,
     body: String,
@@ -20,13 +20,13 @@ fn case(
     body: impl ToString,
     status: u16,
     says: &'static str,
-) -> Case {
-    Case { method, path, body: body.to_string(), status, says }
+) -> BadInput {
+    BadInput { method, path, body: body.to_string(), status, says }
 }
 
 /// Sends every case and asserts after each that nothing has changed.
 #[track_caller]
-fn refuse_all(world: &World, cases: &[Case]) {
+fn refuse_all(world: &World, cases: &[BadInput]) {
     let before = world.configured();
     for case in cases {
         let answer = world.root.send(case.method, case.path, case.body.as_bytes());
@@ -49,8 +49,8 @@ fn refuse_all(world: &World, cases: &[Case]) {
 }
 
 #[track_caller]
-fn assert_refused(case: &Case, answer: &Answer) {
-    let Case { method, path, body, status, says } = case;
+fn assert_refused(case: &BadInput, answer: &Answer) {
+    let BadInput { method, path, body, status, says } = case;
     let body = body.get(..200).unwrap_or(body);
     assert_eq!(answer.status, *status, "{method} {path} {body}: {:?}", answer.body);
     let errors = answer.errors();
@@ -320,7 +320,7 @@ pub(super) fn connections_of_unknown_plugins_and_versions_are_refused() {
 
 pub(super) fn statements_that_do_not_lex_are_refused_when_the_role_is_written() {
     let world = World::new();
-    let cases: Vec<Case> = [
+    let cases: Vec<BadInput> = [
         "CREATE ROLE \"{{name}}",
         "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}",
         "DO $body$ BEGIN CREATE ROLE x; END",
@@ -359,7 +359,7 @@ pub(super) fn statements_that_the_database_refuses_leave_nothing() {
     ] {
         world.role(name, json!({ "creation_statements": statements }));
     }
-    let cases: Vec<Case> = [
+    let cases: Vec<BadInput> = [
         ("database/creds/syntax", "42601"),
         ("database/creds/no-table", "42P01"),
         ("database/creds/divides", "22012"),

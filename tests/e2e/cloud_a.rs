@@ -6,27 +6,27 @@ mod weaknesses;
 
 use bulkhead_tests::Answer;
 use bulkhead_tests::cloud_a::{
-    AUDIENCE, Application, CloudA, Machine, SUBSCRIPTION, Shape, TENANT,
+    AUDIENCE, Application, CloudA, Machine, ResourceKind, SUBSCRIPTION, TENANT,
 };
 use bulkhead_tests::internet::{Fault, Internet, Online};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A simulated Azure, and a server whose mount `auth/azure` is an application there.
-struct Stage {
+struct CloudStage {
     internet: Internet,
     azure: Arc<CloudA>,
     application: Application,
     online: Online,
 }
 
-impl Stage {
+impl CloudStage {
     /// A stage with the role `dev`, which has the bounds `role`.
     fn with_role(role: &Value) -> Self {
         Self::configured(role, "")
     }
 
-    /// Like [`Stage::with_role`], with additions to the server's configuration.
+    /// Like [`CloudStage::with_role`], with additions to the server's configuration.
     fn configured(role: &Value, more: &str) -> Self {
         let internet = Internet::start();
         let azure = CloudA::on(&internet);
@@ -58,11 +58,11 @@ fn bound() -> Value {
 
 #[test]
 fn machines_scale_sets_and_other_resources_log_in() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1"));
     let given = stage.azure.add(Machine::vm("apps", "vm2").with_identity("shared", "id1"));
-    let uniform = stage.azure.add(Machine::scale_set(Shape::Uniform, "apps", "web"));
-    let flexible = Machine::scale_set(Shape::Flexible, "apps", "flex");
+    let uniform = stage.azure.add(Machine::scale_set(ResourceKind::Uniform, "apps", "web"));
+    let flexible = Machine::scale_set(ResourceKind::Flexible, "apps", "flex");
     let flexible = stage.azure.add(flexible.with_identity("shared", "id2"));
     let part = stage.azure.add(Machine::of_flexible(&flexible, "0a1b"));
     let site = stage.azure.add(Machine::site("apps", "site1"));
@@ -92,7 +92,7 @@ fn machines_scale_sets_and_other_resources_log_in() {
 
 #[test]
 fn forged_and_borrowed_identities_are_refused_with_400() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1").with_identity("apps", "id1"));
     let elsewhere = stage.azure.add(Machine::vm("evil", "vm1").with_identity("apps", "id1"));
     let stated = json!({
@@ -123,7 +123,7 @@ fn forged_and_borrowed_identities_are_refused_with_400() {
 
 #[test]
 fn failed_requests_are_retried_as_configured() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
     let tried = |faults: usize, retries: u32| {
         let config = json!({ "max_retries": retries, "retry_delay": "10ms" });

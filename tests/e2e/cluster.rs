@@ -17,7 +17,7 @@ use std::fs;
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, create]}]";
 
 /// A server, and a namespace with the rights of a section of `docs/cluster.md`.
-struct Harbour {
+struct ClusterStage {
     bulkhead: Bulkhead,
     namespace: Namespace,
     root: Client,
@@ -25,21 +25,21 @@ struct Harbour {
     token: String,
 }
 
-struct Given {
+struct GivenToken {
     name: String,
     token: String,
     lease: String,
     answer: Answer,
 }
 
-impl Harbour {
+impl ClusterStage {
     /// Starts with the rights of a section of the document: 1 to 3 for the modes, 4 for the whole
     /// cluster.
     fn with_rights(section: usize) -> Self {
         Self::of(Kubernetes::shared(), section)
     }
 
-    /// Like [`Harbour::with_rights`], on the given cluster.
+    /// Like [`ClusterStage::with_rights`], on the given cluster.
     fn of(kubernetes: &'static Kubernetes, section: usize) -> Self {
         let bulkhead = Bulkhead::start();
         let namespace = kubernetes.namespace(json!({"team": "blue"}));
@@ -56,9 +56,9 @@ impl Harbour {
         );
         namespace.grant(section);
         let root = bulkhead.root();
-        let harbour = Self { bulkhead, namespace, root, token };
-        harbour.configure().expect(204);
-        harbour
+        let stage = Self { bulkhead, namespace, root, token };
+        stage.configure().expect(204);
+        stage
     }
 
     #[track_caller]
@@ -86,9 +86,9 @@ impl Harbour {
     }
 
     #[track_caller]
-    fn give(&self, role: &str, asked: Value) -> Given {
+    fn give(&self, role: &str, asked: Value) -> GivenToken {
         let answer = self.root.write(&format!("cluster/creds/{role}"), &asked).expect(200);
-        Given {
+        GivenToken {
             name: answer.text("service_account_name").to_owned(),
             token: answer.text("service_account_token").to_owned(),
             lease: answer.lease().to_owned(),

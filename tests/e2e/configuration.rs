@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// A server with a configuration file, and its operators. The file may contain the placeholders
 /// `DATA` and `FOLDER`.
-struct Told {
+struct ConfiguredServer {
     server: Bulkhead,
     operators: Operators,
     folder: Folder,
 }
 
-impl Told {
+impl ConfiguredServer {
     fn by(text: &str) -> Self {
         let folder = Folder::new("configuration");
         let data = Folder::new("configured");
@@ -68,7 +68,7 @@ fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
 
 #[test]
 fn settings_of_the_configuration_file_take_effect() {
-    let told = Told::by(
+    let told = ConfiguredServer::by(
         r#"
         listener "tcp" {
           address          = "127.0.0.1:0"
@@ -101,7 +101,7 @@ fn settings_of_the_configuration_file_take_effect() {
 
 #[test]
 fn data_are_stored_in_the_configured_folder_and_reopened() {
-    let mut told = Told::by(LEAST);
+    let mut told = ConfiguredServer::by(LEAST);
     assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
     told.server.wait_for_print(&format!("data: {}", told.server.data().display()));
     told.server.kill();
@@ -224,7 +224,7 @@ const CHANGED: [&str; 2] = [
 #[test]
 fn settings_without_effect_are_in_the_log_of_a_server_that_starts() {
     for text in CHANGED {
-        let told = Told::by(text);
+        let told = ConfiguredServer::by(text);
         told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
         assert!(fs::metadata(told.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
         for setting in ["ui", "disable_mlock", "telemetry"] {
@@ -283,7 +283,7 @@ fn settings_beside_a_configuration_file_are_refused() {
 
 #[test]
 fn an_unavailable_address_is_reported_with_its_place_in_the_file() {
-    let told = Told::by(LEAST);
+    let told = ConfiguredServer::by(LEAST);
     let taken = told.server.url().replace("http://", "");
     let other = Folder::new("taken");
     let data = other.path().join("data").display().to_string();
@@ -305,7 +305,7 @@ storage "sqlite" { path = "DATA" }
 audit "file" "main" { path = "FOLDER/audit.log" }
 "#;
 
-impl Told {
+impl ConfiguredServer {
     /// Looks up the root token with additional header lines, and returns the whole answer.
     fn asks(&self, lines: &str) -> String {
         let token = &self.operators.token;
@@ -329,7 +329,7 @@ impl Told {
 
 #[test]
 fn only_a_trusted_proxy_sets_the_client_address() {
-    let told = Told::by(BEHIND_A_PROXY);
+    let told = ConfiguredServer::by(BEHIND_A_PROXY);
     for (lines, client) in [
         ("\r\nX-Forwarded-For: 198.51.100.1", "198.51.100.1"),
         ("\r\nX-Forwarded-For: 127.0.0.1, 198.51.100.1", "198.51.100.1"),
@@ -360,7 +360,7 @@ fn only_a_trusted_proxy_sets_the_client_address() {
 
 #[test]
 fn forwarded_addresses_are_ignored_without_a_trusted_proxy() {
-    let told = Told::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
+    let told = ConfiguredServer::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
     for lines in [
         "\r\nX-Forwarded-For: 198.51.100.1",
         "\r\nX-Forwarded-For: nonsense",
@@ -375,7 +375,7 @@ fn forwarded_addresses_are_ignored_without_a_trusted_proxy() {
 
 #[test]
 fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
-    let mut told = Told::by(BEHIND_A_PROXY);
+    let mut told = ConfiguredServer::by(BEHIND_A_PROXY);
     let audit = |name: &str| told.folder.path().join(name);
     told.asks("\r\nX-Forwarded-For: 198.51.100.1");
     fs::rename(audit("audit.log"), audit("audit.1")).expect("a file can be moved");
@@ -400,7 +400,7 @@ fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
 
 #[test]
 fn sighup_does_not_end_a_sealed_server() {
-    let mut told = Told::by(LEAST);
+    let mut told = ConfiguredServer::by(LEAST);
     told.operators.root(&told.server).send("PUT", "sys/seal", b"").expect(204);
     for _ in 0..3 {
         told.server.signal("HUP");

@@ -141,7 +141,7 @@ fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
             }
             (answers, slowest)
         });
-        let done = Done(&is_done);
+        let done = StopOnDrop(&is_done);
         work();
         drop(done);
         asking.join().expect("the neighbour answers")
@@ -149,9 +149,9 @@ fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
 }
 
 /// Ends the requests to the neighbour when `work` is done or panics.
-struct Done<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -13,22 +13,22 @@ mod root;
 mod storm;
 
 use bulkhead_tests::directory_server::KINDS;
-use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
+use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryKind, DirectoryServer};
 use serde_json::{Value, json};
 
 /// Password of an account before the engine takes it over.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
 /// A server, and a directory branch with the accounts `svc1` to `svc3`.
-struct Quay {
+struct DirectoryStage {
     bulkhead: Bulkhead,
     branch: Branch,
     root: Client,
 }
 
-impl Quay {
+impl DirectoryStage {
     /// A quay on a directory of this kind, without configuration.
-    fn empty(kind: Kind) -> Self {
+    fn empty(kind: DirectoryKind) -> Self {
         Self::of(DirectoryServer::shared(kind).branch())
     }
 
@@ -41,10 +41,10 @@ impl Quay {
         Self { bulkhead, branch, root }
     }
 
-    fn new(kind: Kind) -> Self {
-        let quay = Self::empty(kind);
-        quay.configure(json!({})).expect(204);
-        quay
+    fn new(kind: DirectoryKind) -> Self {
+        let stage = Self::empty(kind);
+        stage.configure(json!({})).expect(204);
+        stage
     }
 
     /// A quay on each kind of directory.
@@ -73,8 +73,8 @@ impl Quay {
     /// The account's name in requests: the user principal name, if the directory has these.
     fn name(&self, account: &str) -> String {
         match self.branch.server.kind {
-            Kind::OpenLdap => self.branch.full(account),
-            Kind::Samba => self.branch.upn_of(account),
+            DirectoryKind::OpenLdap => self.branch.full(account),
+            DirectoryKind::Samba => self.branch.upn_of(account),
         }
     }
 

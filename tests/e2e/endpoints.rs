@@ -50,7 +50,7 @@ use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
 use bulkhead_tests::paths::guest;
 use bulkhead_tests::wait::until;
-use bulkhead_tests::{Client, DirectoryServer, Kind, Kubernetes};
+use bulkhead_tests::{Client, DirectoryKind, DirectoryServer, Kubernetes};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -59,18 +59,18 @@ use std::time::Duration;
 /// Path and body may contain placeholders for the latest values of the answers: `{lease}`,
 /// `{token}`, `{accessor}`, `{migration}`, `{reload}`, `{mount}` (accessor of `auth/token`),
 /// `{id}`, `{canonical_id}`, `{secret_id_accessor}` and `{wrapping}`.
-struct Row {
+struct EndpointCall {
     golden: &'static str,
     path: &'static str,
     body: Value,
     status: u16,
 }
 
-fn row(golden: &'static str, path: &'static str, body: Value, status: u16) -> Row {
-    Row { golden, path, body, status }
+fn row(golden: &'static str, path: &'static str, body: Value, status: u16) -> EndpointCall {
+    EndpointCall { golden, path, body, status }
 }
 
-impl Row {
+impl EndpointCall {
     fn method(&self) -> &'static str {
         match self.golden.rsplit_once('.') {
             Some((_, "read")) => "GET",
@@ -100,7 +100,7 @@ impl Row {
 
 /// The latest values of the placeholders.
 #[derive(Default)]
-struct Latest {
+struct LatestValues {
     lease: String,
     token: String,
     accessor: String,
@@ -113,7 +113,7 @@ struct Latest {
     wrapping: String,
 }
 
-impl Latest {
+impl LatestValues {
     fn fill(&self, text: &str) -> String {
         let text = text.replace("{lease}", &self.lease).replace("{token}", &self.token);
         let text = text.replace("{accessor}", &self.accessor).replace("{reload}", &self.reload);
@@ -144,7 +144,7 @@ impl Latest {
     }
 }
 
-fn all_rows() -> Vec<Row> {
+fn all_rows() -> Vec<EndpointCall> {
     let files = [
         cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
@@ -187,12 +187,17 @@ fn all_rows() -> Vec<Row> {
     files.into_iter().flatten().collect()
 }
 
-fn send(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
+fn send(client: &Client, row: &EndpointCall, latest: &LatestValues) -> bulkhead_tests::Answer {
     send_to(client, row, &latest.fill(row.path), latest)
 }
 
 /// Like [`send`], to another path.
-fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_tests::Answer {
+fn send_to(
+    client: &Client,
+    row: &EndpointCall,
+    path: &str,
+    latest: &LatestValues,
+) -> bulkhead_tests::Answer {
     let body = match &row.body {
         Value::Null => Vec::new(),
         Value::String(component) => guest(component),
@@ -205,7 +210,11 @@ fn send_to(client: &Client, row: &Row, path: &str, latest: &Latest) -> bulkhead_
 }
 
 /// Like [`send`]; repeats the request until background work has ended.
-fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
+fn send_until_settled(
+    client: &Client,
+    row: &EndpointCall,
+    latest: &LatestValues,
+) -> bulkhead_tests::Answer {
     let settled = || {
         let answer = send(client, row, latest);
         (answer.body["data"]["migration_info"]["status"] != "in-progress").then_some(answer)
@@ -218,11 +227,11 @@ const OPERATOR: &str = r#"path "*" {
     capabilities = ["create", "read", "update", "patch", "delete", "list", "sudo"]
 }"#;
 
-fn walk(world: &World, rows: &[Row]) {
+fn walk(world: &World, rows: &[EndpointCall]) {
     let nobody = world.bulkhead.client(None);
     let weak = world.weak();
     let operator = world.client_with("operator", OPERATOR);
-    let mut latest = Latest::default();
+    let mut latest = LatestValues::default();
     for row in rows {
         if !row.is_open() {
             for (who, client) in [("no token", &nobody), ("a weak token", &weak)] {
@@ -330,7 +339,7 @@ fn the_auth_method_of_cloud_b_answers_as_agreed() {
 #[test]
 fn the_directory_engine_answers_as_agreed() {
     let world = World::empty();
-    let branch = DirectoryServer::shared(Kind::OpenLdap).branch_called("golden");
+    let branch = DirectoryServer::shared(DirectoryKind::OpenLdap).branch_called("golden");
     let accounts = ["build", "lent"].map(|name| {
         branch.add(name, "Qd7-Vm3-Wx5-Bn8");
         branch.full(name)
@@ -458,7 +467,7 @@ fn initialisation_and_unsealing_answer_as_agreed() {
         if row.golden == "sys-unseal.write" {
             row.body = json!({ "key": key });
         }
-        let served = send(&nobody, &row, &Latest::default()).expect(row.status);
+        let served = send(&nobody, &row, &LatestValues::default()).expect(row.status);
         assert_golden(row.golden, &served);
         if row.golden == "sys-init.write" {
             key = Operators::of(&served.body, 2).keys[0].clone();

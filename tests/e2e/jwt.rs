@@ -38,13 +38,13 @@ fn login(server: &Bulkhead, jwt: &str) -> Answer {
 }
 
 /// A server in dev mode, which mounts the method at `auth/jwt`, with a written key.
-struct Stage {
+struct JwtStage {
     server: Bulkhead,
     root: Client,
     signer: Signer,
 }
 
-impl Stage {
+impl JwtStage {
     fn new(over: &Value) -> Self {
         let (server, signer) = (Bulkhead::start(), Signer::new("k1"));
         let root = server.root();
@@ -61,7 +61,7 @@ impl Stage {
 
 #[test]
 fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
-    let stage = Stage::new(&json!({
+    let stage = JwtStage::new(&json!({
         "token_policies": "dev", "token_ttl": "1h", "claim_mappings": { "email": "mail" },
         "bound_claims": { "project": ["web", "ops"] },
     }));
@@ -86,7 +86,7 @@ fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
 
 #[test]
 fn subjects_that_differ_in_case_are_two_entities_and_groups_come_from_the_token() {
-    let stage = Stage::new(&json!({ "groups_claim": "groups" }));
+    let stage = JwtStage::new(&json!({ "groups_claim": "groups" }));
     let rules = r#"path "auth/jwt/role/dev" { capabilities = ["read"] }"#;
     stage.root.write("sys/policies/acl/builders", &json!({ "policy": rules })).expect(204);
     let group = json!({ "name": "builders", "type": "external", "policies": ["builders"] });
@@ -200,7 +200,7 @@ fn a_redirect_another_issuer_and_a_missing_grant_are_refused_when_the_source_is_
 
 #[test]
 fn no_token_passes_that_proves_nothing() {
-    let stage = Stage::new(&json!({ "bound_subject": "web" }));
+    let stage = JwtStage::new(&json!({ "bound_subject": "web" }));
     let signer = &stage.signer;
     let usual = claims(&json!({})).to_string();
     let good = signer.token(&claims(&json!({})));
@@ -246,7 +246,7 @@ fn no_token_passes_that_proves_nothing() {
 
 #[test]
 fn a_role_without_audiences_takes_no_token_with_one() {
-    let stage = Stage::new(&json!({ "bound_audiences": [], "bound_subject": "web" }));
+    let stage = JwtStage::new(&json!({ "bound_audiences": [], "bound_subject": "web" }));
     for audience in [json!("bulkhead"), json!(["bulkhead"]), json!("")] {
         let refused = stage.login(&json!({ "aud": audience })).expect(400);
         assert!(refused.errors().contains("no audiences bound to the role"), "{refused:?}");
@@ -255,7 +255,7 @@ fn a_role_without_audiences_takes_no_token_with_one() {
 }
 
 pub(super) fn bad_settings_and_tokens_are_refused_and_not_stored() {
-    let stage = Stage::new(&json!({}));
+    let stage = JwtStage::new(&json!({}));
     let read = |path: &str| stage.root.read(path).expect(200).body["data"].clone();
     let before = (read("auth/jwt/config"), read("auth/jwt/role/dev"));
     let key = stage.signer.private_pem();

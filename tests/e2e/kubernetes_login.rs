@@ -11,14 +11,14 @@ const AUDIENCE: &str = "bulkhead";
 
 /// A server in dev mode, which mounts the method at `auth/kubernetes`, and a namespace with the
 /// account `app`.
-struct Gate {
+struct KubernetesStage {
     server: Bulkhead,
     root: Client,
     namespace: Namespace,
     reviewer: String,
 }
 
-impl Gate {
+impl KubernetesStage {
     /// With a reviewer, and the role `web` for `app`.
     fn start() -> Self {
         let server = Bulkhead::start();
@@ -70,7 +70,7 @@ impl Gate {
 
 #[test]
 fn an_account_logs_in_and_its_token_follows_the_role() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     let token = gate.token();
     let login = gate.login(&token).expect(200);
     let (auth, name) = (&login.body["auth"], &gate.namespace.name);
@@ -101,7 +101,7 @@ fn an_account_logs_in_and_its_token_follows_the_role() {
 
 #[test]
 fn a_token_for_another_audience_logs_in_nowhere() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     for token in [gate.namespace.token("app"), gate.namespace.token_for("app", &["other"])] {
         assert!(gate.denied(&token).contains("audience"));
     }
@@ -116,7 +116,7 @@ fn a_token_for_another_audience_logs_in_nowhere() {
 
 #[test]
 fn a_token_with_changed_claims_logs_in_nowhere() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     gate.namespace.make("serviceaccounts", &json!({"metadata": {"name": "guest"}}));
     let (own, guest) = (gate.token(), gate.namespace.token_for("guest", &[AUDIENCE]));
     assert!(gate.denied(&guest).contains("service account name not authorized"));
@@ -129,7 +129,7 @@ fn a_token_with_changed_claims_logs_in_nowhere() {
 
 #[test]
 fn the_same_name_in_another_namespace_is_another_account() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     let other = gate.namespace.kubernetes.namespace(json!({}));
     other.make("serviceaccounts", &json!({"metadata": {"name": "app"}}));
     let stranger = other.token_for("app", &[AUDIENCE]);
@@ -147,7 +147,7 @@ fn the_same_name_in_another_namespace_is_another_account() {
 
 #[test]
 fn a_deleted_account_logs_in_no_more_and_its_successor_is_another_one() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     let (unused, used) = (gate.token(), gate.token());
     let first = gate.login(&used).expect(200);
     gate.namespace.remove("serviceaccounts", "app");
@@ -192,7 +192,7 @@ fn a_selector_admits_the_namespaces_with_its_labels() {
 
 #[test]
 fn an_account_with_the_right_to_review_asks_about_itself() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     gate.configure(json!({"token_reviewer_jwt": ""}));
     gate.role(json!({"audience": ""}));
     assert!(gate.denied(&gate.namespace.token("app")).contains("review itself"));
@@ -205,7 +205,7 @@ fn an_account_with_the_right_to_review_asks_about_itself() {
 
 #[test]
 fn a_reviewer_without_the_right_and_an_api_server_that_is_away_let_nobody_in() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     let token = gate.token();
     gate.configure(json!({"token_reviewer_jwt": gate.namespace.token("app")}));
     assert!(gate.denied(&token).contains("token_reviewer_jwt"));

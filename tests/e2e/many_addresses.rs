@@ -48,9 +48,9 @@ fn write_from(server: &Bulkhead, from: Ipv4Addr, path: &str, body: &Value) -> (u
 }
 
 /// Stops the strangers of a test when dropped, also after a failed assertion.
-struct Strangers<'a>(&'a AtomicBool);
+struct StopStrangers<'a>(&'a AtomicBool);
 
-impl Drop for Strangers<'_> {
+impl Drop for StopStrangers<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ fn resets_and_bogus_shares_from_another_address_do_not_prevent_an_unseal() {
                 (0..3).for_each(|_| drop(write_from(&server, address(2), "sys/unseal", &bogus)));
             }
         });
-        let strangers = Strangers(&stop);
+        let strangers = StopStrangers(&stop);
         for (index, operator) in [10, 11, 12].into_iter().enumerate() {
             let before = asked.load(Ordering::Relaxed);
             until_true("the stranger asks", SOON, || asked.load(Ordering::Relaxed) > before + 3);
@@ -133,7 +133,7 @@ fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
                 }
             });
         }
-        let strangers = Strangers(&stop);
+        let strangers = StopStrangers(&stop);
         until_true("the queue is full of strangers", SOON, || asked.load(Ordering::Relaxed) >= 200);
         let beside: Vec<Duration> = (0..3).map(|_| log_in()).collect();
         drop(strangers);
@@ -161,14 +161,14 @@ async fn connect(server: SocketAddr, from: Ipv4Addr) -> TcpStream {
 
 /// Open connections whose client does not read the answers.
 #[derive(Default)]
-struct Untaken {
+struct UnreadAnswers {
     answers: Vec<hyper::Response<Incoming>>,
     senders: Vec<hyper::client::conn::http2::SendRequest<Empty<Bytes>>>,
     http1: Vec<TlsStream<TcpStream>>,
 }
 
 /// Requests a large document on 64 streams of a connection with a window of 0.
-async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut Untaken) {
+async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut UnreadAnswers) {
     let builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(0)
         .max_concurrent_streams(64)
@@ -186,9 +186,9 @@ async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut Untaken) {
 }
 
 /// Opens connections from an address and leaves all answers unread.
-async fn ask_from(server: SocketAddr, connector: TlsConnector, from: Ipv4Addr) -> Untaken {
+async fn ask_from(server: SocketAddr, connector: TlsConnector, from: Ipv4Addr) -> UnreadAnswers {
     use tokio::io::AsyncWriteExt;
-    let (mut untaken, name) = (Untaken::default(), ServerName::try_from("localhost"));
+    let (mut untaken, name) = (UnreadAnswers::default(), ServerName::try_from("localhost"));
     let name = name.expect("a name");
     for _ in 0..8 {
         let stream = connector.connect(name.clone(), connect(server, from).await).await;
@@ -226,7 +226,7 @@ fn unread_answers_to_thirty_addresses_take_little_memory() {
         }
         (untaken, most)
     });
-    let served = |untaken: &Untaken| {
+    let served = |untaken: &UnreadAnswers| {
         untaken.answers.iter().filter(|answer| answer.status().is_success()).count()
     };
     let (all, documents): (usize, usize) = (

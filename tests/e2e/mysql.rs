@@ -15,20 +15,20 @@ const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}';
                         GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
 
 /// A server, a database, and the connection `sea` between them.
-struct Sea {
+struct MysqlStage {
     /// Declared first, so that the server ends first.
     _bulkhead: Bulkhead,
     mariadb: MariaDb,
     root: Client,
 }
 
-struct Credential {
+struct MysqlCredential {
     username: String,
     password: String,
     lease: String,
 }
 
-impl Sea {
+impl MysqlStage {
     fn new(options: &[&str]) -> Self {
         let mariadb = MariaDb::start(options);
         let bulkhead = Bulkhead::start();
@@ -63,9 +63,9 @@ impl Sea {
     }
 
     #[track_caller]
-    fn credential(&self, role: &str) -> Credential {
+    fn credential(&self, role: &str) -> MysqlCredential {
         let answer = self.root.read(&format!("database/creds/{role}")).expect(200);
-        Credential {
+        MysqlCredential {
             username: answer.text("username").to_owned(),
             password: answer.text("password").to_owned(),
             lease: answer.lease().to_owned(),
@@ -73,7 +73,7 @@ impl Sea {
     }
 
     #[track_caller]
-    fn revoke(&self, credential: &Credential) {
+    fn revoke(&self, credential: &MysqlCredential) {
         let lease = json!({ "lease_id": credential.lease });
         self.root.write("sys/leases/revoke", &lease).expect(204);
     }
@@ -81,7 +81,7 @@ impl Sea {
 
 #[test]
 fn a_credential_logs_in_and_its_revocation_ends_its_sessions() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let credential = sea.credential("reader");
     let (name, password) = (&credential.username, &credential.password);
     assert!(name.starts_with("v-root-reader-") && name.len() <= 32, "{name}");
@@ -100,7 +100,7 @@ fn a_credential_logs_in_and_its_revocation_ends_its_sessions() {
 
 #[test]
 fn accounts_of_other_hosts_are_removed_and_missing_accounts_are_no_error() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     sea.role(
         "local",
         json!({ "creation_statements": [
@@ -121,7 +121,7 @@ fn accounts_of_other_hosts_are_removed_and_missing_accounts_are_no_error() {
 
 #[test]
 fn an_expired_lease_removes_its_mariadb_user() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     sea.role("brief", json!({ "creation_statements": [CREATION], "default_ttl": "2s" }));
     let end = Instant::now() + Duration::from_secs(20);
     let credential = sea.credential("brief");
@@ -133,7 +133,7 @@ fn an_expired_lease_removes_its_mariadb_user() {
 
 #[test]
 fn a_partly_failed_creation_leaves_no_user() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let broken = json!({ "creation_statements": [CREATION, "GRANT nothing TO '{{name}}'@'%'"] });
     sea.role("broken", broken);
     let refused = sea.root.read("database/creds/broken").expect(400);
@@ -145,7 +145,7 @@ fn a_partly_failed_creation_leaves_no_user() {
 
 #[test]
 fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     let wrong = sea.connect(json!({ "password": "not-the-password" })).expect(400);
     assert!(wrong.errors().contains("1045"), "{}", wrong.errors());
     assert!(!wrong.errors().contains("not-the"), "{}", wrong.errors());
@@ -168,7 +168,7 @@ fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
 
 #[test]
 fn errors_name_an_expired_password_and_a_locked_account() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     sea.mariadb.query("CREATE USER 'due'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' PASSWORD EXPIRE");
     sea.mariadb.query("CREATE USER 'shut'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' ACCOUNT LOCK");
     sea.mariadb.query("GRANT SELECT ON demo.orders TO 'due'@'%'");
@@ -186,7 +186,7 @@ fn errors_name_an_expired_password_and_a_locked_account() {
 
 #[test]
 fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
     assert!(told.body["warnings"].to_string().contains("eight random characters"), "{told:?}");
     sea.role("reader", json!({ "creation_statements": [CREATION] }));
@@ -208,7 +208,7 @@ fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
 
 #[test]
 fn an_unlimited_number_of_sessions_is_capped_with_a_warning() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     let told = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
     assert!(told.body["warnings"].to_string().contains("64 is what counts"), "{told:?}");
     sea.role("reader", json!({ "creation_statements": [CREATION] }));
@@ -218,7 +218,7 @@ fn an_unlimited_number_of_sessions_is_capped_with_a_warning() {
 
 #[test]
 fn a_read_shows_no_password_in_any_form_of_the_url() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     let (port, password) = (sea.mariadb.port, sea.mariadb.password.clone());
     for url in [
         format!("bulkhead:{password}@tcp(127.0.0.1:{port})/demo"),
@@ -239,7 +239,7 @@ fn a_read_shows_no_password_in_any_form_of_the_url() {
 
 #[test]
 fn names_that_callers_choose_cannot_break_out_of_their_quotes() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     for template in [
         "{{ .DisplayName | truncate 12 }}{{ random 20 | truncate 20 }}",
         "x{{ random 12 }}'{{ .RoleName }}",
@@ -257,7 +257,7 @@ fn names_that_callers_choose_cannot_break_out_of_their_quotes() {
 
 #[test]
 fn usernames_of_older_servers_have_sixteen_characters() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     for plugin in [
         "mysql-aurora-database-plugin",
         "mysql-rds-database-plugin",
@@ -275,7 +275,7 @@ fn usernames_of_older_servers_have_sixteen_characters() {
 
 #[test]
 fn a_connection_presents_a_certificate_and_verifies_the_servers() {
-    let sea = Sea::new(&["--require-secure-transport=ON"]);
+    let sea = MysqlStage::new(&["--require-secure-transport=ON"]);
     sea.mariadb.query(
         "CREATE USER 'certified'@'%' REQUIRE SUBJECT '/CN=certified'; \
          GRANT CREATE USER, PROCESS ON *.* TO 'certified'@'%'; \
@@ -307,7 +307,7 @@ fn a_connection_presents_a_certificate_and_verifies_the_servers() {
 
 #[test]
 fn a_password_changed_at_the_server_is_reported_and_can_be_replaced() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let before = sea.credential("reader");
     let renewed = json!({ "lease_id": before.lease, "increment": "30m" });
     sea.root.write("sys/leases/renew", &renewed).expect(200);
@@ -325,7 +325,7 @@ fn a_password_changed_at_the_server_is_reported_and_can_be_replaced() {
 
 #[test]
 fn a_protocol_error_fails_only_its_own_call() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let liar = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = liar.local_addr().expect("an address").port();
     // A greeting that is cut after its version.
@@ -344,7 +344,7 @@ fn a_protocol_error_fails_only_its_own_call() {
 
 #[test]
 fn an_issued_certificate_logs_in_until_its_lease_ends() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let authority = &sea.mariadb.authority;
     let config = json!({
         "common_name_template": "app-{{.Username}}", "key_type": "ec",
@@ -372,14 +372,14 @@ fn an_issued_certificate_logs_in_until_its_lease_ends() {
 }
 
 /// The displayed password of `app`.
-fn shown(sea: &Sea) -> String {
+fn shown(sea: &MysqlStage) -> String {
     let answer = sea.root.read("database/static-creds/app").expect(200);
     answer.text("password").to_owned()
 }
 
 #[test]
 fn a_static_role_changes_its_account_at_every_host() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     for host in ["%", "127.0.0.1"] {
         sea.mariadb.query(&format!("CREATE USER 'app'@'{host}' IDENTIFIED BY 'Hv3-Pq8-Lm5'"));
         sea.mariadb.query(&format!("GRANT SELECT ON demo.orders TO 'app'@'{host}'"));
@@ -397,7 +397,7 @@ fn a_static_role_changes_its_account_at_every_host() {
 
 #[test]
 fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     sea.mariadb.query("CREATE USER 'app'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5'");
     sea.mariadb.query("GRANT SELECT ON demo.orders TO 'app'@'%'");
     let managed = json!({ "self_managed": true, "username": "", "password": "" });
@@ -416,7 +416,7 @@ fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
 
 #[test]
 fn a_connection_works_after_a_rotation_of_its_own_password() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let before = sea.credential("reader");
     sea.root.write("database/rotate-root/sea", &json!({})).expect(204);
     let told = sea.mariadb.login("bulkhead", &sea.mariadb.password, "SELECT 1");

@@ -1,6 +1,6 @@
 //! Plugin signatures: made by commands without a server, and required by a server's configuration.
 
-use crate::plugin_sources::{Configured, bulkhead, chmod, put, sha256};
+use crate::plugin_sources::{PluginDirectoryServer, bulkhead, chmod, put, sha256};
 use bulkhead_tests::Answer;
 use bulkhead_tests::paths::{Folder, guest, in_version};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn policy(word: &str, signers: &[&Signer]) -> String {
     format!("plugin_signatures {{\n  policy = \"{word}\"\n  trusted_keys = [{keys}]\n}}")
 }
 
-impl Configured {
+impl PluginDirectoryServer {
     /// Registers a file of the plugin directory with a signature.
     fn register_signed(&self, file: &str, signature: &str) -> Answer {
         let digest = sha256(&self.at(file));
@@ -73,7 +73,7 @@ impl Configured {
 #[test]
 fn a_required_signature_is_verified_and_its_key_is_shown() {
     let signer = Signer::new();
-    let configured = Configured::with(&policy("require", &[&Signer::new(), &signer]));
+    let configured = PluginDirectoryServer::with(&policy("require", &[&Signer::new(), &signer]));
     let file = configured.at("probe.wasm");
     let unsigned = configured.register("probe.wasm", &sha256(&file)).expect(400).errors();
     assert!(unsigned.contains("is not signed") && unsigned.contains("plugin sign"), "{unsigned}");
@@ -104,7 +104,7 @@ fn a_required_signature_is_verified_and_its_key_is_shown() {
 fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
     let (signer, stranger) = (Signer::new(), Signer::new());
     for word in ["none", "warn", "require"] {
-        let configured = Configured::with(&policy(word, &[&signer]));
+        let configured = PluginDirectoryServer::with(&policy(word, &[&signer]));
         put(configured.plugins.path(), "other.wasm", &in_version("probe", "2.0.0"));
         let of_another = signer.sign(&configured.at("other.wasm"));
         let by_stranger = stranger.sign(&configured.at("probe.wasm"));
@@ -116,7 +116,7 @@ fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
         assert!(torn.contains("not an Ed25519 signature in base64"), "{word}: {torn}");
         configured.root().read(PROBE).expect(404);
     }
-    let configured = Configured::with("");
+    let configured = PluginDirectoryServer::with("");
     let signature = signer.sign(&configured.at("probe.wasm"));
     let refused = configured.register_signed("probe.wasm", &signature).expect(400).errors();
     assert!(refused.contains("this server trusts no key"), "{refused}");
@@ -125,7 +125,7 @@ fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
 #[test]
 fn a_server_that_warns_registers_an_unsigned_plugin_with_a_warning() {
     let signer = Signer::new();
-    let configured = Configured::with(&policy("warn", &[&signer]));
+    let configured = PluginDirectoryServer::with(&policy("warn", &[&signer]));
     let digest = sha256(&configured.at("probe.wasm"));
     let warned = configured.register("probe.wasm", &digest).expect(200).warnings();
     assert!(warned.contains("is not signed"), "{warned}");
@@ -138,7 +138,7 @@ fn a_server_that_warns_registers_an_unsigned_plugin_with_a_warning() {
 #[test]
 fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
     let (before, after) = (Signer::new(), Signer::new());
-    let mut configured = Configured::with(&policy("none", &[&before]));
+    let mut configured = PluginDirectoryServer::with(&policy("none", &[&before]));
     let signature = before.sign(&configured.at("probe.wasm"));
     configured.register_signed("probe.wasm", &signature).expect(204);
     let root = configured.root();

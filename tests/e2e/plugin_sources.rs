@@ -12,13 +12,13 @@ use std::process::{Command, Output};
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
 /// A server with a plugin directory that contains `probe.wasm`.
-pub(crate) struct Configured {
+pub(crate) struct PluginDirectoryServer {
     pub(crate) server: Bulkhead,
     pub(crate) operators: Operators,
     pub(crate) plugins: Folder,
 }
 
-impl Configured {
+impl PluginDirectoryServer {
     fn new() -> Self {
         Self::with("")
     }
@@ -95,7 +95,7 @@ pub(crate) fn sha256(file: &Path) -> String {
 
 #[test]
 fn a_file_of_the_plugin_directory_is_registered_by_its_name_and_digest_and_serves() {
-    let mut configured = Configured::new();
+    let mut configured = PluginDirectoryServer::new();
     let digest = sha256(&configured.at("probe.wasm"));
     let fields = json!({
         "command": "probe.wasm", "sha_256": digest, "version": "v1.0.0", "args": [], "env": null,
@@ -120,7 +120,7 @@ fn a_file_of_the_plugin_directory_is_registered_by_its_name_and_digest_and_serve
 
 #[test]
 fn a_file_with_another_digest_or_without_one_is_refused() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     configured.assert_refused("probe.wasm", "", "sha256 is required with command");
     let other = "0".repeat(64);
     let right = sha256(&configured.at("probe.wasm"));
@@ -133,7 +133,7 @@ fn a_file_with_another_digest_or_without_one_is_refused() {
 
 #[test]
 fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     let outside = Folder::new("outside");
     put(outside.path(), "probe.wasm", &guest("probe"));
     let digest = sha256(&configured.at("probe.wasm"));
@@ -154,7 +154,7 @@ fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
 
 #[test]
 fn world_writable_plugin_files_are_refused() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     let digest = sha256(&configured.at("probe.wasm"));
     chmod(&configured.at("probe.wasm"), 0o666);
     configured.assert_refused("probe.wasm", &digest, "run chmod o-w");
@@ -177,7 +177,7 @@ pub(crate) fn bulkhead(arguments: &[&str]) -> Output {
 
 #[test]
 fn settings_of_a_process_and_several_sources_are_refused() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     let digest = sha256(&configured.at("probe.wasm"));
     let root = configured.root();
     for (field, value) in
@@ -206,7 +206,7 @@ fn a_server_without_a_plugin_directory_says_so() {
 
 #[test]
 fn the_command_registers_two_versions_by_name() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     put(configured.plugins.path(), "probe-2.wasm", &in_version("probe", "2.0.0"));
     for (file, name) in [("probe.wasm", None), ("probe-2.wasm", Some("-name=probe"))] {
         let digest = format!("-sha256={}", sha256(&configured.at(file)));
@@ -231,7 +231,7 @@ fn the_command_registers_two_versions_by_name() {
 }
 
 /// Writes a component as the only layer of an image layout in the plugin directory.
-fn put_image(configured: &Configured, name: &str, component: &[u8]) {
+fn put_image(configured: &PluginDirectoryServer, name: &str, component: &[u8]) {
     let folder = configured.at(name);
     let blobs = folder.join("blobs/sha256");
     fs::create_dir_all(&blobs).expect("folders can be made");
@@ -256,7 +256,7 @@ fn put_image(configured: &Configured, name: &str, component: &[u8]) {
 
 #[test]
 fn the_component_of_an_image_layout_is_registered_by_its_name_and_digest() {
-    let configured = Configured::new();
+    let configured = PluginDirectoryServer::new();
     put_image(&configured, "shelf", &guest("probe"));
     let digest = sha256(&configured.at("probe.wasm"));
     let root = configured.root();

@@ -88,14 +88,14 @@ fn password_encryption_set_by_another_role_has_no_effect() {
     assert_eq!(kept(&strong.username), "SCR");
 }
 
-struct Sea {
+struct PooledStage {
     /// Declared first, so that the server ends first.
     _bulkhead: Bulkhead,
     mariadb: MariaDb,
     root: Client,
 }
 
-impl Sea {
+impl PooledStage {
     fn new() -> Self {
         let mariadb = MariaDb::start(&[]);
         let bulkhead = Bulkhead::start();
@@ -129,7 +129,7 @@ impl Sea {
 #[test]
 fn a_mariadb_session_is_reset_between_roles() {
     const CREATE: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
-    let sea = Sea::new();
+    let sea = PooledStage::new();
     sea.mariadb
         .query("CREATE TABLE demo.seen (id INT AUTO_INCREMENT PRIMARY KEY, answer VARCHAR(2000))");
     sea.mariadb.query("CREATE ROLE helm");

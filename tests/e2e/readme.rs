@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// `make demo-postgres`, with all requirements installed.
-struct Demo {
+struct DemoPostgres {
     process: Child,
     commands: String,
 }
 
-impl Demo {
+impl DemoPostgres {
     fn start() -> Self {
         let mut process = Command::new(repository().join("tests/servers/postgres.sh"))
             .arg("--demo")
@@ -46,7 +46,7 @@ impl Demo {
     }
 }
 
-impl Drop for Demo {
+impl Drop for DemoPostgres {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
         let _ = self.process.wait();
@@ -100,7 +100,7 @@ fn typed_output(typed: &str, bulkhead: &Bulkhead, environment: &[(&str, &str)]) 
 
 #[test]
 fn the_first_three_minutes_are_as_printed() {
-    let demo = Demo::start();
+    let demo = DemoPostgres::start();
     let bulkhead = Bulkhead::start();
     let built = profile().display().to_string();
     let typed = demo.commands.replace("ROOT-TOKEN", ROOT).replace("$PWD/target/debug", &built);
@@ -123,7 +123,7 @@ fn the_twelve_commands_of_secrets_and_logins_work() {
 
 #[test]
 fn the_demo_prints_the_readmes_commands_and_no_others() {
-    let demo = Demo::start();
+    let demo = DemoPostgres::start();
     let port = demo.commands.split_once("127.0.0.1:").expect("a port").1;
     let port: String = port.chars().take_while(char::is_ascii_digit).collect();
     let expected = block("commands").replace("15432", &port);
@@ -149,7 +149,7 @@ fn the_commands_that_a_dev_server_prints_work() {
 }
 
 /// The README's production server, started as printed in a temporary folder, but with another port.
-struct Printed {
+struct ProductionServer {
     process: Child,
     folder: Folder,
     url: String,
@@ -167,7 +167,7 @@ fn shell(line: &str, folder: &Folder) -> Command {
     command
 }
 
-impl Printed {
+impl ProductionServer {
     fn start(line: &str) -> Self {
         let folder = Folder::new("readme");
         let mut server = shell(&format!("exec {line}"), &folder);
@@ -204,7 +204,7 @@ impl Printed {
     }
 }
 
-impl Drop for Printed {
+impl Drop for ProductionServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -218,7 +218,7 @@ fn the_production_start_is_as_printed() {
     let [server, init, unseal, login, mount] = lines[..] else {
         panic!("five commands: {lines:#?}")
     };
-    let server = Printed::start(server);
+    let server = ProductionServer::start(server);
     let table = server.types(init, "");
     let value = |name: &str| {
         let row = table.lines().find_map(|line| line.strip_prefix(name));

@@ -19,9 +19,9 @@ const EXCHANGES: &str = include_str!("recorded/exchanges.jsonl");
 const DEPARTURES: &str = include_str!("recorded/departures.tsv");
 
 /// Values of placeholders, by placeholder.
-struct Names(BTreeMap<String, String>);
+struct PlaceholderValues(BTreeMap<String, String>);
 
-impl Names {
+impl PlaceholderValues {
     fn of(world: &World) -> Self {
         let known = [
             ("<root>", ROOT.to_owned()),
@@ -59,14 +59,14 @@ impl Names {
     }
 }
 
-struct Exchange(Value);
+struct RecordedExchange(Value);
 
-impl Exchange {
+impl RecordedExchange {
     fn text(&self, key: &str) -> &str {
         self.0[key].as_str().unwrap_or_default()
     }
 
-    fn ask(&self, world: &World, names: &Names) -> PlainAnswer {
+    fn ask(&self, world: &World, names: &PlaceholderValues) -> PlainAnswer {
         let mut request = PlainRequest::new(self.text("method"), &names.fill(self.text("path")));
         if let Some(token) = self.0["token"].as_str() {
             request = request.with_header("X-Vault-Token", &names.fill(token));
@@ -126,8 +126,9 @@ fn difference(value: &Value, shape: &Value, place: &str) -> Option<String> {
     }
 }
 
-fn exchanges() -> Vec<Exchange> {
-    let exchange = |line| Exchange(serde_json::from_str(line).expect("each line is one exchange"));
+fn exchanges() -> Vec<RecordedExchange> {
+    let exchange =
+        |line| RecordedExchange(serde_json::from_str(line).expect("each line is one exchange"));
     EXCHANGES.lines().map(exchange).collect()
 }
 
@@ -144,7 +145,7 @@ fn departures() -> BTreeMap<&'static str, (u16, &'static str)> {
 #[test]
 fn recorded_exchanges_are_answered_alike() {
     let world = World::empty();
-    let (departures, mut names) = (departures(), Names::of(&world));
+    let (departures, mut names) = (departures(), PlaceholderValues::of(&world));
     let mut unexplained = Vec::new();
     for exchange in exchanges() {
         let answer = exchange.ask(&world, &names);

@@ -18,13 +18,13 @@ const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
 const SETTING: &str = "suspend_due_work = true\n";
 
 /// A server with two users that expire within the hour and an account with an hourly rotation.
-struct Copy {
+struct OriginalServer {
     postgres: Postgres,
     online: Online,
     _internet: Internet,
 }
 
-impl Copy {
+impl OriginalServer {
     fn new() -> Self {
         let (postgres, internet) = (Postgres::start(), Internet::start());
         let online = internet.server("");
@@ -73,7 +73,7 @@ impl Copy {
 
 #[test]
 fn a_restored_copy_does_no_due_work_until_configured() {
-    let mut copy = Copy::new();
+    let mut copy = OriginalServer::new();
     let (kept, revoked) = (copy.credential(), copy.credential());
     let password = copy.shown();
 

@@ -34,7 +34,7 @@ pub(crate) fn length() -> Duration {
 }
 
 /// The requests of all clients, and the refused requests.
-struct Storm<'a> {
+struct RequestStorm<'a> {
     root: &'a Client,
     connection: &'a str,
     plugin: &'a str,
@@ -43,7 +43,7 @@ struct Storm<'a> {
     refused: Mutex<Vec<String>>,
 }
 
-impl Storm<'_> {
+impl RequestStorm<'_> {
     /// Sends requests until the time is over. `logs_in` tries a login at the database.
     fn rage(&self, roles: &[&str], logs_in: impl Fn(&str, &str) -> bool + Sync) {
         let (began, length) = (Instant::now(), length());
@@ -117,8 +117,8 @@ impl Storm<'_> {
     }
 }
 
-fn storm<'a>(root: &'a Client, connection: &'a str, plugin: &'a str) -> Storm<'a> {
-    Storm {
+fn storm<'a>(root: &'a Client, connection: &'a str, plugin: &'a str) -> RequestStorm<'a> {
+    RequestStorm {
         root,
         connection,
         plugin,

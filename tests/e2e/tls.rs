@@ -158,9 +158,9 @@ fn the_command_line_speaks_tls_with_the_two_lines_that_the_server_printed() {
     assert!(code == 1 && text.contains("write https://"), "{code}: {text}");
 }
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+struct UntrustedAuthority(CertifiedIssuer<'static, KeyPair>);
 
-impl Authority {
+impl UntrustedAuthority {
     fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no name is refused");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -261,7 +261,7 @@ fn certificates_are_renewed_under_load_without_a_failed_request() {
     let folder = server.data().join("tls");
     let (of_dev, ours) = (
         CertificateDer::from_pem_file(server.authority()).expect("the server's authority"),
-        Authority::new(),
+        UntrustedAuthority::new(),
     );
     let connector = connector(&[of_dev, ours.0.der().clone()]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be built");
@@ -377,7 +377,7 @@ fn a_unix_socket_serves_clients_and_is_removed_at_the_end() {
 
 #[test]
 fn a_server_with_an_unusable_certificate_does_not_start() {
-    let (folder, authority) = (Folder::new("bad-certificate"), Authority::new());
+    let (folder, authority) = (Folder::new("bad-certificate"), UntrustedAuthority::new());
     let file = |name: &str| folder.path().join(name);
     let ((certificate, key), (_, another)) = (authority.sign(), authority.sign());
     replace(&file("cert.pem"), &certificate);

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// A dev server with the method at `auth/userpass`.
-struct Stage {
+struct UserpassStage {
     server: Bulkhead,
     root: Client,
     stranger: Client,
 }
 
-impl Stage {
+impl UserpassStage {
     fn new() -> Self {
         let server = Bulkhead::start();
         let (root, stranger) = (server.root(), server.client(None));
@@ -38,7 +38,7 @@ impl Stage {
 
 #[test]
 fn a_user_logs_in_and_the_token_follows_the_user() {
-    let stage = Stage::new();
+    let stage = UserpassStage::new();
     let bob = json!({ "password": "open sesame", "policies": "dev", "ttl": "1h" });
     stage.user("bob", &bob);
     let login = stage.login("Bob", "open sesame").expect(200);
@@ -65,7 +65,7 @@ fn a_user_logs_in_and_the_token_follows_the_user() {
 
 #[test]
 fn guesses_do_not_reveal_existing_names() {
-    let stage = Stage::new();
+    let stage = UserpassStage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));
     stage.user("carol", &json!({ "password": "open sesame", "token_bound_cidrs": "10.0.0.0/8" }));
     let wrong = stage.login("bob", "hunter-canary").expect(400).errors();
@@ -98,7 +98,7 @@ fn guesses_do_not_reveal_existing_names() {
 
 #[test]
 fn an_unknown_user_takes_the_time_of_a_wrong_password() {
-    let stage = Stage::new();
+    let stage = UserpassStage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));
     let unlocked = json!({ "user_lockout_config": { "lockout_disable": true } });
     stage.root.write("sys/auth/userpass/tune", &unlocked).expect(204);
@@ -119,7 +119,7 @@ fn an_unknown_user_takes_the_time_of_a_wrong_password() {
 }
 
 pub(super) fn bad_user_settings_are_refused_and_not_stored() {
-    let stage = Stage::new();
+    let stage = UserpassStage::new();
     for (path, body, status, says) in [
         ("users/bob", json!({}), 400, "password is required"),
         ("users/bob", json!({ "password": "" }), 400, "password is empty"),

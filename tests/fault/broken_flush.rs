@@ -3,11 +3,11 @@
 //! After a failed flush the state of the disk is unknown, and a second flush would succeed although
 //! the lost pages stay lost.
 
-use crate::life::{Life, Stopped};
+use crate::life::{EarlyEnd, Life};
 use crate::recovery;
 use crate::stage::thorough;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::disk::{Act, Chance, Disk, after_power_cut, folder_of};
+use bulkhead_tests::disk::{Disk, FileOperation, SeededRandom, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
@@ -34,8 +34,10 @@ fn flushes_of_a_life() -> (u64, u64) {
     let mut server = Bulkhead::prepared(binary(), Folder::new("flush"));
     let environment = disk.under(server.data());
     server.start_with(&environment).expect("nothing fails on this disk");
-    let flushes =
-        || disk.entries().iter().filter(|entry| matches!(entry.act, Act::Flush)).count() as u64;
+    let flushes = || {
+        disk.entries().iter().filter(|entry| matches!(entry.act, FileOperation::Flush)).count()
+            as u64
+    };
     let at_start = flushes();
     Life::new("flush", &mut server).run().expect("nothing fails on this disk");
     (at_start, flushes())
@@ -50,17 +52,17 @@ fn live_with(flush: u64, name: &str) -> bool {
     let root = server.root();
     let mut life = Life::new(name, &mut server).on_disk(disk.log()).in_trouble(|answer| {
         refused_and_served(answer, &root);
-        Err(Stopped::Enough)
+        Err(EarlyEnd::Enough)
     });
-    let told = matches!(life.run(), Err(Stopped::Enough));
+    let told = matches!(life.run(), Err(EarlyEnd::Enough));
     let model = life.into_model();
     let entries = disk.entries();
     assert!(
-        entries.iter().any(|entry| matches!(entry.act, Act::FailedFlush)),
+        entries.iter().any(|entry| matches!(entry.act, FileOperation::FailedFlush)),
         "flush {flush} never came"
     );
     server.kill();
-    let lost = folder_of(&after_power_cut(&entries, &mut Chance::new(flush)), server.data());
+    let lost = folder_of(&after_power_cut(&entries, &mut SeededRandom::new(flush)), server.data());
     let mut found = Bulkhead::prepared(binary(), lost);
     found.start_again();
     recovery::store_holds(&found.root(), &model);

@@ -5,7 +5,7 @@
 //! puts the new credential in force and deletes the old credential. Each half has separate
 //! faults; the tests set the clock ahead instead of waiting (`clock.rs` of the harness).
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::cloud_a::{self, CloudA, Machine};
@@ -118,14 +118,14 @@ impl Provider for Google {
     }
 }
 
-struct Life<P> {
+struct CloudLife<P> {
     provider: P,
     online: Online,
     clock: Clock,
     _internet: Internet,
 }
 
-impl<P: Provider> Life<P> {
+impl<P: Provider> CloudLife<P> {
     /// Configures the mount and stops the server.
     fn begin() -> Self {
         let internet = Internet::start();
@@ -139,10 +139,10 @@ impl<P: Provider> Life<P> {
     }
 
     /// Starts the server with a fault and a clock offset, and unseals the server.
-    fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), Troubled> {
+    fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), FaultObserved> {
         self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
         let environment = [self.clock.over().as_slice(), fault].concat();
-        self.online.server.start_with(&environment).map_err(|_| Troubled)?;
+        self.online.server.start_with(&environment).map_err(|_| FaultObserved)?;
         self.online.root = self.online.operators.root(&self.online.server);
         for key in &self.online.operators.keys {
             write(&self.online.root, "sys/unseal", &json!({ "key": key }))?;
@@ -151,20 +151,20 @@ impl<P: Provider> Life<P> {
     }
 
     /// The first half: the provider creates a credential.
-    fn rotate(&self) -> Result<(), Troubled> {
+    fn rotate(&self) -> Result<(), FaultObserved> {
         write(&self.online.root, P::ROTATE, &json!({})).map(drop)
     }
 
     /// The second half: the new credential replaces the old credential, which is deleted.
-    fn finish(&mut self) -> Result<(), Troubled> {
+    fn finish(&mut self) -> Result<(), FaultObserved> {
         let end = Instant::now() + A_WHILE;
         while self.provider.credentials().len() > 1 && Instant::now() < end {
             if self.online.server.ended(Duration::from_millis(50)).is_some() {
-                return Err(Troubled);
+                return Err(FaultObserved);
             }
         }
         // The server has stored the deletion by then.
-        self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(Troubled))
+        self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(FaultObserved))
     }
 
     /// Restarts the server and asserts that the mount has one working credential.
@@ -198,15 +198,15 @@ impl<P: Provider> Life<P> {
 }
 
 #[derive(Clone, Copy)]
-enum Half {
+enum RotationHalf {
     First,
     Second,
 }
 
-impl Half {
+impl RotationHalf {
     /// Returns a life at the beginning of this half, with the server down.
-    fn prepared<P: Provider>(self) -> Life<P> {
-        let mut life = Life::<P>::begin();
+    fn prepared<P: Provider>(self) -> CloudLife<P> {
+        let mut life = CloudLife::<P>::begin();
         if matches!(self, Self::Second) {
             assert!(
                 life.open(Duration::ZERO, &[]).and_then(|()| life.rotate()).is_ok(),
@@ -226,7 +226,7 @@ impl Half {
         }
     }
 
-    fn live<P: Provider>(self, life: &mut Life<P>) -> Result<(), Troubled> {
+    fn live<P: Provider>(self, life: &mut CloudLife<P>) -> Result<(), FaultObserved> {
         match self {
             Self::First => life.rotate(),
             Self::Second => life.finish(),
@@ -235,9 +235,9 @@ impl Half {
 }
 
 fn every_point<P: Provider>(fault: &str) {
-    for (half, name) in [(Half::First, "made"), (Half::Second, "in force")] {
+    for (half, name) in [(RotationHalf::First, "made"), (RotationHalf::Second, "in force")] {
         let first = points::passed_by(fault, |environment| {
-            let mut life = Half::First.prepared::<P>();
+            let mut life = RotationHalf::First.prepared::<P>();
             assert!(life.open(Duration::ZERO, environment).is_ok(), "{}", life.told());
             life
         });
@@ -247,8 +247,8 @@ fn every_point<P: Provider>(fault: &str) {
 }
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
-fn live<P: Provider>(half: Half, fault: &str, number: u32) -> bool {
-    let fault = Injected::at(fault, number);
+fn live<P: Provider>(half: RotationHalf, fault: &str, number: u32) -> bool {
+    let fault = InjectedFault::at(fault, number);
     let mut life = half.prepared::<P>();
     let opened = life.open(half.later(), &fault.environment());
     let lived = opened.and_then(|()| half.live(&mut life));

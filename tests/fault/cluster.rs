@@ -4,7 +4,7 @@
 //! The tests count the objects in the cluster. `kill_loop.rs` covers the failpoints up to the
 //! configuration of the mount; these faults begin later.
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::paths::{Folder, fault_binary};
@@ -20,23 +20,23 @@ const ROLE: &str = "cluster/roles/three";
 const CREDS: &str = "cluster/creds/three";
 
 /// A server, and the namespace of the objects of its leases.
-struct Life {
+struct ClusterLife {
     namespace: Namespace,
     /// The engine's own token.
     token: String,
     server: Bulkhead,
     root: Client,
     /// A token that was issued and not revoked.
-    held: Option<Given>,
+    held: Option<GivenToken>,
 }
 
-struct Given {
+struct GivenToken {
     name: String,
     token: String,
     lease: String,
 }
 
-impl Life {
+impl ClusterLife {
     /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let namespace = Kubernetes::shared().namespace(json!({}));
@@ -48,11 +48,11 @@ impl Life {
         Some(Self { namespace, token, server, root, held: None })
     }
 
-    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, FaultObserved> {
         write(&self.root, path, body)
     }
 
-    fn configure(&self) -> Result<(), Troubled> {
+    fn configure(&self) -> Result<(), FaultObserved> {
         let kubernetes = self.namespace.kubernetes;
         let config = json!({
             "cluster_host": kubernetes.url, "cluster_ca_cert": kubernetes.authority,
@@ -61,14 +61,14 @@ impl Life {
         self.write("cluster/config", &config).map(drop)
     }
 
-    fn give_and_take(&mut self) -> Result<(), Troubled> {
+    fn give_and_take(&mut self) -> Result<(), FaultObserved> {
         let role = json!({
             "allowed_cluster_namespaces": self.namespace.name, "generated_role_rules": RULES,
             "token_default_ttl": "1h",
         });
         self.write(ROLE, &role)?;
         let given = self.write(CREDS, &json!({}))?.expect(200);
-        let given = self.held.insert(Given {
+        let given = self.held.insert(GivenToken {
             name: given.text("service_account_name").to_owned(),
             token: given.text("service_account_token").to_owned(),
             lease: given.lease().to_owned(),
@@ -117,7 +117,7 @@ impl Life {
     }
 
     /// After an unanswered revocation, the token still works or its revocation has begun.
-    fn check_held(&self, held: &Given) {
+    fn check_held(&self, held: &GivenToken) {
         let lease = json!({ "lease_id": held.lease });
         if self.root.write("sys/leases/lookup", &lease).status == 200 {
             return;
@@ -154,16 +154,16 @@ fn every_point(fault: &str) {
 }
 
 /// Runs a life up to the configured mount.
-fn before_tokens(environment: &[(&str, String)]) -> Life {
-    let life = Life::begin(environment).expect("the server starts without a fault");
+fn before_tokens(environment: &[(&str, String)]) -> ClusterLife {
+    let life = ClusterLife::begin(environment).expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
-    let fault = Injected::at(fault, number);
-    let Some(mut life) = Life::begin(&fault.environment()) else { return true };
+    let fault = InjectedFault::at(fault, number);
+    let Some(mut life) = ClusterLife::begin(&fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.give_and_take());
     let came = fault.end(&mut life.server, &lived);
     life.check();

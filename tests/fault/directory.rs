@@ -5,19 +5,19 @@
 //! `kill_loop.rs` covers the failpoints up to the configuration of the mount; these faults begin
 //! later.
 
-use crate::injected::{Injected, Troubled, answered, write};
+use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
 use crate::stage::SOON;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryServer, Kind};
+use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryKind, DirectoryServer};
 use serde_json::{Value, json};
 
 /// Password of an account before a life takes it over.
 const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
 /// The accounts of one life: `build` belongs to a role, `lent` to a set.
-struct Life {
+struct DirectoryLife {
     branch: Branch,
     server: Bulkhead,
     root: Client,
@@ -32,10 +32,10 @@ struct Loan {
     lease: String,
 }
 
-impl Life {
+impl DirectoryLife {
     /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
-        let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
+        let branch = DirectoryServer::shared(DirectoryKind::OpenLdap).branch();
         branch.add_all(&["build", "lent"].map(|name| (name.to_owned(), FIRST)));
         let mut server = Bulkhead::prepared(fault_binary(), Folder::new("directory"));
         server.start_with(environment).ok()?;
@@ -43,17 +43,17 @@ impl Life {
         Some(Self { branch, server, root, held: None, returned: Vec::new() })
     }
 
-    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, FaultObserved> {
         write(&self.root, path, body)
     }
 
-    fn configure(&self) -> Result<(), Troubled> {
+    fn configure(&self) -> Result<(), FaultObserved> {
         self.write("directory/config", &self.branch.config()).map(drop)
     }
 
     /// Runs each kind of rotation: at a read, on request, of the engine's own account, of an
     /// account that enters a set, at a check-in, and at the revocation of a loan.
-    fn rotate(&mut self) -> Result<(), Troubled> {
+    fn rotate(&mut self) -> Result<(), FaultObserved> {
         let role = json!({ "service_account_name": self.branch.full("build") });
         self.write("directory/roles/build", &role)?;
         answered(self.root.attempt("GET", "directory/creds/build", b""))?;
@@ -68,14 +68,18 @@ impl Life {
         self.borrow()
     }
 
-    fn borrow(&mut self) -> Result<(), Troubled> {
+    fn borrow(&mut self) -> Result<(), FaultObserved> {
         let lent = self.write("directory/library/team/check-out", &json!({}))?.expect(200);
         let password = lent.text("password").to_owned();
         self.held = Some(Loan { password, lease: lent.lease().to_owned() });
         Ok(())
     }
 
-    fn give_back(&mut self, path: &str, body: impl Fn(&Loan) -> Value) -> Result<(), Troubled> {
+    fn give_back(
+        &mut self,
+        path: &str,
+        body: impl Fn(&Loan) -> Value,
+    ) -> Result<(), FaultObserved> {
         let loan = self.held.take().expect("the account was borrowed before");
         let answer = self.write(path, &body(&loan))?;
         assert!(answer.status < 300, "{answer:?}");
@@ -154,16 +158,16 @@ fn every_point(fault: &str) {
 }
 
 /// Runs a life up to the configured mount.
-fn before_rotations(environment: &[(&str, String)]) -> Life {
-    let life = Life::begin(environment).expect("the server starts without a fault");
+fn before_rotations(environment: &[(&str, String)]) -> DirectoryLife {
+    let life = DirectoryLife::begin(environment).expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.told());
     life
 }
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
-    let fault = Injected::at(fault, number);
-    let Some(mut life) = Life::begin(&fault.environment()) else { return true };
+    let fault = InjectedFault::at(fault, number);
+    let Some(mut life) = DirectoryLife::begin(&fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.rotate());
     let came = fault.end(&mut life.server, &lived);
     life.check();

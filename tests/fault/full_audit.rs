@@ -31,7 +31,7 @@ fn a_full_audit_disk_stops_recorded_requests_until_there_is_space() {
 }
 
 /// A server whose audit file is on a separate disk.
-struct Audited {
+struct AuditedServer {
     server: Bulkhead,
     root: Client,
     disk: Disk,
@@ -39,7 +39,7 @@ struct Audited {
     _folders: [Folder; 2],
 }
 
-impl Audited {
+impl AuditedServer {
     fn on(disk: Disk) -> Self {
         let (audit, told, data) =
             (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
@@ -79,7 +79,7 @@ fn lines(file: &Path) -> (Vec<Value>, usize) {
 }
 
 fn live_with(size: u64) {
-    let audited = Audited::on(Disk::full_after(size));
+    let audited = AuditedServer::on(Disk::full_after(size));
     let mut answered = Vec::new();
     while answered.iter().filter(|status| **status != 204).count() < REFUSED {
         let answer = audited.write(answered.len());

@@ -1,11 +1,11 @@
 //! The disk is full: the server refuses writes and names the reason, and still serves reads. When
 //! there is space again, everything works without a restart or a repair.
 
-use crate::life::{Life, Stopped};
+use crate::life::{EarlyEnd, Life};
 use crate::recovery;
 use crate::stage::thorough;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::disk::{Act, Disk};
+use bulkhead_tests::disk::{Disk, FileOperation};
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
@@ -38,9 +38,9 @@ fn written_by_a_life() -> (u64, u64) {
     (at_start, written())
 }
 
-fn bytes(act: &Act) -> u64 {
+fn bytes(act: &FileOperation) -> u64 {
     match act {
-        Act::Write { bytes, .. } => bytes.len() as u64,
+        FileOperation::Write { bytes, .. } => bytes.len() as u64,
         _ => 0,
     }
 }
@@ -58,7 +58,7 @@ fn live_with(space: u64, name: &str) -> bool {
         refused_and_served(answer, &root);
         disk.free_space();
         is_full = false;
-        Ok::<(), Stopped>(())
+        Ok::<(), EarlyEnd>(())
     });
     life.run().expect("the server lives on");
     let (told, model) = (life.was_troubled(), life.into_model());

@@ -9,29 +9,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The server ended, or answered with an error.
-pub struct Troubled;
+pub struct FaultObserved;
 
 /// Longest time that a server may take to end after an error.
 const END: Duration = Duration::from_secs(3);
 
-/// Returns the answer, or [`Troubled`] for a 5xx or no answer.
-pub fn answered(answer: Result<Answer, String>) -> Result<Answer, Troubled> {
-    answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+/// Returns the answer, or [`FaultObserved`] for a 5xx or no answer.
+pub fn answered(answer: Result<Answer, String>) -> Result<Answer, FaultObserved> {
+    answer.ok().filter(|answer| answer.status < 500).ok_or(FaultObserved)
 }
 
 /// Sends a write that a fault may hit.
-pub fn write(client: &Client, path: &str, body: &Value) -> Result<Answer, Troubled> {
+pub fn write(client: &Client, path: &str, body: &Value) -> Result<Answer, FaultObserved> {
     answered(client.attempt("POST", path, body.to_string().as_bytes()))
 }
 
 /// A fault at a failpoint.
-pub struct Injected<'a> {
+pub struct InjectedFault<'a> {
     fault: &'a str,
     number: u32,
     notes: Folder,
 }
 
-impl<'a> Injected<'a> {
+impl<'a> InjectedFault<'a> {
     /// `fault` at the failpoint with this number, counted from 1.
     pub fn at(fault: &'a str, number: u32) -> Self {
         Self { fault, number, notes: Folder::new("trace") }
@@ -47,7 +47,7 @@ impl<'a> Injected<'a> {
 
     /// Stops the server. `lived` is the outcome of its life. Returns false if the life ended before
     /// the fault fired.
-    pub fn end<T>(&self, server: &mut Bulkhead, lived: &Result<T, Troubled>) -> bool {
+    pub fn end<T>(&self, server: &mut Bulkhead, lived: &Result<T, FaultObserved>) -> bool {
         let ended = server.ended(if lived.is_err() { END } else { Duration::ZERO });
         if ended.is_none() {
             server.kill();

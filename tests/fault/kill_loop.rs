@@ -1,7 +1,7 @@
 //! The server dies at each failpoint, or meets an error there: nothing is lost after a restart.
 //! `make test` tries a sample of the failpoints.
 
-use crate::life::{Life, Stopped};
+use crate::life::{EarlyEnd, Life};
 use crate::model::Model;
 use crate::points;
 use crate::recovery;
@@ -21,12 +21,12 @@ const SIGABRT: i32 = 6;
 const DEATH: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum LoopFault {
     Abort,
     Fail,
 }
 
-impl Fault {
+impl LoopFault {
     fn word(self) -> &'static str {
         match self {
             Self::Abort => "abort",
@@ -36,9 +36,9 @@ impl Fault {
 }
 
 /// Prints the setting of the life if the life's thread panics.
-struct Context(String);
+struct PanicContext(String);
 
-impl Drop for Context {
+impl Drop for PanicContext {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("^ in the life with BULKHEAD_FAULT={}", self.0);
@@ -48,15 +48,15 @@ impl Drop for Context {
 
 #[test]
 fn a_crash_at_any_failpoint_loses_nothing() {
-    every_point(Fault::Abort);
+    every_point(LoopFault::Abort);
 }
 
 #[test]
 fn an_error_at_any_failpoint_loses_nothing_and_is_reported() {
-    every_point(Fault::Fail);
+    every_point(LoopFault::Fail);
 }
 
-fn every_point(fault: Fault) {
+fn every_point(fault: LoopFault) {
     let visited = Mutex::new(BTreeSet::new());
     let count = until_nothing_fires(|number| {
         let lived = live(fault, sampled(number));
@@ -66,8 +66,8 @@ fn every_point(fault: Fault) {
     conclude(fault, count, &visited.into_inner().expect("no life failed"));
 }
 
-fn conclude(fault: Fault, count: u32, visited: &BTreeSet<String>) {
-    let all = points::all().into_iter().filter(|point| point.fallible || fault == Fault::Abort);
+fn conclude(fault: LoopFault, count: u32, visited: &BTreeSet<String>) {
+    let all = points::all().into_iter().filter(|point| point.fallible || fault == LoopFault::Abort);
     let names: BTreeSet<String> = all.map(|point| point.name).collect();
     let seen = names.intersection(visited).count();
     report(&format!("{}: visited {count} points ({}), {seen} names", fault.word(), sampling()));
@@ -75,16 +75,16 @@ fn conclude(fault: Fault, count: u32, visited: &BTreeSet<String>) {
     assert!(missed.is_empty(), "no life passes {missed:?}: add a call that does to life.rs");
 }
 
-struct Lived {
+struct LifeOutcome {
     fired: bool,
     /// The failpoints that the life passed.
     names: BTreeSet<String>,
 }
 
-fn live(fault: Fault, number: u32) -> Lived {
+fn live(fault: LoopFault, number: u32) -> LifeOutcome {
     let setting = format!("{}@{number}", fault.word());
-    let context = Context(setting.clone());
-    let name = format!("{}{number}", if fault == Fault::Abort { 'x' } else { 'y' });
+    let context = PanicContext(setting.clone());
+    let name = format!("{}{number}", if fault == LoopFault::Abort { 'x' } else { 'y' });
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");
     let mut server = Bulkhead::prepared(fault_binary(), Folder::new("fault"));
@@ -96,11 +96,11 @@ fn live(fault: Fault, number: u32) -> Lived {
     };
     let passed = std::fs::read_to_string(&trace).unwrap_or_default();
     let fired = match fault {
-        Fault::Abort => death.is_some(),
-        Fault::Fail => fallible(&passed) >= number as usize,
+        LoopFault::Abort => death.is_some(),
+        LoopFault::Fail => fallible(&passed) >= number as usize,
     };
     if let Some(status) = death {
-        let expected = if fault == Fault::Abort { Some(SIGABRT) } else { None };
+        let expected = if fault == LoopFault::Abort { Some(SIGABRT) } else { None };
         assert!(
             fired && status.signal() == expected,
             "the server ended with {status}:\n{}",
@@ -110,20 +110,20 @@ fn live(fault: Fault, number: u32) -> Lived {
     server.start_again();
     recovery::check(&name, &server, &model);
     drop(context);
-    Lived { fired, names: passed.lines().map(str::to_owned).collect() }
+    LifeOutcome { fired, names: passed.lines().map(str::to_owned).collect() }
 }
 
 /// Runs a life until it or the server ends, and then stops the server, which is part of the life.
 /// Returns the exit status if the server reported trouble.
-fn run(fault: Fault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitStatus>) {
+fn run(fault: LoopFault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitStatus>) {
     let mut life = Life::new(name, server);
     let stopped = life.run();
     let model = life.into_model();
-    if let Err(Stopped::Broken(why)) = stopped {
+    if let Err(EarlyEnd::Broken(why)) = stopped {
         let status = server.ended(DEATH);
         assert_eq!(
             status.is_some(),
-            fault == Fault::Abort,
+            fault == LoopFault::Abort,
             "{why}, and the server: {status:?}\n{}",
             server.printed()
         );

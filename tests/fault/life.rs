@@ -4,7 +4,7 @@
 //! The model records each call twice: before the call as a possible change, and after the answer as
 //! the change that the answer reports. So the model is right whenever the server dies.
 
-use crate::model::{Credential, Ended, Model};
+use crate::model::{Credential, Model, RevocationState};
 use crate::stage::{SOON, postgres, users};
 use bulkhead_tests::leaks::CANARY;
 use bulkhead_tests::{Answer, Bulkhead, Client};
@@ -23,7 +23,7 @@ const TRIES: u32 = 2;
 
 /// Reason for an early end of a life.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum EarlyEnd {
     /// The server gave no complete answer.
     Broken(String),
     /// [`Trouble`] ended the life.
@@ -31,7 +31,7 @@ pub enum Stopped {
 }
 
 /// Called at each 5xx answer, before the retry.
-type Trouble<'a> = Box<dyn FnMut(&Answer) -> Result<(), Stopped> + 'a>;
+type Trouble<'a> = Box<dyn FnMut(&Answer) -> Result<(), EarlyEnd> + 'a>;
 
 pub struct Life<'a> {
     name: String,
@@ -64,7 +64,7 @@ impl<'a> Life<'a> {
     }
 
     /// Calls `trouble` at each 5xx answer.
-    pub fn in_trouble(mut self, trouble: impl FnMut(&Answer) -> Result<(), Stopped> + 'a) -> Self {
+    pub fn in_trouble(mut self, trouble: impl FnMut(&Answer) -> Result<(), EarlyEnd> + 'a) -> Self {
         self.trouble = Box::new(trouble);
         self
     }
@@ -84,7 +84,7 @@ impl<'a> Life<'a> {
     ///
     /// # Errors
     /// The reason for an early end. The model is right then, too.
-    pub fn run(&mut self) -> Result<(), Stopped> {
+    pub fn run(&mut self) -> Result<(), EarlyEnd> {
         self.configure()?;
         let (Some(first), Some(second)) = (self.token()?, self.token()?) else { return Ok(()) };
         let brief = self.credential("b", &first)?;
@@ -104,7 +104,7 @@ impl<'a> Life<'a> {
     ///
     /// # Errors
     /// As [`Life::run`].
-    pub fn go_on(&mut self) -> Result<(), Stopped> {
+    pub fn go_on(&mut self) -> Result<(), EarlyEnd> {
         self.root = self.server.root();
         self.role("k", 10_800)?;
         self.role("late", 60)?;
@@ -129,7 +129,7 @@ impl<'a> Life<'a> {
         self.history
     }
 
-    fn configure(&mut self) -> Result<(), Stopped> {
+    fn configure(&mut self) -> Result<(), EarlyEnd> {
         self.connection(&json!({ "allowed_roles": ["*"] }))?;
         for (role, seconds) in [("b", 1), ("k", 3600), ("gone", 60)] {
             self.role(role, seconds)?;
@@ -143,14 +143,14 @@ impl<'a> Life<'a> {
         )
     }
 
-    fn change_configuration(&mut self) -> Result<(), Stopped> {
+    fn change_configuration(&mut self) -> Result<(), EarlyEnd> {
         self.role("k", 7200)?;
         let allowed = [format!("{}b", self.name), format!("{}k", self.name)];
         self.connection(&json!({ "allowed_roles": allowed }))?;
         self.delete(&format!("database/roles/{}gone", self.name))
     }
 
-    fn connection(&mut self, shown: &Value) -> Result<(), Stopped> {
+    fn connection(&mut self, shown: &Value) -> Result<(), EarlyEnd> {
         let body = json!({
             "plugin_name": "postgresql-database-plugin",
             "connection_url": postgres().url(),
@@ -161,16 +161,16 @@ impl<'a> Life<'a> {
         self.write(&format!("database/config/{}", self.name), &body, shown)
     }
 
-    fn role(&mut self, role: &str, seconds: u64) -> Result<(), Stopped> {
+    fn role(&mut self, role: &str, seconds: u64) -> Result<(), EarlyEnd> {
         let body = json!({
             "db_name": self.name, "creation_statements": [CREATION], "default_ttl": seconds,
         });
         self.write(&format!("database/roles/{}{role}", self.name), &body, &body)
     }
 
-    fn write(&mut self, path: &str, body: &Value, shown: &Value) -> Result<(), Stopped> {
+    fn write(&mut self, path: &str, body: &Value, shown: &Value) -> Result<(), EarlyEnd> {
         let bytes = body.to_string();
-        let asked = Call { method: "POST", path, body: bytes.as_bytes(), token: None };
+        let asked = SentCall { method: "POST", path, body: bytes.as_bytes(), token: None };
         let value = || Some(shown.clone());
         self.call(
             &asked,
@@ -180,8 +180,8 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    fn delete(&mut self, path: &str) -> Result<(), Stopped> {
-        let asked = Call { method: "DELETE", path, body: b"", token: None };
+    fn delete(&mut self, path: &str) -> Result<(), EarlyEnd> {
+        let asked = SentCall { method: "DELETE", path, body: b"", token: None };
         self.call(
             &asked,
             |model| model.may_write(path, None),
@@ -190,25 +190,29 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    fn token(&mut self) -> Result<Option<String>, Stopped> {
+    fn token(&mut self) -> Result<Option<String>, EarlyEnd> {
         let body =
             json!({ "policies": [self.name], "no_default_policy": true, "ttl": "1h" }).to_string();
-        let asked =
-            Call { method: "POST", path: "auth/token/create", body: body.as_bytes(), token: None };
+        let asked = SentCall {
+            method: "POST",
+            path: "auth/token/create",
+            body: body.as_bytes(),
+            token: None,
+        };
         let token_in = |answer: &Answer| {
             answer.body["auth"]["client_token"].as_str().unwrap_or_default().to_owned()
         };
         let answer = self.call(
             &asked,
             |_| (),
-            |model, _, answer| model.token(&token_in(answer), Ended::No),
+            |model, _, answer| model.token(&token_in(answer), RevocationState::No),
         )?;
         Ok(answer.as_ref().map(token_in))
     }
 
-    fn credential(&mut self, role: &str, token: &str) -> Result<Option<Credential>, Stopped> {
+    fn credential(&mut self, role: &str, token: &str) -> Result<Option<Credential>, EarlyEnd> {
         let path = format!("database/creds/{}{role}", self.name);
-        let asked = Call { method: "GET", path: &path, body: b"", token: Some(token) };
+        let asked = SentCall { method: "GET", path: &path, body: b"", token: Some(token) };
         let credential_in = |answer: &Answer, asked: Instant| {
             let left =
                 Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
@@ -218,7 +222,7 @@ impl<'a> Life<'a> {
                 lease: answer.lease().to_owned(),
                 token: token.to_owned(),
                 end: (asked + left, Instant::now() + left),
-                revoked: Ended::No,
+                revoked: RevocationState::No,
             }
         };
         let sent = Instant::now();
@@ -228,14 +232,18 @@ impl<'a> Life<'a> {
         Ok(self.call(&asked, perhaps, surely)?.map(|answer| credential_in(&answer, sent)))
     }
 
-    fn renew(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+    fn renew(&mut self, credential: Option<&Credential>) -> Result<(), EarlyEnd> {
         let Some(lease) = credential.map(|credential| credential.lease.as_str()) else {
             return Ok(());
         };
         let increment = Duration::from_secs(7200);
         let body = json!({ "lease_id": lease, "increment": increment.as_secs() }).to_string();
-        let asked =
-            Call { method: "POST", path: "sys/leases/renew", body: body.as_bytes(), token: None };
+        let asked = SentCall {
+            method: "POST",
+            path: "sys/leases/renew",
+            body: body.as_bytes(),
+            token: None,
+        };
         let surely = |model: &mut Model, asked, answer: &Answer| {
             let left =
                 Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
@@ -245,33 +253,45 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    fn revoke(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+    fn revoke(&mut self, credential: Option<&Credential>) -> Result<(), EarlyEnd> {
         let Some(lease) = credential.map(|credential| credential.lease.as_str()) else {
             return Ok(());
         };
         let body = json!({ "lease_id": lease }).to_string();
-        let asked =
-            Call { method: "POST", path: "sys/leases/revoke", body: body.as_bytes(), token: None };
+        let asked = SentCall {
+            method: "POST",
+            path: "sys/leases/revoke",
+            body: body.as_bytes(),
+            token: None,
+        };
         let ended = |ended| move |model: &mut Model| model.revoke(lease, ended);
-        self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
+        self.call(&asked, ended(RevocationState::Perhaps), |model, _, _| {
+            ended(RevocationState::Yes)(model)
+        })?;
         Ok(())
     }
 
-    fn end_token(&mut self, token: &str) -> Result<(), Stopped> {
+    fn end_token(&mut self, token: &str) -> Result<(), EarlyEnd> {
         let body = json!({ "token": token }).to_string();
-        let asked =
-            Call { method: "POST", path: "auth/token/revoke", body: body.as_bytes(), token: None };
+        let asked = SentCall {
+            method: "POST",
+            path: "auth/token/revoke",
+            body: body.as_bytes(),
+            token: None,
+        };
         let ended = |ended| move |model: &mut Model| model.token(token, ended);
-        self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
+        self.call(&asked, ended(RevocationState::Perhaps), |model, _, _| {
+            ended(RevocationState::Yes)(model)
+        })?;
         Ok(())
     }
 
     /// Reads every object. A server in trouble may refuse a read, but must not return a value that
     /// was never written.
-    fn read_back(&mut self) -> Result<(), Stopped> {
+    fn read_back(&mut self) -> Result<(), EarlyEnd> {
         let paths: Vec<String> = self.model.registers().map(|(path, _)| path.clone()).collect();
         for path in &paths {
-            let answer = self.root.attempt("GET", path, b"").map_err(Stopped::Broken)?;
+            let answer = self.root.attempt("GET", path, b"").map_err(EarlyEnd::Broken)?;
             if answer.status >= 500 {
                 self.troubled = true;
                 (self.trouble)(&answer)?;
@@ -296,13 +316,13 @@ impl<'a> Life<'a> {
     ///
     /// The fault may have hit due work, which reports to no caller. A write now and then meets the
     /// same trouble and reports it.
-    fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+    fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), EarlyEnd> {
         let Some(Credential { username, .. }) = credential else { return Ok(()) };
         let mut asked = Instant::now();
         let began = asked;
         while users(&self.name).contains(username) {
             if self.server.ended(Duration::from_millis(20)).is_some() {
-                return Err(Stopped::Broken("the server ended".to_owned()));
+                return Err(EarlyEnd::Broken("the server ended".to_owned()));
             }
             assert!(began.elapsed() < SOON, "waited in vain: a user goes when its lease ends");
             if asked.elapsed() > A_WHILE {
@@ -316,10 +336,10 @@ impl<'a> Life<'a> {
     /// Sends a call, and retries a 5xx. `None`: the call had no effect, or its outcome is unknown.
     fn call(
         &mut self,
-        asked: &Call<'_>,
+        asked: &SentCall<'_>,
         perhaps: impl Fn(&mut Model),
         surely: impl Fn(&mut Model, Instant, &Answer),
-    ) -> Result<Option<Answer>, Stopped> {
+    ) -> Result<Option<Answer>, EarlyEnd> {
         let client =
             asked.token.map_or_else(|| self.root.clone(), |token| self.server.client(Some(token)));
         for _ in 0..TRIES {
@@ -328,7 +348,7 @@ impl<'a> Life<'a> {
             self.history.push((self.answered_at, self.model.clone()));
             let sent = Instant::now();
             let answer =
-                client.attempt(asked.method, asked.path, asked.body).map_err(Stopped::Broken)?;
+                client.attempt(asked.method, asked.path, asked.body).map_err(EarlyEnd::Broken)?;
             self.answered_at = self.disk_log.as_ref().map_or(0, length);
             match answer.status {
                 200..300 => {
@@ -352,7 +372,7 @@ impl<'a> Life<'a> {
 }
 
 /// A request; without a `token`, the root token sends it.
-struct Call<'a> {
+struct SentCall<'a> {
     method: &'a str,
     path: &'a str,
     body: &'a [u8],

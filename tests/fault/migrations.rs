@@ -2,7 +2,7 @@
 //! migration continues or is over, one version serves the mount, and each record is migrated
 //! exactly once.
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
 use bulkhead_tests::wait::until_true;
@@ -48,7 +48,7 @@ fn copied(template: &Bulkhead) -> Bulkhead {
     Bulkhead::prepared(fault_binary(), data)
 }
 
-fn swap(root: &Client) -> Result<(), Troubled> {
+fn swap(root: &Client) -> Result<(), FaultObserved> {
     let tuned = write(root, "sys/mounts/stepped/tune", &json!({ "plugin_version": "2.0.0" }))?;
     assert!(tuned.status < 300, "{tuned:?}");
     Ok(())
@@ -75,7 +75,7 @@ fn a_migration_continues_after_a_crash_at_any_failpoint() {
         server
     });
     points::each_behind("migrations", "abort", first, |number| {
-        let fault = Injected::at("abort", number);
+        let fault = InjectedFault::at("abort", number);
         let mut server = copied(&template);
         if server.start_with(&fault.environment()).is_err() {
             return true;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub struct Model {
     registers: BTreeMap<String, Register>,
     credentials: Vec<Credential>,
-    tokens: BTreeMap<String, Ended>,
+    tokens: BTreeMap<String, RevocationState>,
     /// Number of calls for a credential with an unknown outcome: each may have left a lease and a
     /// user that no client knows.
     pub unanswered: usize,
@@ -32,19 +32,19 @@ pub struct Credential {
     pub token: String,
     /// Earliest and latest end of the lease: the server's clock started between request and answer.
     pub end: (Instant, Instant),
-    pub revoked: Ended,
+    pub revoked: RevocationState,
 }
 
 /// State of a revocation by a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum RevocationState {
     No,
     Perhaps,
     Yes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CredentialFate {
     /// Lease and user exist.
     There,
     /// A call to end the lease has an unknown outcome, or the expiry is near.
@@ -108,11 +108,11 @@ impl Model {
         self.change(lease, |credential| credential.end = (asked + left, Instant::now() + left));
     }
 
-    pub fn revoke(&mut self, lease: &str, ended: Ended) {
+    pub fn revoke(&mut self, lease: &str, ended: RevocationState) {
         self.change(lease, |credential| credential.revoked = ended);
     }
 
-    pub fn token(&mut self, token: &str, ended: Ended) {
+    pub fn token(&mut self, token: &str, ended: RevocationState) {
         self.tokens.insert(token.to_owned(), ended);
     }
 
@@ -126,23 +126,25 @@ impl Model {
     }
 
     /// All tokens that a client received.
-    pub fn tokens(&self) -> impl Iterator<Item = (&String, Ended)> {
+    pub fn tokens(&self) -> impl Iterator<Item = (&String, RevocationState)> {
         self.tokens.iter().map(|(token, ended)| (token, *ended))
     }
 
     /// All credentials that a client received, with their expected state at `now`.
-    pub fn credentials(&self, now: Instant) -> impl Iterator<Item = (&Credential, Fate)> {
+    pub fn credentials(&self, now: Instant) -> impl Iterator<Item = (&Credential, CredentialFate)> {
         self.credentials.iter().map(move |credential| (credential, self.fate(credential, now)))
     }
 
-    fn fate(&self, credential: &Credential, now: Instant) -> Fate {
-        let token = self.tokens.get(&credential.token).copied().unwrap_or(Ended::Perhaps);
+    fn fate(&self, credential: &Credential, now: Instant) -> CredentialFate {
+        let token = self.tokens.get(&credential.token).copied().unwrap_or(RevocationState::Perhaps);
         match (credential.revoked, token) {
-            (Ended::Yes, _) => Fate::Gone,
-            (_, Ended::Yes) => Fate::Soon,
-            _ if now > credential.end.1 => Fate::Soon,
-            (Ended::No, Ended::No) if now + ABOUT < credential.end.0 => Fate::There,
-            _ => Fate::Either,
+            (RevocationState::Yes, _) => CredentialFate::Gone,
+            (_, RevocationState::Yes) => CredentialFate::Soon,
+            _ if now > credential.end.1 => CredentialFate::Soon,
+            (RevocationState::No, RevocationState::No) if now + ABOUT < credential.end.0 => {
+                CredentialFate::There
+            }
+            _ => CredentialFate::Either,
         }
     }
 }
@@ -164,13 +166,13 @@ mod tests {
             lease: text("l"),
             token: text("t"),
             end: (end, end),
-            revoked: Ended::No,
+            revoked: RevocationState::No,
         }
     }
 
-    fn fate(seconds: u64, change: impl Fn(&mut Model)) -> Fate {
+    fn fate(seconds: u64, change: impl Fn(&mut Model)) -> CredentialFate {
         let mut model = Model::default();
-        model.token("t", Ended::No);
+        model.token("t", RevocationState::No);
         model.granted(credential(seconds));
         change(&mut model);
         model.credentials(Instant::now()).next().expect("a credential was granted").1
@@ -204,23 +206,29 @@ mod tests {
 
     #[test]
     fn only_an_answered_revocation_must_hold() {
-        assert_eq!(fate(60, |_| ()), Fate::There);
-        assert_eq!(fate(60, |model| model.revoke("l", Ended::Perhaps)), Fate::Either);
-        assert_eq!(fate(60, |model| model.revoke("l", Ended::Yes)), Fate::Gone);
-        assert_eq!(fate(60, |model| model.token("t", Ended::Perhaps)), Fate::Either);
-        assert_eq!(fate(60, |model| model.token("t", Ended::Yes)), Fate::Soon);
+        assert_eq!(fate(60, |_| ()), CredentialFate::There);
+        assert_eq!(
+            fate(60, |model| model.revoke("l", RevocationState::Perhaps)),
+            CredentialFate::Either
+        );
+        assert_eq!(fate(60, |model| model.revoke("l", RevocationState::Yes)), CredentialFate::Gone);
+        assert_eq!(
+            fate(60, |model| model.token("t", RevocationState::Perhaps)),
+            CredentialFate::Either
+        );
+        assert_eq!(fate(60, |model| model.token("t", RevocationState::Yes)), CredentialFate::Soon);
     }
 
     #[test]
     fn a_lease_is_expected_until_its_end_comes_near() {
-        assert_eq!(fate(1, |_| ()), Fate::Either);
-        assert_eq!(fate(0, |_| std::thread::sleep(Duration::from_millis(1))), Fate::Soon);
+        assert_eq!(fate(1, |_| ()), CredentialFate::Either);
+        assert_eq!(fate(0, |_| std::thread::sleep(Duration::from_millis(1))), CredentialFate::Soon);
         assert_eq!(
             fate(1, |model| model.renewed("l", Instant::now(), Duration::from_secs(60))),
-            Fate::There
+            CredentialFate::There
         );
         let asked = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
-        assert_eq!(fate(1, asked), Fate::Either, "nobody said that it was renewed");
-        assert_eq!(fate(60, asked), Fate::There, "a renewal never shortens");
+        assert_eq!(fate(1, asked), CredentialFate::Either, "nobody said that it was renewed");
+        assert_eq!(fate(60, asked), CredentialFate::There, "a renewal never shortens");
     }
 }

@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::recovery;
 use crate::stage::{seed, thorough};
 use bulkhead_tests::Bulkhead;
-use bulkhead_tests::disk::{Chance, Disk, Entry, after_power_cut, folder_of};
+use bulkhead_tests::disk::{Disk, Entry, SeededRandom, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn answered_writes_survive_a_power_loss() {
     let entries = disk.entries();
     let seed = seed();
     println!("FAULT_SEED={seed}: {} entries in the disk's log", entries.len());
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRandom::new(seed);
     let later: Vec<usize> = (0..CUTS[usize::from(thorough())])
         .map(|_| BIRTH + chance.below(entries.len() + 1 - BIRTH))
         .collect();
@@ -50,7 +50,7 @@ fn two_days(disk: &Disk, server: &mut Bulkhead) -> Vec<(u64, Model)> {
     history
 }
 
-fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut Chance) {
+fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut SeededRandom) {
     let length = before.last().map_or(0, |entry| entry.end);
     let (_, model) = history
         .iter()

@@ -1,6 +1,6 @@
 //! The invariants, checked at a restarted server, at the database and in the files.
 
-use crate::model::{Ended, Fate, Model};
+use crate::model::{CredentialFate, Model, RevocationState};
 use crate::stage::{SOON, postgres, users};
 use bulkhead_tests::leaks::{self, CANARY};
 use bulkhead_tests::paths::files_below;
@@ -33,24 +33,24 @@ pub fn store_holds(root: &Client, model: &Model) {
     for (token, ended) in model.tokens() {
         let status = root.write("auth/token/lookup", &json!({ "token": token })).status;
         match ended {
-            Ended::No => assert_eq!(status, 200, "I1: a token that was given is unknown"),
-            Ended::Yes => assert_eq!(status, 403, "I1: a token that was ended is there"),
-            Ended::Perhaps => {
+            RevocationState::No => assert_eq!(status, 200, "I1: a token that was given is unknown"),
+            RevocationState::Yes => assert_eq!(status, 403, "I1: a token that was ended is there"),
+            RevocationState::Perhaps => {
                 assert!([200, 403].contains(&status), "a token's lookup answers {status}")
             }
         }
     }
     for (credential, fate) in model.credentials(Instant::now()) {
         match fate {
-            Fate::There => {
+            CredentialFate::There => {
                 assert!(has_lease(root, &credential.lease), "I1: {} is not there", credential.lease)
             }
-            Fate::Gone => assert!(
+            CredentialFate::Gone => assert!(
                 !has_lease(root, &credential.lease),
                 "I1: {} is still there",
                 credential.lease
             ),
-            Fate::Either | Fate::Soon => (),
+            CredentialFate::Either | CredentialFate::Soon => (),
         }
     }
 }
@@ -61,7 +61,7 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
     for (credential, fate) in &all {
         let login = || postgres().login(&credential.username, &credential.password, "SELECT 1");
         match fate {
-            Fate::There => {
+            CredentialFate::There => {
                 assert_eq!(
                     login().as_deref(),
                     Ok("1"),
@@ -70,16 +70,16 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
                 );
                 assert!(users(name).contains(&credential.username), "a life is not told its user");
             }
-            Fate::Gone => {
+            CredentialFate::Gone => {
                 assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username)
             }
-            Fate::Soon => {
+            CredentialFate::Soon => {
                 wait::until_true("a lease whose time is over ends", SOON, || {
                     !users(name).contains(&credential.username)
                         && !has_lease(root, &credential.lease)
                 });
             }
-            Fate::Either => (),
+            CredentialFate::Either => (),
         }
     }
     wait::until_true("I2: every user has a lease", SOON, || {
@@ -105,7 +105,7 @@ fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
 /// Ends the life's tokens and so all its leases. A remaining user had neither a lease nor an
 /// undone reservation.
 fn end(name: &str, root: &Client, model: &Model) {
-    for (token, _) in model.tokens().filter(|(_, ended)| *ended != Ended::Yes) {
+    for (token, _) in model.tokens().filter(|(_, ended)| *ended != RevocationState::Yes) {
         let status = root.write("auth/token/revoke", &json!({ "token": token })).status;
         assert!([204, 403].contains(&status), "a token's end answers {status}");
     }

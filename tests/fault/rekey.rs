@@ -1,7 +1,7 @@
 //! The server dies, or meets an error, in each write of a rekey: afterwards exactly one set of
 //! shares unseals the server. If the rekey was answered, that set is the new one.
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, give, seal_status};
@@ -9,18 +9,18 @@ use bulkhead_tests::paths::{Folder, fault_binary};
 use serde_json::{Value, json};
 use std::process::Command;
 
-struct Template {
+struct StoppedServer {
     server: Bulkhead,
     operators: Operators,
 }
 
 /// A rekey whose new shares await verification.
-struct Begun {
+struct BegunRekey {
     new: Operators,
     verification: Value,
 }
 
-impl Template {
+impl StoppedServer {
     fn prepared() -> Self {
         let mut server = Bulkhead::prepared(fault_binary(), Folder::new("rekey")).in_production();
         server.start_again();
@@ -39,7 +39,7 @@ impl Template {
     }
 
     /// Unseals the server and creates new shares.
-    fn begin(&self, server: &Bulkhead) -> Result<Begun, Troubled> {
+    fn begin(&self, server: &Bulkhead) -> Result<BegunRekey, FaultObserved> {
         let nobody = server.client(None);
         for key in &self.operators.keys[..2] {
             assert_eq!(write(&nobody, "sys/unseal", &json!({ "key": key }))?.status, 200);
@@ -56,11 +56,11 @@ impl Template {
         }
         made["root_token"] = json!(self.operators.token);
         let verification = made["verification_nonce"].clone();
-        Ok(Begun { new: Operators::of(&made, 3), verification })
+        Ok(BegunRekey { new: Operators::of(&made, 3), verification })
     }
 
     /// Verifies the new shares; the last share completes the rekey.
-    fn verify(&self, server: &Bulkhead, begun: &Begun) -> Result<(), Troubled> {
+    fn verify(&self, server: &Bulkhead, begun: &BegunRekey) -> Result<(), FaultObserved> {
         let root = self.operators.root(server);
         for key in &begun.new.keys[1..] {
             let given = json!({ "key": key, "nonce": begun.verification });
@@ -90,7 +90,7 @@ fn opens(server: &Bulkhead, operators: &Operators) -> bool {
 }
 
 fn one_set_of_shares_opens(fault: &str) {
-    let template = Template::prepared();
+    let template = StoppedServer::prepared();
     let first = points::passed_by(fault, |environment| {
         let mut server = template.copied();
         server.start_with(environment).expect("the server starts without a fault");
@@ -101,14 +101,15 @@ fn one_set_of_shares_opens(fault: &str) {
 }
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
-fn live(template: &Template, fault: &str, number: u32) -> bool {
-    let injected = Injected::at(fault, number);
+fn live(template: &StoppedServer, fault: &str, number: u32) -> bool {
+    let injected = InjectedFault::at(fault, number);
     let mut server = template.copied();
     if server.start_with(&injected.environment()).is_err() {
         return true;
     }
     let begun = template.begin(&server);
-    let lived = begun.as_ref().map_err(|_| Troubled).and_then(|it| template.verify(&server, it));
+    let lived =
+        begun.as_ref().map_err(|_| FaultObserved).and_then(|it| template.verify(&server, it));
     let came = injected.end(&mut server, &lived);
     server.start_again();
     let old = opens(&server, &template.operators);

@@ -3,7 +3,7 @@
 //!
 //! `kill_loop.rs` covers the failpoints up to the first rotation; these faults begin later.
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use crate::stage::{SOON, postgres};
 use bulkhead_tests::paths::{Folder, fault_binary};
@@ -18,13 +18,13 @@ const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 const A_WHILE: Duration = Duration::from_secs(15);
 
 /// The accounts and objects of one life.
-struct Life {
+struct RotationLife {
     name: String,
     server: Bulkhead,
     root: Client,
 }
 
-impl Life {
+impl RotationLife {
     /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(name: &str, environment: &[(&str, String)]) -> Option<Self> {
         for user in [format!("{name}-app"), format!("{name}-keeper")] {
@@ -43,17 +43,17 @@ impl Life {
         })
     }
 
-    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, FaultObserved> {
         write(&self.root, path, body)
     }
 
-    fn configure(&self) -> Result<(), Troubled> {
+    fn configure(&self) -> Result<(), FaultObserved> {
         self.write("database/config/c", &self.connection()).map(drop)
     }
 
     /// Runs each kind of rotation: at creation, on request, of the connection's own user, on
     /// schedule.
-    fn rotate(&mut self) -> Result<(), Troubled> {
+    fn rotate(&mut self) -> Result<(), FaultObserved> {
         let role = json!({
             "db_name": "c", "username": format!("{}-app", self.name), "rotation_period": 5,
         });
@@ -63,7 +63,7 @@ impl Life {
         let (before, began) = (self.shown(), Instant::now());
         while self.shown() == before && began.elapsed() < A_WHILE {
             if self.server.ended(Duration::from_millis(50)).is_some() {
-                return Err(Troubled);
+                return Err(FaultObserved);
             }
         }
         let longer = json!({ "rotation_period": "1h" });
@@ -128,9 +128,9 @@ fn every_point(fault: &str) {
 }
 
 /// Runs a life up to the configured connection.
-fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
-    let life =
-        Life::begin(&format!("{fault}0"), environment).expect("the server starts without a fault");
+fn before_rotations(fault: &str, environment: &[(&str, String)]) -> RotationLife {
+    let life = RotationLife::begin(&format!("{fault}0"), environment)
+        .expect("the server starts without a fault");
     assert!(life.configure().is_ok(), "{}", life.server.printed());
     life
 }
@@ -138,8 +138,8 @@ fn before_rotations(fault: &str, environment: &[(&str, String)]) -> Life {
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
     let name = format!("{fault}{number}");
-    let fault = Injected::at(fault, number);
-    let Some(mut life) = Life::begin(&name, &fault.environment()) else { return true };
+    let fault = InjectedFault::at(fault, number);
+    let Some(mut life) = RotationLife::begin(&name, &fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.rotate());
     let came = fault.end(&mut life.server, &lived);
     life.check();

@@ -1,7 +1,7 @@
 //! The server dies, or meets an error, in each write of the scheduler's API: afterwards answered
 //! records exist, and no role, token or link is incomplete.
 
-use crate::injected::{Injected, Troubled};
+use crate::injected::{FaultObserved, InjectedFault};
 use crate::points;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::{Folder, fault_binary};
@@ -16,7 +16,7 @@ const TOKEN: &str = "/v1/acl/token";
 const NAMES: [&str; 2] = ["dev", "renamed"];
 
 /// A server, and the records known from its answers.
-struct Life {
+struct SchedulerLife {
     server: Bulkhead,
     management: String,
     /// The last answered record at each path; `None` if it was deleted.
@@ -25,7 +25,7 @@ struct Life {
     doubtful: Option<String>,
 }
 
-impl Life {
+impl SchedulerLife {
     /// Starts a server with the environment; `None` if the server died during the start.
     fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let server = Bulkhead::prepared(fault_binary(), Folder::new("scheduler"));
@@ -57,17 +57,22 @@ impl Life {
     }
 
     /// Sends a write that a fault may hit.
-    fn write(&mut self, method: &str, path: &str, body: &Value) -> Result<PlainAnswer, Troubled> {
+    fn write(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<PlainAnswer, FaultObserved> {
         self.doubtful = Some(path.to_owned());
         let answer = self.ask(method, path, body).filter(|answer| answer.status < 500);
-        let answer = answer.ok_or(Troubled)?;
+        let answer = answer.ok_or(FaultObserved)?;
         assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
         self.doubtful = None;
         Ok(answer)
     }
 
     /// Writes a record, and remembers the answer under the record's own path.
-    fn save(&mut self, path: &str, id: &str, body: &Value) -> Result<Value, Troubled> {
+    fn save(&mut self, path: &str, id: &str, body: &Value) -> Result<Value, FaultObserved> {
         let record = self.write("PUT", path, body)?.json();
         let own = record[id].as_str().expect("an identifier");
         let kind = if id == "ID" { ROLE } else { TOKEN };
@@ -75,13 +80,13 @@ impl Life {
         Ok(record)
     }
 
-    fn delete(&mut self, path: &str) -> Result<(), Troubled> {
+    fn delete(&mut self, path: &str) -> Result<(), FaultObserved> {
         self.write("DELETE", path, &Value::Null)?;
         self.known.insert(path.to_owned(), None);
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Troubled> {
+    fn prepare(&mut self) -> Result<(), FaultObserved> {
         let made = self.write("PUT", "/v1/acl/bootstrap", &json!({}))?.json();
         self.management = made["SecretID"].as_str().expect("a secret").to_owned();
         let policy = json!({ "Name": "readonly", "Rules": "" });
@@ -89,7 +94,7 @@ impl Life {
     }
 
     /// Creates, changes and deletes a role and a token that links to the role.
-    fn live(&mut self) -> Result<(), Troubled> {
+    fn live(&mut self) -> Result<(), FaultObserved> {
         let links = json!([{ "Name": "readonly" }]);
         let role = self.save(ROLE, "ID", &json!({ "Name": NAMES[0], "Policies": links }))?;
         let linked = json!({ "Type": "client", "Name": "ci", "Roles": [{ "ID": role["ID"] }] });
@@ -174,7 +179,8 @@ fn an_error_at_any_failpoint_leaves_scheduler_records_complete() {
 
 fn every_point(fault: &str) {
     let first = points::passed_by(fault, |environment| {
-        let mut life = Life::begin(environment).expect("the server starts without a fault");
+        let mut life =
+            SchedulerLife::begin(environment).expect("the server starts without a fault");
         assert!(life.prepare().is_ok(), "{}", life.server.printed());
         life
     });
@@ -183,8 +189,8 @@ fn every_point(fault: &str) {
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
 fn live(fault: &str, number: u32) -> bool {
-    let fault = Injected::at(fault, number);
-    let Some(mut life) = Life::begin(&fault.environment()) else { return true };
+    let fault = InjectedFault::at(fault, number);
+    let Some(mut life) = SchedulerLife::begin(&fault.environment()) else { return true };
     let lived = life.prepare().and_then(|()| life.live());
     let came = fault.end(&mut life.server, &lived);
     life.check();

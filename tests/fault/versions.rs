@@ -2,7 +2,7 @@
 //! the component is usable or can be registered again, exactly one version serves each mount, and
 //! the mount's data are whole.
 
-use crate::injected::{Injected, Troubled, answered, write};
+use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
 use bulkhead_tests::{Bulkhead, Client};
@@ -13,7 +13,7 @@ use std::process::Command;
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 const NOTES: &str = "sys/plugins/catalog/secret/notes";
 
-struct Swapped {
+struct SwapOutcome {
     path: &'static str,
     kind: &'static str,
     old: &'static str,
@@ -21,9 +21,11 @@ struct Swapped {
 }
 
 /// A mount whose newer version migrates the data.
-const MIGRATED: Swapped = Swapped { path: "migrated", kind: "hostile", old: "1.0.0", new: "2.0.0" };
+const MIGRATED: SwapOutcome =
+    SwapOutcome { path: "migrated", kind: "hostile", old: "1.0.0", new: "2.0.0" };
 /// A mount whose two versions read the same schema.
-const EXCHANGED: Swapped = Swapped { path: "exchanged", kind: "notes", old: "0.1.0", new: "0.2.0" };
+const EXCHANGED: SwapOutcome =
+    SwapOutcome { path: "exchanged", kind: "notes", old: "0.1.0", new: "0.2.0" };
 
 /// The version of the hostile guest that migrates the data of version 1.0.0.
 fn newer_hostile() -> Vec<u8> {
@@ -31,14 +33,14 @@ fn newer_hostile() -> Vec<u8> {
     with_text(guest("hostile"), "\"version\":\"1.0.0\",\"schema\":2", text)
 }
 
-impl Swapped {
+impl SwapOutcome {
     #[track_caller]
     fn enable(&self, root: &Client, path: &str, version: &str) {
         let fields = json!({ "type": self.kind, "config": { "plugin_version": version } });
         root.write(&format!("sys/mounts/{path}"), &fields).expect(204);
     }
 
-    fn swap(&self, root: &Client) -> Result<(), Troubled> {
+    fn swap(&self, root: &Client) -> Result<(), FaultObserved> {
         let fields = json!({ "plugin_version": self.new });
         let tuned = write(root, &format!("sys/mounts/{}/tune", self.path), &fields)?;
         assert!(tuned.status < 300, "{tuned:?}");
@@ -57,12 +59,12 @@ impl Swapped {
 }
 
 /// A stopped server; lives start with a copy of its data, so that components are compiled once.
-struct Template {
+struct StoppedServer {
     server: Bulkhead,
     newer: Vec<u8>,
 }
 
-impl Template {
+impl StoppedServer {
     fn prepared() -> Self {
         let mut server = Bulkhead::prepared(fault_binary(), Folder::new("versions"));
         server.start_again();
@@ -86,7 +88,7 @@ impl Template {
     }
 
     /// Registers a version and swaps two mounts. Counts the answered steps.
-    fn live(&self, root: &Client, steps: &mut u32) -> Result<(), Troubled> {
+    fn live(&self, root: &Client, steps: &mut u32) -> Result<(), FaultObserved> {
         let registered = answered(root.attempt_upload(HOSTILE, &self.newer))?;
         assert_eq!(registered.status, 204, "{registered:?}");
         *steps += 1;
@@ -155,7 +157,7 @@ fn an_error_at_any_failpoint_of_a_swap_leaves_one_version_and_whole_data() {
 }
 
 fn every_point(fault: &str) {
-    let template = Template::prepared();
+    let template = StoppedServer::prepared();
     let first = points::passed_by(fault, |environment| {
         let mut server = template.copied();
         server.start_with(environment).expect("the server starts without a fault");
@@ -165,8 +167,8 @@ fn every_point(fault: &str) {
 }
 
 /// Runs a life with a fault. Returns false if the life ended before the fault fired.
-fn live(template: &Template, fault: &str, number: u32) -> bool {
-    let fault = Injected::at(fault, number);
+fn live(template: &StoppedServer, fault: &str, number: u32) -> bool {
+    let fault = InjectedFault::at(fault, number);
     let mut server = template.copied();
     if server.start_with(&fault.environment()).is_err() {
         return true;

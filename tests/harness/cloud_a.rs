@@ -21,7 +21,7 @@ mod graph;
 mod machine;
 mod resources;
 
-pub use machine::{Identity, Machine, Shape};
+pub use machine::{Identity, Machine, ResourceKind};
 
 use crate::internet::{Internet, Request, Response, held};
 use crate::signer::Signer;
@@ -92,32 +92,32 @@ pub const AUDIENCE: &str = "https://management.azure.com/";
 
 pub struct CloudA {
     pub environment: Environment,
-    state: Mutex<State>,
+    state: Mutex<TenantState>,
     numbers: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct TenantState {
     /// Signing key first; the others are only published.
     keys: Vec<Signer>,
-    applications: BTreeMap<String, Registered>,
-    /// By id in lower case.
+    applications: BTreeMap<String, StoredApplication>,
+    /// The resources, by id in lower case.
     resources: BTreeMap<String, Value>,
     /// Issued access tokens and their audiences.
-    given: BTreeMap<String, Access>,
+    given: BTreeMap<String, AccessGrant>,
     /// Delay before a new secret works.
     propagation: Duration,
     /// Keys of assertions that are accepted in place of a secret, by issuer.
-    federated: BTreeMap<String, Federated>,
+    federated: BTreeMap<String, FederatedCredential>,
 }
 
-struct Access {
+struct AccessGrant {
     audience: String,
     until: Instant,
 }
 
 /// A federated credential of an application.
-struct Federated {
+struct FederatedCredential {
     jwks: Value,
     subject: String,
     audience: String,
@@ -125,7 +125,7 @@ struct Federated {
 
 /// An application as the tenant stores it.
 #[derive(Default)]
-struct Registered {
+struct StoredApplication {
     object: String,
     secrets: Vec<Secret>,
 }
@@ -153,7 +153,7 @@ impl CloudA {
 
     /// Serves one environment.
     pub fn of(internet: &Internet, environment: Environment) -> Arc<Self> {
-        let state = State { keys: vec![Signer::new("k1")], ..State::default() };
+        let state = TenantState { keys: vec![Signer::new("k1")], ..TenantState::default() };
         let cloud =
             Arc::new(Self { environment, state: Mutex::new(state), numbers: AtomicU64::new(1) });
         type Handler = fn(&CloudA, &Request) -> Response;
@@ -180,7 +180,7 @@ impl CloudA {
             end: "2099-01-01T00:00:00Z".to_owned(),
             usable: Instant::now(),
         };
-        let registered = Registered { object: self.guid(), secrets: vec![secret] };
+        let registered = StoredApplication { object: self.guid(), secrets: vec![secret] };
         held(&self.state).applications.insert(client_id.clone(), registered);
         Application { client_id, secret: text }
     }
@@ -201,7 +201,7 @@ impl CloudA {
     /// Accepts assertions of `issuer` in place of a secret, if a key of `jwks` signed them and
     /// subject and audience match.
     pub fn federate(&self, issuer: &str, jwks: &Value, subject: &str, audience: &str) {
-        let federated = Federated {
+        let federated = FederatedCredential {
             jwks: jwks.clone(),
             subject: subject.to_owned(),
             audience: audience.to_owned(),
@@ -212,7 +212,7 @@ impl CloudA {
     /// Accepts an access token that a machine's metadata service issued for this audience.
     pub fn give(&self, token: &str, audience: &str) {
         let until = Instant::now() + Duration::from_secs(3_600);
-        let access = Access { audience: audience.to_owned(), until };
+        let access = AccessGrant { audience: audience.to_owned(), until };
         held(&self.state).given.insert(token.to_owned(), access);
     }
 
@@ -279,7 +279,7 @@ impl CloudA {
     fn check_bearer(&self, request: &Request, audiences: &[&str]) -> Result<(), Response> {
         let state = held(&self.state);
         let access = request.bearer().and_then(|token| state.given.get(token));
-        let is_for = |access: &Access| {
+        let is_for = |access: &AccessGrant| {
             let audience = access.audience.trim_end_matches('/');
             access.until > Instant::now() && audiences.contains(&audience)
         };

@@ -51,17 +51,17 @@ pub const CRM: &str = "cloudresourcemanager.googleapis.com";
 
 /// Google Cloud and the state of a test's projects.
 pub struct CloudB {
-    state: Mutex<State>,
+    state: Mutex<CloudState>,
     numbers: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct CloudState {
     /// Google's own keys; the first one signs.
     keys: Vec<Signer>,
-    /// By email address.
+    /// The accounts, by email address.
     accounts: BTreeMap<String, Account>,
-    /// By project, zone and name.
+    /// The instances, by project, zone and name.
     instances: BTreeMap<[String; 3], Value>,
     /// Links of instances, by project, `zones/x` or `regions/x`, and name.
     groups: BTreeMap<[String; 3], Vec<String>>,
@@ -74,10 +74,10 @@ struct State {
     /// Delay before the token endpoint knows a new key.
     propagation: Duration,
     /// Federated issuers, by audience of the exchange.
-    federated: BTreeMap<String, Federated>,
+    federated: BTreeMap<String, FederatedCaller>,
 }
 
-struct Federated {
+struct FederatedCaller {
     issuer: String,
     jwks: Value,
     subject: String,
@@ -103,7 +103,7 @@ struct AccountKey {
 
 impl CloudB {
     pub fn on(internet: &Internet) -> Arc<Self> {
-        let state = State { keys: vec![Signer::new("g1")], ..State::default() };
+        let state = CloudState { keys: vec![Signer::new("g1")], ..CloudState::default() };
         let cloud = Arc::new(Self { state: Mutex::new(state), numbers: AtomicU64::new(1) });
         type Handler = fn(&CloudB, &Request) -> Response;
         let sites: [(&str, Handler); 7] = [
@@ -225,7 +225,7 @@ impl CloudB {
     /// Exchanges tokens of `issuer` about `subject` for the audience of a pool's provider, such as
     /// `//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x`.
     pub fn federate(&self, audience: &str, issuer: &str, jwks: &Value, subject: &str) {
-        let federated = Federated {
+        let federated = FederatedCaller {
             issuer: issuer.to_owned(),
             jwks: jwks.clone(),
             subject: subject.to_owned(),

@@ -23,16 +23,16 @@ const ENGINE: &str = "Xk7-Qz2-Wv9-Jt4";
 const REFUSED: i32 = 49;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DirectoryKind {
     /// OpenLDAP with password policies.
     OpenLdap,
     /// Samba as an Active Directory.
     Samba,
 }
 
-pub const KINDS: [Kind; 2] = [Kind::OpenLdap, Kind::Samba];
+pub const KINDS: [DirectoryKind; 2] = [DirectoryKind::OpenLdap, DirectoryKind::Samba];
 
-impl Kind {
+impl DirectoryKind {
     /// Value of `schema` in the engine's configuration.
     pub fn schema(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Kind {
 }
 
 pub struct DirectoryServer {
-    pub kind: Kind,
+    pub kind: DirectoryKind,
     script: Mutex<ServerScript>,
     host: String,
     port: u16,
@@ -62,33 +62,33 @@ pub struct Branch {
 
 impl DirectoryServer {
     /// The server that all tests of this program share.
-    pub fn shared(kind: Kind) -> &'static Self {
+    pub fn shared(kind: DirectoryKind) -> &'static Self {
         static SHARED: [OnceLock<DirectoryServer>; 2] = [const { OnceLock::new() }; 2];
-        let at = usize::from(kind == Kind::Samba);
+        let at = usize::from(kind == DirectoryKind::Samba);
         SHARED[at].get_or_init(|| Self::start(kind, &[]))
     }
 
     /// Starts a server for a test that stops or changes the server.
-    pub fn own(kind: Kind) -> &'static Self {
+    pub fn own(kind: DirectoryKind) -> &'static Self {
         Box::leak(Box::new(Self::start(kind, &[])))
     }
 
     /// Starts an OpenLDAP with `server.pem`, `server.key` and `ca.pem` of a folder.
     pub fn with_certificate(folder: &Path) -> &'static Self {
         let folder = folder.display().to_string();
-        Box::leak(Box::new(Self::start(Kind::OpenLdap, &[("BULKHEAD_LDAP_TLS", &folder)])))
+        Box::leak(Box::new(Self::start(DirectoryKind::OpenLdap, &[("BULKHEAD_LDAP_TLS", &folder)])))
     }
 
-    fn start(kind: Kind, environment: &[(&str, &str)]) -> Self {
-        let name = if kind == Kind::OpenLdap { "openldap" } else { "samba" };
+    fn start(kind: DirectoryKind, environment: &[(&str, &str)]) -> Self {
+        let name = if kind == DirectoryKind::OpenLdap { "openldap" } else { "samba" };
         let mut all = vec![("BULKHEAD_LDAP_PASSWORD", ADMINISTRATOR)];
         all.extend(environment);
         let script = ServerScript::start(name, &[], &all);
         let (host, port, tls_port) = match kind {
-            Kind::OpenLdap => {
+            DirectoryKind::OpenLdap => {
                 ("127.0.0.1".to_owned(), script.said("port"), script.said("tls_port"))
             }
-            Kind::Samba => (script.said("address"), 389, 636),
+            DirectoryKind::Samba => (script.said("address"), 389, 636),
         };
         let folder = script.said("folder");
         let branches = AtomicU32::new(1);
@@ -111,8 +111,8 @@ impl DirectoryServer {
 
     pub fn suffix(&self) -> &'static str {
         match self.kind {
-            Kind::OpenLdap => "dc=corp,dc=example",
-            Kind::Samba => "DC=corp,DC=example,DC=net",
+            DirectoryKind::OpenLdap => "dc=corp,dc=example",
+            DirectoryKind::Samba => "DC=corp,DC=example,DC=net",
         }
     }
 
@@ -191,7 +191,7 @@ impl DirectoryServer {
     }
 
     pub fn log(&self) -> String {
-        let name = if self.kind == Kind::OpenLdap { "server.log" } else { "samba.log" };
+        let name = if self.kind == DirectoryKind::OpenLdap { "server.log" } else { "samba.log" };
         fs::read_to_string(self.folder.join(name)).expect("the server's log can be read")
     }
 
@@ -202,8 +202,8 @@ impl DirectoryServer {
 
     fn administrator(&self) -> String {
         match self.kind {
-            Kind::OpenLdap => format!("cn=admin,{}", self.suffix()),
-            Kind::Samba => "administrator@corp.example.net".to_owned(),
+            DirectoryKind::OpenLdap => format!("cn=admin,{}", self.suffix()),
+            DirectoryKind::Samba => "administrator@corp.example.net".to_owned(),
         }
     }
 
@@ -214,7 +214,7 @@ impl DirectoryServer {
     /// Prepares an OpenLDAP client with this login, without the user's own settings. Samba requires
     /// TLS for passwords. OpenLDAP may have a certificate that no client accepts.
     fn client(&self, program: &str, name: &str, password: &str) -> Command {
-        let url = if self.kind == Kind::OpenLdap { self.clear_url() } else { self.url() };
+        let url = if self.kind == DirectoryKind::OpenLdap { self.clear_url() } else { self.url() };
         let mut command = Command::new(program);
         command
             .args(["-x", "-H", &url, "-D", name, "-w", password])
@@ -256,11 +256,11 @@ impl Branch {
         let (dn, full) = (self.dn_of(name), self.full(name));
         let lead = format!("dn: {dn}\nchangetype: add\ncn: {full}\n");
         match self.server.kind {
-            Kind::OpenLdap => format!(
+            DirectoryKind::OpenLdap => format!(
                 "{lead}objectClass: inetOrgPerson\nsn: {full}\nuid: {full}\n\
                  userPassword: {password}\n"
             ),
-            Kind::Samba => format!(
+            DirectoryKind::Samba => format!(
                 "{lead}objectClass: user\nsAMAccountName: {full}\nuserPrincipalName: {}\n\
                  userAccountControl: 512\nunicodePwd:: {}\n",
                 self.upn_of(name),
@@ -291,8 +291,8 @@ impl Branch {
     #[track_caller]
     pub fn set_password(&self, name: &str, password: &str) {
         let value = match self.server.kind {
-            Kind::OpenLdap => format!("userPassword\nuserPassword: {password}"),
-            Kind::Samba => format!("unicodePwd\nunicodePwd:: {}", quoted_utf16(password)),
+            DirectoryKind::OpenLdap => format!("userPassword\nuserPassword: {password}"),
+            DirectoryKind::Samba => format!("unicodePwd\nunicodePwd:: {}", quoted_utf16(password)),
         };
         self.modify(name, &format!("replace: {value}"));
     }
@@ -339,8 +339,8 @@ impl Branch {
     fn change_group(&self, group: &str, change: &str, name: &str) {
         let suffix = self.server.suffix();
         let group = match self.server.kind {
-            Kind::OpenLdap => format!("cn={group},{suffix}"),
-            Kind::Samba => format!("CN={group},CN=Users,{suffix}"),
+            DirectoryKind::OpenLdap => format!("cn={group},{suffix}"),
+            DirectoryKind::Samba => format!("CN={group},CN=Users,{suffix}"),
         };
         let dn = self.dn_of(name);
         self.server

@@ -35,7 +35,7 @@ pub enum File {
 }
 
 /// An operation on a file.
-pub enum Act {
+pub enum FileOperation {
     Write {
         offset: usize,
         bytes: Vec<u8>,
@@ -53,7 +53,7 @@ pub enum Act {
 /// An entry of the disk's log.
 pub struct Entry {
     pub file: File,
-    pub act: Act,
+    pub act: FileOperation,
     /// Length of the log up to and including this entry.
     pub end: u64,
 }
@@ -130,14 +130,15 @@ fn entry(log: &[u8], at: usize) -> Option<Entry> {
     let (length, offset) = (number(8..16), number(16..24));
     let body = at + HEAD;
     let (act, end) = match head[0] {
-        b'W' => {
-            (Act::Write { offset, bytes: log.get(body..body + length)?.to_vec() }, body + length)
-        }
-        b'T' => (Act::Cut { length: offset }, body),
-        b'U' => (Act::Remove, body),
-        b'R' => (Act::Finish, body),
-        b'S' => (Act::Flush, body),
-        b'F' => (Act::FailedFlush, body),
+        b'W' => (
+            FileOperation::Write { offset, bytes: log.get(body..body + length)?.to_vec() },
+            body + length,
+        ),
+        b'T' => (FileOperation::Cut { length: offset }, body),
+        b'U' => (FileOperation::Remove, body),
+        b'R' => (FileOperation::Finish, body),
+        b'S' => (FileOperation::Flush, body),
+        b'F' => (FileOperation::FailedFlush, body),
         other => panic!("the disk's log has an entry of kind {other}"),
     };
     let file = match head[1] {
@@ -169,7 +170,7 @@ impl File {
 
 /// Computes the files after a power cut behind the last of `entries`. Flushed data is present. Of
 /// the other data, a random choice of sectors is present.
-pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
+pub fn after_power_cut(entries: &[Entry], chance: &mut SeededRandom) -> Image {
     let mut image = Image::new();
     for (index, entry) in entries.iter().enumerate() {
         let later = entries.get(index + 1..).unwrap_or_default();
@@ -188,16 +189,17 @@ pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
 /// A failed flush loses the data for good, even if later flushes succeed. A flush of any file also
 /// completes removals and renames, because a journaling file system then writes its journal.
 fn is_flushed(entry: &Entry, later: &[Entry]) -> bool {
-    let is_of_names = matches!(entry.act, Act::Remove | Act::Finish);
+    let is_of_names = matches!(entry.act, FileOperation::Remove | FileOperation::Finish);
     let mut flushes = later.iter().filter(|next| is_of_names || next.file == entry.file);
-    let next = flushes.find(|next| matches!(next.act, Act::Flush | Act::FailedFlush));
-    next.is_some_and(|next| matches!(next.act, Act::Flush))
+    let next =
+        flushes.find(|next| matches!(next.act, FileOperation::Flush | FileOperation::FailedFlush));
+    next.is_some_and(|next| matches!(next.act, FileOperation::Flush))
 }
 
 /// Applies an operation to the image. `keeps` decides for each sector if the write survives.
 fn apply(image: &mut Image, entry: &Entry, mut keeps: impl FnMut(usize) -> bool) {
     match &entry.act {
-        Act::Write { offset, bytes } => {
+        FileOperation::Write { offset, bytes } => {
             let content = image.entry(entry.file).or_default();
             let mut at = *offset;
             while at < offset + bytes.len() {
@@ -210,15 +212,15 @@ fn apply(image: &mut Image, entry: &Entry, mut keeps: impl FnMut(usize) -> bool)
                 at = end;
             }
         }
-        Act::Cut { length } => image.entry(entry.file).or_default().resize(*length, 0),
-        Act::Remove => {
+        FileOperation::Cut { length } => image.entry(entry.file).or_default().resize(*length, 0),
+        FileOperation::Remove => {
             image.remove(&entry.file);
         }
-        Act::Finish => {
+        FileOperation::Finish => {
             let content = image.remove(&entry.file).unwrap_or_default();
             image.insert(File::Key, content);
         }
-        Act::Flush | Act::FailedFlush => (),
+        FileOperation::Flush | FileOperation::FailedFlush => (),
     }
 }
 
@@ -244,9 +246,9 @@ pub fn folder_of(image: &Image, like: &Path) -> Folder {
 }
 
 /// A random generator with a seed: the same seed gives the same power cuts.
-pub struct Chance(u64);
+pub struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -270,23 +272,23 @@ impl Chance {
 mod tests {
     use super::*;
 
-    fn entry(file: File, act: Act) -> Entry {
+    fn entry(file: File, act: FileOperation) -> Entry {
         Entry { file, act, end: 0 }
     }
 
     fn write(file: File, offset: usize, byte: u8) -> Entry {
-        entry(file, Act::Write { offset, bytes: vec![byte; 2 * SECTOR] })
+        entry(file, FileOperation::Write { offset, bytes: vec![byte; 2 * SECTOR] })
     }
 
     fn images(entries: &[Entry]) -> Vec<Image> {
-        (0..64).map(|seed| after_power_cut(entries, &mut Chance::new(seed))).collect()
+        (0..64).map(|seed| after_power_cut(entries, &mut SeededRandom::new(seed))).collect()
     }
 
     #[test]
     fn what_was_flushed_is_in_every_image_and_what_was_not_is_lost_kept_or_torn() {
         let entries = [
             write(File::Log, 0, 1),
-            entry(File::Log, Act::Flush),
+            entry(File::Log, FileOperation::Flush),
             write(File::Log, 2 * SECTOR, 2),
             write(File::Database, 0, 3),
         ];
@@ -310,14 +312,14 @@ mod tests {
     fn a_removal_is_certain_after_the_next_flush_of_any_file() {
         let mut entries = vec![
             write(File::Journal, 0, 1),
-            entry(File::Journal, Act::Flush),
-            entry(File::Journal, Act::Remove),
+            entry(File::Journal, FileOperation::Flush),
+            entry(File::Journal, FileOperation::Remove),
         ];
         let there = |images: &[Image]| {
             images.iter().filter(|image| image.contains_key(&File::Journal)).count()
         };
         assert!((1..64).contains(&there(&images(&entries))));
-        entries.push(entry(File::Log, Act::Flush));
+        entries.push(entry(File::Log, FileOperation::Flush));
         assert_eq!(there(&images(&entries)), 0);
     }
 
@@ -325,8 +327,8 @@ mod tests {
     fn what_a_failed_flush_lost_is_not_brought_back_by_the_next() {
         let entries = [
             write(File::Log, 0, 1),
-            entry(File::Log, Act::FailedFlush),
-            entry(File::Log, Act::Flush),
+            entry(File::Log, FileOperation::FailedFlush),
+            entry(File::Log, FileOperation::Flush),
         ];
         assert!(images(&entries).iter().any(|image| !image.contains_key(&File::Log)));
     }

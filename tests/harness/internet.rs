@@ -24,7 +24,7 @@ pub use message::{Request, Response};
 pub use online::{Online, secret_file};
 
 use fault::Faults;
-use proxy::Authority;
+use proxy::SiteAuthority;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,13 +34,13 @@ pub type Site = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
 pub struct Internet {
     pub address: SocketAddr,
-    world: Arc<World>,
+    world: Arc<SimulatedSites>,
     /// Runs the proxy. All connections end with the runtime.
     _runtime: Runtime,
 }
 
-struct World {
-    authority: Authority,
+struct SimulatedSites {
+    authority: SiteAuthority,
     sites: Mutex<BTreeMap<String, Site>>,
     faults: Faults,
     /// Credentials that the proxy requires, as `user:password`.
@@ -53,8 +53,8 @@ struct World {
 impl Internet {
     /// Starts an internet without a site.
     pub fn start() -> Self {
-        let world = Arc::new(World {
-            authority: Authority::new(),
+        let world = Arc::new(SimulatedSites {
+            authority: SiteAuthority::new(),
             sites: Mutex::default(),
             faults: Faults::default(),
             credentials: Mutex::default(),
@@ -129,7 +129,7 @@ impl Internet {
     }
 }
 
-impl World {
+impl SimulatedSites {
     fn site(&self, host: &str) -> Option<Site> {
         held(&self.sites).get(host).cloned()
     }

@@ -25,14 +25,14 @@ pub struct Kubernetes {
     pub url: String,
     pub authority: String,
     authority_file: PathBuf,
-    proof: Proof,
+    proof: AdminProof,
     /// Process id of the API server, if this program started the server.
     apiserver: Option<u32>,
     _files: Folder,
 }
 
 /// Credentials of the administrator, as options of curl.
-enum Proof {
+enum AdminProof {
     Token(String),
     Certificate(PathBuf, PathBuf),
 }
@@ -64,7 +64,7 @@ impl Kubernetes {
             url: format!("https://127.0.0.1:{}", script.said::<u16>("port")),
             authority: std::fs::read_to_string(&authority_file).expect("the authority is readable"),
             authority_file,
-            proof: Proof::Token(script.said("token")),
+            proof: AdminProof::Token(script.said("token")),
             apiserver: Some(script.said("apiserver")),
             _files: Folder::new("kubernetes"),
         };
@@ -90,8 +90,8 @@ impl Kubernetes {
         };
         let authority_file = kept("ca.crt", &cluster["certificate-authority-data"]);
         let proof = match user["token"].as_str() {
-            Some(token) => Proof::Token(token.to_owned()),
-            None => Proof::Certificate(
+            Some(token) => AdminProof::Token(token.to_owned()),
+            None => AdminProof::Certificate(
                 kept("tls.crt", &user["client-certificate-data"]),
                 kept("tls.key", &user["client-key-data"]),
             ),
@@ -114,8 +114,8 @@ impl Kubernetes {
     /// Sends a request as administrator, and returns status and body.
     pub fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         match &self.proof {
-            Proof::Token(token) => self.ask_as(token, method, path, body),
-            Proof::Certificate(certificate, key) => {
+            AdminProof::Token(token) => self.ask_as(token, method, path, body),
+            AdminProof::Certificate(certificate, key) => {
                 let (certificate, key) = (certificate.to_string_lossy(), key.to_string_lossy());
                 self.exchange(&["--cert", &certificate, "--key", &key], method, path, body)
             }
@@ -383,8 +383,8 @@ impl Drop for Paused {
     }
 }
 
-/// How long the API server may still accept a deleted token: the server caches valid tokens for 10
-/// s.
+/// Time for which the API server may still accept a deleted token: the server caches valid tokens
+/// for 10 s.
 pub const TOKEN_CACHE: Duration = Duration::from_secs(12);
 
 fn signal(name: &str, process: u32) {

@@ -34,7 +34,7 @@ pub use authority::Authority;
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
 pub use clock::Clock;
-pub use directory_server::{Branch, DirectoryServer, Kind};
+pub use directory_server::{Branch, DirectoryKind, DirectoryServer};
 pub use internet::Internet;
 pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;

@@ -23,7 +23,7 @@ pub(crate) enum TokenSource {
     Login,
 }
 
-/// Whether the answer says that the server is sealed.
+/// Returns true if the answer says that the server is sealed.
 pub(crate) fn is_sealed(answer: &ServerAnswer) -> bool {
     answer.status == 503 && errors(answer).iter().any(|error| error.contains("sealed"))
 }

@@ -19,7 +19,7 @@ pub struct ComponentAnswer {
     pub outcome: AnswerPayload,
     /// Warnings for the caller.
     pub warnings: Vec<String>,
-    /// Pairs by which the contract grows.
+    /// Pairs for later additions to the contract.
     pub ext: Vec<(String, String)>,
 }
 

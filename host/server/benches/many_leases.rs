@@ -1,6 +1,6 @@
-//! What a million leases cost a start: the time until the first authenticated answer, and the
-//! memory that is resident then. Leases are found by index when they are due, so neither may grow
-//! with their number.
+//! The cost of a million leases at the start: the time until the first authenticated answer, and
+//! the resident memory at that time. Due leases are found by index, so neither figure may grow with
+//! the number of leases.
 //!
 //! The leases are written through the store, because a million real credentials would take hours;
 //! their bodies have the size that real ones have. The server is the release binary, in dev mode,
@@ -28,7 +28,7 @@ const LEASES: u32 = 1_000_000;
 const LEASES_A_UNIT: u32 = 2_000;
 const STARTS: usize = 5;
 const DAY: u64 = 24 * 60 * 60 * 1_000;
-/// What a lease of the database engine holds, but for its id.
+/// Bytes of a lease of the database engine, without the id.
 const BODY_BYTES: usize = 520;
 const TOKEN: &str = "bhs.the-root-token-of-the-benchmark";
 

@@ -1,5 +1,4 @@
-//! What comes over HTTP, given nearly good input at random: the request line, headers, forms and
-//! JSON.
+//! Random, nearly valid input of the HTTP parsers: the request line, headers, forms and JSON.
 
 use bulkhead_server::proxies::TrustedProxies;
 use bulkhead_server::{headers, target};

@@ -1,4 +1,4 @@
-//! What a commit costs, over what it cannot do without: the flush.
+//! The cost of a commit, in addition to the flush.
 //!
 //! Four figures, the first three measured in turns because the machine is shared: 64 clients that
 //! write 600-byte records, flushed and not flushed; how many of their commits share a flush; one
@@ -33,9 +33,9 @@ const ROUNDS: usize = 7;
 const RECORD: usize = 600;
 /// Commits of the client that is alone, each beside a bare flush.
 const ALONE: usize = 300;
-/// What the largest commit checks: keys of a folder that it listed.
+/// Number of listed keys that the largest commit checks.
 const LISTED: usize = 24_000;
-/// What it writes: 2,048 records, of 3 MiB together.
+/// Number of records that the largest commit writes: 3 MiB together.
 const WRITTEN: usize = 2_048;
 const WRITTEN_BYTES: usize = 1_400;
 /// Commits of that size.
@@ -51,7 +51,7 @@ struct Figures {
     /// Median of a bare flush of 4 KiB, and of a commit of one client alone.
     bare: Duration,
     alone: Duration,
-    /// Whether that client got exactly one flush a write.
+    /// `true` if that client got exactly one flush for each write.
     one_each: bool,
     /// Median of a commit that is as large as one may be, not flushed.
     largest: Duration,

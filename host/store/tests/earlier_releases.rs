@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The database, whose unseal key is 32 times 7, split into five shares of which three open.
 const FIRST_RELEASE: &str = include_str!("../fixtures/release-0.1.sql");
-/// What that release sealed as a text for its holder to keep.
+/// A text that this release sealed for its holder.
 const SEALED_TEXT: &str = include_str!("../fixtures/release-0.1.text");
 
 /// A directory of this test alone, removed when dropped.

@@ -71,7 +71,7 @@ async fn read(unit: &mut Unit, key: &str) -> Result<Option<String>, StoreFault> 
     Ok(record.map(|record| String::from_utf8(record.body.to_vec()).unwrap()))
 }
 
-/// Whether the outcome was a commit; any fault but a conflict is a failure of the test.
+/// Returns `true` for a commit and `false` for a conflict. Any other fault fails the test.
 fn committed(outcome: Result<Option<u64>, StoreFault>) -> bool {
     match outcome {
         Ok(_) => true,

@@ -39,7 +39,7 @@ const MAX_DRAWN_CHARACTERS: u32 = 4 << 20;
 /// The length and required characters of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordPolicy {
-    /// In characters.
+    /// Number of characters.
     length: usize,
     /// The characters of all rules.
     alphabet: Alphabet,

@@ -110,7 +110,7 @@ struct DocumentLoader {
     open: Vec<OpenContainer>,
     nodes: usize,
     root: Option<Value>,
-    /// Whether the text begins like JSON.
+    /// `true` if the text begins like JSON.
     is_braced: bool,
 }
 

@@ -47,7 +47,7 @@ pub struct MigrationSteps<'h> {
     tables: usize,
     records: u32,
     bytes: usize,
-    /// Where the next step begins, once this step is full.
+    /// Cursor of the next step, once this step is full.
     next: Option<MigrationCursor>,
 }
 

@@ -16,7 +16,7 @@ pub const TOKEN: &str = "~Zq9^xW7!kJ4$vB2%nR";
 const CLAIMS: &str = "eyJleHAiOjQxMDI0NDQ4MDB9";
 
 #[derive(Clone, Debug)]
-pub enum Manner {
+pub enum ServiceBehaviour {
     /// Correct answers, with tokens valid for `seconds`.
     Well {
         seconds: u64,
@@ -28,17 +28,17 @@ pub enum Manner {
 }
 
 /// The services and a record of their requests.
-pub struct Metadata {
+pub struct MetadataServices {
     pub address: SocketAddr,
-    manner: Arc<Mutex<Manner>>,
+    manner: Arc<Mutex<ServiceBehaviour>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Metadata {
+impl MetadataServices {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a port of ours");
-        let manner = Arc::new(Mutex::new(Manner::Well { seconds: 3_600 }));
+        let manner = Arc::new(Mutex::new(ServiceBehaviour::Well { seconds: 3_600 }));
         let asked = Arc::default();
         let served = (Arc::clone(&manner), Arc::clone(&asked));
         thread::spawn(move || {
@@ -51,7 +51,7 @@ impl Metadata {
         Self { address, manner, asked }
     }
 
-    pub fn answers(&self, manner: Manner) {
+    pub fn answers(&self, manner: ServiceBehaviour) {
         *self.manner.lock().expect("no thread panicked") = manner;
     }
 
@@ -63,7 +63,7 @@ impl Metadata {
 
 fn serve(
     mut stream: TcpStream,
-    manner: &Mutex<Manner>,
+    manner: &Mutex<ServiceBehaviour>,
     asked: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
@@ -82,15 +82,17 @@ fn serve(
     };
     let manner = manner.lock().expect("no thread panicked").clone();
     match manner {
-        Manner::Well { seconds } => stream.write_all(&answer(&target, &headers, seconds, number)),
-        Manner::Bytes(bytes) => stream.write_all(&bytes),
-        Manner::Endless => {
+        ServiceBehaviour::Well { seconds } => {
+            stream.write_all(&answer(&target, &headers, seconds, number))
+        }
+        ServiceBehaviour::Bytes(bytes) => stream.write_all(&bytes),
+        ServiceBehaviour::Endless => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nmetadata-flavor: Google\r\n\r\n")?;
             loop {
                 stream.write_all(&[b'x'; 4_096])?;
             }
         }
-        Manner::Silent => {
+        ServiceBehaviour::Silent => {
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
             stream.read(&mut [0]).map(drop)
         }

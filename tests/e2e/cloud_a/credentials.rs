@@ -1,7 +1,7 @@
 //! The method's own identity at Azure: a rotated secret, federation, the server's machine, and a
 //! token that Azure has revoked.
 
-use super::{Stage, bound};
+use super::{CloudStage, bound};
 use crate::ambient::metadata::{Metadata, TOKEN};
 use bulkhead_tests::cloud_a::Machine;
 use bulkhead_tests::wait::until_true;
@@ -12,10 +12,10 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_rotated_secret_replaces_and_removes_the_old_secret() {
-    let mut stage = Stage::with_role(&bound());
+    let mut stage = CloudStage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1"));
     let claims = stage.azure.claims(&vm);
-    let secrets = |stage: &Stage| stage.azure.secrets(&stage.application.client_id);
+    let secrets = |stage: &CloudStage| stage.azure.secrets(&stage.application.client_id);
     stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(204);
     stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(400);
     let [(_, first), (made, second)] = secrets(&stage).try_into().expect("two secrets");
@@ -35,10 +35,10 @@ fn a_rotated_secret_replaces_and_removes_the_old_secret() {
 
 #[test]
 fn a_secret_is_rotated_when_its_period_is_over() {
-    let mut stage = Stage::with_role(&bound());
+    let mut stage = CloudStage::with_role(&bound());
     let config = json!({ "rotation_period": "1h" });
     stage.online.root.write("auth/azure/config", &config).expect(204);
-    let secrets = |stage: &Stage| stage.azure.secrets(&stage.application.client_id);
+    let secrets = |stage: &CloudStage| stage.azure.secrets(&stage.application.client_id);
     stage.online.restart_later(Duration::from_secs(3_700));
     until_true("a secret is made", SOON, || secrets(&stage).len() == 2);
     stage.online.restart_later(Duration::from_secs(4_000));
@@ -48,7 +48,7 @@ fn a_secret_is_rotated_when_its_period_is_over() {
 
 #[test]
 fn a_mount_without_a_secret_uses_its_identity_token() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let (root, azure) = (&stage.online.root, &stage.azure);
     let claims = azure.claims(&azure.add(Machine::vm("apps", "vm1")));
     let audience = "api://AzureADTokenExchange";
@@ -73,7 +73,7 @@ fn a_mount_without_a_secret_uses_its_identity_token() {
 
 #[test]
 fn a_token_revoked_by_azure_is_replaced() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
     stage.login(&claims, &json!({})).expect(200);
     stage.azure.revoke_access();
@@ -86,7 +86,7 @@ fn a_token_revoked_by_azure_is_replaced() {
 fn a_mount_without_credentials_uses_the_servers_machine_identity() {
     let metadata = Metadata::start();
     let block = format!("ambient {{ azure_metadata = \"{}\" }}\n", metadata.address);
-    let stage = Stage::configured(&bound(), &block);
+    let stage = CloudStage::configured(&bound(), &block);
     stage.online.root.write("auth/azure/config", &json!({ "client_secret": "" })).expect(204);
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm1")));
     stage.azure.give(&format!("{TOKEN}-1"), "https://management.azure.com");

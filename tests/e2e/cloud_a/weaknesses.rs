@@ -1,8 +1,8 @@
 //! Known weaknesses of the original Azure plugin, tried on the released binary: each unproven
 //! identity is refused with 400.
 
-use super::Stage;
-use bulkhead_tests::cloud_a::{Machine, SUBSCRIPTION, Shape, TENANT};
+use super::CloudStage;
+use bulkhead_tests::cloud_a::{Machine, ResourceKind, SUBSCRIPTION, TENANT};
 use bulkhead_tests::internet::{Fault, Response};
 use serde_json::{Value, json};
 
@@ -37,14 +37,14 @@ fn elsewhere() -> Machine {
 type Row = (&'static str, Value, Value);
 
 /// A machine in another place, or with another name than the login says.
-fn of_other_places(stage: &Stage) -> Vec<Row> {
+fn of_other_places(stage: &CloudStage) -> Vec<Row> {
     let azure = &stage.azure;
     let vm = azure.add(Machine::vm("apps", "vm1").with_identity("apps", "shared"));
     azure.add(Machine::vm("apps", "vm10"));
     let elsewhere = azure.claims(&azure.add(elsewhere()));
     let abroad = Machine::vm("apps", "vm1").in_subscription(OTHER).with_identity("apps", "shared");
     let abroad = azure.claims(&azure.add(abroad));
-    let set = azure.claims(&azure.add(Machine::scale_set(Shape::Uniform, "apps", "web")));
+    let set = azure.claims(&azure.add(Machine::scale_set(ResourceKind::Uniform, "apps", "web")));
     let far = azure.add(Machine::site("apps", "far").in_location("eastus"));
     let vm1 = stated(&json!({ "vm_name": "vm1" }));
     let longer = with(azure.claims(&vm), "xms_az_rid", json!(format!("{}0", vm.id)));
@@ -63,7 +63,7 @@ fn of_other_places(stage: &Stage) -> Vec<Row> {
 }
 
 /// A resource id that is not the machine's own, or that leads out of its group.
-fn by_ids(stage: &Stage) -> Vec<Row> {
+fn by_ids(stage: &CloudStage) -> Vec<Row> {
     let machine = elsewhere();
     let bound = machine.id.replace("/evil/", "/apps/");
     [
@@ -78,7 +78,7 @@ fn by_ids(stage: &Stage) -> Vec<Row> {
 }
 
 /// A claim that another parser would accept or ignore.
-fn by_claims(stage: &Stage) -> Vec<Row> {
+fn by_claims(stage: &CloudStage) -> Vec<Row> {
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm2")));
     let other = elsewhere().identity.principal;
     let issuer = format!("https://sts.windows.net/{OTHER}/");
@@ -101,7 +101,7 @@ fn by_claims(stage: &Stage) -> Vec<Row> {
 
 #[test]
 fn weaknesses_of_the_original_azure_plugin_borrow_no_identity() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     stage.login(&stage.azure.claims(&own), &json!({})).expect(200);
     let rows = [of_other_places(&stage), by_ids(&stage), by_claims(&stage)].concat();
@@ -122,7 +122,7 @@ fn weaknesses_of_the_original_azure_plugin_borrow_no_identity() {
 
 #[test]
 fn malformed_tokens_that_the_original_azure_plugin_accepted_are_refused() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     let (signer, claims) = (stage.azure.signer(), stage.azure.claims(&own));
     let header = r#"{"alg":"RS256","kid":"k1"}"#;
@@ -176,7 +176,7 @@ fn malformed_tokens_that_the_original_azure_plugin_accepted_are_refused() {
 
 #[test]
 fn a_lying_redirecting_or_unreachable_azure_is_502() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let claims = stage.azure.claims(&stage.azure.add(Machine::vm("apps", "vm0")));
     let other = stage.azure.add(Machine::vm("apps", "vm9"));
     let evil = "https://evil.example/";
@@ -211,7 +211,7 @@ fn a_lying_redirecting_or_unreachable_azure_is_502() {
 
 #[test]
 fn a_tenant_id_that_changes_the_url_is_refused() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let root = &stage.online.root;
     for tenant in ["../x", "x?y=", "evil.example/x", "common", "organizations", "consumers", "a b"]
     {
@@ -223,7 +223,7 @@ fn a_tenant_id_that_changes_the_url_is_refused() {
 
 #[test]
 fn a_rotation_answer_without_a_secret_keeps_the_old_secret() {
-    let stage = Stage::with_role(&bound());
+    let stage = CloudStage::with_role(&bound());
     let lie = Fault::Lie(Response::json(200, &json!({ "keyId": "k", "secretText": null })));
     stage.internet.fail("graph.microsoft.com", "/v1.0/applications/", lie, 1);
     stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(502);

@@ -1,7 +1,7 @@
 //! The server is killed while it issues tokens: the next start removes unfinished objects, and
 //! every remaining object has a lease.
 
-use super::{Harbour, RULES};
+use super::{ClusterStage, RULES};
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::time::Duration;
@@ -13,10 +13,10 @@ const DEATHS: u32 = 16;
 
 #[test]
 fn a_server_killed_between_objects_leaves_none_behind() {
-    let mut harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
+    let mut stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
     for death in 0..DEATHS {
-        let root = harbour.bulkhead.root();
+        let root = stage.bulkhead.root();
         let asking =
             std::thread::spawn(
                 move || {
@@ -24,19 +24,19 @@ fn a_server_killed_between_objects_leaves_none_behind() {
                 },
             );
         until_true("the first token is under way", Duration::from_secs(20), || {
-            !harbour.namespace.made().is_empty()
+            !stage.namespace.made().is_empty()
         });
         std::thread::sleep(STEP * death);
-        harbour.bulkhead.kill();
+        stage.bulkhead.kill();
         asking.join().expect("a caller whose server dies does not panic");
-        harbour.bulkhead.start_again();
-        let root = harbour.bulkhead.root();
+        stage.bulkhead.start_again();
+        let root = stage.bulkhead.root();
         // The answer is 503 while the API server may still create an object of a lease.
         let asked = root.write("sys/leases/revoke-prefix/cluster", &json!({"sync": true}));
         assert!(matches!(asked.status, 204 | 503), "{asked:?}");
         until_true("nothing is left", Duration::from_secs(30), || {
-            harbour.namespace.made().is_empty()
+            stage.namespace.made().is_empty()
         });
     }
-    harbour.assert_silent(&harbour.token);
+    stage.assert_silent(&stage.token);
 }

@@ -29,14 +29,14 @@ pub const ACCOUNTS: &str = "/api/v1/namespaces/apps/serviceaccounts";
 type Objects = Arc<Mutex<BTreeMap<String, Value>>>;
 
 /// The simulated API server, and a Bulkhead server that is configured with it.
-pub struct Liar {
+pub struct LyingApiServer {
     pub internet: Internet,
     pub online: Online,
     objects: Objects,
     audit: Folder,
 }
 
-impl Liar {
+impl LyingApiServer {
     /// Starts both, with a role `one` of mode 1 and a role `two` of mode 2, whose objects are named
     /// `v-1`.
     pub fn start() -> Self {

@@ -1,7 +1,7 @@
 //! Wrong answers of an API server that is broken, overloaded or not an API server: a clear refusal,
 //! no object left behind, and the engine's token in no message and at no other server.
 
-use super::liar::{ACCOUNTS, BINDINGS, Liar, OWN, SIGNATURE, THIEF, refusal};
+use super::liar::{ACCOUNTS, BINDINGS, LyingApiServer, OWN, SIGNATURE, THIEF, refusal};
 use bulkhead_tests::internet::{Fault, Response};
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const HELD_UP: Duration = Duration::from_secs(10);
 
 /// Asserts that the fault at each step gives the status and leaves no object.
 #[track_caller]
-fn refused_at_each_step(liar: &Liar, told: &str, fault: &Fault, status: u16) {
+fn refused_at_each_step(liar: &LyingApiServer, told: &str, fault: &Fault, status: u16) {
     let root = &liar.online.root;
     for step in STEPS {
         liar.fail(step, fault.clone());
@@ -34,14 +34,14 @@ fn refused_at_each_step(liar: &Liar, told: &str, fault: &Fault, status: u16) {
     }
 }
 
-fn leases(liar: &Liar) -> usize {
+fn leases(liar: &LyingApiServer) -> usize {
     let listed = liar.online.root.list("sys/leases/lookup/cluster/creds/two");
     listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
 }
 
 /// Asserts that log and audit file do not contain the engine's token.
 #[track_caller]
-fn assert_silent(liar: &Liar) {
+fn assert_silent(liar: &LyingApiServer) {
     liar.online.server.assert_silent(SIGNATURE);
     let audited = liar.audited();
     assert!(audited.contains("cluster/creds/two") && !audited.contains(SIGNATURE));
@@ -50,7 +50,7 @@ fn assert_silent(liar: &Liar) {
 
 #[test]
 fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     let elsewhere = format!("https://{THIEF}/api/v1/namespaces/apps/serviceaccounts");
     for (told, fault, status) in [
         ("a status without a word", Fault::Status(500), 502),
@@ -70,7 +70,7 @@ fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
 
 #[test]
 fn an_overloaded_api_server_is_429_with_its_retry_after() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     refused_at_each_step(&liar, "too many", &Fault::RetryAfter(429, 7), 429);
     liar.fail(BINDINGS, Fault::RetryAfter(429, 7));
     let refused = liar.online.root.write("cluster/creds/two", &json!({}));
@@ -80,7 +80,7 @@ fn an_overloaded_api_server_is_429_with_its_retry_after() {
 
 #[test]
 fn answers_about_other_or_invalid_objects_are_refused() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     let object = |metadata: Value| Fault::Lie(Response::json(201, &json!({"metadata": metadata})));
     let (asked, other) = (json!("v-1"), json!("kube-root"));
     for (told, fault) in [
@@ -110,7 +110,7 @@ fn answers_about_other_or_invalid_objects_are_refused() {
 
 #[test]
 fn a_malformed_token_is_not_handed_out() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     let status = |status: Value| Response::json(201, &json!({ "status": status }));
     for (told, body) in [
         ("nothing", Response::json(201, &json!({}))),
@@ -136,7 +136,7 @@ fn a_malformed_token_is_not_handed_out() {
 
 #[test]
 fn the_engines_token_is_redacted_in_a_refusal() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     for message in [
         format!("no rights for Bearer {OWN}"),
         format!("{}{OWN}", "x".repeat(500 - OWN.len() / 2)),
@@ -154,7 +154,7 @@ fn the_engines_token_is_redacted_in_a_refusal() {
 
 #[test]
 fn a_revocation_is_retried_after_every_failure_of_the_api_server() {
-    let liar = Liar::start();
+    let liar = LyingApiServer::start();
     let root = &liar.online.root;
     for (fault, status) in [
         (Fault::Status(500), 502),

@@ -1,6 +1,6 @@
 //! The three modes: rights of a token, and objects before and after.
 
-use super::{Harbour, RULES};
+use super::{ClusterStage, RULES};
 use bulkhead_tests::kubernetes::TOKEN_CACHE;
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
@@ -11,103 +11,103 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 
 #[test]
 fn mode_1_gives_a_token_of_an_existing_account_and_creates_nothing() {
-    let harbour = Harbour::with_rights(1);
-    harbour.role("one", json!({"service_account_name": "app"}));
-    let given = harbour.give("one", json!({"ttl": "20m"}));
-    assert_eq!((given.name.as_str(), harbour.tries(&given.token)), ("app", [403, 403]));
+    let stage = ClusterStage::with_rights(1);
+    stage.role("one", json!({"service_account_name": "app"}));
+    let given = stage.give("one", json!({"ttl": "20m"}));
+    assert_eq!((given.name.as_str(), stage.tries(&given.token)), ("app", [403, 403]));
     let body = &given.answer.body;
     assert_eq!((&body["lease_duration"], &body["renewable"]), (&json!(1200), &json!(false)));
-    assert!(harbour.namespace.made().is_empty());
+    assert!(stage.namespace.made().is_empty());
     let renewal = json!({"lease_id": given.lease});
-    assert_eq!(harbour.root.write("sys/leases/renew", &renewal).status, 400);
-    harbour.revoke(&given.lease);
-    assert_eq!(harbour.tries(&given.token), [403, 403], "the token stays valid, as documented");
-    harbour.assert_silent(&given.token);
-    harbour.assert_silent(&harbour.token);
+    assert_eq!(stage.root.write("sys/leases/renew", &renewal).status, 400);
+    stage.revoke(&given.lease);
+    assert_eq!(stage.tries(&given.token), [403, 403], "the token stays valid, as documented");
+    stage.assert_silent(&given.token);
+    stage.assert_silent(&stage.token);
 }
 
 /// Asserts that a token has the granted rights, then no rights, and is then invalid.
 #[track_caller]
-fn lives_and_ends(harbour: &Harbour, role: &str, asked: Value, objects: usize) {
-    let given = harbour.give(role, asked);
-    assert_eq!(harbour.tries(&given.token), [200, 403]);
-    let made = harbour.namespace.made();
+fn lives_and_ends(stage: &ClusterStage, role: &str, asked: Value, objects: usize) {
+    let given = stage.give(role, asked);
+    assert_eq!(stage.tries(&given.token), [200, 403]);
+    let made = stage.namespace.made();
     assert_eq!(made.len(), objects, "{made:?}");
     assert!(made.iter().all(|object| object.ends_with(&format!("/{}", given.name))), "{made:?}");
-    harbour.revoke(&given.lease);
-    until_true("its rights are gone", AT_ONCE, || harbour.tries(&given.token)[0] != 200);
-    until_true("nothing is left", AT_ONCE, || harbour.namespace.made().is_empty());
+    stage.revoke(&given.lease);
+    until_true("its rights are gone", AT_ONCE, || stage.tries(&given.token)[0] != 200);
+    until_true("nothing is left", AT_ONCE, || stage.namespace.made().is_empty());
     until_true("it is not a token any more", TOKEN_CACHE, || {
-        harbour.tries(&given.token) == [401, 401]
+        stage.tries(&given.token) == [401, 401]
     });
-    harbour.assert_silent(&given.token);
+    stage.assert_silent(&given.token);
 }
 
 #[test]
 fn mode_2_gives_an_account_of_its_own_the_rights_of_a_role_until_the_lease_ends() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    lives_and_ends(&harbour, "two", json!({}), 2);
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    lives_and_ends(&stage, "two", json!({}), 2);
 }
 
 #[test]
 fn mode_3_gives_an_account_the_rights_of_a_role_that_is_made_for_it() {
-    let harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
-    lives_and_ends(&harbour, "three", json!({}), 3);
+    let stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
+    lives_and_ends(&stage, "three", json!({}), 3);
 }
 
 #[test]
 fn cluster_wide_rights_are_granted_and_revoked() {
-    let harbour = Harbour::with_rights(4);
+    let stage = ClusterStage::with_rights(4);
     let wide = json!({"generated_role_rules": RULES, "cluster_role_type": "ClusterRole"});
-    harbour.role("wide", wide);
-    lives_and_ends(&harbour, "wide", json!({}), 3);
-    lives_and_ends(&harbour, "wide", json!({"cluster_role_binding": true}), 3);
-    let given = harbour.give("wide", json!({"cluster_role_binding": true}));
+    stage.role("wide", wide);
+    lives_and_ends(&stage, "wide", json!({}), 3);
+    lives_and_ends(&stage, "wide", json!({"cluster_role_binding": true}), 3);
+    let given = stage.give("wide", json!({"cluster_role_binding": true}));
     let all =
-        harbour.namespace.kubernetes.ask_as(&given.token, "GET", "api/v1/configmaps", &Value::Null);
+        stage.namespace.kubernetes.ask_as(&given.token, "GET", "api/v1/configmaps", &Value::Null);
     assert_eq!(all.0, 200, "{}", all.1);
-    harbour.revoke(&given.lease);
-    harbour.role(
+    stage.revoke(&given.lease);
+    stage.role(
         "existing",
         json!({
-            "cluster_role_name": harbour.namespace.name, "cluster_role_ref_type": "ClusterRole",
+            "cluster_role_name": stage.namespace.name, "cluster_role_ref_type": "ClusterRole",
         }),
     );
-    let given = harbour.give("existing", json!({}));
-    assert_eq!(harbour.namespace.try_as(&given.token, "GET", "serviceaccounts/app"), 200);
-    harbour.revoke(&given.lease);
+    let given = stage.give("existing", json!({}));
+    assert_eq!(stage.namespace.try_as(&given.token, "GET", "serviceaccounts/app"), 200);
+    stage.revoke(&given.lease);
 }
 
 #[test]
 fn a_namespace_may_be_chosen_by_its_labels() {
-    let harbour = Harbour::with_rights(4);
+    let stage = ClusterStage::with_rights(4);
     let selected = |team: &str| {
         json!({
             "allowed_cluster_namespaces": "", "service_account_name": "app",
             "allowed_cluster_namespace_selector": format!("matchLabels: {{team: {team}}}"),
         })
     };
-    harbour.role("blue", selected("blue"));
-    harbour.role("red", selected("red"));
-    let listed = harbour.root.read("cluster/roles?list=true").expect(200);
+    stage.role("blue", selected("blue"));
+    stage.role("red", selected("red"));
+    let listed = stage.root.read("cluster/roles?list=true").expect(200);
     assert_eq!(listed.body["data"]["keys"], json!(["blue", "red"]));
-    let asked = json!({"kubernetes_namespace": harbour.namespace.name});
-    harbour.give("blue", asked.clone());
-    let refused = harbour.root.write("cluster/creds/red", &asked).expect(400);
+    let asked = json!({"kubernetes_namespace": stage.namespace.name});
+    stage.give("blue", asked.clone());
+    let refused = stage.root.write("cluster/creds/red", &asked).expect(400);
     assert!(refused.errors().contains("match"), "{}", refused.errors());
     let absent = json!({"cluster_namespace": "there-is-none-of-this-name"});
-    harbour.root.write("cluster/creds/blue", &absent).expect(400);
-    harbour.root.write("cluster/creds/blue", &json!({})).expect(400);
+    stage.root.write("cluster/creds/blue", &absent).expect(400);
+    stage.root.write("cluster/creds/blue", &json!({})).expect(400);
 }
 
 #[test]
 fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
     let seconds = |asked: Value| {
-        let given = harbour.give("two", asked);
+        let given = stage.give("two", asked);
         (given.answer.body["lease_duration"].as_u64().expect("seconds"), given)
     };
     assert_eq!(seconds(json!({})).0, 600);
@@ -118,7 +118,7 @@ fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
     assert!(cut <= 172_800 && given.answer.warnings().contains("max_ttl"), "{cut}");
     // The clusters of these tests issue tokens for at most a day; other clusters have no such
     // limit.
-    if harbour.namespace.kubernetes.is_ours() {
+    if stage.namespace.kubernetes.is_ours() {
         let (long, given) = seconds(json!({"ttl": "36h"}));
         assert!(long == 86_400 && given.answer.warnings().contains("capped"), "{long}");
         assert_eq!(cut, 86_400);
@@ -127,23 +127,23 @@ fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
 
 #[test]
 fn audiences_are_those_of_the_request_or_else_of_the_role() {
-    let harbour = Harbour::with_rights(1);
+    let stage = ClusterStage::with_rights(1);
     let role =
         json!({"service_account_name": "app", "token_default_audiences": "https://a.example"});
-    harbour.role("one", role);
+    stage.role("one", role);
     for (asked, expected) in [(json!({}), "https://a.example"), (json!({"audiences": "b"}), "b")] {
-        let given = harbour.give("one", asked);
+        let given = stage.give("one", asked);
         let review = json!({"spec": {"token": given.token, "audiences": [expected]}});
         let path = "apis/authentication.k8s.io/v1/tokenreviews";
-        let reviewed = harbour.namespace.kubernetes.must("POST", path, &review);
+        let reviewed = stage.namespace.kubernetes.must("POST", path, &review);
         assert_eq!(reviewed["status"]["authenticated"], true, "{reviewed}");
-        assert_eq!(harbour.tries(&given.token), [401, 401], "the API server refuses the token");
+        assert_eq!(stage.tries(&given.token), [401, 401], "the API server refuses the token");
     }
 }
 
 #[test]
 fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
-    let harbour = Harbour::with_rights(2);
+    let stage = ClusterStage::with_rights(2);
     let forged = json!({
         "app.kubernetes.io/managed-by": "forged", "bulkhead/lease": "forged",
         "bulkhead/mount": "forged", "team": "blue",
@@ -152,10 +152,10 @@ fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
     let role = json!({
         "cluster_role_name": "pods", "extra_labels": forged, "extra_annotations": annotations,
     });
-    harbour.role("two", role);
-    let given = harbour.give("two", json!({}));
-    let binding = harbour.namespace.read("rolebindings", &given.name);
-    let account = harbour.namespace.read("serviceaccounts", &given.name);
+    stage.role("two", role);
+    let given = stage.give("two", json!({}));
+    let binding = stage.namespace.read("rolebindings", &given.name);
+    let account = stage.namespace.read("serviceaccounts", &given.name);
     for object in [&binding, &account] {
         let labels = &object["metadata"]["labels"];
         assert_eq!(
@@ -167,20 +167,20 @@ fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
     }
     let owner = &account["metadata"]["ownerReferences"][0];
     assert_eq!(owner["uid"], binding["metadata"]["uid"]);
-    harbour.namespace.remove("rolebindings", &given.name);
+    stage.namespace.remove("rolebindings", &given.name);
     until_true("the cluster removes what the binding owned", Duration::from_secs(10), || {
-        harbour.namespace.made().is_empty()
+        stage.namespace.made().is_empty()
     });
-    harbour.revoke(&given.lease);
+    stage.revoke(&given.lease);
 }
 
 #[test]
 fn a_lease_ends_by_itself_when_its_time_is_over() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    let given = harbour.give("two", json!({"ttl": 1}));
-    until_true("nothing is left", Duration::from_secs(20), || harbour.namespace.made().is_empty());
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    let given = stage.give("two", json!({"ttl": 1}));
+    until_true("nothing is left", Duration::from_secs(20), || stage.namespace.made().is_empty());
     until_true("it is not a token any more", TOKEN_CACHE, || {
-        harbour.tries(&given.token) == [401, 401]
+        stage.tries(&given.token) == [401, 401]
     });
 }

@@ -121,7 +121,6 @@ fn the_pods_token_is_sent_to_no_other_server() {
     }
 }
 
-/// By the auth method for service accounts.
 #[test]
 fn the_pod_reviews_tokens_of_logins_where_its_mount_may() {
     let pod = Pod::start();

@@ -1,7 +1,7 @@
 //! An unreachable, unresponsive or refusing cluster, and callers without permission: a clear
 //! answer, and no object left behind.
 
-use super::{Harbour, RULES};
+use super::{ClusterStage, RULES};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Kubernetes};
 use serde_json::json;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 #[test]
 fn forbidden_requests_are_400_and_create_nothing() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    harbour.role("star", json!({"cluster_role_name": "pods", "allowed_cluster_namespaces": "*"}));
-    let elsewhere = format!("{}/serviceaccounts/app", harbour.namespace.name);
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    stage.role("star", json!({"cluster_role_name": "pods", "allowed_cluster_namespaces": "*"}));
+    let elsewhere = format!("{}/serviceaccounts/app", stage.namespace.name);
     for (role, asked) in [
         ("none", json!({})),
         ("two", json!({"cluster_namespace": "kube-system"})),
@@ -26,117 +26,117 @@ fn forbidden_requests_are_400_and_create_nothing() {
         ("two", json!({"ttl": "soon"})),
         ("two", json!({"kubernetes_namespace": "a", "cluster_namespace": "b"})),
     ] {
-        let refused = harbour.root.write(&format!("cluster/creds/{role}"), &asked).expect(400);
+        let refused = stage.root.write(&format!("cluster/creds/{role}"), &asked).expect(400);
         assert!(!refused.errors().is_empty(), "{asked}");
     }
-    assert!(harbour.namespace.made().is_empty());
-    harbour.assert_silent(&harbour.token);
+    assert!(stage.namespace.made().is_empty());
+    stage.assert_silent(&stage.token);
 }
 
 #[test]
 fn an_unreachable_or_wrong_cluster_is_502_and_leaves_nothing() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
     let down = json!({
-        "cluster_host": "https://127.0.0.1:1", "service_account_jwt": harbour.token,
+        "cluster_host": "https://127.0.0.1:1", "service_account_jwt": stage.token,
     });
-    harbour.root.write("cluster/config", &down).expect(204);
-    harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    stage.root.write("cluster/config", &down).expect(204);
+    stage.root.write("cluster/creds/two", &json!({})).expect(502);
     // With a missing or wrong authority, the engine sends nothing to the cluster.
-    let kubernetes = harbour.namespace.kubernetes;
+    let kubernetes = stage.namespace.kubernetes;
     let unknown = json!({
-        "cluster_host": kubernetes.url, "cluster_ca_cert": "", "service_account_jwt": harbour.token,
+        "cluster_host": kubernetes.url, "cluster_ca_cert": "", "service_account_jwt": stage.token,
     });
-    harbour.root.write("cluster/config", &unknown).expect(204);
-    let refused = harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    stage.root.write("cluster/config", &unknown).expect(204);
+    let refused = stage.root.write("cluster/creds/two", &json!({})).expect(502);
     assert!(refused.errors().contains("give cluster_ca_cert"), "{}", refused.errors());
-    assert!(harbour.namespace.made().is_empty());
-    harbour.configure().expect(204);
-    harbour.give("two", json!({}));
+    assert!(stage.namespace.made().is_empty());
+    stage.configure().expect(204);
+    stage.give("two", json!({}));
 }
 
 #[test]
 fn an_invalid_engine_token_is_400_and_a_new_token_revokes_the_old_leases() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    let given = harbour.give("two", json!({}));
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    let given = stage.give("two", json!({}));
     let forged = json!({"service_account_jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln"});
-    harbour.root.write("cluster/config", &forged).expect(204);
-    let refused = harbour.root.write("cluster/creds/two", &json!({})).expect(400);
+    stage.root.write("cluster/config", &forged).expect(204);
+    let refused = stage.root.write("cluster/creds/two", &json!({})).expect(400);
     assert!(refused.errors().contains("service_account_jwt"), "{}", refused.errors());
-    let revoked = harbour.root.write("sys/leases/revoke", &json!({"lease_id": given.lease}));
+    let revoked = stage.root.write("sys/leases/revoke", &json!({"lease_id": given.lease}));
     assert_eq!(revoked.status, 503, "{revoked:?}");
-    assert_eq!(harbour.namespace.made().len(), 2);
-    harbour.configure().expect(204);
-    harbour.revoke(&given.lease);
-    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+    assert_eq!(stage.namespace.made().len(), 2);
+    stage.configure().expect(204);
+    stage.revoke(&given.lease);
+    until_true("nothing is left", Duration::from_secs(5), || stage.namespace.made().is_empty());
 }
 
 #[test]
 fn leases_end_after_the_configuration_is_gone_and_after_it_names_another_cluster() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    let (first, second) = (harbour.give("two", json!({})), harbour.give("two", json!({})));
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    let (first, second) = (stage.give("two", json!({})), stage.give("two", json!({})));
     let elsewhere =
-        json!({"cluster_host": "https://127.0.0.1:1", "service_account_jwt": harbour.token});
-    harbour.root.write("cluster/config", &elsewhere).expect(204);
-    harbour.revoke(&first.lease);
-    harbour.configure().expect(204);
-    let deleted = harbour.root.delete("cluster/config").expect(200);
+        json!({"cluster_host": "https://127.0.0.1:1", "service_account_jwt": stage.token});
+    stage.root.write("cluster/config", &elsewhere).expect(204);
+    stage.revoke(&first.lease);
+    stage.configure().expect(204);
+    let deleted = stage.root.delete("cluster/config").expect(200);
     assert!(deleted.warnings().contains("revocation"), "{}", deleted.warnings());
-    harbour.revoke(&second.lease);
-    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+    stage.revoke(&second.lease);
+    until_true("nothing is left", Duration::from_secs(5), || stage.namespace.made().is_empty());
 }
 
 #[test]
 fn a_revocation_accepts_missing_objects_and_keeps_recreated_objects() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    let given = harbour.give("two", json!({}));
-    harbour.namespace.remove("rolebindings", &given.name);
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    let given = stage.give("two", json!({}));
+    stage.namespace.remove("rolebindings", &given.name);
     let theirs = json!({
         "metadata": {"name": given.name, "labels": {"bulkhead/mount": "of-another"}},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pods"},
     });
-    harbour.namespace.make("rolebindings", &theirs);
-    harbour.revoke(&given.lease);
+    stage.namespace.make("rolebindings", &theirs);
+    stage.revoke(&given.lease);
     let left = format!("rolebindings/{}", given.name);
     until_true("theirs alone is left", Duration::from_secs(5), || {
-        harbour.namespace.made() == [left.clone()]
+        stage.namespace.made() == [left.clone()]
     });
 }
 
 #[test]
 fn a_taken_object_name_is_400_and_its_object_is_kept() {
-    let harbour = Harbour::with_rights(2);
+    let stage = ClusterStage::with_rights(2);
     let fixed = json!({"cluster_role_name": "pods", "name_template": "always-the-same"});
-    harbour.role("fixed", fixed);
-    let first = harbour.give("fixed", json!({}));
-    let refused = harbour.root.write("cluster/creds/fixed", &json!({})).expect(400);
+    stage.role("fixed", fixed);
+    let first = stage.give("fixed", json!({}));
+    let refused = stage.root.write("cluster/creds/fixed", &json!({})).expect(400);
     assert!(refused.errors().contains("exists"), "{}", refused.errors());
-    assert_eq!(harbour.namespace.made().len(), 2);
-    assert_eq!(harbour.tries(&first.token), [200, 403]);
+    assert_eq!(stage.namespace.made().len(), 2);
+    assert_eq!(stage.tries(&first.token), [200, 403]);
 }
 
 #[test]
 fn late_objects_of_an_unresponsive_api_server_are_removed() {
-    let harbour = Harbour::of(Kubernetes::own(), 3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
-    let paused = harbour.namespace.kubernetes.pause();
-    harbour.root.write("cluster/creds/three", &json!({})).expect(502);
+    let stage = ClusterStage::of(Kubernetes::own(), 3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
+    let paused = stage.namespace.kubernetes.pause();
+    stage.root.write("cluster/creds/three", &json!({})).expect(502);
     drop(paused);
-    until_true("nothing is left", Duration::from_secs(120), || harbour.namespace.made().is_empty());
-    harbour.give("three", json!({}));
-    harbour.assert_silent(&harbour.token);
+    until_true("nothing is left", Duration::from_secs(120), || stage.namespace.made().is_empty());
+    stage.give("three", json!({}));
+    stage.assert_silent(&stage.token);
 }
 
 #[test]
 fn a_mount_granted_another_server_sends_nothing_to_the_cluster() {
-    let harbour = Harbour::with_rights(1);
-    harbour.role("one", json!({"service_account_name": "app"}));
+    let stage = ClusterStage::with_rights(1);
+    stage.role("one", json!({"service_account_name": "app"}));
     let other = json!({"grants": ["http:https://other.example:6443"]});
-    harbour.root.write("sys/mounts/cluster/tune", &other).expect(204);
-    let refused = harbour.root.write("cluster/creds/one", &json!({})).expect(403);
+    stage.root.write("sys/mounts/cluster/tune", &other).expect(204);
+    let refused = stage.root.write("cluster/creds/one", &json!({})).expect(403);
     assert!(refused.errors().contains("http:https://127.0.0.1"), "{}", refused.errors());
 }
 

@@ -1,7 +1,7 @@
 //! The engine lacks a right: objects created before the refusal are gone when the caller gets the
 //! answer.
 
-use super::{Harbour, RULES};
+use super::{ClusterStage, RULES};
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,53 +26,47 @@ const RIGHTS: [(&str, &str, &str); 12] = [
 type Right = (&'static str, &'static str);
 
 /// Grants the engine all rights of mode 3 except `lacked`.
-fn lack(harbour: &Harbour, lacked: &[Right]) {
+fn lack(stage: &ClusterStage, lacked: &[Right]) {
     let left = RIGHTS.iter().filter(|(_, kind, verb)| !lacked.contains(&(*kind, *verb)));
     let rules: Vec<Value> = left
         .map(|(group, kind, verb)| {
             json!({"apiGroups": [group], "resources": [kind], "verbs": [verb]})
         })
         .collect();
-    let name = &harbour.namespace.name;
+    let name = &stage.namespace.name;
     let path = format!("apis/rbac.authorization.k8s.io/v1/namespaces/{name}/roles/{name}");
     let role = json!({"metadata": {"name": name}, "rules": rules});
-    harbour.namespace.kubernetes.must("PUT", &path, &role);
+    stage.namespace.kubernetes.must("PUT", &path, &role);
 }
 
 #[test]
 fn a_right_missing_at_any_step_leaves_no_object() {
-    let harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
+    let stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
     let needed = |(.., verb): &(&str, &str, &str)| !["get", "delete"].contains(verb);
     for (_, kind, verb) in RIGHTS.into_iter().filter(needed) {
-        lack(&harbour, &[(kind, verb)]);
-        let refused = harbour.root.write("cluster/creds/three", &json!({})).expect(400);
+        lack(&stage, &[(kind, verb)]);
+        let refused = stage.root.write("cluster/creds/three", &json!({})).expect(400);
         assert!(!refused.errors().is_empty(), "{verb} {kind}");
-        assert!(
-            harbour.namespace.made().is_empty(),
-            "{verb} {kind}: {:?}",
-            harbour.namespace.made()
-        );
+        assert!(stage.namespace.made().is_empty(), "{verb} {kind}: {:?}", stage.namespace.made());
     }
 }
 
 #[test]
 fn a_refused_revocation_keeps_the_lease_until_the_right_is_back() {
-    let harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
+    let stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
     for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb == "delete") {
-        lack(&harbour, &[]);
-        let given = harbour.give("three", json!({}));
-        lack(&harbour, &[(kind, verb)]);
+        lack(&stage, &[]);
+        let given = stage.give("three", json!({}));
+        lack(&stage, &[(kind, verb)]);
         let asked = json!({"lease_id": given.lease});
-        let refused = harbour.root.write("sys/leases/revoke", &asked).expect(400);
+        let refused = stage.root.write("sys/leases/revoke", &asked).expect(400);
         assert!(refused.errors().contains(kind), "{}", refused.errors());
-        harbour.root.write("sys/leases/lookup", &asked).expect(200);
-        lack(&harbour, &[]);
-        harbour.revoke(&given.lease);
-        until_true("nothing is left", Duration::from_secs(5), || {
-            harbour.namespace.made().is_empty()
-        });
+        stage.root.write("sys/leases/lookup", &asked).expect(200);
+        lack(&stage, &[]);
+        stage.revoke(&given.lease);
+        until_true("nothing is left", Duration::from_secs(5), || stage.namespace.made().is_empty());
     }
 }
 
@@ -86,20 +80,20 @@ const HALF_WAY: [Right; 4] = [
 
 #[test]
 fn objects_of_a_refused_call_are_removed_once_the_right_is_back() {
-    let mut harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
+    let mut stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
     for dies in [false, true] {
-        lack(&harbour, &HALF_WAY);
-        harbour.root.write("cluster/creds/three", &json!({})).expect(400);
-        assert_eq!(harbour.namespace.made().len(), 2, "the role and its binding");
+        lack(&stage, &HALF_WAY);
+        stage.root.write("cluster/creds/three", &json!({})).expect(400);
+        assert_eq!(stage.namespace.made().len(), 2, "the role and its binding");
         if dies {
-            harbour.bulkhead.kill();
-            harbour.bulkhead.start_again();
-            harbour.root = harbour.bulkhead.root();
+            stage.bulkhead.kill();
+            stage.bulkhead.start_again();
+            stage.root = stage.bulkhead.root();
         }
-        lack(&harbour, &[]);
+        lack(&stage, &[]);
         until_true("nothing is left", Duration::from_secs(30), || {
-            harbour.namespace.made().is_empty()
+            stage.namespace.made().is_empty()
         });
     }
 }
@@ -107,26 +101,26 @@ fn objects_of_a_refused_call_are_removed_once_the_right_is_back() {
 /// `get` is only needed to find objects after a crash.
 #[test]
 fn a_lease_ends_without_the_right_to_get() {
-    let harbour = Harbour::with_rights(3);
-    harbour.role("three", json!({"generated_role_rules": RULES}));
-    lack(&harbour, &["serviceaccounts", "rolebindings", "roles"].map(|kind| (kind, "get")));
-    let given = harbour.give("three", json!({}));
-    harbour.revoke(&given.lease);
-    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+    let stage = ClusterStage::with_rights(3);
+    stage.role("three", json!({"generated_role_rules": RULES}));
+    lack(&stage, &["serviceaccounts", "rolebindings", "roles"].map(|kind| (kind, "get")));
+    let given = stage.give("three", json!({}));
+    stage.revoke(&given.lease);
+    until_true("nothing is left", Duration::from_secs(5), || stage.namespace.made().is_empty());
 }
 
 #[test]
 fn a_missing_right_is_named_when_a_role_is_written() {
-    let harbour = Harbour::with_rights(3);
+    let stage = ClusterStage::with_rights(3);
     let fields = json!({
-        "allowed_cluster_namespaces": harbour.namespace.name, "generated_role_rules": RULES,
+        "allowed_cluster_namespaces": stage.namespace.name, "generated_role_rules": RULES,
     });
-    harbour.root.write("cluster/roles/three", &fields).expect(204);
+    stage.root.write("cluster/roles/three", &fields).expect(204);
     let asked = |(.., verb): &(&str, &str, &str)| !["bind", "escalate"].contains(verb);
     for (_, kind, verb) in RIGHTS.into_iter().filter(asked) {
-        lack(&harbour, &[(kind, verb)]);
-        let told = harbour.root.write("cluster/roles/three", &fields).expect(200).warnings();
-        let right = format!("may not {verb} {kind} in namespace {};", harbour.namespace.name);
+        lack(&stage, &[(kind, verb)]);
+        let told = stage.root.write("cluster/roles/three", &fields).expect(200).warnings();
+        let right = format!("may not {verb} {kind} in namespace {};", stage.namespace.name);
         assert!(told.contains(&right), "{verb} {kind}: {told}");
     }
 }
@@ -134,10 +128,10 @@ fn a_missing_right_is_named_when_a_role_is_written() {
 /// A binding is effective until the cluster has removed it.
 #[test]
 fn a_binding_that_waits_for_its_finalizers_keeps_its_lease() {
-    let harbour = Harbour::with_rights(2);
-    harbour.role("two", json!({"cluster_role_name": "pods"}));
-    let given = harbour.give("two", json!({}));
-    let namespace = &harbour.namespace;
+    let stage = ClusterStage::with_rights(2);
+    stage.role("two", json!({"cluster_role_name": "pods"}));
+    let given = stage.give("two", json!({}));
+    let namespace = &stage.namespace;
     let hold = |finalizers: Value| {
         let mut binding = namespace.read("rolebindings", &given.name);
         binding["metadata"]["finalizers"] = finalizers;
@@ -149,12 +143,12 @@ fn a_binding_that_waits_for_its_finalizers_keeps_its_lease() {
     hold(json!(["example.com/hold"]));
     let lease = json!({"lease_id": given.lease});
     for _ in 0..2 {
-        let refused = harbour.root.write("sys/leases/revoke", &lease).expect(503);
+        let refused = stage.root.write("sys/leases/revoke", &lease).expect(503);
         assert!(refused.errors().contains("example.com/hold"), "{}", refused.errors());
-        harbour.root.write("sys/leases/lookup", &lease).expect(200);
+        stage.root.write("sys/leases/lookup", &lease).expect(200);
     }
     assert_eq!(namespace.made(), [format!("rolebindings/{}", given.name)]);
     hold(json!([]));
-    harbour.revoke(&given.lease);
+    stage.revoke(&given.lease);
     assert!(namespace.made().is_empty());
 }

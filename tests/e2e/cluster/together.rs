@@ -1,6 +1,6 @@
 //! Concurrency: two servers on a cluster, each with its mount, 64 clients and 500 leases.
 
-use super::Harbour;
+use super::ClusterStage;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -12,16 +12,16 @@ const LEASES: usize = 500;
 
 #[test]
 fn two_servers_and_64_clients_make_500_tokens_that_all_work_and_all_end() {
-    let harbour = Harbour::with_rights(2);
+    let stage = ClusterStage::with_rights(2);
     let other = Bulkhead::start();
-    let roots = [harbour.bulkhead.root(), other.root()];
-    let kubernetes = harbour.namespace.kubernetes;
+    let roots = [stage.bulkhead.root(), other.root()];
+    let kubernetes = stage.namespace.kubernetes;
     let config = json!({
         "kubernetes_host": kubernetes.url, "kubernetes_ca_cert": kubernetes.authority,
-        "service_account_jwt": harbour.token,
+        "service_account_jwt": stage.token,
     });
     let role = json!({
-        "allowed_kubernetes_namespaces": harbour.namespace.name, "kubernetes_role_name": "pods",
+        "allowed_kubernetes_namespaces": stage.namespace.name, "kubernetes_role_name": "pods",
     });
     roots[1].write("sys/mounts/k8s", &json!({"type": "kubernetes"})).expect(204);
     for (root, mount) in roots.iter().zip(["cluster", "k8s"]) {
@@ -32,11 +32,11 @@ fn two_servers_and_64_clients_make_500_tokens_that_all_work_and_all_end() {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let (root, mount) = (&roots[client % 2], ["cluster", "k8s"][client % 2]);
-                let harbour = &harbour;
+                let stage = &stage;
                 let ask = move || {
                     let answer = root.write(&format!("{mount}/creds/two"), &json!({})).expect(200);
                     let token = answer.text("service_account_token").to_owned();
-                    assert_eq!(harbour.tries(&token), [200, 403]);
+                    assert_eq!(stage.tries(&token), [200, 403]);
                     (answer.text("service_account_name").to_owned(), token)
                 };
                 let mine = LEASES / CLIENTS + usize::from(client < LEASES % CLIENTS);
@@ -51,5 +51,5 @@ fn two_servers_and_64_clients_make_500_tokens_that_all_work_and_all_end() {
         let path = format!("sys/leases/revoke-prefix/{mount}");
         root.write(&path, &json!({"sync": true})).expect(204);
     }
-    until_true("nothing is left", Duration::from_secs(60), || harbour.namespace.made().is_empty());
+    until_true("nothing is left", Duration::from_secs(60), || stage.namespace.made().is_empty());
 }

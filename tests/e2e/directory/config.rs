@@ -1,10 +1,10 @@
 //! `config`: mistakes are found when they are written, and nothing is sent to a server that does
 //! not prove its identity.
 
-use super::{FIRST, Quay};
+use super::{DirectoryStage, FIRST};
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
-use bulkhead_tests::{Bulkhead, DirectoryServer, Kind};
+use bulkhead_tests::{Bulkhead, DirectoryKind, DirectoryServer};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
@@ -16,9 +16,9 @@ use std::process::Command;
 #[test]
 fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::empty(kind);
-        let other = if kind == Kind::Samba { "openldap" } else { "ad" };
-        let nowhere = format!("OU=nowhere,{}", quay.branch.dn);
+        let stage = DirectoryStage::empty(kind);
+        let other = if kind == DirectoryKind::Samba { "openldap" } else { "ad" };
+        let nowhere = format!("OU=nowhere,{}", stage.branch.dn);
         for (what, changes, status, why) in [
             ("password", json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" }), 400, "binddn and bindpass"),
             ("schema", json!({ "schema": other }), 400, "schema"),
@@ -26,20 +26,20 @@ fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
             ("server", json!({ "url": "ldaps://127.0.0.1:1" }), 502, "ldaps://127.0.0.1:1"),
         ] {
             let changes = crate::world::with(changes, json!({ "verify": true }));
-            let refused = quay.configure(changes).expect(status);
+            let refused = stage.configure(changes).expect(status);
             assert!(refused.errors().contains(why), "{what}: {}", refused.errors());
         }
-        let tried = quay.configure(json!({ "verify": true })).expect(200);
+        let tried = stage.configure(json!({ "verify": true })).expect(200);
         assert_eq!(tried.body["data"]["verified"], true);
-        quay.root.read("directory/config").expect(404);
-        quay.assert_silent("Jm6-Yt2-Hd8-Vc5");
+        stage.root.read("directory/config").expect(404);
+        stage.assert_silent("Jm6-Yt2-Hd8-Vc5");
     }
 }
 
 #[test]
 fn bad_directory_settings_are_refused_and_change_nothing() {
-    let quay = Quay::new(Kind::OpenLdap);
-    let before = quay.root.read("directory/config").expect(200).body["data"].clone();
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    let before = stage.root.read("directory/config").expect(200).body["data"].clone();
     for changes in [
         json!({ "url": "http://127.0.0.1" }),
         json!({ "url": " , " }),
@@ -58,28 +58,31 @@ fn bad_directory_settings_are_refused_and_change_nothing() {
         json!({ "ttl": -1 }),
         json!({ "request_timeout": "soon" }),
     ] {
-        quay.root.write("directory/config", &changes).expect(400);
-        let now = quay.root.read("directory/config").expect(200).body["data"].clone();
+        stage.root.write("directory/config", &changes).expect(400);
+        let now = stage.root.read("directory/config").expect(200).body["data"].clone();
         assert_eq!(now, before, "{changes}");
     }
-    quay.root.delete("directory/config").expect(204);
-    quay.root.read("directory/config").expect(404);
-    quay.root.read("directory/creds/none").expect(404);
-    quay.root.write("directory/library/team", &json!({ "service_account_names": "a" })).expect(400);
-    quay.root.write("directory/rotate-root", &json!({})).expect(400);
+    stage.root.delete("directory/config").expect(204);
+    stage.root.read("directory/config").expect(404);
+    stage.root.read("directory/creds/none").expect(404);
+    stage
+        .root
+        .write("directory/library/team", &json!({ "service_account_names": "a" }))
+        .expect(400);
+    stage.root.write("directory/rotate-root", &json!({})).expect(400);
 }
 
 #[test]
 fn ldaps_and_starttls_reach_only_servers_of_a_known_authority() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::empty(kind);
-        let server = quay.branch.server;
+        let stage = DirectoryStage::empty(kind);
+        let server = stage.branch.server;
         let starttls = json!({ "url": server.clear_url(), "starttls": true });
-        let stranger = Authority::new().certificate.pem();
+        let stranger = UntrustedAuthority::new().certificate.pem();
         for way in [json!({}), starttls] {
             let with = |changes: Value| {
                 let changes = crate::world::with(changes, json!({ "verify": true }));
-                quay.configure(crate::world::with(way.clone(), changes))
+                stage.configure(crate::world::with(way.clone(), changes))
             };
             with(json!({})).expect(200);
             with(json!({ "tls_min_version": "tls13" })).expect(200);
@@ -102,7 +105,7 @@ fn ldaps_and_starttls_reach_only_servers_of_a_known_authority() {
 /// The server's configuration names the authority, because no component has a list of authorities.
 #[test]
 fn the_operators_authority_is_the_default() {
-    let branch = DirectoryServer::shared(Kind::OpenLdap).branch();
+    let branch = DirectoryServer::shared(DirectoryKind::OpenLdap).branch();
     let (folder, data) = (Folder::new("directory-authority"), Folder::new("directory-operator"));
     let (authority, file) = (folder.path().join("ca.pem"), folder.path().join("bulkhead.hcl"));
     fs::write(&authority, branch.server.authority()).expect("a file can be written");
@@ -125,25 +128,25 @@ fn the_operators_authority_is_the_default() {
         root.write("directory/config", &crate::world::with(branch.config(), changes))
     };
     configure("").expect(200);
-    let refused = configure(&Authority::new().certificate.pem()).expect(502);
+    let refused = configure(&UntrustedAuthority::new().certificate.pem()).expect(502);
     assert!(refused.errors().contains("certificate"), "{}", refused.errors());
 }
 
 /// OpenLDAP accepts passwords without TLS.
 #[test]
 fn active_directory_without_tls_takes_no_password_and_a_warning_says_so() {
-    let quay = Quay::empty(Kind::Samba);
-    let clear = json!({ "url": quay.branch.server.clear_url() });
-    let answer = quay.configure(clear).expect(200);
+    let stage = DirectoryStage::empty(DirectoryKind::Samba);
+    let clear = json!({ "url": stage.branch.server.clear_url() });
+    let answer = stage.configure(clear).expect(200);
     assert!(answer.warnings().contains("in clear"), "{}", answer.warnings());
-    let role = json!({ "service_account_name": quay.branch.upn_of("svc1") });
-    let refused = quay.root.write("directory/roles/build", &role).expect(400);
+    let role = json!({ "service_account_name": stage.branch.upn_of("svc1") });
+    let refused = stage.root.write("directory/roles/build", &role).expect(400);
     assert!(refused.errors().contains("secured connection"), "{}", refused.errors());
 }
 
 #[test]
 fn expired_weak_and_nameless_certificates_are_not_trusted() {
-    let authority = Authority::new();
+    let authority = UntrustedAuthority::new();
     for (what, why) in [
         ("expired", "expired"),
         ("nameless", "name"),
@@ -152,11 +155,11 @@ fn expired_weak_and_nameless_certificates_are_not_trusted() {
     ] {
         let folder = authority.server(what);
         let server = DirectoryServer::with_certificate(folder.path());
-        let quay = Quay::of(server.branch());
+        let stage = DirectoryStage::of(server.branch());
         let ways = [json!({}), json!({ "url": server.clear_url(), "starttls": true })];
         let verify = |way: &Value, changes: Value| {
             let changes = crate::world::with(changes, json!({ "verify": true }));
-            quay.configure(crate::world::with(way.clone(), changes))
+            stage.configure(crate::world::with(way.clone(), changes))
         };
         for way in &ways {
             let refused = verify(way, json!({}));
@@ -173,11 +176,11 @@ fn expired_weak_and_nameless_certificates_are_not_trusted() {
 
 #[test]
 fn tls_versions_are_as_configured() {
-    let server = DirectoryServer::own(Kind::OpenLdap);
-    let quay = Quay::of(server.branch());
+    let server = DirectoryServer::own(DirectoryKind::OpenLdap);
+    let stage = DirectoryStage::of(server.branch());
     let spoken = |changes: Value| {
         let before = server.log().len();
-        quay.configure(crate::world::with(changes, json!({ "verify": true }))).expect(200);
+        stage.configure(crate::world::with(changes, json!({ "verify": true }))).expect(200);
         let log = server.log()[before..].to_owned();
         ["TLS1.2", "TLS1.3"].map(|version| log.contains(&format!("tls_proto={version}")))
     };
@@ -190,39 +193,39 @@ fn tls_versions_are_as_configured() {
 #[test]
 fn the_next_server_is_tried_after_a_missing_server_and_not_after_a_refusal() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::empty(kind);
-        let url = quay.branch.server.url();
+        let stage = DirectoryStage::empty(kind);
+        let url = stage.branch.server.url();
         let urls = format!("ldaps://127.0.0.1:1, {url}");
-        quay.configure(json!({ "url": urls, "verify": true })).expect(200);
+        stage.configure(json!({ "url": urls, "verify": true })).expect(200);
         let wrong = json!({ "url": urls, "bindpass": "Jm6-Yt2-Hd8-Vc5", "verify": true });
-        quay.configure(wrong).expect(400);
-        quay.configure(json!({ "url": urls })).expect(204);
-        quay.role("build", "svc1");
-        quay.creds("build");
+        stage.configure(wrong).expect(400);
+        stage.configure(json!({ "url": urls })).expect(204);
+        stage.role("build", "svc1");
+        stage.creds("build");
     }
 }
 
 #[test]
 fn a_mount_reaches_only_configured_and_granted_servers() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.role("build", "svc1");
     let grant = |line: String| {
         let grants = json!({ "grants": [line] });
-        quay.root.write("sys/mounts/directory/tune", &grants).expect(204);
+        stage.root.write("sys/mounts/directory/tune", &grants).expect(204);
     };
     grant("ldap:ldaps://dc1.corp.example".to_owned());
-    let refused = quay.root.read("directory/creds/build");
+    let refused = stage.root.read("directory/creds/build");
     assert!((400..500).contains(&refused.status), "{refused:?}");
     assert!(refused.errors().contains("secrets tune --grant"), "{}", refused.errors());
-    assert!(quay.takes("svc1", FIRST));
-    grant(format!("ldap:{}", quay.branch.server.url()));
-    quay.creds("build");
+    assert!(stage.takes("svc1", FIRST));
+    grant(format!("ldap:{}", stage.branch.server.url()));
+    stage.creds("build");
 }
 
 #[test]
 fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
-    let quay = Quay::empty(Kind::OpenLdap);
-    let own = quay.bulkhead.address().port();
+    let stage = DirectoryStage::empty(DirectoryKind::OpenLdap);
+    let own = stage.bulkhead.address().port();
     for url in [
         format!("ldap://127.0.0.1:{own}"),
         format!("ldap://localhost:{own}"),
@@ -230,7 +233,7 @@ fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
         "ldap://[::ffff:169.254.169.254]:80".to_owned(),
         "ldap://[fe80::1]:389".to_owned(),
     ] {
-        let refused = quay.configure(json!({ "url": url, "verify": true })).expect(400);
+        let refused = stage.configure(json!({ "url": url, "verify": true })).expect(400);
         assert!(refused.errors().contains("never dialled"), "{url}: {}", refused.errors());
     }
 }
@@ -238,22 +241,22 @@ fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
 /// Clients use the engine under the name of an earlier engine.
 #[test]
 fn a_mount_of_the_type_ad_is_this_engine() {
-    let quay = Quay::empty(Kind::Samba);
-    quay.root.write("sys/mounts/ad", &json!({ "type": "ad" })).expect(204);
-    quay.root.write("ad/config", &quay.branch.config()).expect(204);
-    let role = json!({ "service_account_name": quay.branch.upn_of("svc1") });
-    quay.root.write("ad/roles/build", &role).expect(204);
-    let shown = quay.root.read("ad/creds/build").expect(200);
-    assert!(quay.takes("svc1", shown.text("current_password")));
+    let stage = DirectoryStage::empty(DirectoryKind::Samba);
+    stage.root.write("sys/mounts/ad", &json!({ "type": "ad" })).expect(204);
+    stage.root.write("ad/config", &stage.branch.config()).expect(204);
+    let role = json!({ "service_account_name": stage.branch.upn_of("svc1") });
+    stage.root.write("ad/roles/build", &role).expect(204);
+    let shown = stage.root.read("ad/creds/build").expect(200);
+    assert!(stage.takes("svc1", shown.text("current_password")));
 }
 
 #[test]
 fn passwords_follow_the_configuration() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.role("build", "svc1");
     let policy = r#"length = 30
         rule "charset" { charset = "abcdefghijklmnopqrstuvwxyz" min-chars = 30 }"#;
-    quay.root.write("sys/policies/password/low", &json!({ "policy": policy })).expect(204);
+    stage.root.write("sys/policies/password/low", &json!({ "policy": policy })).expect(204);
     let is_low = |text: &str| text.len() == 30 && text.bytes().all(|one| one.is_ascii_lowercase());
     for (changes, fits) in [
         (
@@ -265,19 +268,19 @@ fn passwords_follow_the_configuration() {
         }),
         (json!({ "password_policy": "low" }), is_low),
     ] {
-        quay.root.write("directory/config", &changes).expect(204);
-        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
-        let password = quay.creds("build").text("current_password").to_owned();
-        assert!(fits(&password) && quay.takes("svc1", &password), "{changes}");
+        stage.root.write("directory/config", &changes).expect(204);
+        stage.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let password = stage.creds("build").text("current_password").to_owned();
+        assert!(fits(&password) && stage.takes("svc1", &password), "{changes}");
     }
 }
 
 /// An authority that issues certificates that must not be trusted.
-struct Authority {
+struct UntrustedAuthority {
     certificate: CertifiedIssuer<'static, KeyPair>,
 }
 
-impl Authority {
+impl UntrustedAuthority {
     fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,8 +1,8 @@
 //! Roles: an overdue password is rotated when it is read, and the working password is shown.
 
-use super::{FIRST, Quay};
+use super::{DirectoryStage, FIRST};
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{DirectoryServer, Kind};
+use bulkhead_tests::{DirectoryKind, DirectoryServer};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,35 +12,35 @@ const SOON: Duration = Duration::from_secs(15);
 
 #[test]
 fn a_role_shows_a_working_password_and_the_previous_password() {
-    for quay in Quay::both() {
-        quay.role("build", "svc1");
-        assert!(quay.takes("svc1", FIRST), "a role that is written changes nothing");
-        let first = quay.creds("build");
+    for stage in DirectoryStage::both() {
+        stage.role("build", "svc1");
+        assert!(stage.takes("svc1", FIRST), "a role that is written changes nothing");
+        let first = stage.creds("build");
         let password = first.text("current_password");
-        assert!(quay.takes("svc1", password) && !quay.takes("svc1", FIRST));
-        assert_eq!(first.text("username"), quay.branch.full("svc1"));
+        assert!(stage.takes("svc1", password) && !stage.takes("svc1", FIRST));
+        assert_eq!(first.text("username"), stage.branch.full("svc1"));
         assert!(
             first.body["data"].get("last_password").is_none(),
             "the password before the role is not shown"
         );
         assert!(password.starts_with("?@09AZ") && password.len() == 64, "{}", password.len());
-        let again = quay.creds("build");
+        let again = stage.creds("build");
         assert_eq!(
             again.text("current_password"),
             password,
             "the password is unchanged before its time"
         );
-        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
-        let rotated = quay.creds("build");
+        stage.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let rotated = stage.creds("build");
         assert_eq!(rotated.text("last_password"), password);
         let now = rotated.text("current_password");
-        assert!(quay.takes("svc1", now) && !quay.takes("svc1", password));
-        let role = quay.root.read("directory/roles/build").expect(200);
+        assert!(stage.takes("svc1", now) && !stage.takes("svc1", password));
+        let role = stage.root.read("directory/roles/build").expect(200);
         for time in ["last_service_rotation", "last_vault_rotation", "password_last_set"] {
             assert!(role.text(time).ends_with('Z'), "{time}: {role:?}");
         }
         for secret in [password, now, FIRST] {
-            quay.assert_silent(secret);
+            stage.assert_silent(secret);
         }
     }
 }
@@ -48,35 +48,35 @@ fn a_role_shows_a_working_password_and_the_previous_password() {
 #[test]
 fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::new(kind);
-        quay.role("build", "svc1");
-        quay.root.write("directory/roles/build", &json!({ "ttl": "2s" })).expect(204);
-        let first = quay.creds("build").text("current_password").to_owned();
+        let stage = DirectoryStage::new(kind);
+        stage.role("build", "svc1");
+        stage.root.write("directory/roles/build", &json!({ "ttl": "2s" })).expect(204);
+        let first = stage.creds("build").text("current_password").to_owned();
         let mut later = None;
         until_true("its time is over", SOON, || {
-            let shown = quay.creds("build");
+            let shown = stage.creds("build");
             let is_another = shown.text("current_password") != first;
             later = is_another.then_some(shown);
             is_another
         });
         let later = later.expect("another password is shown after the rotation");
         assert_eq!(later.text("last_password"), first);
-        assert!(quay.takes("svc1", later.text("current_password")));
+        assert!(stage.takes("svc1", later.text("current_password")));
     }
 }
 
 #[test]
 fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
-    for quay in Quay::both() {
-        quay.root.write("directory/config", &json!({ "last_rotation_tolerance": 0 })).expect(204);
-        quay.role("build", "svc1");
-        let ours = quay.creds("build").text("current_password").to_owned();
+    for stage in DirectoryStage::both() {
+        stage.root.write("directory/config", &json!({ "last_rotation_tolerance": 0 })).expect(204);
+        stage.role("build", "svc1");
+        let ours = stage.creds("build").text("current_password").to_owned();
         let theirs = "Of-Others-9-Zm4";
         let mut shown = None;
         // The directory's timestamps have whole seconds.
         until_true("the directory tells another time", SOON, || {
-            quay.branch.set_password("svc1", theirs);
-            let answer = quay.creds("build");
+            stage.branch.set_password("svc1", theirs);
+            let answer = stage.creds("build");
             let is_another = answer.text("current_password") != ours;
             shown = Some(answer);
             is_another
@@ -86,63 +86,65 @@ fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
             shown.body["data"].get("last_password").is_none(),
             "a password set by others is not shown"
         );
-        assert!(quay.takes("svc1", shown.text("current_password")) && !quay.takes("svc1", theirs));
-        let again = quay.creds("build");
+        assert!(
+            stage.takes("svc1", shown.text("current_password")) && !stage.takes("svc1", theirs)
+        );
+        let again = stage.creds("build");
         assert_eq!(again.text("current_password"), shown.text("current_password"), "no loop");
     }
 }
 
 #[test]
 fn a_renamed_account_is_found_and_a_deleted_account_is_400() {
-    for quay in Quay::both() {
-        quay.role("build", "svc1");
-        quay.creds("build");
-        quay.branch.rename("svc1", "moved");
-        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
-        let password = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("moved", &password));
-        quay.branch.remove("moved");
-        let gone = quay.root.read("directory/creds/build").expect(400);
+    for stage in DirectoryStage::both() {
+        stage.role("build", "svc1");
+        stage.creds("build");
+        stage.branch.rename("svc1", "moved");
+        stage.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let password = stage.creds("build").text("current_password").to_owned();
+        assert!(stage.takes("moved", &password));
+        stage.branch.remove("moved");
+        let gone = stage.root.read("directory/creds/build").expect(400);
         assert!(gone.errors().contains("not in the directory any more"), "{}", gone.errors());
-        quay.root.read("directory/roles/build").expect(200);
-        let other = json!({ "service_account_name": quay.name("svc2") });
-        let told = quay.root.write("directory/roles/build", &other).expect(200);
+        stage.root.read("directory/roles/build").expect(200);
+        let other = json!({ "service_account_name": stage.name("svc2") });
+        let told = stage.root.write("directory/roles/build", &other).expect(200);
         assert!(told.warnings().contains("not stored any more"), "{}", told.warnings());
-        quay.creds("build");
+        stage.creds("build");
     }
 }
 
 #[test]
 fn concurrent_readers_of_a_due_role_get_one_password() {
-    for quay in Quay::both() {
-        quay.role("build", "svc1");
+    for stage in DirectoryStage::both() {
+        stage.role("build", "svc1");
         let shown: BTreeSet<String> = std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..32).map(|_| scope.spawn(|| quay.creds("build"))).collect();
+            let readers: Vec<_> = (0..32).map(|_| scope.spawn(|| stage.creds("build"))).collect();
             let shown = readers.into_iter().map(|reader| reader.join().expect("no panic"));
             shown.map(|answer| answer.text("current_password").to_owned()).collect()
         });
         assert_eq!(shown.len(), 1, "the account was rotated once");
-        assert!(quay.takes("svc1", shown.first().expect("one")));
+        assert!(stage.takes("svc1", shown.first().expect("one")));
     }
 }
 
 #[test]
 fn two_roles_of_one_account_show_one_password() {
-    for quay in Quay::both() {
-        quay.role("build", "svc1");
-        let dn = json!({ "service_account_name": quay.branch.dn_of("svc1") });
-        quay.root.write("directory/roles/deploy", &dn).expect(204);
-        let [one, other] = ["build", "deploy"].map(|role| quay.creds(role));
+    for stage in DirectoryStage::both() {
+        stage.role("build", "svc1");
+        let dn = json!({ "service_account_name": stage.branch.dn_of("svc1") });
+        stage.root.write("directory/roles/deploy", &dn).expect(204);
+        let [one, other] = ["build", "deploy"].map(|role| stage.creds(role));
         assert_eq!(one.text("current_password"), other.text("current_password"));
-        quay.root.delete("directory/roles/build").expect(204);
-        assert!(quay.takes("svc1", quay.creds("deploy").text("current_password")));
-        quay.root.read("directory/creds/build").expect(404);
+        stage.root.delete("directory/roles/build").expect(204);
+        assert!(stage.takes("svc1", stage.creds("deploy").text("current_password")));
+        stage.root.read("directory/creds/build").expect(404);
     }
 }
 
 #[test]
 fn an_account_name_is_escaped_in_search_filters() {
-    for quay in Quay::both() {
+    for stage in DirectoryStage::both() {
         for name in [
             "*",
             "*)(objectClass=*",
@@ -163,13 +165,13 @@ fn an_account_name_is_escaped_in_search_filters() {
             {
                 let value = if path == "roles/odd" { json!(name) } else { json!([name]) };
                 let asked = json!({ field: value });
-                let refused = quay.root.write(&format!("directory/{path}"), &asked).expect(400);
+                let refused = stage.root.write(&format!("directory/{path}"), &asked).expect(400);
                 assert!(!refused.errors().contains("svc1@"), "{name}: {}", refused.errors());
-                quay.root.read(&format!("directory/{path}")).expect(404);
+                stage.root.read(&format!("directory/{path}")).expect(404);
             }
         }
         for account in ["svc1", "svc2", "svc3"] {
-            assert!(quay.takes(account, FIRST), "{account}");
+            assert!(stage.takes(account, FIRST), "{account}");
         }
     }
 }
@@ -178,109 +180,110 @@ fn an_account_name_is_escaped_in_search_filters() {
 /// the account's password to readers of the role.
 #[test]
 fn roles_and_sets_refuse_accounts_elsewhere_and_the_engines_own() {
-    for quay in Quay::both() {
-        let elsewhere = quay.branch.server.branch();
+    for stage in DirectoryStage::both() {
+        let elsewhere = stage.branch.server.branch();
         elsewhere.add("other", FIRST);
-        let engine = quay.branch.config()["bindpass"].as_str().expect("a text").to_owned();
+        let engine = stage.branch.config()["bindpass"].as_str().expect("a text").to_owned();
         for (name, why) in [
             (elsewhere.dn_of("other"), "no account"),
-            (quay.branch.dn_of("engine"), "logs in by"),
-            (quay.branch.dn_of("engine").to_lowercase(), "logs in by"),
-            (quay.name("engine"), "logs in by"),
+            (stage.branch.dn_of("engine"), "logs in by"),
+            (stage.branch.dn_of("engine").to_lowercase(), "logs in by"),
+            (stage.name("engine"), "logs in by"),
         ] {
             let role = json!({ "service_account_name": name });
-            let refused = quay.root.write("directory/roles/odd", &role).expect(400);
+            let refused = stage.root.write("directory/roles/odd", &role).expect(400);
             assert!(refused.errors().contains(why), "{name}: {}", refused.errors());
             let set = json!({ "service_account_names": [name] });
-            let refused = quay.root.write("directory/library/odd", &set).expect(400);
+            let refused = stage.root.write("directory/library/odd", &set).expect(400);
             assert!(refused.errors().contains(why), "{name}: {}", refused.errors());
         }
-        assert!(elsewhere.takes("other", FIRST) && quay.takes("engine", &engine));
+        assert!(elsewhere.takes("other", FIRST) && stage.takes("engine", &engine));
     }
 }
 
 #[test]
 fn a_refusal_of_the_directory_is_400_and_is_not_retried() {
-    let quay = Quay::new(Kind::OpenLdap);
-    let policy = format!("CN=strict,{}", quay.branch.dn);
-    quay.branch.server.ldif(&format!(
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    let policy = format!("CN=strict,{}", stage.branch.dn);
+    stage.branch.server.ldif(&format!(
         "dn: {policy}\nchangetype: add\nobjectClass: device\nobjectClass: pwdPolicy\ncn: strict\n\
          pwdAttribute: userPassword\npwdCheckQuality: 2\npwdMinLength: 200\n"
     ));
-    quay.branch.modify("svc1", &format!("add: pwdPolicySubentry\npwdPolicySubentry: {policy}"));
-    quay.role("build", "svc1");
+    stage.branch.modify("svc1", &format!("add: pwdPolicySubentry\npwdPolicySubentry: {policy}"));
+    stage.role("build", "svc1");
     for _ in 0..2 {
-        let refused = quay.root.read("directory/creds/build").expect(400);
+        let refused = stage.root.read("directory/creds/build").expect(400);
         assert!(refused.errors().contains("quality"), "{}", refused.errors());
     }
-    assert!(quay.takes("svc1", FIRST), "nothing has changed");
-    quay.root.write("directory/config", &json!({ "length": 220 })).expect(204);
-    let password = quay.creds("build").text("current_password").to_owned();
-    assert!(password.len() == 220 && quay.takes("svc1", &password));
+    assert!(stage.takes("svc1", FIRST), "nothing has changed");
+    stage.root.write("directory/config", &json!({ "length": 220 })).expect(204);
+    let password = stage.creds("build").text("current_password").to_owned();
+    assert!(password.len() == 220 && stage.takes("svc1", &password));
 }
 
 #[test]
 fn a_locked_account_gets_a_password_too() {
-    for quay in Quay::both() {
-        quay.role("build", "svc1");
+    for stage in DirectoryStage::both() {
+        stage.role("build", "svc1");
         for _ in 0..5 {
-            assert!(!quay.takes("svc1", "Jm6-Yt2-Hd8-Vc5"));
+            assert!(!stage.takes("svc1", "Jm6-Yt2-Hd8-Vc5"));
         }
-        assert!(!quay.takes("svc1", FIRST), "the account is locked");
-        let password = quay.creds("build").text("current_password").to_owned();
-        if quay.branch.server.kind == Kind::Samba {
-            quay.branch.modify("svc1", "replace: lockoutTime\nlockoutTime: 0");
+        assert!(!stage.takes("svc1", FIRST), "the account is locked");
+        let password = stage.creds("build").text("current_password").to_owned();
+        if stage.branch.server.kind == DirectoryKind::Samba {
+            stage.branch.modify("svc1", "replace: lockoutTime\nlockoutTime: 0");
         }
-        assert!(quay.takes("svc1", &password));
+        assert!(stage.takes("svc1", &password));
     }
 }
 
 /// The password operation stores a hash; writing the attribute would not change the password.
 #[test]
 fn active_directory_is_never_given_a_password_as_an_attribute() {
-    let quay = Quay::empty(Kind::Samba);
-    quay.configure(json!({ "schema": "openldap" })).expect(204);
-    quay.root
+    let stage = DirectoryStage::empty(DirectoryKind::Samba);
+    stage.configure(json!({ "schema": "openldap" })).expect(204);
+    stage
+        .root
         .write(
             "directory/roles/build",
-            &json!({ "service_account_name": quay.branch.dn_of("svc1") }),
+            &json!({ "service_account_name": stage.branch.dn_of("svc1") }),
         )
         .expect(204);
-    let refused = quay.root.read("directory/creds/build").expect(400);
+    let refused = stage.root.read("directory/creds/build").expect(400);
     assert!(refused.errors().contains("use schema ad"), "{}", refused.errors());
-    let kept = quay.branch.server.attribute(&quay.branch.dn_of("svc1"), "userPassword");
-    assert!(kept.is_none() && quay.takes("svc1", FIRST));
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
-    quay.creds("build");
-    let kept = quay.branch.server.attribute(&quay.branch.dn_of("svc1"), "userPassword");
+    let kept = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
+    assert!(kept.is_none() && stage.takes("svc1", FIRST));
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.role("build", "svc1");
+    stage.creds("build");
+    let kept = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
     let kept = kept.expect("OpenLDAP shows it to its administrator, in base64");
     assert!(kept.starts_with("e1NTSEF9"), "the stored password is not an SSHA hash");
 }
 
 #[test]
 fn a_directory_that_is_down_is_502_and_loses_no_password() {
-    let server = DirectoryServer::own(Kind::OpenLdap);
-    let quay = Quay::of(server.branch());
-    quay.configure(json!({})).expect(204);
-    quay.role("build", "svc1");
-    quay.creds("build");
+    let server = DirectoryServer::own(DirectoryKind::OpenLdap);
+    let stage = DirectoryStage::of(server.branch());
+    stage.configure(json!({})).expect(204);
+    stage.role("build", "svc1");
+    stage.creds("build");
     let other = server.branch();
     other.add("svc9", FIRST);
     server.stop();
-    quay.root.read("directory/creds/build").expect(502);
+    stage.root.read("directory/creds/build").expect(502);
     let role = json!({ "service_account_name": other.dn_of("svc9") });
-    quay.root.write("directory/roles/other", &role).expect(502);
-    quay.root.read("directory/roles/other").expect(404);
-    quay.root.read("directory/roles/build").expect(200);
-    quay.root.write("directory/rotate-root", &json!({})).expect(502);
+    stage.root.write("directory/roles/other", &role).expect(502);
+    stage.root.read("directory/roles/other").expect(404);
+    stage.root.read("directory/roles/build").expect(200);
+    stage.root.write("directory/rotate-root", &json!({})).expect(502);
 }
 
 #[test]
 fn bad_roles_and_sets_are_400_and_change_nothing() {
-    for quay in Quay::both() {
-        quay.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
-        let (one, other) = (quay.name("svc1"), quay.name("svc2"));
+    for stage in DirectoryStage::both() {
+        stage.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
+        let (one, other) = (stage.name("svc1"), stage.name("svc2"));
         for role in [
             json!({}),
             json!({ "service_account_name": "" }),
@@ -290,8 +293,8 @@ fn bad_roles_and_sets_are_400_and_change_nothing() {
             json!({ "service_account_name": one, "ttl": "soon" }),
             json!({ "service_account_name": one, "password": FIRST }),
         ] {
-            quay.root.write("directory/roles/build", &role).expect(400);
-            quay.root.read("directory/roles/build").expect(404);
+            stage.root.write("directory/roles/build", &role).expect(400);
+            stage.root.read("directory/roles/build").expect(404);
         }
         for set in [
             json!({}),
@@ -303,20 +306,20 @@ fn bad_roles_and_sets_are_400_and_change_nothing() {
             json!({ "service_account_names": [one, other], "ttl": -1 }),
             json!({ "service_account_names": [one], "disable_check_in_enforcement": "perhaps" }),
         ] {
-            quay.root.write("directory/library/team", &set).expect(400);
-            quay.root.read("directory/library/team").expect(404);
-            quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+            stage.root.write("directory/library/team", &set).expect(400);
+            stage.root.read("directory/library/team").expect(404);
+            stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
         }
-        assert!(quay.takes("svc1", FIRST) && quay.takes("svc2", FIRST));
-        quay.set("team", &["svc1"], json!({}));
+        assert!(stage.takes("svc1", FIRST) && stage.takes("svc2", FIRST));
+        stage.set("team", &["svc1"], json!({}));
         for asked in [json!({ "ttl": -1 }), json!({ "ttl": "soon" })] {
-            quay.root.write("directory/library/team/check-out", &asked).expect(400);
+            stage.root.write("directory/library/team/check-out", &asked).expect(400);
         }
         let stranger = json!({ "service_account_names": [other] });
-        quay.root.write("directory/library/team/check-in", &stranger).expect(400);
-        let status = quay.root.read("directory/library/team/status").expect(200);
+        stage.root.write("directory/library/team/check-in", &stranger).expect(400);
+        let status = stage.root.read("directory/library/team/status").expect(200);
         assert_eq!(status.body["data"][&one]["available"], true);
-        assert!(quay.takes("svc2", FIRST));
-        quay.assert_silent(FIRST);
+        assert!(stage.takes("svc2", FIRST));
+        stage.assert_silent(FIRST);
     }
 }

@@ -1,9 +1,9 @@
 //! A lying directory, callers who want another borrower's account, and a man in the middle:
 //! unproven answers are not trusted, and no password reaches the wrong server or caller.
 
-use super::liar::{Asked, BIND, EXTENDED, Liar, MODIFY, SEARCH, part};
-use super::{FIRST, Quay};
-use bulkhead_tests::{Bulkhead, Client, Kind};
+use super::liar::{BIND, EXTENDED, LyingDirectory, MODIFY, ReceivedRequest, SEARCH, part};
+use super::{DirectoryStage, FIRST};
+use bulkhead_tests::{Bulkhead, Client, DirectoryKind};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ const BINDPASS: &str = "Xk7-Qz2-Wv9-Jt4";
 const ACCOUNT: &str = "CN=svc1,OU=people,DC=corp,DC=example";
 
 /// Starts a server whose engine is configured with the lying directory.
-fn configured(liar: &Liar, changes: Value) -> (Bulkhead, Client) {
+fn configured(liar: &LyingDirectory, changes: Value) -> (Bulkhead, Client) {
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();
     let config = json!({
@@ -26,7 +26,7 @@ fn configured(liar: &Liar, changes: Value) -> (Bulkhead, Client) {
 }
 
 /// Simulates an Active Directory that reports success and changes nothing.
-fn pretending(asked: &Asked<'_>) -> Vec<u8> {
+fn pretending(asked: &ReceivedRequest<'_>) -> Vec<u8> {
     match asked.operation {
         BIND if asked.holds(BINDPASS) || asked.holds("CN=engine") => asked.result(0),
         BIND => asked.result(49),
@@ -53,7 +53,7 @@ fn role(root: &Client) -> u16 {
 
 #[test]
 fn a_false_success_of_the_directory_is_detected() {
-    let liar = Liar::start(pretending);
+    let liar = LyingDirectory::start(pretending);
     let (_bulkhead, root) = configured(&liar, json!({}));
     assert_eq!(role(&root), 204);
     let refused = root.read("directory/creds/build");
@@ -65,7 +65,7 @@ fn a_false_success_of_the_directory_is_detected() {
 
 #[test]
 fn no_answer_of_a_directory_crashes_or_blocks_the_server() {
-    type Lie = fn(&Asked<'_>) -> Vec<u8>;
+    type Lie = fn(&ReceivedRequest<'_>) -> Vec<u8>;
     let lies: [(&str, Lie); 7] = [
         ("nests without end", |asked| {
             let nested = (0..10_000).fold(Vec::new(), |inner, _| part(0x30, &inner));
@@ -78,10 +78,12 @@ fn no_answer_of_a_directory_crashes_or_blocks_the_server() {
         }),
         ("says half of it", |asked| asked.result(0)[..5].to_vec()),
         ("says nothing", |_| Vec::new()),
-        ("answers another question", |asked| Asked { id: asked.id + 1, ..*asked }.result(0)),
+        ("answers another question", |asked| {
+            ReceivedRequest { id: asked.id + 1, ..*asked }.result(0)
+        }),
     ];
     for (what, lie) in lies {
-        let liar = Liar::start(move |asked| match asked.operation {
+        let liar = LyingDirectory::start(move |asked| match asked.operation {
             BIND => asked.result(0),
             _ => lie(asked),
         });
@@ -116,7 +118,7 @@ fn a_slow_answer_times_out_like_no_answer() {
             });
         }
     });
-    let liar = Liar::start(|_| Vec::new());
+    let liar = LyingDirectory::start(|_| Vec::new());
     let (bulkhead, root) = configured(&liar, json!({ "url": url }));
     let began = Instant::now();
     assert_eq!(role(&root), 502);
@@ -129,7 +131,7 @@ fn a_slow_answer_times_out_like_no_answer() {
 #[test]
 fn no_refusal_shows_attributes_of_an_entry() {
     const HELD: &[u8] = b"Hidden-In-An-Entry-7391";
-    let liar = Liar::start(|asked| match asked.operation {
+    let liar = LyingDirectory::start(|asked| match asked.operation {
         SEARCH if asked.holds("svc1") => {
             let found = |dn: &str, id: &[u8]| {
                 asked.entry(dn, &[("objectGUID", &[id]), ("userPrincipalName", &[HELD])])
@@ -153,7 +155,7 @@ fn no_referral_is_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener can be asked");
     let url = format!("ldap://{}/DC=corp", elsewhere.local_addr().expect("an address"));
-    let liar = Liar::start(move |asked| {
+    let liar = LyingDirectory::start(move |asked| {
         let referral = part(0xa3, &part(4, url.as_bytes()));
         let operation = asked.operation + if asked.operation == SEARCH { 2 } else { 1 };
         let refers = [&[0x0a, 1, 10, 4, 0, 4, 0][..], &referral].concat();
@@ -170,19 +172,19 @@ fn no_referral_is_followed() {
 
 #[test]
 fn nothing_is_sent_in_clear_if_starttls_fails() {
-    let consent = |asked: &Asked<'_>| match asked.operation {
+    let consent = |asked: &ReceivedRequest<'_>| match asked.operation {
         EXTENDED => asked.result(0),
         _ => Vec::new(),
     };
-    let refusal = |asked: &Asked<'_>| asked.result(2);
-    let injection = |asked: &Asked<'_>| {
-        let bind = Asked { id: asked.id + 1, operation: BIND, content: b"" };
+    let refusal = |asked: &ReceivedRequest<'_>| asked.result(2);
+    let injection = |asked: &ReceivedRequest<'_>| {
+        let bind = ReceivedRequest { id: asked.id + 1, operation: BIND, content: b"" };
         [asked.result(0), bind.result(0)].concat()
     };
     for (what, liar) in [
-        ("it consents, and hangs", Liar::start(consent)),
-        ("it refuses", Liar::start(refusal)),
-        ("it says more than its consent", Liar::start(injection)),
+        ("it consents, and hangs", LyingDirectory::start(consent)),
+        ("it refuses", LyingDirectory::start(refusal)),
+        ("it says more than its consent", LyingDirectory::start(injection)),
     ] {
         let (_bulkhead, root) = configured(&liar, json!({ "starttls": true }));
         assert_eq!(role(&root), 502, "{what}");
@@ -194,7 +196,7 @@ fn nothing_is_sent_in_clear_if_starttls_fails() {
 /// server.
 #[test]
 fn a_clear_text_server_never_replaces_a_secured_server() {
-    let liar = Liar::start(pretending);
+    let liar = LyingDirectory::start(pretending);
     let broken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let secured = format!("ldaps://{}", broken.local_addr().expect("an address"));
     drop(broken);
@@ -210,7 +212,7 @@ fn a_clear_text_server_never_replaces_a_secured_server() {
 }
 
 #[track_caller]
-fn assert_unsaid(liar: &Liar, what: &str) {
+fn assert_unsaid(liar: &LyingDirectory, what: &str) {
     let heard = liar.heard();
     let is_said = heard.windows(BINDPASS.len()).any(|bytes| bytes == BINDPASS.as_bytes());
     assert!(!is_said, "{what}: the password was sent in clear");
@@ -218,14 +220,14 @@ fn assert_unsaid(liar: &Liar, what: &str) {
 
 #[test]
 fn other_callers_cannot_use_the_lease_of_a_loan() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
-    let lent = quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
+    let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
     let rules = r#"path "directory/library/*" { capabilities = ["update", "read"] }"#;
-    quay.root.write("sys/policies/acl/other", &json!({ "policy": rules })).expect(204);
+    stage.root.write("sys/policies/acl/other", &json!({ "policy": rules })).expect(204);
     let asked = json!({ "policies": ["other"], "no_default_policy": true });
-    let made = quay.root.write("auth/token/create", &asked).expect(200);
-    let other = quay.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let made = stage.root.write("auth/token/create", &asked).expect(200);
+    let other = stage.bulkhead.client(made.body["auth"]["client_token"].as_str());
     let lease = json!({ "lease_id": lent.lease() });
     for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke"] {
         other.write(path, &lease).expect(403);
@@ -233,9 +235,9 @@ fn other_callers_cannot_use_the_lease_of_a_loan() {
     other.write("sys/leases/revoke-prefix/directory/library/team", &json!({})).expect(403);
     // Another mount has no lease with this id.
     let id = lent.lease().replacen("directory/", "database/", 1);
-    quay.root.write("sys/leases/renew", &json!({ "lease_id": id })).expect(400);
-    quay.root.write("sys/leases/revoke", &json!({ "lease_id": id }));
-    assert!(quay.takes("svc1", lent.text("password")) && !quay.takes("svc2", "none-of-these"));
-    assert!(quay.takes("svc2", FIRST));
-    quay.root.write("sys/leases/lookup", &lease).expect(200);
+    stage.root.write("sys/leases/renew", &json!({ "lease_id": id })).expect(400);
+    stage.root.write("sys/leases/revoke", &json!({ "lease_id": id }));
+    assert!(stage.takes("svc1", lent.text("password")) && !stage.takes("svc2", "none-of-these"));
+    assert!(stage.takes("svc2", FIRST));
+    stage.root.write("sys/leases/lookup", &lease).expect(200);
 }

@@ -11,22 +11,22 @@ pub const SEARCH: u8 = 0x63;
 pub const MODIFY: u8 = 0x66;
 pub const EXTENDED: u8 = 0x77;
 
-pub struct Asked<'a> {
+pub struct ReceivedRequest<'a> {
     pub id: u8,
     pub operation: u8,
     pub content: &'a [u8],
 }
 
 /// The answer to a request as bytes; without bytes, the client waits.
-type Answer = dyn Fn(&Asked<'_>) -> Vec<u8> + Send + Sync;
+type Answer = dyn Fn(&ReceivedRequest<'_>) -> Vec<u8> + Send + Sync;
 
-pub struct Liar {
+pub struct LyingDirectory {
     pub address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Liar {
-    pub fn start(answer: impl Fn(&Asked<'_>) -> Vec<u8> + Send + Sync + 'static) -> Self {
+impl LyingDirectory {
+    pub fn start(answer: impl Fn(&ReceivedRequest<'_>) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let answer: Arc<Answer> = Arc::new(answer);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -83,11 +83,15 @@ fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(message)
 }
 
-fn parse(message: &[u8]) -> Option<Asked<'_>> {
+fn parse(message: &[u8]) -> Option<ReceivedRequest<'_>> {
     let (_, content) = split(message)?;
     let (2, rest) = (*content.first()?, content.get(3..)?) else { return None };
     let (operation, content) = split(rest)?;
-    Some(Asked { id: *message[message.len() - rest.len() - 1..].first()?, operation, content })
+    Some(ReceivedRequest {
+        id: *message[message.len() - rest.len() - 1..].first()?,
+        operation,
+        content,
+    })
 }
 
 /// Tag and content of the first BER element.
@@ -105,7 +109,7 @@ pub fn part(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag, 0x84][..], &length.to_be_bytes(), content].concat()
 }
 
-impl Asked<'_> {
+impl ReceivedRequest<'_> {
     /// A message that answers this request.
     pub fn message(&self, operation: &[u8]) -> Vec<u8> {
         part(0x30, &[&[2, 1, self.id][..], operation].concat())

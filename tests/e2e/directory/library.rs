@@ -1,8 +1,8 @@
 //! The library: an account has a single borrower and gets a new password at check-in.
 
-use super::Quay;
+use super::DirectoryStage;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Answer, Client, Kind};
+use bulkhead_tests::{Answer, Client, DirectoryKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use std::time::Duration;
 /// Longest wait for due work.
 const SOON: Duration = Duration::from_secs(15);
 
-struct Lent {
+struct LentAccount {
     account: String,
     password: String,
     lease: String,
     answer: Answer,
 }
 
-impl Quay {
+impl DirectoryStage {
     /// A quay with a set `team` whose loans last an hour.
-    fn library(kind: Kind, accounts: &[&str], fields: Value) -> Self {
-        let quay = Self::new(kind);
+    fn library(kind: DirectoryKind, accounts: &[&str], fields: Value) -> Self {
+        let stage = Self::new(kind);
         let hour = json!({ "ttl": "1h", "max_ttl": "2h" });
-        quay.set("team", accounts, crate::world::with(hour, fields));
-        quay
+        stage.set("team", accounts, crate::world::with(hour, fields));
+        stage
     }
 
     /// A client with the right to check out and check in.
@@ -37,7 +37,7 @@ impl Quay {
     }
 
     #[track_caller]
-    fn lend(&self, client: &Client) -> Lent {
+    fn lend(&self, client: &Client) -> LentAccount {
         lent(client.write("directory/library/team/check-out", &json!({})).expect(200))
     }
 
@@ -58,8 +58,8 @@ impl Quay {
     }
 }
 
-fn lent(answer: Answer) -> Lent {
-    Lent {
+fn lent(answer: Answer) -> LentAccount {
+    LentAccount {
         account: answer.text("service_account_name").to_owned(),
         password: answer.text("password").to_owned(),
         lease: answer.lease().to_owned(),
@@ -70,65 +70,68 @@ fn lent(answer: Answer) -> Lent {
 #[test]
 fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({}));
-        assert!(!quay.takes("svc1", super::FIRST), "the earlier password no longer logs in");
-        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
-        let loan = quay.lend(&alice);
-        assert_eq!(loan.account, quay.name("svc1"));
-        assert!(quay.takes("svc1", &loan.password));
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
+        assert!(!stage.takes("svc1", super::FIRST), "the earlier password no longer logs in");
+        let [alice, bob] = ["alice", "bob"].map(|name| stage.borrower(name));
+        let loan = stage.lend(&alice);
+        assert_eq!(loan.account, stage.name("svc1"));
+        assert!(stage.takes("svc1", &loan.password));
         let lease = &loan.answer.body;
         assert_eq!((&lease["renewable"], &lease["lease_duration"]), (&json!(true), &json!(3600)));
         let none = bob.write("directory/library/team/check-out", &json!({})).expect(400);
         assert!(none.errors().contains("available"), "{}", none.errors());
-        let status = quay.root.read("directory/library/team/status").expect(200);
+        let status = stage.root.read("directory/library/team/status").expect(200);
         let of_loan = &status.body["data"][&loan.account];
         assert_eq!(of_loan["available"], false);
         assert!(of_loan["borrower_client_token"].is_string(), "{of_loan}");
         let named = json!({ "service_account_names": [loan.account] });
-        quay.check_in(&bob, named.clone()).expect(400);
-        assert_eq!(quay.check_in(&bob, json!({})).expect(200).body["data"]["check_ins"], json!([]));
-        assert!(quay.takes("svc1", &loan.password), "a refusal changes nothing");
-        let home = quay.check_in(&alice, json!({})).expect(200);
+        stage.check_in(&bob, named.clone()).expect(400);
+        assert_eq!(
+            stage.check_in(&bob, json!({})).expect(200).body["data"]["check_ins"],
+            json!([])
+        );
+        assert!(stage.takes("svc1", &loan.password), "a refusal changes nothing");
+        let home = stage.check_in(&alice, json!({})).expect(200);
         assert_eq!(home.body["data"]["check_ins"], json!([loan.account]));
-        quay.assert_at_home("svc1", &loan.password);
-        let again = quay.check_in(&alice, named).expect(200);
+        stage.assert_at_home("svc1", &loan.password);
+        let again = stage.check_in(&alice, named).expect(200);
         assert_eq!(again.body["data"]["check_ins"], json!([]), "a second check-in returns nothing");
-        quay.assert_silent(&loan.password);
+        stage.assert_silent(&loan.password);
     }
 }
 
 #[test]
 fn a_loan_ends_by_expiry_revocation_or_forced_check_in() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({ "ttl": "1s" }));
-        let expired = quay.lend(&quay.root);
-        quay.assert_at_home("svc1", &expired.password);
-        quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
-        let revoked = quay.lend(&quay.root);
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({ "ttl": "1s" }));
+        let expired = stage.lend(&stage.root);
+        stage.assert_at_home("svc1", &expired.password);
+        stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
+        let revoked = stage.lend(&stage.root);
         let lease = json!({ "lease_id": revoked.lease });
-        quay.root.write("sys/leases/revoke", &lease).expect(204);
-        quay.assert_at_home("svc1", &revoked.password);
-        let forced = quay.lend(&quay.borrower("alice"));
-        let done = quay.root.write("directory/library/manage/team/check-in", &json!({}));
+        stage.root.write("sys/leases/revoke", &lease).expect(204);
+        stage.assert_at_home("svc1", &revoked.password);
+        let forced = stage.lend(&stage.borrower("alice"));
+        let done = stage.root.write("directory/library/manage/team/check-in", &json!({}));
         assert_eq!(done.expect(200).body["data"]["check_ins"], json!([forced.account]));
-        quay.assert_at_home("svc1", &forced.password);
+        stage.assert_at_home("svc1", &forced.password);
     }
 }
 
 #[test]
 fn the_lease_of_an_ended_loan_does_not_touch_a_later_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({}));
-        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
-        let first = quay.lend(&alice);
-        quay.check_in(&alice, json!({})).expect(200);
-        let second = quay.lend(&bob);
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
+        let [alice, bob] = ["alice", "bob"].map(|name| stage.borrower(name));
+        let first = stage.lend(&alice);
+        stage.check_in(&alice, json!({})).expect(200);
+        let second = stage.lend(&bob);
         let stale = json!({ "lease_id": first.lease });
-        quay.root.write("sys/leases/renew", &stale).expect(400);
-        quay.root.write("sys/leases/revoke", &stale).expect(204);
-        quay.check_in(&alice, json!({ "service_account_names": [second.account] })).expect(400);
-        assert!(quay.takes("svc1", &second.password) && !quay.is_available("svc1"));
-        let renewed = quay.root.write("sys/leases/renew", &json!({ "lease_id": second.lease }));
+        stage.root.write("sys/leases/renew", &stale).expect(400);
+        stage.root.write("sys/leases/revoke", &stale).expect(204);
+        stage.check_in(&alice, json!({ "service_account_names": [second.account] })).expect(400);
+        assert!(stage.takes("svc1", &second.password) && !stage.is_available("svc1"));
+        let renewed = stage.root.write("sys/leases/renew", &json!({ "lease_id": second.lease }));
         assert_eq!(renewed.expect(200).body["lease_duration"], 3600);
     }
 }
@@ -136,19 +139,19 @@ fn the_lease_of_an_ended_loan_does_not_touch_a_later_loan() {
 #[test]
 fn a_loan_is_renewed_up_to_the_sets_maximum() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({}));
-        let loan = quay.lend(&quay.root);
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
+        let loan = stage.lend(&stage.root);
         let renew = |increment: &str| {
             let asked = json!({ "lease_id": loan.lease, "increment": increment });
-            quay.root.write("sys/leases/renew", &asked).expect(200)
+            stage.root.write("sys/leases/renew", &asked).expect(200)
         };
         assert_eq!(renew("90m").body["lease_duration"], 5400);
         let most = renew("100h").body["lease_duration"].as_u64().expect("seconds");
         assert!((7100..=7200).contains(&most), "{most}");
-        let shorter = quay.root.write("directory/library/team", &json!({ "ttl": "10m" }));
+        let shorter = stage.root.write("directory/library/team", &json!({ "ttl": "10m" }));
         shorter.expect(204);
         let asked = json!({ "lease_id": loan.lease });
-        let renewed = quay.root.write("sys/leases/renew", &asked).expect(200);
+        let renewed = stage.root.write("sys/leases/renew", &asked).expect(200);
         assert_eq!(renewed.body["lease_duration"], 600, "the renewal follows the present set");
     }
 }
@@ -156,33 +159,33 @@ fn a_loan_is_renewed_up_to_the_sets_maximum() {
 #[test]
 fn a_loan_without_ttl_outlives_its_lease_and_ends_by_revocation() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
         let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
-        quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
-        let loan = quay.lend(&quay.root);
+        stage.root.write("sys/mounts/directory/tune", &tune).expect(204);
+        let loan = stage.lend(&stage.root);
         assert_eq!(loan.answer.body["lease_duration"], 2, "the mount's maximum");
         let lookup = json!({ "lease_id": loan.lease });
         until_true("the lease is over", SOON, || {
-            quay.root.write("sys/leases/lookup", &lookup).status == 400
+            stage.root.write("sys/leases/lookup", &lookup).status == 400
         });
-        assert!(quay.takes("svc1", &loan.password) && !quay.is_available("svc1"));
-        quay.check_in(&quay.root, json!({})).expect(200);
-        quay.assert_at_home("svc1", &loan.password);
+        assert!(stage.takes("svc1", &loan.password) && !stage.is_available("svc1"));
+        stage.check_in(&stage.root, json!({})).expect(200);
+        stage.assert_at_home("svc1", &loan.password);
         let tune = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
-        quay.root.write("sys/mounts/directory/tune", &tune).expect(204);
-        let loan = quay.lend(&quay.root);
-        quay.root.write("sys/leases/revoke", &json!({ "lease_id": loan.lease })).expect(204);
-        quay.assert_at_home("svc1", &loan.password);
+        stage.root.write("sys/mounts/directory/tune", &tune).expect(204);
+        let loan = stage.lend(&stage.root);
+        stage.root.write("sys/leases/revoke", &json!({ "lease_id": loan.lease })).expect(204);
+        stage.assert_at_home("svc1", &loan.password);
     }
 }
 
 #[test]
 fn a_requested_ttl_is_capped_by_the_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1", "svc2", "svc3"], json!({}));
+        let stage = DirectoryStage::library(kind, &["svc1", "svc2", "svc3"], json!({}));
         for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
             let body = json!({ "ttl": asked });
-            let given = quay.root.write("directory/library/team/check-out", &body).expect(200);
+            let given = stage.root.write("directory/library/team/check-out", &body).expect(200);
             assert_eq!(given.body["lease_duration"], seconds, "{asked}");
         }
     }
@@ -191,28 +194,28 @@ fn a_requested_ttl_is_capped_by_the_set() {
 #[test]
 fn an_account_belongs_to_one_set_or_to_roles_under_any_of_its_names() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({}));
-        let loan = quay.lend(&quay.root);
-        let dn = quay.branch.dn_of("svc1");
+        let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
+        let loan = stage.lend(&stage.root);
+        let dn = stage.branch.dn_of("svc1");
         let names =
-            [quay.name("svc1"), quay.name("svc1").to_uppercase(), dn.clone(), dn.to_lowercase()];
+            [stage.name("svc1"), stage.name("svc1").to_uppercase(), dn.clone(), dn.to_lowercase()];
         for name in names {
-            let set = json!({ "service_account_names": [quay.name("svc2"), name] });
-            let refused = quay.root.write("directory/library/other", &set).expect(400);
+            let set = json!({ "service_account_names": [stage.name("svc2"), name] });
+            let refused = stage.root.write("directory/library/other", &set).expect(400);
             assert!(refused.errors().contains("already managed"), "{name}: {}", refused.errors());
             let role = json!({ "service_account_name": name });
-            let refused = quay.root.write("directory/roles/other", &role).expect(400);
+            let refused = stage.root.write("directory/roles/other", &role).expect(400);
             assert!(refused.errors().contains("already managed"), "{name}: {}", refused.errors());
         }
-        assert!(quay.takes("svc1", &loan.password), "the borrower keeps the account");
-        assert!(quay.takes("svc2", super::FIRST), "nothing was changed for a set that is refused");
-        quay.root.read("directory/library/other").expect(404);
-        quay.role("build", "svc3");
-        let set = json!({ "service_account_names": [quay.branch.dn_of("svc3")] });
-        quay.root.write("directory/library/other", &set).expect(400);
+        assert!(stage.takes("svc1", &loan.password), "the borrower keeps the account");
+        assert!(stage.takes("svc2", super::FIRST), "nothing was changed for a set that is refused");
+        stage.root.read("directory/library/other").expect(404);
+        stage.role("build", "svc3");
+        let set = json!({ "service_account_names": [stage.branch.dn_of("svc3")] });
+        stage.root.write("directory/library/other", &set).expect(400);
         let twice =
-            json!({ "service_account_names": [quay.name("svc2"), quay.branch.dn_of("svc2")] });
-        let refused = quay.root.write("directory/library/other", &twice).expect(400);
+            json!({ "service_account_names": [stage.name("svc2"), stage.branch.dn_of("svc2")] });
+        let refused = stage.root.write("directory/library/other", &twice).expect(400);
         assert!(refused.errors().contains("the same account"), "{}", refused.errors());
     }
 }
@@ -220,94 +223,98 @@ fn an_account_belongs_to_one_set_or_to_roles_under_any_of_its_names() {
 #[test]
 fn writing_a_set_ends_no_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1", "svc2"], json!({}));
-        let loan = quay.lend(&quay.root);
-        assert_eq!(loan.account, quay.name("svc1"), "the set lends its accounts in order");
-        let without = json!({ "service_account_names": [quay.name("svc2")] });
-        let refused = quay.root.write("directory/library/team", &without).expect(400);
+        let stage = DirectoryStage::library(kind, &["svc1", "svc2"], json!({}));
+        let loan = stage.lend(&stage.root);
+        assert_eq!(loan.account, stage.name("svc1"), "the set lends its accounts in order");
+        let without = json!({ "service_account_names": [stage.name("svc2")] });
+        let refused = stage.root.write("directory/library/team", &without).expect(400);
         assert!(refused.errors().contains("checked out"), "{}", refused.errors());
-        let refused = quay.root.delete("directory/library/team");
+        let refused = stage.root.delete("directory/library/team");
         assert_eq!(refused.status, 400, "{refused:?}");
-        let others = [quay.name("svc3"), quay.name("svc1")];
+        let others = [stage.name("svc3"), stage.name("svc1")];
         let others = json!({ "service_account_names": others });
-        let told = quay.root.write("directory/library/team", &others).expect(200);
+        let told = stage.root.write("directory/library/team", &others).expect(200);
         assert!(told.warnings().contains("not stored any more"), "{}", told.warnings());
-        assert!(quay.takes("svc1", &loan.password) && !quay.takes("svc3", super::FIRST));
-        let set = quay.root.read("directory/library/team").expect(200);
-        let names = [quay.name("svc3"), quay.name("svc1")];
+        assert!(stage.takes("svc1", &loan.password) && !stage.takes("svc3", super::FIRST));
+        let set = stage.root.read("directory/library/team").expect(200);
+        let names = [stage.name("svc3"), stage.name("svc1")];
         assert_eq!(set.body["data"]["service_account_names"], json!(names));
-        quay.check_in(&quay.root, json!({})).expect(200);
-        quay.root.delete("directory/library/team").expect(200);
-        quay.role("build", "svc1");
-        let password = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("svc1", &password), "an account without a set may have a role");
+        stage.check_in(&stage.root, json!({})).expect(200);
+        stage.root.delete("directory/library/team").expect(200);
+        stage.role("build", "svc1");
+        let password = stage.creds("build").text("current_password").to_owned();
+        assert!(stage.takes("svc1", &password), "an account without a set may have a role");
     }
 }
 
 #[test]
 fn without_enforcement_any_caller_checks_in_through_the_accounts_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::library(kind, &["svc1"], json!({ "disable_check_in_enforcement": true }));
-        let [alice, bob] = ["alice", "bob"].map(|name| quay.borrower(name));
-        let loan = quay.lend(&alice);
-        quay.set("other", &["svc2"], json!({ "disable_check_in_enforcement": true }));
+        let stage = DirectoryStage::library(
+            kind,
+            &["svc1"],
+            json!({ "disable_check_in_enforcement": true }),
+        );
+        let [alice, bob] = ["alice", "bob"].map(|name| stage.borrower(name));
+        let loan = stage.lend(&alice);
+        stage.set("other", &["svc2"], json!({ "disable_check_in_enforcement": true }));
         let named = json!({ "service_account_names": [loan.account] });
         for path in ["directory/library/other/check-in", "directory/library/manage/other/check-in"]
         {
-            quay.root.write(path, &named).expect(400);
+            stage.root.write(path, &named).expect(400);
         }
-        assert!(quay.takes("svc1", &loan.password));
-        quay.check_in(&bob, json!({})).expect(200);
-        quay.assert_at_home("svc1", &loan.password);
+        assert!(stage.takes("svc1", &loan.password));
+        stage.check_in(&bob, json!({})).expect(200);
+        stage.assert_at_home("svc1", &loan.password);
     }
 }
 
 #[test]
 fn ten_of_a_hundred_concurrent_callers_get_the_ten_accounts() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::new(kind);
+        let stage = DirectoryStage::new(kind);
         let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();
         let added: Vec<(String, &str)> =
             accounts.iter().map(|name| (name.clone(), super::FIRST)).collect();
-        quay.branch.add_all(&added);
+        stage.branch.add_all(&added);
         let names: Vec<&str> = accounts.iter().map(String::as_str).collect();
-        quay.set("team", &names, json!({}));
+        stage.set("team", &names, json!({}));
         let answers: Vec<Answer> = std::thread::scope(|scope| {
-            let ask = || quay.root.write("directory/library/team/check-out", &json!({}));
+            let ask = || stage.root.write("directory/library/team/check-out", &json!({}));
             let callers: Vec<_> = (0..100).map(|_| scope.spawn(ask)).collect();
             callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
         });
         let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|one| one.status == 200);
         assert_eq!(lost.iter().map(|one| one.status).collect::<BTreeSet<_>>(), [400].into());
         assert_eq!((won.len(), lost.len()), (10, 90));
-        let won: Vec<Lent> = won.into_iter().map(lent).collect();
+        let won: Vec<LentAccount> = won.into_iter().map(lent).collect();
         let lent: BTreeSet<&str> = won.iter().map(|one| one.account.as_str()).collect();
         assert_eq!(lent.len(), 10, "each has its own account");
         for one in &won {
-            let name = names.iter().find(|name| quay.name(name) == one.account);
-            assert!(quay.takes(name.expect("an account of the set"), &one.password));
+            let name = names.iter().find(|name| stage.name(name) == one.account);
+            assert!(stage.takes(name.expect("an account of the set"), &one.password));
         }
     }
 }
 
 #[test]
 fn one_of_two_concurrent_sets_gets_an_account() {
-    for quay in Quay::both() {
-        let set = json!({ "service_account_names": [quay.name("svc1")] });
+    for stage in DirectoryStage::both() {
+        let set = json!({ "service_account_names": [stage.name("svc1")] });
         let statuses: Vec<u16> = std::thread::scope(|scope| {
-            let (quay, set) = (&quay, &set);
+            let (stage, set) = (&stage, &set);
             let write = move |number: usize| {
-                quay.root.write(&format!("directory/library/set{number}"), set).status
+                stage.root.write(&format!("directory/library/set{number}"), set).status
             };
             let writers: Vec<_> = (0..6).map(|number| scope.spawn(move || write(number))).collect();
             writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
         });
         assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
-        let sets = quay.root.list("directory/library").expect(200).body["data"]["keys"].clone();
+        let sets = stage.root.list("directory/library").expect(200).body["data"]["keys"].clone();
         assert_eq!(sets.as_array().map(Vec::len), Some(1), "{sets}");
         let set = sets[0].as_str().expect("a name");
         let path = format!("directory/library/{set}/check-out");
-        let lent = quay.root.write(&path, &json!({})).expect(200);
-        assert!(quay.takes("svc1", lent.text("password")));
+        let lent = stage.root.write(&path, &json!({})).expect(200);
+        assert!(stage.takes("svc1", lent.text("password")));
     }
 }

@@ -1,10 +1,10 @@
 //! `sys/metrics`: the age of passwords, and the results of rotations and check-outs.
 
-use super::Quay;
+use super::DirectoryStage;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::socket::Socket;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Bulkhead, Kind};
+use bulkhead_tests::{Bulkhead, DirectoryKind};
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ fn exposed(server: &Bulkhead) -> String {
 
 #[test]
 fn metrics_show_the_age_of_passwords_and_no_account_name() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
-    quay.role("idle", "svc3");
-    let password = quay.creds("build").text("current_password").to_owned();
-    quay.set("team", &["svc2"], json!({}));
-    quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
-    quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.role("build", "svc1");
+    stage.role("idle", "svc3");
+    let password = stage.creds("build").text("current_password").to_owned();
+    stage.set("team", &["svc2"], json!({}));
+    stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
     // A configuration change updates the metrics at once.
-    quay.configure(json!({})).expect(204);
+    stage.configure(json!({})).expect(204);
     let lines = [
         "content-type: text/plain; version=0.0.4",
         "# TYPE bulkhead_directory_passwords gauge",
@@ -43,10 +43,10 @@ fn metrics_show_the_age_of_passwords_and_no_account_name() {
         "bulkhead_directory_rotations_total{mount=\"directory/\",outcome=\"done\"} 2",
     ];
     until_true("the accounts were looked at", SOON, || {
-        let shown = exposed(&quay.bulkhead);
+        let shown = exposed(&stage.bulkhead);
         lines.iter().all(|line| shown.contains(line))
     });
-    let shown = exposed(&quay.bulkhead);
+    let shown = exposed(&stage.bulkhead);
     for name in ["svc1", "svc2", "svc3", &password] {
         assert!(!shown.contains(name), "{shown}");
     }

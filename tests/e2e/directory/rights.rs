@@ -1,19 +1,19 @@
 //! The engine loses a right of `docs/directory.md` before a loan ends: either the account returns
 //! with a new password, or the failure is reported and the lease stays.
 
-use super::Quay;
-use bulkhead_tests::{Answer, Kind};
+use super::DirectoryStage;
+use bulkhead_tests::{Answer, DirectoryKind};
 use serde_json::{Value, json};
 
 /// A quay with a loan of `svc1`.
-fn lent(kind: Kind) -> (Quay, Answer) {
-    let quay = Quay::new(kind);
-    quay.set("team", &["svc1"], json!({ "ttl": "1h" }));
-    let lent = quay.root.write("directory/library/team/check-out", &json!({})).expect(200);
-    (quay, lent)
+fn lent(kind: DirectoryKind) -> (DirectoryStage, Answer) {
+    let stage = DirectoryStage::new(kind);
+    stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
+    let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
+    (stage, lent)
 }
 
-impl Quay {
+impl DirectoryStage {
     /// Asserts that the loan does not end: its lease exists and its password works.
     #[track_caller]
     fn assert_kept(&self, lent: &Answer, why: &str) {
@@ -44,53 +44,53 @@ impl Quay {
 #[test]
 fn an_invisible_account_is_not_taken_for_deleted() {
     for (group, why) in [("blind", "userdn"), ("shortsighted", "although it can log in")] {
-        let (quay, lent) = lent(Kind::OpenLdap);
-        quay.branch.take_sight("engine", group);
-        quay.assert_kept(&lent, why);
-        quay.branch.give_sight("engine", group);
-        quay.assert_ends(&lent);
-        assert!(!quay.takes("svc1", lent.text("password")), "{group}");
-        assert_eq!(quay.status()["available"], true);
+        let (stage, lent) = lent(DirectoryKind::OpenLdap);
+        stage.branch.take_sight("engine", group);
+        stage.assert_kept(&lent, why);
+        stage.branch.give_sight("engine", group);
+        stage.assert_ends(&lent);
+        assert!(!stage.takes("svc1", lent.text("password")), "{group}");
+        assert_eq!(stage.status()["available"], true);
     }
 }
 
 #[test]
 fn without_the_right_to_reset_a_password_the_lease_is_kept() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let (quay, lent) = lent(kind);
-        quay.branch.take_rights("engine");
+        let (stage, lent) = lent(kind);
+        stage.branch.take_rights("engine");
         // Active Directory evaluates groups when a session begins.
-        quay.configure(json!({})).expect(204);
-        quay.assert_kept(&lent, "insufficient access rights");
-        quay.branch.give_rights("engine");
-        quay.configure(json!({})).expect(204);
-        quay.assert_ends(&lent);
-        assert!(!quay.takes("svc1", lent.text("password")), "{kind:?}");
+        stage.configure(json!({})).expect(204);
+        stage.assert_kept(&lent, "insufficient access rights");
+        stage.branch.give_rights("engine");
+        stage.configure(json!({})).expect(204);
+        stage.assert_ends(&lent);
+        assert!(!stage.takes("svc1", lent.text("password")), "{kind:?}");
     }
 }
 
 #[test]
 fn a_deleted_account_ends_its_loan_and_is_not_available() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let (quay, lent) = lent(kind);
-        quay.branch.remove("svc1");
-        quay.assert_ends(&lent);
-        assert_eq!(quay.status(), json!({ "available": false }), "{kind:?}");
-        quay.root.write("directory/library/team/check-out", &json!({})).expect(400);
+        let (stage, lent) = lent(kind);
+        stage.branch.remove("svc1");
+        stage.assert_ends(&lent);
+        assert_eq!(stage.status(), json!({ "available": false }), "{kind:?}");
+        stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
     }
 }
 
 /// An account is not deleted because another directory does not have it.
 #[test]
 fn a_configuration_for_another_directory_ends_no_loan() {
-    let (quay, lent) = lent(Kind::OpenLdap);
-    let other = bulkhead_tests::DirectoryServer::own(Kind::OpenLdap).branch();
-    quay.root.write("directory/config", &other.config()).expect(204);
+    let (stage, lent) = lent(DirectoryKind::OpenLdap);
+    let other = bulkhead_tests::DirectoryServer::own(DirectoryKind::OpenLdap).branch();
+    stage.root.write("directory/config", &other.config()).expect(204);
     let lease = json!({ "lease_id": lent.lease() });
-    let refused = quay.root.write("sys/leases/revoke", &lease).expect(502);
+    let refused = stage.root.write("sys/leases/revoke", &lease).expect(502);
     assert!(refused.errors().contains("write the configuration back"), "{}", refused.errors());
-    quay.root.write("sys/leases/lookup", &lease).expect(200);
-    quay.configure(json!({})).expect(204);
-    quay.assert_ends(&lent);
-    assert!(!quay.takes("svc1", lent.text("password")));
+    stage.root.write("sys/leases/lookup", &lease).expect(200);
+    stage.configure(json!({})).expect(204);
+    stage.assert_ends(&lent);
+    assert!(!stage.takes("svc1", lent.text("password")));
 }

@@ -1,81 +1,81 @@
 //! `rotate-root`: a new password of the engine's own account that only the engine knows.
 
-use super::{FIRST, Quay};
-use bulkhead_tests::Kind;
+use super::{DirectoryStage, FIRST};
+use bulkhead_tests::DirectoryKind;
 use serde_json::json;
 
-fn bindpass(quay: &Quay) -> String {
-    quay.branch.config()["bindpass"].as_str().expect("a text").to_owned()
+fn bindpass(stage: &DirectoryStage) -> String {
+    stage.branch.config()["bindpass"].as_str().expect("a text").to_owned()
 }
 
 #[test]
 fn rotate_root_sets_a_working_password_and_does_not_show_it() {
-    for quay in Quay::both() {
-        let before = bindpass(&quay);
-        quay.role("build", "svc1");
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        assert!(!quay.takes("engine", &before), "the one that was typed is in force no more");
-        let password = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("svc1", &password), "the engine logs in by the new one");
-        quay.root.read("directory/rotate-root").expect(204);
-        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
-        let config = quay.root.read("directory/config").expect(200);
+    for stage in DirectoryStage::both() {
+        let before = bindpass(&stage);
+        stage.role("build", "svc1");
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!stage.takes("engine", &before), "the one that was typed is in force no more");
+        let password = stage.creds("build").text("current_password").to_owned();
+        assert!(stage.takes("svc1", &password), "the engine logs in by the new one");
+        stage.root.read("directory/rotate-root").expect(204);
+        stage.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let config = stage.root.read("directory/config").expect(200);
         assert!(config.text("last_bind_password_rotation").ends_with('Z'), "{config:?}");
         assert!(config.body["data"].get("bindpass").is_none());
-        quay.assert_silent(&before);
+        stage.assert_silent(&before);
     }
 }
 
 #[test]
 fn without_the_reset_right_the_engine_changes_its_own_password() {
-    for quay in Quay::both() {
-        let before = bindpass(&quay);
-        quay.branch.take_rights("engine");
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        assert!(!quay.takes("engine", &before));
-        quay.role("build", "svc1");
-        let refused = quay.root.read("directory/creds/build").expect(400);
+    for stage in DirectoryStage::both() {
+        let before = bindpass(&stage);
+        stage.branch.take_rights("engine");
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!stage.takes("engine", &before));
+        stage.role("build", "svc1");
+        let refused = stage.root.read("directory/creds/build").expect(400);
         assert!(refused.errors().contains("insufficient"), "{}", refused.errors());
-        assert!(quay.takes("svc1", FIRST), "an account of others it may not change");
+        assert!(stage.takes("svc1", FIRST), "an account of others it may not change");
     }
 }
 
 /// Each kind of name that Active Directory accepts for a login.
 #[test]
 fn the_engines_account_is_found_under_each_login_name() {
-    let quay = Quay::empty(Kind::Samba);
-    let (full, domain) = (quay.branch.full("engine"), "corp.example.net");
+    let stage = DirectoryStage::empty(DirectoryKind::Samba);
+    let (full, domain) = (stage.branch.full("engine"), "corp.example.net");
     for (binddn, upndomain) in [
         (full.clone(), domain),
-        (quay.branch.upn_of("engine"), ""),
+        (stage.branch.upn_of("engine"), ""),
         (format!("CORP\\{full}"), ""),
-        (quay.branch.dn_of("engine"), ""),
+        (stage.branch.dn_of("engine"), ""),
     ] {
         let password = "Tn4-Rb9-Kc2-Zf7";
-        quay.branch.set_password("engine", password);
+        stage.branch.set_password("engine", password);
         let login = json!({ "binddn": binddn, "upndomain": upndomain, "bindpass": password });
-        quay.configure(login).expect(204);
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        assert!(!quay.takes("engine", password), "{binddn}");
-        quay.role("build", "svc1");
-        quay.creds("build");
+        stage.configure(login).expect(204);
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        assert!(!stage.takes("engine", password), "{binddn}");
+        stage.role("build", "svc1");
+        stage.creds("build");
     }
 }
 
 #[test]
 fn read_and_list_capabilities_allow_no_rotation() {
-    let quay = Quay::new(Kind::OpenLdap);
-    quay.role("build", "svc1");
+    let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
+    stage.role("build", "svc1");
     let client = |name: &str, rules: &str| {
         let policy = json!({ "policy": rules });
-        quay.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
+        stage.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
         let asked = json!({ "policies": [name], "no_default_policy": true });
-        let made = quay.root.write("auth/token/create", &asked).expect(200);
-        quay.bulkhead.client(made.body["auth"]["client_token"].as_str())
+        let made = stage.root.write("auth/token/create", &asked).expect(200);
+        stage.bulkhead.client(made.body["auth"]["client_token"].as_str())
     };
     let reader = client("reader", r#"path "directory/*" { capabilities = ["read"] }"#);
     reader.read("directory/rotate-root").expect(403);
-    assert!(quay.takes("engine", &bindpass(&quay)), "GET does what POST does, and needs as much");
+    assert!(stage.takes("engine", &bindpass(&stage)), "GET does what POST does, and needs as much");
     reader.read("directory/roles").expect(403);
     reader.read("directory/roles/build").expect(200);
     let lister = client("lister", r#"path "directory/roles" { capabilities = ["list"] }"#);
@@ -84,31 +84,31 @@ fn read_and_list_capabilities_allow_no_rotation() {
     }
     let keeper = client("keeper", r#"path "directory/rotate-root" { capabilities = ["update"] }"#);
     keeper.read("directory/rotate-root").expect(204);
-    assert!(!quay.takes("engine", &bindpass(&quay)));
+    assert!(!stage.takes("engine", &bindpass(&stage)));
 }
 
 #[test]
 fn self_rotation_needs_no_bind_account() {
     for kind in bulkhead_tests::directory_server::KINDS {
-        let quay = Quay::empty(kind);
+        let stage = DirectoryStage::empty(kind);
         let alone = json!({ "binddn": "", "bindpass": "", "self_rotation": true });
-        quay.configure(alone).expect(204);
-        let dn = quay.branch.dn_of("svc1");
+        stage.configure(alone).expect(204);
+        let dn = stage.branch.dn_of("svc1");
         let role = |password: &str| {
             let role = json!({ "service_account_name": dn, "password": password });
-            quay.root.write("directory/roles/build", &role)
+            stage.root.write("directory/roles/build", &role)
         };
         role("").expect(400);
         role("Jm6-Yt2-Hd8-Vc5").expect(400);
-        assert!(quay.takes("svc1", FIRST));
+        assert!(stage.takes("svc1", FIRST));
         role(FIRST).expect(204);
-        let first = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("svc1", &first) && !quay.takes("svc1", FIRST));
-        quay.root.write("directory/rotate-role/build", &json!({})).expect(204);
-        let second = quay.creds("build");
+        let first = stage.creds("build").text("current_password").to_owned();
+        assert!(stage.takes("svc1", &first) && !stage.takes("svc1", FIRST));
+        stage.root.write("directory/rotate-role/build", &json!({})).expect(204);
+        let second = stage.creds("build");
         assert_eq!(second.text("last_password"), first);
-        assert!(quay.takes("svc1", second.text("current_password")));
-        quay.root.write("directory/rotate-root", &json!({})).expect(400);
+        assert!(stage.takes("svc1", second.text("current_password")));
+        stage.root.write("directory/rotate-root", &json!({})).expect(400);
     }
 }
 
@@ -116,39 +116,39 @@ fn self_rotation_needs_no_bind_account() {
 /// the account is not locked.
 #[test]
 fn the_engine_logs_in_at_a_controller_with_the_previous_password() {
-    for quay in Quay::both() {
-        let before = bindpass(&quay);
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        quay.branch.set_password("engine", &before);
+    for stage in DirectoryStage::both() {
+        let before = bindpass(&stage);
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        stage.branch.set_password("engine", &before);
         for _ in 0..8 {
-            quay.role("build", "svc1");
+            stage.role("build", "svc1");
         }
-        quay.creds("build");
-        assert!(quay.takes("engine", &before), "the engine's account is not locked");
+        stage.creds("build");
+        assert!(stage.takes("engine", &before), "the engine's account is not locked");
     }
 }
 
 /// After an operator has set a password, the engine tries no other password.
 #[test]
 fn a_wrong_bindpass_is_tried_once_per_request() {
-    for quay in Quay::both() {
-        let before = bindpass(&quay);
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        quay.branch.set_password("engine", &before);
-        quay.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
-        let role = json!({ "service_account_name": quay.name("svc1") });
-        let refused = quay.root.write("directory/roles/build", &role).expect(400);
+    for stage in DirectoryStage::both() {
+        let before = bindpass(&stage);
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        stage.branch.set_password("engine", &before);
+        stage.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
+        let role = json!({ "service_account_name": stage.name("svc1") });
+        let refused = stage.root.write("directory/roles/build", &role).expect(400);
         assert!(refused.errors().contains("refused the login"), "{}", refused.errors());
-        assert!(quay.takes("engine", &before), "one wrong login locks no account");
-        quay.assert_silent(&before);
+        assert!(stage.takes("engine", &before), "one wrong login locks no account");
+        stage.assert_silent(&before);
     }
 }
 
 #[test]
 fn concurrent_root_rotations_leave_a_working_password() {
-    for quay in Quay::both() {
+    for stage in DirectoryStage::both() {
         let answers: Vec<_> = std::thread::scope(|scope| {
-            let rotate = || quay.root.write("directory/rotate-root", &json!({}));
+            let rotate = || stage.root.write("directory/rotate-root", &json!({}));
             let callers: Vec<_> = (0..8).map(|_| scope.spawn(rotate)).collect();
             callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
         });
@@ -163,10 +163,10 @@ fn concurrent_root_rotations_leave_a_working_password() {
             answers.iter().any(|answer| answer.status == 204),
             "one of the requests rotated the password"
         );
-        quay.role("build", "svc1");
-        let password = quay.creds("build").text("current_password").to_owned();
-        assert!(quay.takes("svc1", &password));
-        quay.root.write("directory/rotate-root", &json!({})).expect(204);
-        quay.creds("build");
+        stage.role("build", "svc1");
+        let password = stage.creds("build").text("current_password").to_owned();
+        assert!(stage.takes("svc1", &password));
+        stage.root.write("directory/rotate-root", &json!({})).expect(204);
+        stage.creds("build");
     }
 }

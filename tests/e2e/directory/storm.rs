@@ -1,9 +1,9 @@
 //! Concurrent rotations, loans and logins at a directory that locks an account after five wrong
 //! logins: no account is locked, and no request fails because of another request.
 
-use super::{FIRST, Quay};
+use super::{DirectoryStage, FIRST};
 use crate::storm;
-use bulkhead_tests::{Answer, Client, DirectoryServer, Kind};
+use bulkhead_tests::{Answer, Client, DirectoryKind, DirectoryServer};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -13,12 +13,12 @@ const ROLES: [&str; 4] = ["role1", "role2", "role3", "role4"];
 const LENT: [&str; 4] = ["lent1", "lent2", "lent3", "lent4"];
 
 /// The duration of the storm and the number of requests.
-struct Storm {
+struct CheckOutStorm {
     until: Instant,
     asked: AtomicU32,
 }
 
-impl Storm {
+impl CheckOutStorm {
     fn begin() -> Self {
         Self { until: Instant::now() + storm::length(), asked: AtomicU32::new(0) }
     }
@@ -47,25 +47,25 @@ fn lend_and_return(client: &Client) -> Answer {
 }
 
 /// A quay on a separate directory, with roles and a set.
-fn quay() -> Quay {
-    let quay = Quay::of(DirectoryServer::own(Kind::OpenLdap).branch());
-    quay.configure(json!({})).expect(204);
+fn stage() -> DirectoryStage {
+    let stage = DirectoryStage::of(DirectoryServer::own(DirectoryKind::OpenLdap).branch());
+    stage.configure(json!({})).expect(204);
     let accounts: Vec<_> =
         ROLES.iter().chain(&LENT).map(|name| ((*name).to_owned(), FIRST)).collect();
-    quay.branch.add_all(&accounts);
+    stage.branch.add_all(&accounts);
     for role in ROLES {
-        quay.role(role, role);
+        stage.role(role, role);
     }
-    quay.set("team", &LENT, json!({ "ttl": "1h" }));
-    quay
+    stage.set("team", &LENT, json!({ "ttl": "1h" }));
+    stage
 }
 
 #[test]
 fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
-    let (quay, storm) = (quay(), Storm::begin());
+    let (stage, storm) = (stage(), CheckOutStorm::begin());
     let rotations = AtomicU32::new(0);
     let failed: Vec<String> = std::thread::scope(|scope| {
-        let (root, storm, rotations) = (&quay.root, &storm, &rotations);
+        let (root, storm, rotations) = (&stage.root, &storm, &rotations);
         let rotate_root = move || {
             storm.ask(|| {
                 rotations.fetch_add(1, Ordering::Relaxed);
@@ -90,33 +90,33 @@ fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
         callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
     });
     let (asked, rotations) = (storm.asked.into_inner(), rotations.into_inner());
-    let dn = quay.branch.dn_of("engine");
-    let refused = quay.branch.server.refused_logins(&dn);
+    let dn = stage.branch.dn_of("engine");
+    let refused = stage.branch.server.refused_logins(&dn);
     println!("{asked} requests, {rotations} rotate-root, {refused} refused logins of the engine");
     assert!(failed.is_empty(), "{} of {asked} failed: {:#?}", failed.len(), &failed[..1]);
     for name in ROLES.iter().chain(&LENT).chain(&["engine"]) {
-        let dn = quay.branch.dn_of(name);
-        let locked = quay.branch.server.attribute(&dn, "pwdAccountLockedTime");
+        let dn = stage.branch.dn_of(name);
+        let locked = stage.branch.server.attribute(&dn, "pwdAccountLockedTime");
         assert_eq!(locked, None, "{name} is locked");
     }
     let most = usize::try_from(rotations).expect("a count") * 2;
     assert!(refused <= most, "{refused} refused logins of {rotations} rotations");
-    quay.root.write("directory/rotate-root", &json!({})).expect(204);
+    stage.root.write("directory/rotate-root", &json!({})).expect(204);
     for role in ROLES {
-        let password = quay.creds(role).text("current_password").to_owned();
-        assert!(quay.takes(role, &password));
+        let password = stage.creds(role).text("current_password").to_owned();
+        assert!(stage.takes(role, &password));
     }
 }
 
 #[test]
 fn many_requests_with_a_wrong_bindpass_send_three_logins_and_lock_no_account() {
-    let quay = quay();
-    let before = quay.branch.config()["bindpass"].as_str().expect("a text").to_owned();
-    let dn = quay.branch.dn_of("engine");
-    quay.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
+    let stage = stage();
+    let before = stage.branch.config()["bindpass"].as_str().expect("a text").to_owned();
+    let dn = stage.branch.dn_of("engine");
+    stage.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
     let told: Vec<String> = std::thread::scope(|scope| {
         let ask = |role: &'static str| {
-            let root = &quay.root;
+            let root = &stage.root;
             move || {
                 let ask = || root.write(&format!("directory/rotate-role/{role}"), &json!({}));
                 (0..25).map(|_| ask().expect(400).errors()).collect::<Vec<_>>()
@@ -126,12 +126,12 @@ fn many_requests_with_a_wrong_bindpass_send_three_logins_and_lock_no_account() {
         callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
     });
     assert_eq!(told.len(), 100);
-    assert!(quay.branch.server.refused_logins(&dn) <= 3);
+    assert!(stage.branch.server.refused_logins(&dn) <= 3);
     let last = told.last().expect("a hundred of them");
     assert!(last.contains("not sent again") && last.contains("write the config"), "{last}");
-    assert_eq!(quay.branch.server.attribute(&dn, "pwdAccountLockedTime"), None);
-    assert!(quay.takes("engine", &before));
+    assert_eq!(stage.branch.server.attribute(&dn, "pwdAccountLockedTime"), None);
+    assert!(stage.takes("engine", &before));
     // The right password is tried at once.
-    quay.configure(json!({ "bindpass": before })).expect(204);
-    quay.root.write("directory/rotate-role/role1", &json!({})).expect(204);
+    stage.configure(json!({ "bindpass": before })).expect(204);
+    stage.root.write("directory/rotate-role/role1", &json!({})).expect(204);
 }

@@ -1,13 +1,13 @@
 //! The AppRole auth method. A chosen secret id replaces generated ids, so that each run sends the
 //! same requests.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
 const ROLE: &str = "auth/approle/role/web";
 const SECRET_ID: &str = "a-secret-id-of-our-own-choice";
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let mut rows = of_role();
     rows.extend(settings());
     rows.extend(token_settings());
@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-fn of_role() -> Vec<Row> {
+fn of_role() -> Vec<EndpointCall> {
     let role = json!({
         "policies": "dev", "token_ttl": "10m", "secret_id_ttl": "1h", "secret_id_num_uses": 40,
     });
@@ -31,14 +31,14 @@ fn of_role() -> Vec<Row> {
 }
 
 /// A row about a setting, whose path is in the name of the golden file.
-fn setting(golden: &'static str, body: Value) -> Row {
+fn setting(golden: &'static str, body: Value) -> EndpointCall {
     let named = golden.strip_prefix("auth-approle-role-role_name-").unwrap_or_default();
     let (segment, operation) = named.rsplit_once('.').unwrap_or_default();
     let path = format!("{ROLE}/{segment}").leak();
     row(golden, path, body, if operation == "read" { 200 } else { 204 })
 }
 
-fn settings() -> Vec<Row> {
+fn settings() -> Vec<EndpointCall> {
     vec![
         setting("auth-approle-role-role_name-local-secret-ids.read", Value::Null),
         setting("auth-approle-role-role_name-policies.write", json!({ "token_policies": "dev" })),
@@ -77,7 +77,7 @@ fn settings() -> Vec<Row> {
     ]
 }
 
-fn token_settings() -> Vec<Row> {
+fn token_settings() -> Vec<EndpointCall> {
     vec![
         setting(
             "auth-approle-role-role_name-token-bound-cidrs.write",
@@ -106,7 +106,7 @@ fn token_settings() -> Vec<Row> {
     ]
 }
 
-fn secret_ids() -> Vec<Row> {
+fn secret_ids() -> Vec<EndpointCall> {
     let secret_id = || json!({ "secret_id": SECRET_ID });
     let accessor = || json!({ "secret_id_accessor": "{secret_id_accessor}" });
     let chosen =

@@ -1,13 +1,13 @@
 //! `auth/token`, and a token's requests about itself.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     [children(), roles(), ends()].into_iter().flatten().collect()
 }
 
-fn children() -> Vec<Row> {
+fn children() -> Vec<EndpointCall> {
     let child = json!({
         "policies": ["operator"], "ttl": "1h", "display_name": "night shift",
         "meta": { "team": "ops" },
@@ -33,7 +33,7 @@ fn children() -> Vec<Row> {
     ]
 }
 
-fn roles() -> Vec<Row> {
+fn roles() -> Vec<EndpointCall> {
     let role =
         json!({ "allowed_policies": ["operator"], "token_period": "2h", "path_suffix": "nightly" });
     vec![
@@ -56,7 +56,7 @@ fn roles() -> Vec<Row> {
     ]
 }
 
-fn ends() -> Vec<Row> {
+fn ends() -> Vec<EndpointCall> {
     let orphan = json!({ "policies": ["operator"], "period": "1h" });
     vec![
         row("auth-token-create-orphan.write", "auth/token/create-orphan", orphan, 200),

@@ -29,7 +29,7 @@ fn usual(world: &World, endpoint: &Endpoint) -> Value {
     if endpoint.path == "database/config/{name}" {
         return with(world.connection(), json!({ "verify_connection": false }));
     }
-    let leads_here = |row: &super::Row| {
+    let leads_here = |row: &super::EndpointCall| {
         inspected::endpoint_of(row).is_some_and(|found| std::ptr::eq(found, endpoint))
     };
     let row = all_rows().into_iter().find(|row| leads_here(row) && row.body.is_object());

@@ -1,9 +1,9 @@
 //! The Azure auth method without Azure: an unreadable token causes no request.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let config = json!({
         "tenant_id": "11111111-2222-3333-4444-555555555555", "resource": "https://vault.example",
         "environment": "AzurePublicCloud", "rotation_period": 0,

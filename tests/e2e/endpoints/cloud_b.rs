@@ -1,9 +1,9 @@
 //! The Google auth method without Google: writes, reads and refusals.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let config = json!({
         "iam_alias": "unique_id", "gce_alias": "instance_id", "gce_metadata": "role,zone",
         "rotation_period": "24h",

@@ -1,9 +1,9 @@
 //! The cluster engine. `config` leads to a real API server, and `namespace` has the account `app`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows(config: &Value, namespace: &str) -> Vec<Row> {
+pub(super) fn rows(config: &Value, namespace: &str) -> Vec<EndpointCall> {
     let shown = json!({
         "cluster_host": "https://api.example:6443",
         "service_account_jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2lnbmF0dXJl",

@@ -1,9 +1,9 @@
 //! `cubbyhole`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let one = "cubbyhole/team/note";
     vec![
         row("cubbyhole-cubbyhole_path.write", one, json!({ "k": "v", "n": [1] }), 204),

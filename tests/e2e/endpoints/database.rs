@@ -1,10 +1,10 @@
 //! The database engine, and the leases of its credentials.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use crate::world::{CREATION, with};
 use serde_json::{Value, json};
 
-pub(super) fn rows(connection: &Value) -> Vec<Row> {
+pub(super) fn rows(connection: &Value) -> Vec<EndpointCall> {
     let role = json!({
         "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h",
         "max_ttl": "24h",

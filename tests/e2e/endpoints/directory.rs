@@ -1,9 +1,9 @@
 //! The directory engine. `config` leads to a real OpenLDAP with the accounts.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows(config: &Value, accounts: &[String; 2]) -> Vec<Row> {
+pub(super) fn rows(config: &Value, accounts: &[String; 2]) -> Vec<EndpointCall> {
     let shown = json!({
         "url": "ldaps://dc1.corp.example, ldaps://dc2.corp.example",
         "binddn": "CN=engine,OU=people,DC=corp,DC=example",

@@ -11,7 +11,7 @@ const PAGE: &str = "docs/host-endpoints.md";
 
 /// A table of the page. The table stands between the marks `<!-- NAME:begin -->` and
 /// `<!-- NAME:end -->`.
-struct Block {
+struct PageTable {
     name: &'static str,
     table: String,
 }
@@ -57,8 +57,8 @@ fn table<'a>(endpoints: impl Iterator<Item = &'a Endpoint>) -> String {
     format!("| operation | path | callers | description |\n|---|---|---|---|\n{rows}")
 }
 
-fn blocks() -> Vec<Block> {
-    let of_folder = |(name, folder): (&'static str, &str)| Block {
+fn blocks() -> Vec<PageTable> {
+    let of_folder = |(name, folder): (&'static str, &str)| PageTable {
         name,
         table: table(endpoints().iter().filter(|endpoint| is_in(endpoint, folder))),
     };
@@ -69,14 +69,14 @@ fn blocks() -> Vec<Block> {
         table(endpoints().iter().filter(is_open))
     };
     let open_blocks = [
-        Block { name: "open-host", table: open(true) },
-        Block { name: "open-components", table: open(false) },
+        PageTable { name: "open-host", table: open(true) },
+        PageTable { name: "open-components", table: open(false) },
     ];
     open_blocks.into_iter().chain(FOLDERS.into_iter().map(of_folder)).collect()
 }
 
 /// Returns the page with the block's table between the marks of the block.
-fn replaced(page: &str, block: &Block) -> String {
+fn replaced(page: &str, block: &PageTable) -> String {
     let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- {}:{mark} -->\n", block.name));
     let (before, rest) = page.split_once(&begin).expect("the page has the begin mark");
     let (_, after) = rest.split_once(&end).expect("the page has the end mark");
@@ -111,6 +111,6 @@ fn every_host_endpoint_is_in_one_table_of_the_page() {
 #[test]
 fn a_changed_row_changes_the_page() {
     let page = "a\n<!-- x:begin -->\n| old |\n<!-- x:end -->\nb\n";
-    let block = Block { name: "x", table: "| new |\n".to_owned() };
+    let block = PageTable { name: "x", table: "| new |\n".to_owned() };
     assert_eq!(replaced(page, &block), page.replace("old", "new"));
 }

@@ -1,9 +1,9 @@
 //! `identity/`: entities, groups and their aliases.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn entities() -> Vec<Row> {
+pub(super) fn entities() -> Vec<EndpointCall> {
     let ada = json!({ "name": "ada", "metadata": { "team": "blue" }, "policies": ["p1"] });
     let by_name = json!({ "name": "ada" });
     let by_id = "identity/entity/id/{id}";
@@ -34,7 +34,7 @@ pub(super) fn entities() -> Vec<Row> {
     rows.into_iter().chain(entity_aliases()).chain(after_aliases).collect()
 }
 
-fn entity_aliases() -> Vec<Row> {
+fn entity_aliases() -> Vec<EndpointCall> {
     let alias = json!({ "name": "ada@up", "mount_accessor": "{mount}", "canonical_id": "{id}" });
     let by_id = "identity/entity-alias/id/{id}";
     let change = json!({ "name": "ada2@up", "custom_metadata": { "desk": "4" } });
@@ -47,7 +47,7 @@ fn entity_aliases() -> Vec<Row> {
     ]
 }
 
-pub(super) fn groups() -> Vec<Row> {
+pub(super) fn groups() -> Vec<EndpointCall> {
     let external = json!({ "name": "ext", "type": "external", "policies": "p1" });
     let by_name = json!({ "name": "ext" });
     let by_id = "identity/group/id/{id}";
@@ -71,7 +71,7 @@ pub(super) fn groups() -> Vec<Row> {
     rows.into_iter().chain(group_aliases()).chain(after_aliases).collect()
 }
 
-fn group_aliases() -> Vec<Row> {
+fn group_aliases() -> Vec<EndpointCall> {
     let alias = json!({ "name": "folder-1", "mount_accessor": "{mount}", "canonical_id": "{id}" });
     let by_id = "identity/group-alias/id/{id}";
     vec![

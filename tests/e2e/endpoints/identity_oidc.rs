@@ -1,20 +1,20 @@
 //! `identity/oidc`: keys, the issuer and published documents.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     [keys(), roles(), published_last()].into_iter().flatten().collect()
 }
 
 const TEAM: &str = "identity/oidc/key/team";
 
-fn asked(golden: &'static str, path: &'static str, status: u16) -> Row {
+fn asked(golden: &'static str, path: &'static str, status: u16) -> EndpointCall {
     row(golden, path, Value::Null, status)
 }
 
 /// The issuer, the documents before there is a key, and a key.
-fn keys() -> Vec<Row> {
+fn keys() -> Vec<EndpointCall> {
     let issuer = json!({ "issuer": "https://bulkhead.example.com:8200" });
     let key = json!({ "algorithm": "EdDSA", "rotation_period": "1h", "verification_ttl": "2h" });
     let (config, rotate) = ("identity/oidc/config", "identity/oidc/key/team/rotate");
@@ -32,7 +32,7 @@ fn keys() -> Vec<Row> {
 }
 
 /// A role, and a malformed token. The root token has no entity.
-fn roles() -> Vec<Row> {
+fn roles() -> Vec<EndpointCall> {
     let role = "identity/oidc/role/web";
     let written = json!({ "key": "team", "client_id": "web" });
     let token = json!({ "token": "no.token.this" });
@@ -47,7 +47,7 @@ fn roles() -> Vec<Row> {
 }
 
 /// The documents for verifiers of mounts' tokens, without a key.
-fn published_last() -> Vec<Row> {
+fn published_last() -> Vec<EndpointCall> {
     let discovery = "identity/oidc/plugins/.well-known/openid-configuration";
     let keys = "identity/oidc/plugins/.well-known/keys";
     vec![

@@ -5,7 +5,7 @@
 //! endpoints are here: sealed, without a token, with a weak token, without sudo. A new endpoint
 //! without a row fails a test here.
 
-use super::{Row, all_rows};
+use super::{EndpointCall, all_rows};
 use crate::world::World;
 use bulkhead_tests::operators;
 use bulkhead_tests::paths::{binary, repository};
@@ -128,7 +128,7 @@ impl Endpoint {
 }
 
 /// The endpoint of a row's path: the match with the most literal segments.
-pub(super) fn endpoint_of(row: &Row) -> Option<&'static Endpoint> {
+pub(super) fn endpoint_of(row: &EndpointCall) -> Option<&'static Endpoint> {
     let path = row.path.split('?').next().unwrap_or_default();
     let matching = endpoints().iter().filter(|endpoint| endpoint.method() == row.method());
     let matching = matching.filter_map(|endpoint| Some((endpoint.literals(path)?, endpoint)));

@@ -1,7 +1,7 @@
 //! The auth method of bearers of signed tokens, with a written key. The token of the login was
 //! signed once, and ends in the year 2100.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
@@ -12,7 +12,7 @@ const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.\
     eyJzdWIiOiJ3ZWIiLCJhdWQiOiJidWxraGVhZCIsImV4cCI6NDEwMjQ0NDgwMCwibmJmIjoxNzAwMDAwMDAwfQ.\
     nWURYEosW9fS7zr8NvdQ_cMi2qRxgSIomCrhCI_HY-MqbKNcg0h2-hzNx1R9jVeDQlRmwuRxRPl--OPlwqAE6g";
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let config = json!({ "jwt_validation_pubkeys": [KEY], "default_role": "dev" });
     let role = json!({
         "role_type": "jwt", "user_claim": "sub", "bound_audiences": "bulkhead",

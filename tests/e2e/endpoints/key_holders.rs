@@ -1,12 +1,12 @@
 //! Key holders' procedures, on a server that allows them without a token.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::of_key_holders;
 use serde_json::{Value, json};
 
 /// The rows in the order of the procedures. `{key}` and `{nonce}` stand for the latest values.
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let otp = json!({ "encoded_token": "AAAA", "otp": "AAA" });
     let mut rows = vec![row("sys-decode-token.write", "sys/decode-token", otp, 200)];
     rows.extend(generations());
@@ -24,7 +24,7 @@ fn share() -> Value {
     json!({ "key": "{key}", "nonce": "{nonce}" })
 }
 
-fn generations() -> Vec<Row> {
+fn generations() -> Vec<EndpointCall> {
     let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
     vec![
         row("sys-generate-root-attempt.read", open, Value::Null, 200),
@@ -38,7 +38,7 @@ fn generations() -> Vec<Row> {
     ]
 }
 
-fn rekeys() -> Vec<Row> {
+fn rekeys() -> Vec<EndpointCall> {
     let asked = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
     vec![
         row("sys-rekey-init.read", "sys/rekey/init", Value::Null, 200),

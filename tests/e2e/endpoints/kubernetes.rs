@@ -1,10 +1,10 @@
 //! The auth method of service accounts. `config` leads to a real API server, `namespace` has the
 //! account `app`, and `token` is a token of the account.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows(config: &Value, namespace: &str, token: &str) -> Vec<Row> {
+pub(super) fn rows(config: &Value, namespace: &str, token: &str) -> Vec<EndpointCall> {
     let shown = json!({
         "kubernetes_host": "https://api.example:6443",
         "token_reviewer_jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2lnbmF0dXJl",

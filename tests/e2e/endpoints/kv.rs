@@ -1,9 +1,9 @@
 //! The key-value engine: version 2 of the API at `secret/`, version 1 at `kv/`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let config =
         json!({ "max_versions": 5, "cas_required": false, "delete_version_after": "768h" });
     let first = json!({ "data": { "user": "app", "port": 5432 }, "options": { "cas": 0 } });
@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-pub(super) fn rows_of_version_1() -> Vec<Row> {
+pub(super) fn rows_of_version_1() -> Vec<EndpointCall> {
     let secret = json!({ "user": "app", "port": 5432, "ttl": "1h", "path": null });
     vec![
         row("kv-path.write", "kv/app/db", secret, 204),

@@ -1,7 +1,7 @@
 //! Numbers out of range, in every numeric field of every endpoint: the answer is 400 with the name
 //! of the field, and never a server error.
 
-use super::{Latest, Row, inspected};
+use super::{EndpointCall, LatestValues, inspected};
 use crate::world::World;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const NUMERIC: [&str; 2] = ["int", "duration"];
 /// Sends `row` with each numeric field negative and too large. The server may ignore or refuse such
 /// a query.
 #[track_caller]
-pub(super) fn assert_refused(world: &World, row: &Row, latest: &Latest) {
+pub(super) fn assert_refused(world: &World, row: &EndpointCall, latest: &LatestValues) {
     let Some(endpoint) = inspected::endpoint_of(row) else { return };
     let is_numeric =
         |field: &&Value| field["kind"].as_str().is_some_and(|kind| NUMERIC.contains(&kind));

@@ -1,10 +1,10 @@
 //! Endpoints that operators use on an unsealed server.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
 /// The rows of an unsealed server; the last row seals it.
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![
         row("sys-health.read", "sys/health", Value::Null, 200),
         row("sys-seal-status.read", "sys/seal-status", Value::Null, 200),
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// The rows that initialise and unseal a server.
-pub(super) fn rows_before_opening() -> Vec<Row> {
+pub(super) fn rows_before_opening() -> Vec<EndpointCall> {
     let numbers = json!({ "secret_shares": 3, "secret_threshold": 2 });
     vec![
         row("sys-init.read", "sys/init", Value::Null, 200),

@@ -1,10 +1,10 @@
 //! The scheduler engine's rows for operators. The tests of its plain HTTP API are in
 //! `tests/e2e/scheduler.rs`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let region = json!({
         "region": "west", "authoritative_region": "global",
         "addresses": "https://scheduler.example:4646", "replication_token": "8d1f-token",

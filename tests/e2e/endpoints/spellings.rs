@@ -5,7 +5,7 @@
 //! answer must be a refusal or "not found": a spelling means either the denied object or another
 //! object.
 
-use super::{Latest, OPERATOR, Row, inspected, send_to};
+use super::{EndpointCall, LatestValues, OPERATOR, inspected, send_to};
 use crate::world::World;
 use bulkhead_tests::Client;
 use serde_json::{Value, json};
@@ -31,7 +31,12 @@ pub(super) fn allow(world: &World) {
 
 /// Asserts that the path of `row`, denied to the operator, is not served in another spelling.
 #[track_caller]
-pub(super) fn assert_denied(world: &World, operator: &Client, row: &Row, latest: &Latest) {
+pub(super) fn assert_denied(
+    world: &World,
+    operator: &Client,
+    row: &EndpointCall,
+    latest: &LatestValues,
+) {
     let filled = latest.fill(row.path);
     let (path, query) =
         filled.split_once('?').map_or((filled.as_str(), None), |(path, query)| (path, Some(query)));
@@ -80,7 +85,7 @@ fn moved(path: &str) -> Option<String> {
 }
 
 /// The path with only its names in upper case.
-fn in_upper_case(row: &Row, path: &str) -> Option<String> {
+fn in_upper_case(row: &EndpointCall, path: &str) -> Option<String> {
     let pattern = &inspected::endpoint_of(row)?.path;
     let mut parts = pattern.split('/');
     let mut is_rest = false;
@@ -96,7 +101,7 @@ fn in_upper_case(row: &Row, path: &str) -> Option<String> {
 
 /// Returns true if the request changes no other object. A write in upper case is sent only if a
 /// read shows that case does not matter.
-fn is_harmless(world: &World, row: &Row, spelling: &str) -> bool {
+fn is_harmless(world: &World, row: &EndpointCall, spelling: &str) -> bool {
     let changes = ["POST", "PATCH", "DELETE"].contains(&row.method());
     !changes || world.root.read(spelling).status < 300
 }

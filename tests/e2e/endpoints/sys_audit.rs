@@ -1,9 +1,9 @@
 //! `sys/audit`, `sys/audit-hash` and `sys/config/auditing`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let options = json!({ "file_path": "second.log", "hmac_accessor": "false" });
     let device = json!({ "type": "file", "description": "for the auditors", "options": options });
     let headers = "sys/config/auditing/request-headers";

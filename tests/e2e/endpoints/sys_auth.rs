@@ -1,10 +1,10 @@
 //! `sys/auth`. The answer of a read lists the built-in methods; `tests/e2e/logins.rs` uploads
 //! another method.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let tuned =
         json!({ "default_lease_ttl": "1h", "audit_non_hmac_request_keys": ["display_name"] });
     vec![

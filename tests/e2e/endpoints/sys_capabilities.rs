@@ -1,9 +1,9 @@
 //! `sys/capabilities`: a token's rights. The rows about the calling token are in `auth_token.rs`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::json;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let child = json!({ "policies": ["operator"], "period": "1h" });
     let paths = ["database/creds/reader", "database/roles/reader", "database/roles/", "sys/seal"];
     let one = ["database/creds/reader"];

@@ -2,13 +2,13 @@
 //! endpoint.
 
 use super::inspected::endpoints;
-use super::{Row, row};
+use super::{EndpointCall, row};
 use crate::world::World;
 use bulkhead_tests::Answer;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let path = "sys/internal/specs/openapi";
     vec![
         row("sys-internal-specs-openapi.read", path, Value::Null, 200),

@@ -1,9 +1,9 @@
 //! `sys/internal/ui/mounts`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::Value;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![
         row("sys-internal-ui-mounts.read", "sys/internal/ui/mounts", Value::Null, 200),
         row(

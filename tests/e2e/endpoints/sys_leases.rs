@@ -1,11 +1,11 @@
 //! `sys/leases` for several leases. The rows about a single lease are with the engine that issues
 //! it.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use crate::world::CREATION;
 use serde_json::{Value, json};
 
-pub(super) fn rows(connection: &Value) -> Vec<Row> {
+pub(super) fn rows(connection: &Value) -> Vec<EndpointCall> {
     let role = json!({ "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h" });
     let creds = || row("database-creds-name.read", "database/creds/reader", Value::Null, 200);
     vec![

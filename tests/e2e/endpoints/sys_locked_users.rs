@@ -1,9 +1,9 @@
 //! `sys/locked-users`. `host/core/tests/core/lockouts.rs` tests locking and unlocking.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![
         row("sys-locked-users.read", "sys/locked-users", Value::Null, 200),
         row(

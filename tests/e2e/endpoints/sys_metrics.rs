@@ -1,9 +1,9 @@
 //! `sys/metrics`. `host/core/tests/core/metrics.rs` tests the metrics of mounts, and
 //! `tests/e2e/directory/metrics.rs` the text format.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::Value;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![row("sys-metrics.read", "sys/metrics", Value::Null, 200)]
 }

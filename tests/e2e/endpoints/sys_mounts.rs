@@ -1,9 +1,9 @@
 //! `sys/mounts`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let tuned = json!({
         "max_lease_ttl": "48h", "description": "orders", "options": { "region": "north" },
     });

@@ -1,6 +1,6 @@
 //! `sys/plugins`: catalog, pins, reloads and runtimes.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
@@ -9,7 +9,7 @@ const RELOAD: &str = "sys/plugins/reload/secret/probe";
 const RUNTIMES: &str = "sys/plugins/runtimes/catalog";
 const RUNTIME: &str = "sys/plugins/runtimes/catalog/container/runc";
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![
         row("sys-plugins-catalog-type-name.write", PROBE, json!("probe"), 204),
         row("sys-plugins-catalog.read", "sys/plugins/catalog", Value::Null, 200),

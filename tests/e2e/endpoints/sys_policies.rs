@@ -1,9 +1,9 @@
 //! `sys/policies/acl` and its old spelling `sys/policy`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let policy = json!({ "policy": r#"path "database/creds/reader" { capabilities = ["read"] }"# });
     let rules =
         json!({ "rules": r#"path "database/roles/*" { capabilities = ["create", "update"] }"# });

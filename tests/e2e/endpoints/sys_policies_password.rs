@@ -1,6 +1,6 @@
 //! `sys/policies/password`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
 /// The default password policy, written as a policy.
@@ -11,7 +11,7 @@ rule "charset" { charset = "0123456789" min-chars = 1 }
 rule "charset" { charset = "-" min-chars = 1 }
 "#;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let policy = json!({ "policy": LIKE_THE_DEFAULT });
     let one = "sys/policies/password/letters";
     let generate = "sys/policies/password/letters/generate";

@@ -1,9 +1,9 @@
 //! `sys/quotas/lease-count`. `tests/e2e/quotas.rs` tests the enforcement.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let one = "sys/quotas/lease-count/everywhere";
     vec![
         row("sys-quotas-lease-count-name.write", one, json!({ "max_leases": 300_000 }), 204),

@@ -1,9 +1,9 @@
 //! `sys/quotas/rate-limit` and `sys/quotas/config`. `tests/e2e/quotas.rs` tests the enforcement.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let (one, config) = ("sys/quotas/rate-limit/database", "sys/quotas/config");
     let quota = json!({ "path": "database", "rate": 100_000.5, "interval": "2s" });
     let settings = json!({ "rate_limit_exempt_paths": ["sys/metrics"] });

@@ -1,9 +1,9 @@
 //! `sys/remount`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     vec![
         row(
             "sys-remount.write",

@@ -1,9 +1,9 @@
 //! `sys/tools`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::json;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let (number, source) = ("sys/tools/random/32", "sys/tools/random/platform/32");
     let (input, sha3) = (json!({ "input": "YWJj" }), "sys/tools/hash/sha3-256");
     vec![

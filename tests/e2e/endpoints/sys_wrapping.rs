@@ -1,9 +1,9 @@
 //! `sys/wrapping`.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let token = json!({ "token": "{wrapping}" });
     let lookup = "sys/wrapping/lookup";
     vec![

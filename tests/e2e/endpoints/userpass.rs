@@ -1,9 +1,9 @@
 //! The auth method for users with passwords.
 
-use super::{Row, row};
+use super::{EndpointCall, row};
 use serde_json::{Value, json};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<EndpointCall> {
     let user = json!({ "password": "open sesame", "policies": "dev", "ttl": "10m" });
     let changed = json!({ "password": "open wheat, too" });
     let policies = json!({ "token_policies": "ops" });

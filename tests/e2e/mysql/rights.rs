@@ -1,7 +1,7 @@
 //! Revocation with exactly the documented rights, and without each of them: the account is gone, or
 //! the refusal says why and the lease stays.
 
-use super::Sea;
+use super::MysqlStage;
 use bulkhead_tests::Answer;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn rights() -> [&'static str; 4] {
     ["CREATE USER ON *.*", "SELECT ON mysql.user", "PROCESS ON *.*", connection_admin()]
 }
 
-impl Sea {
+impl MysqlStage {
     /// A server whose connection `sea` logs in as `keeper`, with these rights and the rights that
     /// it grants to others.
     fn kept_by(rights: &[&str]) -> Self {
@@ -63,7 +63,7 @@ impl Sea {
 
 #[test]
 fn the_documented_rights_suffice_for_accounts_of_any_host_and_their_sessions() {
-    let sea = Sea::kept_by(&rights());
+    let sea = MysqlStage::kept_by(&rights());
     let told = sea.reconnect().warnings();
     assert!(!told.contains("user of connection"), "{told}");
     let credential = sea.credential("apart");
@@ -83,7 +83,7 @@ fn without_one_of_the_rights_a_revocation_fails_visibly_and_keeps_its_lease() {
         "PROCESS",
         "CONNECTION ADMIN",
     ]) {
-        let sea = Sea::kept_by(&rights());
+        let sea = MysqlStage::kept_by(&rights());
         let credential = sea.credential("apart");
         let (name, password) = (&credential.username, &credential.password);
         let mut session = sea.mariadb.sleeper(name, password);
@@ -108,7 +108,7 @@ fn without_one_of_the_rights_a_revocation_fails_visibly_and_keeps_its_lease() {
 
 #[test]
 fn invisible_accounts_are_removed_by_custom_statements() {
-    let sea = Sea::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
+    let sea = MysqlStage::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     let dropping = "DROP USER '{{name}}'@'127.0.0.1', '{{name}}'@'10.%'";
     sea.role(
         "apart",
@@ -126,7 +126,7 @@ fn invisible_accounts_are_removed_by_custom_statements() {
 
 #[test]
 fn a_failed_creation_leaves_no_account_of_another_host() {
-    let sea = Sea::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
+    let sea = MysqlStage::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     let failing = format!("{AT_TWO_HOSTS}; GRANT DELETE ON demo.orders TO '{{{{name}}}}'@'10.%'");
     sea.role("failing", json!({ "creation_statements": [failing] }));
     sea.root.read("database/creds/failing").expect(400);
@@ -135,7 +135,7 @@ fn a_failed_creation_leaves_no_account_of_another_host() {
 
 #[test]
 fn statements_that_cannot_be_prepared_lock_their_user_out() {
-    let sea = Sea::new(&[]);
+    let sea = MysqlStage::new(&[]);
     // Without a connection no plugin can check the statements.
     let role = json!({
         "creation_statements": [AT_TWO_HOSTS], "revocation_statements": ["SELECT '{{password}}'"],
@@ -158,7 +158,7 @@ fn statements_that_cannot_be_prepared_lock_their_user_out() {
 
 #[test]
 fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     for (field, text, exist) in [
         ("renew_statements", "SELECT '{{password}}'", "{{name}}, {{username}} and {{expiration}}"),
         ("revocation_statements", "DROP USER '{{expiration}}'", "{{name}} and {{username}}"),
@@ -179,7 +179,7 @@ fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
 
 #[test]
 fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
-    let sea = Sea::connected();
+    let sea = MysqlStage::connected();
     let policy = |name: &str, charset: &str| {
         let text = format!("length = 8 rule \"charset\" {{ charset = \"{charset}\" }}");
         sea.root

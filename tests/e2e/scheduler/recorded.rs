@@ -53,16 +53,16 @@ const DEPARTURES: [(&str, u16, &str); 30] = [
     ("t.list-filter-type", 400, "no expressions: a filter is refused, never ignored"),
 ];
 
-struct Exchange {
+struct SchedulerExchange {
     recorded: Value,
     name: String,
 }
 
 /// Values of placeholders.
 #[derive(Default)]
-struct Names(BTreeMap<String, String>);
+struct PlaceholderValues(BTreeMap<String, String>);
 
-impl Names {
+impl PlaceholderValues {
     /// Returns the text with its placeholders filled in, or the name of an unknown placeholder.
     fn fill(&self, text: &str) -> Result<String, String> {
         let Some((before, rest)) = text.split_once('<') else { return Ok(text.to_owned()) };
@@ -86,14 +86,14 @@ impl Names {
     }
 }
 
-impl Exchange {
+impl SchedulerExchange {
     fn text(&self, key: &str) -> &str {
         self.recorded[key].as_str().unwrap_or_default()
     }
 
     /// Sends the request with its placeholders filled in, or returns the name of an unknown
     /// placeholder.
-    fn ask(&self, scheduler: &Scheduler, names: &Names) -> Result<PlainAnswer, String> {
+    fn ask(&self, scheduler: &Scheduler, names: &PlaceholderValues) -> Result<PlainAnswer, String> {
         let mut request = PlainRequest::new(self.text("method"), &names.fill(self.text("path"))?);
         for (name, value) in self.recorded["headers"].as_object().into_iter().flatten() {
             let values = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
@@ -106,7 +106,7 @@ impl Exchange {
         Ok(request.send(scheduler.address()))
     }
 
-    fn learn(&self, answer: &PlainAnswer, names: &mut Names) {
+    fn learn(&self, answer: &PlainAnswer, names: &mut PlaceholderValues) {
         let Some(takes) = self.recorded["takes"].as_object() else { return };
         if answer.status != 200 || answer.header("content-encoding").is_some() {
             return;
@@ -210,18 +210,18 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn exchanges() -> Vec<Exchange> {
+fn exchanges() -> Vec<SchedulerExchange> {
     let exchange = |line: &str| {
         let recorded: Value = serde_json::from_str(line).expect("each line is one exchange");
         let name = recorded["name"].as_str().expect("a name").to_owned();
-        Exchange { recorded, name }
+        SchedulerExchange { recorded, name }
     };
     EXCHANGES.lines().map(exchange).collect()
 }
 
 /// Sends the exchanges to a new server, and returns the differences.
-fn replay(exchanges: &[Exchange]) -> Vec<String> {
-    let (scheduler, mut names) = (Scheduler::before_bootstrap(), Names::default());
+fn replay(exchanges: &[SchedulerExchange]) -> Vec<String> {
+    let (scheduler, mut names) = (Scheduler::before_bootstrap(), PlaceholderValues::default());
     let mut differences = Vec::new();
     for exchange in exchanges {
         let difference = match exchange.ask(&scheduler, &names) {

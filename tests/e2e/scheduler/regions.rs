@@ -6,7 +6,7 @@ mod link;
 use super::{RULES, assert_refused, id, role};
 use bulkhead_tests::scheduler::{PlainAnswer, Scheduler};
 use bulkhead_tests::wait::until_true;
-use link::Link;
+use link::RegionLink;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 struct Regions {
     global: Scheduler,
     west: Scheduler,
-    link: Link,
+    link: RegionLink,
 }
 
 impl Regions {
@@ -32,7 +32,7 @@ impl Regions {
     /// Starts both without replication.
     fn apart() -> Self {
         let (global, west) = (super::bed(), super::bed());
-        let link = Link::to(global.address());
+        let link = RegionLink::to(global.address());
         Self { global, west, link }
     }
 

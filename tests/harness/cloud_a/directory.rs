@@ -1,6 +1,6 @@
 //! The directory: discovery, published keys, and access tokens for secrets and assertions.
 
-use super::{Access, CloudA, State, TENANT};
+use super::{AccessGrant, CloudA, TENANT, TenantState};
 use crate::internet::{Request, Response, held};
 use crate::signer::{is_signed, unverified};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn token(cloud: &CloudA, request: &Request) -> Result<Response, Response> {
     let mut state = held(&cloud.state);
     check_client(&state, &field)?;
     let until = Instant::now() + Duration::from_secs(LIFETIME);
-    state.given.insert(access.clone(), Access { audience: audience.to_owned(), until });
+    state.given.insert(access.clone(), AccessGrant { audience: audience.to_owned(), until });
     Ok(Response::json(
         200,
         &json!({ "token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME,
@@ -64,7 +64,7 @@ fn token(cloud: &CloudA, request: &Request) -> Result<Response, Response> {
     ))
 }
 
-fn check_client(state: &State, field: &dyn Fn(&str) -> String) -> Result<(), Response> {
+fn check_client(state: &TenantState, field: &dyn Fn(&str) -> String) -> Result<(), Response> {
     let Some(application) = state.applications.get(&field("client_id")) else {
         return Err(refused(400, "unauthorized_client", "AADSTS700016: Application not found."));
     };
@@ -90,7 +90,7 @@ fn check_client(state: &State, field: &dyn Fn(&str) -> String) -> Result<(), Res
 }
 
 /// Returns `true` if a federated issuer signed the assertion, and subject and audience match.
-fn is_federated(state: &State, assertion: &str) -> bool {
+fn is_federated(state: &TenantState, assertion: &str) -> bool {
     let Some([header, claims]) = unverified(assertion) else { return false };
     let issuer = claims["iss"].as_str().and_then(|issuer| state.federated.get(issuer));
     let Some(federated) = issuer else { return false };

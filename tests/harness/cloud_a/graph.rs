@@ -1,6 +1,6 @@
 //! Graph: applications and their secrets, which the directory checks.
 
-use super::{CloudA, Registered, Secret, error};
+use super::{CloudA, Secret, StoredApplication, error};
 use crate::internet::{Request, Response, held};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn remove(cloud: &CloudA, request: &Request, object: &str) -> Response {
 fn changed(
     cloud: &CloudA,
     object: &str,
-    change: impl FnOnce(&mut Registered, &str) -> Response,
+    change: impl FnOnce(&mut StoredApplication, &str) -> Response,
 ) -> Response {
     let mut state = held(&cloud.state);
     let found = state.applications.iter_mut().find(|(_, known)| known.object == object);
@@ -87,7 +87,7 @@ fn changed(
     }
 }
 
-fn shown(application: &Registered, client_id: &str) -> Value {
+fn shown(application: &StoredApplication, client_id: &str) -> Value {
     let secrets: Vec<Value> = application.secrets.iter().map(credential).collect();
     json!({ "id": application.object, "appId": client_id, "passwordCredentials": secrets })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ResourceKind {
     /// A virtual machine.
     Machine,
     /// A scale set whose machines belong to the set.
@@ -34,7 +34,7 @@ pub struct Machine {
     /// Resource id, spelled as in the claims of its tokens.
     pub id: String,
     pub identity: Identity,
-    shape: Shape,
+    shape: ResourceKind,
     subscription: String,
     group: String,
     name: String,
@@ -45,20 +45,20 @@ pub struct Machine {
 impl Machine {
     /// A machine with a system-assigned identity.
     pub fn vm(group: &str, name: &str) -> Self {
-        Self::of(Shape::Machine, group, name)
+        Self::of(ResourceKind::Machine, group, name)
     }
 
     /// A scale set with a system-assigned identity.
-    pub fn scale_set(shape: Shape, group: &str, name: &str) -> Self {
+    pub fn scale_set(shape: ResourceKind, group: &str, name: &str) -> Self {
         Self::of(shape, group, name)
     }
 
     /// A web site with a system-assigned identity.
     pub fn site(group: &str, name: &str) -> Self {
-        Self::of(Shape::Site, group, name)
+        Self::of(ResourceKind::Site, group, name)
     }
 
-    fn of(shape: Shape, group: &str, name: &str) -> Self {
+    fn of(shape: ResourceKind, group: &str, name: &str) -> Self {
         let identity = Identity {
             principal: guid("00000000-aaaa-4000-8000", &format!("{group}/{name}")),
             client: guid("00000000-bbbb-4000-8000", &format!("{group}/{name}")),
@@ -111,7 +111,7 @@ impl Machine {
     #[must_use]
     pub fn of_flexible(set: &Self, suffix: &str) -> Self {
         let name = format!("{}_{suffix}", set.name);
-        let mut made = Self::of(Shape::Machine, &set.group, &name);
+        let mut made = Self::of(ResourceKind::Machine, &set.group, &name);
         made.subscription = set.subscription.clone();
         made.location = set.location.clone();
         made.identity = set.identity.clone();
@@ -122,9 +122,11 @@ impl Machine {
 
     fn own_id(&self) -> String {
         let kind = match self.shape {
-            Shape::Machine => "Microsoft.Compute/virtualMachines",
-            Shape::Uniform | Shape::Flexible => "Microsoft.Compute/virtualMachineScaleSets",
-            Shape::Site => "Microsoft.Web/sites",
+            ResourceKind::Machine => "Microsoft.Compute/virtualMachines",
+            ResourceKind::Uniform | ResourceKind::Flexible => {
+                "Microsoft.Compute/virtualMachineScaleSets"
+            }
+            ResourceKind::Site => "Microsoft.Web/sites",
         };
         let Self { subscription, group, name, .. } = self;
         format!("/subscriptions/{subscription}/resourcegroups/{group}/providers/{kind}/{name}")
@@ -157,7 +159,7 @@ impl Machine {
             }),
             // The resource manager does not show the principal for flexible sets; callers have to
             // look it up.
-            Some(id) if self.shape == Shape::Flexible => {
+            Some(id) if self.shape == ResourceKind::Flexible => {
                 json!({ "type": "UserAssigned", "userAssignedIdentities": { id: {} } })
             }
             Some(id) => json!({
@@ -169,9 +171,9 @@ impl Machine {
         };
         let mut properties = json!({ "vmId": guid("00000000-eeee-4000-8000", &self.id) });
         match self.shape {
-            Shape::Uniform => properties = json!({ "orchestrationMode": "Uniform" }),
-            Shape::Flexible => properties = json!({ "orchestrationMode": "Flexible" }),
-            Shape::Machine | Shape::Site => {}
+            ResourceKind::Uniform => properties = json!({ "orchestrationMode": "Uniform" }),
+            ResourceKind::Flexible => properties = json!({ "orchestrationMode": "Flexible" }),
+            ResourceKind::Machine | ResourceKind::Site => {}
         }
         if let Some(set) = &self.scale_set {
             properties["virtualMachineScaleSet"] = json!({ "id": set });

@@ -33,9 +33,9 @@ pub enum Fault {
 
 /// The pending faults, by host and path.
 #[derive(Default)]
-pub(super) struct Faults(Mutex<Vec<Expected>>);
+pub(super) struct Faults(Mutex<Vec<PendingFault>>);
 
-struct Expected {
+struct PendingFault {
     host: String,
     path: String,
     fault: Fault,
@@ -44,7 +44,7 @@ struct Expected {
 
 impl Faults {
     pub(super) fn add(&self, host: &str, path: &str, fault: Fault, times: usize) {
-        let expected = Expected { host: host.to_owned(), path: path.to_owned(), fault, times };
+        let expected = PendingFault { host: host.to_owned(), path: path.to_owned(), fault, times };
         held(&self.0).push(expected);
     }
 
@@ -55,7 +55,7 @@ impl Faults {
     /// Takes the fault that matches `request`.
     pub(super) fn take(&self, request: &Request) -> Option<Fault> {
         let mut all = held(&self.0);
-        let fits = |it: &&mut Expected| {
+        let fits = |it: &&mut PendingFault| {
             it.times > 0 && it.host == request.host && request.path.starts_with(&it.path)
         };
         let found = all.iter_mut().find(fits)?;
@@ -65,13 +65,13 @@ impl Faults {
 }
 
 /// An answer to be sent.
-pub(super) struct Sent {
+pub(super) struct PreparedAnswer {
     pub(super) response: Response,
     /// Bytes that the length announces and that are not sent.
     pub(super) missing: usize,
 }
 
-impl From<Response> for Sent {
+impl From<Response> for PreparedAnswer {
     fn from(response: Response) -> Self {
         Self { response, missing: 0 }
     }
@@ -79,7 +79,7 @@ impl From<Response> for Sent {
 
 impl Fault {
     /// Returns the answer under this fault. `site` asks the site.
-    pub(super) async fn answer(self, site: impl FnOnce() -> Response) -> Sent {
+    pub(super) async fn answer(self, site: impl FnOnce() -> Response) -> PreparedAnswer {
         match self {
             Self::Status(status) => refused(status).into(),
             Self::RetryAfter(status, seconds) => {
@@ -96,7 +96,7 @@ impl Fault {
                 let mut response = site();
                 let whole = response.body.len().max(2);
                 response.body.truncate(whole / 2);
-                Sent { missing: whole - response.body.len(), response }
+                PreparedAnswer { missing: whole - response.body.len(), response }
             }
             Self::Malform => {
                 let mut response = site();

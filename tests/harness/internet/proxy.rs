@@ -1,9 +1,9 @@
 //! The proxy: `CONNECT` to a known host becomes TLS with a certificate for that name. A plain
 //! request is answered directly.
 
-use super::fault::Sent;
+use super::fault::PreparedAnswer;
 use super::message::{Request, Response};
-use super::{World, held};
+use super::{SimulatedSites, held};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt as _;
@@ -27,12 +27,12 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// The authority of all sites' certificates.
-pub(super) struct Authority {
+pub(super) struct SiteAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pem: String,
 }
 
-impl Authority {
+impl SiteAuthority {
     pub(super) fn new() -> Self {
         let mut own = CertificateParams::new(Vec::new()).expect("an authority");
         own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -64,7 +64,7 @@ impl Authority {
 }
 
 /// Serves until the runtime ends.
-pub(super) async fn serve(listener: TcpListener, world: Arc<World>) {
+pub(super) async fn serve(listener: TcpListener, world: Arc<SimulatedSites>) {
     while let Ok((stream, _)) = listener.accept().await {
         let world = Arc::clone(&world);
         let answer = service_fn(move |request| {
@@ -79,8 +79,8 @@ pub(super) async fn serve(listener: TcpListener, world: Arc<World>) {
 
 async fn at_the_proxy(
     request: hyper::Request<Incoming>,
-    world: Arc<World>,
-) -> hyper::Response<Sending> {
+    world: Arc<SimulatedSites>,
+) -> hyper::Response<SentBytes> {
     let shown = request.headers().get("proxy-authorization").cloned();
     let host = request.uri().host().unwrap_or_default().to_ascii_lowercase();
     if request.method() == Method::CONNECT {
@@ -105,7 +105,7 @@ async fn at_the_proxy(
     Response::empty(200).into()
 }
 
-fn is_welcome(world: &World, shown: Option<&HeaderValue>) -> bool {
+fn is_welcome(world: &SimulatedSites, shown: Option<&HeaderValue>) -> bool {
     let wanted = held(&world.credentials);
     let Some(wanted) = wanted.as_deref() else { return true };
     let wanted = format!("Basic {}", STANDARD.encode(wanted));
@@ -115,7 +115,7 @@ fn is_welcome(world: &World, shown: Option<&HeaderValue>) -> bool {
 async fn behind_tls(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     host: String,
-    world: Arc<World>,
+    world: Arc<SimulatedSites>,
 ) {
     let answer = service_fn(move |request| {
         let (host, world) = (host.clone(), Arc::clone(&world));
@@ -130,8 +130,8 @@ async fn behind_tls(
 async fn answer(
     request: hyper::Request<Incoming>,
     host: String,
-    world: &World,
-) -> hyper::Response<Sending> {
+    world: &SimulatedSites,
+) -> hyper::Response<SentBytes> {
     let (head, body) = request.into_parts();
     // A client that disconnects during its request reads no answer.
     let body = body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
@@ -152,21 +152,21 @@ async fn answer(
 }
 
 /// The bytes of an answer, optionally with a premature end.
-pub(super) struct Sending {
+pub(super) struct SentBytes {
     bytes: Option<Bytes>,
-    end: End,
+    end: AnswerEnd,
 }
 
 /// End of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum AnswerEnd {
     Whole,
     /// A premature end after the bytes have been sent.
     Soon,
     Now,
 }
 
-impl Body for Sending {
+impl Body for SentBytes {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -176,41 +176,43 @@ impl Body for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match (self.bytes.take(), self.end) {
             (Some(bytes), _) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            (None, End::Whole) => Poll::Ready(None),
-            (None, End::Soon) => {
-                self.end = End::Now;
+            (None, AnswerEnd::Whole) => Poll::Ready(None),
+            (None, AnswerEnd::Soon) => {
+                self.end = AnswerEnd::Now;
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            (None, End::Now) => Poll::Ready(Some(Err(io::Error::other("cut short")))),
+            (None, AnswerEnd::Now) => Poll::Ready(Some(Err(io::Error::other("cut short")))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none() && self.end == End::Whole
+        self.bytes.is_none() && self.end == AnswerEnd::Whole
     }
 
     fn size_hint(&self) -> SizeHint {
         match self.end {
-            End::Whole => SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64),
-            End::Soon | End::Now => SizeHint::default(),
+            AnswerEnd::Whole => {
+                SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            AnswerEnd::Soon | AnswerEnd::Now => SizeHint::default(),
         }
     }
 }
 
-impl From<Response> for hyper::Response<Sending> {
+impl From<Response> for hyper::Response<SentBytes> {
     fn from(response: Response) -> Self {
-        Sent::from(response).into()
+        PreparedAnswer::from(response).into()
     }
 }
 
-impl From<Sent> for hyper::Response<Sending> {
-    fn from(sent: Sent) -> Self {
-        let Sent { response, missing } = sent;
+impl From<PreparedAnswer> for hyper::Response<SentBytes> {
+    fn from(sent: PreparedAnswer) -> Self {
+        let PreparedAnswer { response, missing } = sent;
         let claimed = response.body.len() + missing;
         let bytes = Some(Bytes::from(response.body)).filter(|bytes| !bytes.is_empty());
-        let end = if missing > 0 { End::Soon } else { End::Whole };
-        let mut answer = Self::new(Sending { bytes, end });
+        let end = if missing > 0 { AnswerEnd::Soon } else { AnswerEnd::Whole };
+        let mut answer = Self::new(SentBytes { bytes, end });
         *answer.status_mut() = StatusCode::from_u16(response.status).expect("a status");
         *answer.headers_mut() = *response.headers;
         if missing > 0 {

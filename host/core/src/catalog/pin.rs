@@ -32,8 +32,8 @@ pub(crate) struct Pin {
 stored!(Pin, "pin", reads_stored_pins);
 
 impl Pin {
-    /// Returns the version for an operator, who must read back what the operator wrote: a client
-    /// that declares `v1.2.0` would otherwise change the pin again and again.
+    /// Returns the version as the operator wrote it: a client that declares `v1.2.0` would
+    /// otherwise change the pin at each run.
     pub(crate) fn shown_version(&self) -> &str {
         if self.written.is_empty() { &self.version } else { &self.written }
     }
@@ -77,6 +77,6 @@ pub(super) struct PinTable(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>
 pub(crate) struct VersionChoice<'a> {
     /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
     pub(crate) asked: &'a str,
-    /// Whether `asked` counts although another version is pinned.
+    /// `true` if `asked` counts although another version is pinned.
     pub(crate) overrides_pin: bool,
 }

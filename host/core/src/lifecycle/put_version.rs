@@ -25,9 +25,9 @@ const MOST_STEPS: u32 = 10_000;
 pub(super) struct PutVersion<'a> {
     pub(super) swap: &'a VersionSwap,
     pub(super) way_back: Option<VersionBefore>,
-    /// Whether the mount may be in that phase.
+    /// Returns true for the phases in which the mount may be.
     pub(super) may_be: fn(&MountPhase) -> bool,
-    /// Whether the component may commit in the middle of a step.
+    /// `true` if the component may commit in the middle of a step.
     pub(super) may_checkpoint: bool,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct UnfinishedMigration {
     /// Schema to which the steps bring the data.
     pub(crate) to: u32,
-    /// Where the next step begins, in the words of the component.
+    /// Cursor of the next step, in a form that the component chose.
     pub(crate) cursor: String,
     /// Number of stored steps.
     pub(crate) steps: u32,

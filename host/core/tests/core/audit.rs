@@ -1,5 +1,5 @@
-//! What is recorded, and that nothing happens unrecorded: devices that work, that fill up, and that
-//! fail at any step.
+//! The recorded lines, and the refusal of requests that no device records: devices that work, fill
+//! up, and fail at any step.
 
 use crate::bed::{Bed, error, probe, request};
 use crate::probe::set_schema;
@@ -61,7 +61,7 @@ impl Bed {
         self.lines().into_iter().filter(|line| line["request"]["path"] == path).collect()
     }
 
-    /// What the device `main` shows in place of `value`.
+    /// Returns the hash that the device `main` shows in place of `value`.
     pub(crate) async fn hash(&self, value: &str) -> Value {
         let (status, answer) = self.write("sys/audit-hash/main", json!({ "input": value })).await;
         assert_eq!((status, &answer["hash"]), (200, &answer["data"]["hash"]), "{answer}");
@@ -267,7 +267,7 @@ async fn a_request_over_its_limit_is_recorded_without_its_body() {
     bed.end().await;
 }
 
-/// What a request whose sender is not trusted may write, in bytes of the audit.
+/// Maximum bytes of audit that a request without a trusted sender writes.
 const MOST_OF_A_STRANGER: u64 = 8 << 10;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -207,7 +207,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
     }
 }
 
-/// Where everything is built.
+/// Returns the folder of all built files.
 pub(crate) fn target() -> PathBuf {
     profile().parent().unwrap().to_path_buf()
 }

@@ -1,5 +1,5 @@
-//! What the calls of a mount keep for each other in memory: theirs alone, bounded, made once, and
-//! gone when it must be.
+//! The cache that the calls of a mount share: private to the mount, bounded, filled once for
+//! concurrent calls, and emptied when required.
 
 use crate::bed::{Bed, error};
 use crate::http::{Server, granted, ok};
@@ -13,7 +13,7 @@ async fn keep(bed: &Bed, path: &str, value: &str) {
     assert_eq!(status, 204, "{answer}");
 }
 
-/// What is kept, null where nothing is.
+/// Returns the cached value, or null.
 async fn recalled(bed: &Bed, path: &str) -> Value {
     let (mount, name) = path.split_once('/').unwrap();
     let (status, answer) = bed.read(&format!("{mount}/recall/{name}")).await;

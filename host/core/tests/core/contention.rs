@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Clients at once.
 const CLIENTS: usize = 64;
 
-/// What each client wants: a path, written to with these fields.
+/// The write of a client: a path and the fields.
 type Wanted = (String, Value);
 
 /// All clients at once, each with one request. Returns their answers.

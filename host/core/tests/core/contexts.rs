@@ -1,4 +1,4 @@
-//! What a component is told when no request enters it: for which mount, and until when.
+//! The context of a call without a request: the mount and the deadline.
 
 use crate::bed::Bed;
 use crate::probe::set_schema;

@@ -130,7 +130,7 @@ fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
     unit.put(address, b"0".to_vec(), index);
 }
 
-/// How long it takes to do the first `DONE` works of a backlog.
+/// Returns the time for the first `DONE` works of a backlog.
 async fn time_with(backlog: u64) -> Duration {
     const DONE: u64 = 900;
     let bed = Bed::new(&format!("backlog-{backlog}")).await;

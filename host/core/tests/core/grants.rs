@@ -12,8 +12,8 @@ pub(crate) async fn grants(bed: &Bed, mount: &str) -> Value {
     info["data"]["config"]["grants"].clone()
 }
 
-/// What a mount of the probe is granted where its operator says nothing: all that it asks for,
-/// which where no target is named is any target.
+/// Default grants of a mount of the probe: all acts that the probe asks for. An act without a
+/// target means any target.
 const USUAL: [&str; 9] = [
     "http:*",
     "identity:token",

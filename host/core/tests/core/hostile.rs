@@ -13,7 +13,7 @@ use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What each failure begins with.
+/// Beginning of each failure.
 const TITLE: &str = "plugin hostile 1.0.0 (sha256 ";
 
 async fn bed(name: &str) -> Bed {
@@ -24,8 +24,8 @@ async fn bed(name: &str) -> Bed {
         .unwrap()
 }
 
-/// Who refuses: the host, because the guest broke a rule; or the guest, because the host told it
-/// no.
+/// Source of a refusal: the host, because the guest broke a rule; or the guest, after a refusal by
+/// the host.
 #[derive(PartialEq)]
 enum By {
     Host,

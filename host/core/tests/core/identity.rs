@@ -24,7 +24,8 @@ impl Bed {
         self.call_as(token.as_str().unwrap(), verb, path, json!({})).await.0
     }
 
-    /// What a write of the root token answers that is to succeed.
+    /// Writes with the root token and returns the `data` of the answer. Fails if the write is
+    /// refused.
     pub(crate) async fn written(&self, path: &str, fields: Value) -> Value {
         let (status, answer) = self.write(path, fields.clone()).await;
         assert!(matches!(status, 200 | 204), "{path} {fields}: {status} {answer}");

@@ -16,7 +16,7 @@ async fn leased(bed: &Bed, mount: &str, name: &str) -> String {
     leased["lease_id"].as_str().unwrap().to_owned()
 }
 
-/// What a lookup of the lease says; `None` when it is gone.
+/// Returns the answer to a look-up of the lease; `None` if the lease does not exist.
 async fn looked_up(bed: &Bed, id: &str) -> Option<Value> {
     let (status, answer) = bed.write("sys/leases/lookup", json!({"lease_id": id})).await;
     assert!(status == 200 || error(&answer).starts_with("invalid lease"), "{answer}");

@@ -7,10 +7,10 @@ use crate::logins::open;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 
-/// What the group of project p may read, and what that of p2.
+/// The paths that the groups of the projects p and p2 may read.
 const OF_P: &str = "sys/mounts";
 const OF_P2: &str = "sys/auth";
-/// What logins may do themselves.
+/// The policy of all logins.
 const COMMON: &str = r#"
     path "auth/token/create" { capabilities = ["update"] }
     path "auth/token/renew-self" { capabilities = ["update"] }
@@ -177,9 +177,9 @@ struct Person {
     group_alias: String,
     /// Token of the login with the proven group.
     own: Value,
-    /// Of a login at the other mount.
+    /// The answer to a login at the other mount.
     elsewhere: Value,
-    /// What the group may read.
+    /// The path that the group may read.
     reads: String,
 }
 
@@ -217,7 +217,7 @@ impl Bed {
         person
     }
 
-    /// Whether both tokens may what the group may.
+    /// Checks that both tokens have, or do not have, the rights of the group.
     async fn allows(&self, person: &Person, expected: bool) {
         for token in [&person.own, &person.elsewhere] {
             assert_eq!(self.may(token, &person.reads).await, expected, "{}", person.reads);

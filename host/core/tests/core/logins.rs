@@ -267,7 +267,7 @@ async fn a_mount_that_goes_takes_the_tokens_of_its_logins_along() {
     bed.end().await;
 }
 
-/// Who may make tokens.
+/// The policy of callers that may create tokens.
 const MAKERS: &str = r#"path "auth/token/create" { capabilities = ["update"] }"#;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What core and the sandbox promise, watched through the service itself and the probe component of
+//! The guarantees of core and the sandbox, tested through the service and the probe component of
 //! `tests/guests`.
 #![allow(
     clippy::unwrap_used,

@@ -40,8 +40,7 @@ async fn rows_with(directory: &Path, part: &str) -> Vec<String> {
     found
 }
 
-/// What lies in every space for a mount that was used: data with its index, timers, a guard,
-/// leases.
+/// Fills every space of a mount: data with an index, timers, a guard, leases.
 async fn fill_mount(bed: &Bed, mount: &str) {
     for (path, fields) in [
         ("count/a", json!({})),
@@ -630,7 +629,7 @@ async fn enable_up_to(bed: &Bed, from: u32, most: u32) -> Duration {
     quickest
 }
 
-/// What walked over all mounts would take eleven times as long.
+/// An implementation that visits all mounts would take eleven times as long.
 #[tokio::test(flavor = "multi_thread")]
 async fn enabling_a_mount_costs_no_more_with_thousands_of_mounts() {
     let bed = Bed::new("many-mounts").await;

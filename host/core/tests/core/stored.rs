@@ -1,4 +1,5 @@
-//! What a mount stores and what its timers write are bounded, and no other mount notices.
+//! Bounds on the stored data of a mount and on the writes of its timers; other mounts are not
+//! affected.
 
 use crate::bed::{Bed, error};
 use bulkhead_wire::description::Verb;

@@ -92,7 +92,7 @@ async fn the_description_of_the_api_follows_the_mounts_that_it_shows() {
     bed.end().await;
 }
 
-/// What a household without a token may have answered at once.
+/// Burst of answers for a client without a token.
 const BURST: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]

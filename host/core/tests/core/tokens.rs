@@ -64,7 +64,7 @@ impl Bed {
         self.call_as(token, Verb::Read, OWN, json!({})).await.0
     }
 
-    /// What the token says of itself.
+    /// Returns the look-up of the token by itself.
     async fn seen(&self, token: &str) -> Value {
         let (status, answer) = self.call_as(token, Verb::Read, OWN, json!({})).await;
         assert_eq!(status, 200, "{answer}");

@@ -85,7 +85,7 @@ pub(crate) async fn flip(store: &Arc<Store>, key: &str) {
     put(store, key, changed).await;
 }
 
-/// What was counted, once the code of the plugin is compiled.
+/// Returns the counted visits, once the code of the plugin is compiled.
 async fn note_once_compiled(bed: &Bed) -> Value {
     let (status, answer) = bed.read("third/note/visits").await;
     if status != 503 {

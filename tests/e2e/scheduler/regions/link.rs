@@ -6,29 +6,29 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 /// The proxy, which ends with the process.
-pub(super) struct Link {
+pub(super) struct RegionLink {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLink>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedLink {
+    state: Mutex<LinkState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     is_cut: bool,
     is_paused: bool,
     open: Vec<TcpStream>,
 }
 
-impl Link {
+impl RegionLink {
     pub(super) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedLink::default());
         let passing = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -65,7 +65,7 @@ impl Link {
 }
 
 /// Connects a client with the target, unless the link is cut.
-fn pass(client: TcpStream, target: SocketAddr, shared: &Arc<Shared>) {
+fn pass(client: TcpStream, target: SocketAddr, shared: &Arc<SharedLink>) {
     let mut state = shared.state.lock().expect("no test holds it");
     if state.is_cut {
         return;
@@ -80,7 +80,7 @@ fn pass(client: TcpStream, target: SocketAddr, shared: &Arc<Shared>) {
     state.open.extend([client, server]);
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
+fn copy(mut from: TcpStream, mut to: TcpStream, shared: &SharedLink) {
     let mut buffer = [0; 16_384];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         let state = shared.state.lock().expect("no test holds it");

@@ -40,7 +40,7 @@ pub(super) fn plugin_version() -> Field {
     field("plugin_version", FieldKind::String, about)
 }
 
-/// Whether the version counts although another version is pinned.
+/// `true` if the version counts although another version is pinned.
 pub(super) fn override_pinned_version() -> Field {
     let about = "whether plugin_version counts although another version is pinned";
     field("override_pinned_version", FieldKind::Bool, about)

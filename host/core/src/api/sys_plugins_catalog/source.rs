@@ -7,7 +7,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::request::Request;
 use std::sync::Arc;
 
-/// Longest component: what the listener takes.
+/// Maximum size of a component, in bytes: the maximum body of the listener.
 pub(super) const COMPONENT_BYTES: u64 = 32 << 20;
 
 /// Reads the component that a request registers.
