@@ -180,6 +180,6 @@ fn its_questions_about_the_server_are_answered_as_it_expects() {
 }
 
 #[test]
-fn what_it_may_not_do_or_cannot_find_reaches_it_as_the_exception_it_has_for_that() {
+fn refusals_and_missing_paths_reach_hvac_as_its_own_exceptions() {
     call("refusals");
 }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_is_in_every_image_and_what_was_not_is_lost_kept_or_torn() {
+    fn flushed_writes_are_in_every_image_and_others_are_lost_kept_or_torn() {
         let entries = [
             write(File::Log, 0, 1),
             entry(File::Log, FileOperation::Flush),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_flush_lost_is_not_brought_back_by_the_next() {
+    fn writes_lost_by_a_failed_flush_are_not_restored_by_the_next_flush() {
         let entries = [
             write(File::Log, 0, 1),
             entry(File::Log, FileOperation::FailedFlush),

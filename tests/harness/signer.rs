@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_key_signed_it_and_what_it_publishes_verify_and_no_other() {
+    fn a_signature_is_verified_by_its_own_key_and_no_other() {
         let (one, other) = (Signer::new("1"), Signer::new("2"));
         let token = one.token(&json!({ "sub": "a" }));
         assert_eq!(one.claims(&token), Some(json!({ "sub": "a" })));

@@ -192,7 +192,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn code_that_is_no_import_is_ignored() {
+    fn code_that_is_not_an_import_is_ignored() {
         for harmless in [
             "#[cfg(test)]\nuse crate::b::B;",
             "#[cfg(test)]\nmod tests { use crate::b::B; }",

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_proves_who_it_is_has_its_answers_again() {
+    fn a_successful_login_gives_back_its_answer_to_the_budget() {
         let (strangers, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let remote = IpAddr::from([192, 0, 2, 1]);

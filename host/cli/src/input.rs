@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_by_number_and_never_repeated() {
+    fn an_unreadable_entry_is_named_by_number_and_never_repeated() {
         for (words, stdin, part) in [
             (&["a=1", "canary"][..], "", "argument 2: it has no equals sign"),
             (&["=canary"], "", "argument 1: there is no name"),

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_armoured_is_read_again() {
+    fn armoured_text_is_read_back() {
         for length in [0, 1, 47, 48, 49, 96, 200] {
             let bytes: Vec<u8> = (0..length).collect();
             let text = encode_pem("PUBLIC KEY", &bytes);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_armour_of_a_key_is_no_secret_and_its_body_is() {
+    fn the_armour_of_a_key_is_not_a_secret_and_its_body_is() {
         let parts = secrets_of("-----BEGIN PRIVATE KEY-----\nAAAABBBB\nCC==\n-----END PRIVATE KEY");
         let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
         assert_eq!(parts, ["AAAABBBB", "CC=="]);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_is_carried_by_the_task_that_asks() {
+    async fn a_request_is_driven_by_the_task_that_sends_it() {
         let (sender, mut driven) = doubling();
         for number in 1..100 {
             assert_eq!(ask(&sender, &mut driven, number + 100).await, Some(2 * number + 200));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_woken_from_elsewhere_wakes_the_task() {
+    async fn a_wake_from_another_thread_wakes_the_task() {
         let (sender, mut driven) = doubling();
         let (answer, answered) = oneshot::channel();
         let asking = tokio::spawn(async move { driven.drive_until(answered).await.ok() });

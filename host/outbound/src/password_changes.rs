@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_forgotten() {
+    fn unused_password_changes_are_forgotten() {
         let changes = PasswordChanges::default();
         for number in 0..100 {
             drop(changes.try_log_in(&account(&number.to_string())));

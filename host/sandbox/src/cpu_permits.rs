@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_computes_for_long_goes_on_with_a_turn_and_waits_without_one() {
+    async fn a_long_computation_continues_with_a_permit_and_waits_without_one() {
         let (permits, compartment, tree) =
             (one(), Compartment::new("m", MountLimits::default()), Arc::new(CallTree::default()));
         let work = async {

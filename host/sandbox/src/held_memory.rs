@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_counts_beside_what_calls_hold_and_is_given_back_once() {
+    fn lent_memory_counts_with_that_of_calls_and_is_given_back_once() {
         let (process, mount) = (Arc::default(), Arc::default());
         let call = HeldMemory::default();
         assert!(call.take(limits::HELD_BYTES_OF_MOUNT - 1, &mount, &process));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_leaves_nothing() {
+    fn a_released_share_leaves_no_entry() {
         let budget = BodyBudget::new(MIB);
         for last in 0..100 {
             let mut memory = holding(&budget, last, MIB).unwrap();

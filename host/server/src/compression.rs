@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_is_read_again() {
+    fn compressed_answers_are_read_back() {
         let text = "[]".repeat(1_000);
         let mut read = String::new();
         let gzip = ContentCoding::Gzip.compress(text.as_bytes());

@@ -57,12 +57,12 @@ mod tests {
     use tokio::sync::{Notify, oneshot};
 
     #[tokio::test]
-    async fn what_is_waited_for_gives_its_result() {
+    async fn an_awaited_future_gives_its_result() {
         assert_eq!(DetachOnDrop::new(Box::pin(async { 7 })).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn what_is_dropped_halfway_ends_all_the_same() {
+    async fn a_dropped_future_still_completes() {
         let (go_on, (done, is_done)) = (Arc::new(Notify::new()), oneshot::channel());
         let waits = Arc::clone(&go_on);
         let mut work = DetachOnDrop::new(Box::pin(async move {

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_must_be_clear() {
+    fn unclear_arguments_are_refused() {
         for (words, part) in [
             (&[][..], "which plugin?"),
             (&["database", "--all"], "leave one of the two out"),

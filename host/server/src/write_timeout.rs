@@ -86,7 +86,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test]
-    async fn who_never_reads_is_given_up() {
+    async fn a_client_that_never_reads_is_disconnected() {
         let (near, _far) = duplex(64);
         let mut near = WriteTimeout::new(near, Duration::from_millis(20));
         let error = near.write_all(&[b'a'; 65]).await.unwrap_err();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_reads_slowly_gets_everything_however_long_it_takes() {
+    async fn a_slow_reader_gets_the_whole_answer() {
         let timeout = Duration::from_millis(500);
         let (near, mut far) = duplex(16);
         let mut near = WriteTimeout::new(near, timeout);

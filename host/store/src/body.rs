@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_parsed_once_is_not_parsed_again() {
+    fn a_parsed_record_is_not_parsed_again() {
         let body = RecordBody::new(b"7".to_vec());
         let first = body.parsed(number).unwrap();
         let again = body.clone().parsed(|_| Err::<u64, _>("asked again")).unwrap();

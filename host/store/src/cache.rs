@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_known_until_it_is_written() {
+    fn a_read_record_is_cached_until_it_is_written() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_commit_writes_is_not_kept_before_its_old_record_is_out() {
+    fn a_written_record_is_not_cached_before_the_old_record_is_removed() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());

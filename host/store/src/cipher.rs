@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_under_the_same_label() {
+    fn sealed_bytes_open_under_the_same_label() {
         let sealed = cipher(1).seal(label(&["a", "b"]), b"hunter2").unwrap();
         assert_eq!(cipher(1).open(label(&["a", "b"]), &sealed).unwrap().as_slice(), b"hunter2");
         assert_eq!(term_of(&sealed), Some(1));

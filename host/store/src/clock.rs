@@ -198,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_ends_in_five_seconds_ends_after_five_and_within_six_however_the_clock_is_set() {
+    fn a_timer_of_five_seconds_ends_within_six_for_any_change_of_the_clock() {
         for (case, set) in [
             ("left alone", [0, 0, 0]),
             ("an hour ahead", [HOUR, 0, 0]),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_that_was_never_written_is_no_keyring() {
+    fn an_encoding_that_was_never_written_is_not_a_keyring() {
         let ring = Keyring::generate(1).unwrap().with_new_term(2).unwrap();
         let whole = ring.encode();
         assert!(Keyring::decode(&whole).is_some());

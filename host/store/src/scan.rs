@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_belongs_to_an_owner_is_given_once_in_the_order_in_which_it_came() {
+    async fn records_of_an_owner_are_listed_once_in_order_of_creation() {
         let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         let scan = |owner: &str| store.scan_owned(Space::Data, owner);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_before_a_rotation_opens_after_it() {
+    fn bytes_sealed_before_a_rotation_open_after_it() {
         let seal = seal();
         let before = seal.seal(seal.label("record"), b"body").unwrap();
         let (rotated, _) = seal.prepare_rotation(5).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_no_sealed_text_and_a_changed_text_is_none_either() {
+    fn a_record_is_not_a_sealed_text_and_a_changed_text_is_none_either() {
         let seal = seal();
         let record = seal.seal(seal.label("record").text("batch"), b"body").unwrap();
         assert!(seal.open_text("batch", &URL_SAFE_NO_PAD.encode(record)).is_none());

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_character_has_as_many_bytes_as_the_others_whatever_their_number() {
+    fn each_character_has_as_many_bytes_as_the_others_for_any_number() {
         for count in 1..=MOST_CHARACTERS {
             let (alphabet, mut drawn) = (alphabet(count), Vec::new());
             let mut next = 0_u16;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_typed_from_paper_is_refused() {
+    fn characters_that_cannot_be_typed_from_paper_are_refused() {
         for text in ["a\n", "\0", "a\u{a0}b", "e\u{301}", "\u{200b}", "\u{7f}", "\u{e000}"] {
             assert!(Alphabet::of(text).unwrap_err().contains("not printable"), "{text:?}");
         }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused_with_its_text() {
+    fn an_invalid_network_is_refused_with_its_text() {
         for text in [
             "",
             "10.0.0.0/33",

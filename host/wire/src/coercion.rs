@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_coerced_once_stays_the_same() {
+    fn coercion_is_idempotent() {
         let samples = [
             (FieldKind::Name, json!("a-b")),
             (FieldKind::String, json!(5)),

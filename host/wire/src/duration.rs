@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_its_value_and_the_accepted_forms() {
+    fn an_invalid_duration_is_refused_with_its_value_and_the_accepted_forms() {
         let overflow = "9".repeat(60);
         let hostile = [
             "-5", "-5s", "+5s", "5x", "s", ".", ".s", "1.5", "1.2.3s", "1 h", "1h 30m", "1e3",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_back() {
+    fn shown_values_are_read_back() {
         for (seconds, text) in
             [(0, "0s"), (45, "45s"), (5400, "1h30m"), (2_764_800, "32d"), (90_061, "1d1h1m1s")]
         {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_is_refused_by_its_kind() {
+    fn a_value_that_is_not_an_object_is_refused_with_its_kind() {
         for (body, kind) in
             [("[]", "a list"), ("3", "a number"), ("\"x\"", "a string"), ("true", "a boolean")]
         {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_may_be_many_of_is_counted() {
+    fn long_lists_are_counted() {
         let groups = |count: usize| (0..count).map(|one| one.to_string()).collect::<Vec<_>>();
         assert!(check_groups(&groups(512)).is_ok());
         let refused = check_groups(&groups(600)).unwrap_err();

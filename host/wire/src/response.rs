@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_404_without_an_error_text() {
+    fn a_missing_object_is_404_without_an_error_text() {
         assert_eq!(text(Response::failed(&Failure::absent())), answer(404, r#"{"errors":[]}"#));
     }
 
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_says_how_long_it_may_be_kept_and_nothing_else_may() {
+    fn only_published_documents_may_be_cached() {
         let body = ResponseBody::Published { document: json!({ "keys": [] }), max_age: 3_600 };
         let published = Response { status: 200, body, retry_after: None };
         assert_eq!(published.max_age(), Some(3_600));

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_its_value_and_the_accepted_forms() {
+    fn an_invalid_size_is_refused_with_its_value_and_the_accepted_forms() {
         let long = "9".repeat(60);
         let hostile = [
             "", "MiB", "-1", "+1", "1.5MiB", "32MB", "32mib", "32M", "1 MiB", "1MiB1KiB", "٣KiB",
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_back() {
+    fn shown_values_are_read_back() {
         for (bytes, text) in
             [(0, "0B"), (1000, "1000B"), (1024, "1KiB"), (33_554_432, "32MiB"), (3 << 30, "3GiB")]
         {

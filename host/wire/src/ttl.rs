@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_given_anew_at_each_renewal_whatever_is_asked_and_however_old_the_token_is() {
+    fn each_renewal_gives_the_whole_period_for_any_request_and_any_age_of_the_token() {
         let periodic = TtlBounds { period: 3 * HOUR, ..BOUNDS };
         for (increment, now) in [(0, 1000), (60, 1000), (90 * DAY, 1000), (0, 1000 + 400 * DAY)] {
             assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_twice_is_told_as_it_is_granted_in_the_end() {
+    fn a_lifetime_shortened_twice_is_reported_as_finally_granted() {
         let granted = grant(&BOUNDS, 90 * DAY, 1000, 1000).unwrap();
         assert_eq!(granted.clone().at_most(DAY, "the token's"), granted, "nothing was cut");
         let cut = granted.at_most(HOUR, "what is left of the token");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lead_elsewhere_is_no_id() {
+    fn an_id_that_would_lead_to_another_resource_is_refused() {
         let long = VM.replace("vm-1", &"x".repeat(261));
         let endless = format!("{VM}{}", "/a/b".repeat(600));
         for text in [

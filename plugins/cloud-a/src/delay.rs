@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_delay_is_refused() {
+    fn an_invalid_delay_is_refused() {
         for text in ["", "-", "x", "4x", "s", "4s4", "1e300", "inf", "NaN", "-inf", "2d", "--1"] {
             let why = RetryDelay::read("retry_delay", text).unwrap_err().message;
             assert!(why.starts_with("retry_delay: "), "{text}: {why}");

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_first_owns_the_rest() {
+    fn the_first_object_owns_the_others() {
         let account =
             sent(&plan(), ObjectKind::ServiceAccount, Some((ObjectKind::RoleBinding, "u-1")));
         let owner = json!([{
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_cluster_has_no_namespace() {
+    fn objects_of_the_cluster_have_no_namespace() {
         let mut wide = plan();
         wide.role.is_cluster_wide = true;
         wide.binds_cluster_wide = true;

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_would_refuse_or_take_for_nothing_is_refused_at_once() {
+    fn rules_that_the_cluster_would_refuse_or_ignore_are_refused_at_once() {
         let many =
             format!("rules: [{}]", "{apiGroups: [''], resources: [a], verbs: [b]},".repeat(257));
         for (text, expected) in [

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_fails_leaves_neither_user_nor_lease() {
+    fn every_failure_leaves_neither_user_nor_lease() {
         let steps = ["get", "generate", "plan-username", "reserve", "checkpoint", "create-user"];
         for step in steps {
             let bed = ready();

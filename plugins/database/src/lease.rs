@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_of_where_users_are_strands_no_lease() {
+    fn a_change_that_moves_no_user_strands_no_lease() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         for change in [

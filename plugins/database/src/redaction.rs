@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_password_is_shown_as_it_was_written() {
+    fn settings_without_a_password_are_shown_as_written() {
         let table = [
             "postgres://{{username}}:{{password}}@db:5432/app?sslmode=verify-full",
             "postgres://{{username}}:{{password}}@db/app?application_name=a@b",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_the_plugin_knows_as_open_is_shown_whatever_it_is_called() {
+    fn a_setting_that_the_plugin_knows_as_open_is_shown_under_any_name() {
         let mut known = plugin().settings;
         known[0].name = "password_authentication".to_owned();
         let settings = serde_json::Map::from_iter([(

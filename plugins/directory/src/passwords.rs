@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_too_little_to_draw_is_refused() {
+    fn a_format_with_too_few_random_characters_is_refused() {
         for (length, formatter, why) in [
             (13, "", "length 13 is none of 14 to 256"),
             (257, "", "length 257"),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_numbers_are_compared_as_their_text_and_a_text_is_no_flag() {
+    fn flags_and_numbers_are_compared_as_their_text_and_a_text_is_not_a_flag() {
         for (bound, claim, is_it) in [
             (json!("true"), json!(true), true),
             (json!("1"), json!(true), false),

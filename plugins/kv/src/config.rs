@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn settings_that_cannot_be_honoured_are_refused() {
         let bed = v2();
         for (field, value, told) in [
             ("max_versions", json!(-1), "whole number from 0"),

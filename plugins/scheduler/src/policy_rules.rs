@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn meaningless_rules_are_refused() {
         for (rules, says) in [
             ("castle \"x\" { policy = \"read\" }", "Invalid policy"),
             ("namespace { policy = \"read\" }", "name"),

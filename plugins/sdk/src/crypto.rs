@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_equal_is_equal_and_nothing_else() {
+    fn only_equal_bytes_are_equal() {
         assert!(is_equal(b"", b"") && is_equal(b"abc", b"abc"));
         assert!(!is_equal(b"abc", b"abd") && !is_equal(b"abc", b"ab") && !is_equal(b"", b"a"));
     }

@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_clients_send_is_read_in_every_form() {
+    fn documents_of_clients_are_read_in_every_form() {
         let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
         let expected = json!({"rules": [rule]});
         for text in [
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_json_nor_yaml_is_refused() {
+    fn a_document_that_is_neither_json_nor_yaml_is_refused() {
         for text in [
             "",
             "{]",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_given_twice_or_is_no_text_is_refused() {
+    fn a_key_that_is_given_twice_or_is_not_text_is_refused() {
         for text in ["a: 1\na: 2", r#"{"a":1,"a":2}"#, "{\t\"a\":1,\t\"a\":2}", "[a]: b", "1: a"] {
             assert!(parse(text).is_err(), "{text:?} was read");
         }

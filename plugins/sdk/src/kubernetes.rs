@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_a_server_is_refused() {
+    fn a_text_that_is_not_a_url_of_a_server_is_refused() {
         let long = format!("https://{}.example", "a".repeat(300));
         for text in [
             "host",

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_would_refuse_as_the_plugins_fault_is_refused_as_the_callers() {
+    fn inputs_that_the_host_would_blame_on_the_plugin_are_errors_of_the_caller() {
         assert!(login().within_bounds().is_ok());
         let many = || (0..600).map(|one| format!("group-{one}"));
         let long = "x".repeat(1_025);

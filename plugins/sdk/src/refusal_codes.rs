@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_table_is_told() {
+    fn faults_of_a_table_are_reported() {
         let sentence = "a sentence that is long enough";
         assert_eq!(find_mistakes(&[("a", sentence), ("b-c", sentence)], &[]), Vec::<String>::new());
         for (table, offence) in [

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_surely_not_made_is_withdrawn_instead_of_undone() {
+    fn a_reservation_that_created_nothing_is_withdrawn_instead_of_undone() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("jam").err().unwrap().message, "the door does not fit");
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "end door-1"]);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_step_makes_is_known_to_the_undo_before_it_is_made() {
+    fn the_undo_knows_the_next_object_before_its_creation() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("widen").err().unwrap().message, "the door jams");
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1", "checkpoint"];
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_complete_thing_is_committed_with_the_answer() {
+    fn facts_about_a_complete_object_are_committed_with_the_answer() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("furnish").unwrap();
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1"];
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_before_the_effect_stays_when_the_effect_fails() {
+    fn writes_committed_before_an_effect_stay_if_the_effect_fails() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.host.lose_reply(
             "checkpoint",

@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_shown_listed_and_removed() {
+    fn stored_items_are_shown_listed_and_removed() {
         let bed = TestBed::<Shelf>::new().unwrap();
         bed.write("items/milk", &json!({ "text": "two bottles" })).unwrap();
         assert_eq!(bed.read("items/milk").unwrap().data["text"], "two bottles");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_tried_after_a_second_and_a_refusal_after_ten() {
+    fn a_transient_failure_is_retried_after_a_second_and_a_refusal_after_ten() {
         for kind in [
             FailureKind::Unreachable,
             FailureKind::TimedOut,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_waited_for_and_never_cut_short() {
+    fn a_requested_pause_is_never_shortened() {
         let asked = |retry_after| Failure {
             retry_after: Some(retry_after),
             ..failure(FailureKind::RateLimited)

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_in_turn_is_woken_when_the_claim_is_free() {
+    async fn a_waiter_is_woken_when_the_claim_is_free() {
         let claims = Arc::new(Claims::default());
         let first = claims.claim(&lease("a")).unwrap();
         let waiting = tokio::spawn({

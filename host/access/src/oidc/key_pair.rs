@@ -194,7 +194,7 @@ mod tests {
     const MESSAGE: &[u8] = b"who it is";
 
     #[test]
-    fn what_each_algorithm_signs_its_published_key_verifies_also_after_it_was_stored() {
+    fn the_published_key_of_each_algorithm_verifies_signatures_also_after_storage() {
         for alg in TokenAlgorithm::ALL {
             let made = TokenSigningKey::make(alg).unwrap();
             let stored = serde_json::to_vec(&made).unwrap();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rsa_key_is_none() {
+    fn a_text_that_is_not_an_rsa_key_is_none() {
         let whole = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
         assert!(PublicJwk::of_rsa(&whole).is_some());
         for length in 0..whole.len() {

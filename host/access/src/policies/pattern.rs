@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_matches() {
+    fn patterns_match_the_documented_paths() {
         for (text, path, expected) in [
             ("a/b", "a/b", true),
             ("a/b", "a/b/", false),

@@ -67,7 +67,7 @@ fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
 }
 
 #[test]
-fn what_was_given_last_is_kept_beside_what_a_stranger_gave_before() {
+fn the_latest_share_is_kept_besides_an_earlier_share_of_a_stranger() {
     let (key, shares, mut attempt) = split(5, 3);
     for filler in 0..60 {
         attempt.add(client(HERE), &bogus(filler % 5 + 1, filler)).unwrap();

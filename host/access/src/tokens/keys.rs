@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_a_token_is_told_by_its_shape() {
+    fn an_impossible_token_is_recognised_by_its_form() {
         for token in ["bhs.0", "root", "~!@#", &"x".repeat(MAX_TOKEN_LEN)] {
             assert!(may_be_token(&Secret::new(token)));
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_accessor_is_told_by_its_shape() {
+    fn an_impossible_accessor_is_recognised_by_its_form() {
         assert!(may_be_accessor("0123456789abcdefghijABCD"));
         for accessor in
             ["", "0123456789abcdefghijABC", "0123456789abcdefghijABCDE", "0123456789abcdefghijABC."]

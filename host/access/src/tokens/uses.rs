@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_to_leave_ends_the_token_whoever_took_the_last_use() {
+    fn the_last_running_request_ends_the_token_also_without_the_last_use() {
         let uses = Arc::new(TokenUses::default());
         let (first, last, refused) = (uses.enter("a"), uses.enter("a"), uses.enter("a"));
         last.was_last();

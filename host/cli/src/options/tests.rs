@@ -114,7 +114,7 @@ fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
 }
 
 #[test]
-fn what_the_command_does_not_have_is_named_with_where_to_look() {
+fn an_unknown_option_is_named_with_the_help_to_read() {
     for (args, part) in [
         (&["-ttl=1"][..], "-ttl"),
         (&["-x"], "-x"),

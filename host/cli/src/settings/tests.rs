@@ -89,7 +89,7 @@ fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
     assert_eq!(server(None, &environment(&[])).unwrap().to_string(), "http://127.0.0.1:8200");
 }
 #[test]
-fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
+fn tls_options_win_over_our_variables_and_our_variables_over_those_of_vault() {
     let options =
         crate::options::typed_for_tests(&[("ca-cert", "/typed.pem"), ("tls-skip-verify", "false")]);
     let env = environment(&[

@@ -251,7 +251,7 @@ fn versions_are_turned_on_by_tuning_the_mount() {
 }
 
 #[test]
-fn a_mount_is_no_secret_and_a_refused_preflight_asks_nothing_else() {
+fn a_mount_is_not_a_secret_and_a_refused_preflight_asks_nothing_else() {
     let (ran, asked) = asking(&[mount("secret/", "2")], &["kv", "get", "secret"], "");
     assert!(ran.code == 2 && asked.len() == 1 && ran.err.contains("secret/NAME"), "{}", ran.err);
     let refused = (403, json!({"errors": ["preflight capability check returned 403"]}));

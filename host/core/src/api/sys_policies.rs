@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_quite_base64_stays_as_it_was_sent_and_is_no_policy() {
+    fn text_that_is_almost_base64_stays_as_sent_and_is_not_a_policy() {
         for text in [
             "abc",
             "abcd=",

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_failed_flush_lost_stays_lost_and_later_lines_are_flushed() {
+    async fn lines_lost_by_a_failed_flush_stay_lost_and_later_lines_are_flushed() {
         let flushing = DeviceFlushes::default();
         flushing.until(1, || 3, unflushable()).await.unwrap_err();
         flushing.until(4, || 4, flushable("lost")).await.unwrap();

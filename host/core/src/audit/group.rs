@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reused_begins_anew_and_keeps_no_more_than_it_should() {
+    fn a_reused_group_is_empty_and_keeps_bounded_memory() {
         let mut lines = LineGroup::default();
         let line = lines.add(&[&vec![b'x'; 2 * MAX_KEPT_BYTES]]);
         lines.settle(WriteOutcome { whole: 1, written: 1, file: None, cause: None });

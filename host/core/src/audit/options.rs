@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_honoured_is_refused() {
+    fn unsupported_options_of_a_device_are_refused() {
         let refusals = [
             (json!({ "prefix": "#!/bin/sh" }), "prefix is not supported"),
             (json!({ "format": "jsonx" }), "use json"),

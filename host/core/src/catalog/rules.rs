@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_component_asks_for_is_a_line_or_refused_with_the_nearest_word() {
+    fn a_requested_grant_is_valid_or_refused_with_the_nearest_word() {
         let refused = |line: &str| asks(&["sql".to_owned(), line.to_owned()]).unwrap_err();
         assert!(
             refused("databse").contains("\"databse\" is not a grant")
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_registers_learns_what_of_an_ask_is_not_given() {
+    fn a_registration_reports_the_requested_grants_that_are_not_given() {
         let told = |asked: &str, most: Option<&str>| {
             let most: Option<Vec<GrantPattern>> = most
                 .map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());

@@ -237,7 +237,7 @@ mod tests {
     };
 
     #[test]
-    fn what_was_granted_is_never_exceeded_whatever_the_engine_says() {
+    fn a_lease_never_exceeds_its_maximum_for_any_answer_of_the_engine() {
         let grant_at = |now| ttl::grant(&BOUNDS, 900, 1_000, now);
         for of_engine in [59, 60, 61, 900, u64::MAX] {
             let granted = grant_at(1_010).unwrap().at_most(60, "what is left of the token");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_login_carries_has_bounds() {
+    fn the_contents_of_a_login_are_bounded() {
         let twice = ["1", "2"].map(|value| ("a".to_owned(), value.to_owned()));
         assert!(read_metadata("", twice.into()).is_err());
         let long = vec![("a".to_owned(), "x".repeat(1_025))];

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_no_more_than_its_share_never_waits() {
+    fn a_mount_within_its_write_budget_never_waits() {
         let (writes, mut now) = (DueWrites::default(), Instant::now());
         for _ in 0..10_000 {
             assert!(!writes.count(BYTES_PER_SECOND as usize / 10, now));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_outwaits_a_closing_stays_outside() {
+    async fn a_caller_that_waits_for_a_closing_gate_stays_outside() {
         let gate = Arc::new(MountGate::default());
         drop(gate.enter_or_outwait().await.unwrap());
         let closed = gate.close().await;

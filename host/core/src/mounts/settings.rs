@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_version_stored_is_read() {
+    fn records_of_an_earlier_version_are_read() {
         let stored = r#"{"description":"d","options":{},"default_ttl":5,"max_ttl":9,"uuid":"u"}"#;
         let expected = MountSettings { description: "d".to_owned(), ..settings(5, 9) };
         assert_eq!(serde_json::from_str::<MountSettings>(stored).unwrap(), expected);

@@ -133,7 +133,7 @@ async fn a_line_tells_the_policies_of_the_callers_entity_beside_those_of_its_tok
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
+async fn a_refusal_is_recorded_with_its_reason_and_nothing_more() {
     let bed = bed("refused").await;
     let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
     bed.write("sys/policies/acl/reader", policy).await;
@@ -226,7 +226,7 @@ fn assert_silent(bed: &Bed, canary: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_component_says_when_its_due_work_fails_is_not_in_the_log() {
+async fn messages_of_a_component_about_failed_due_work_are_not_in_the_log() {
     let (canary, path) = ("swordfish-4711", folder("due-canary"));
     let bed = Bed::with(path, Vec::new(), AuditSettings::default()).await.unwrap();
     let component = "sys/plugins/catalog/secret/probe";

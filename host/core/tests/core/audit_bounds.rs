@@ -97,7 +97,7 @@ async fn the_line_of_any_request_is_at_most_64_kib_on_every_device() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_long_is_one_digest_and_what_no_endpoint_reads_a_name() {
+async fn long_members_are_one_digest_and_unread_fields_are_only_names() {
     let bed = bed("digests").await;
     let (list, unknown) = (names(1_000), json!(vec![""; 199_000]));
     let fields = json!({ "policies": list, "x": unknown, "display_name": "amy" });

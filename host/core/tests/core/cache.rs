@@ -22,7 +22,7 @@ async fn recalled(bed: &Bed, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_call_keeps_the_next_one_of_the_same_mount_reads_until_it_is_removed() {
+async fn a_cached_value_is_read_by_later_calls_of_the_mount_until_its_removal() {
     let bed = Bed::new("cache-kept").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     keep(&bed, "probe/a", "one").await;

@@ -160,7 +160,7 @@ async fn due_work_goes_on_at_its_rate_however_long_the_backlog_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_a_target_without_an_answer_is_tried_one_by_one_until_it_is_back() {
+async fn work_for_a_silent_target_is_tried_one_by_one_until_the_target_is_back() {
     const WAITING: u32 = 40;
     let bed = Bed::new("down").await;
     for number in 0..WAITING {

@@ -54,7 +54,7 @@ async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_grant_is_refused_and_changes_nothing() {
+async fn an_invalid_grant_is_refused_and_changes_nothing() {
     let bed = Bed::new("grants-refused").await;
     for (fields, says) in [
         (json!({"grants": ["sql"]}), "it names no target"),

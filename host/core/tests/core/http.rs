@@ -169,7 +169,7 @@ async fn a_redirect_is_an_answer_and_leads_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_that_are_never_dialled_are_refused_in_every_spelling_whatever_is_granted() {
+async fn addresses_that_are_never_dialled_are_refused_in_every_spelling_under_any_grant() {
     let bed = Bed::new("http-metadata").await;
     granted(
         &bed,
@@ -235,7 +235,7 @@ async fn a_get_is_run_again_after_a_conflict_and_a_post_only_where_it_is_promise
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_as_a_secret_is_in_no_failure_and_no_log() {
+async fn a_secret_of_a_request_is_in_no_failure_and_no_log() {
     let (bed, mut server) = (Bed::new("http-secrets").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let echo = ok("you sent Bearer Tok-4711-x and hUNTER2-hunter2, piece: 4711");

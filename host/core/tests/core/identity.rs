@@ -121,7 +121,7 @@ async fn the_same_alias_is_the_same_entity_and_a_child_stands_for_it_too() {
 }
 
 #[tokio::test]
-async fn what_its_entity_may_do_counts_for_a_token_at_once_and_no_longer_than_it_holds() {
+async fn policies_of_an_entity_count_for_its_tokens_at_once_and_only_while_they_hold() {
     let bed = Bed::new("entity-policies").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let login = bed.signed_in("eve").await;
@@ -364,7 +364,7 @@ async fn entities_are_found_by_each_thing_that_they_are_known_by() {
 }
 
 #[tokio::test]
-async fn what_no_entity_or_alias_can_be_is_refused_and_changes_nothing() {
+async fn an_invalid_entity_or_alias_is_refused_and_changes_nothing() {
     let bed = Bed::new("bad-entities").await;
     let mount = bed.token_mount().await;
     let ada = bed.written("identity/entity", json!({"name": "ada"})).await["id"].clone();

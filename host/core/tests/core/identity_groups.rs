@@ -24,7 +24,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn what_a_group_may_do_counts_for_its_members_at_once_also_through_other_groups() {
+async fn policies_of_a_group_count_for_its_members_at_once_also_through_other_groups() {
     let bed = Bed::new("group-policies").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let login = bed.signed_in("eve").await;
@@ -120,7 +120,7 @@ async fn a_tree_of_groups_is_bounded_in_its_height() {
 }
 
 #[tokio::test]
-async fn what_no_group_can_be_is_refused_and_changes_nothing() {
+async fn an_invalid_group_is_refused_and_changes_nothing() {
     let bed = Bed::new("bad-groups").await;
     let mount = bed.token_mount().await;
     let ada = bed.written("identity/entity", json!({"name": "ada"})).await["id"].clone();

@@ -179,7 +179,7 @@ async fn a_lease_that_cannot_be_read_does_not_keep_the_others_and_goes_by_force(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_wait_is_answered_202_and_the_leases_end_all_the_same() {
+async fn a_revocation_without_waiting_is_answered_202_and_ends_the_leases() {
     let bed = Bed::new("async").await;
     let (one, below) = (leased(&bed, "probe", "one").await, leased(&bed, "probe", "below").await);
     let forced = leased(&bed, "probe", "stuck-forced").await;
@@ -238,7 +238,7 @@ async fn a_credential_that_is_being_made_while_its_prefix_is_revoked_is_never_ha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_a_target_that_hangs_does_not_keep_the_service_from_sealing() {
+async fn a_wait_for_a_hanging_target_does_not_prevent_sealing() {
     let bed = Bed::new("sealing").await;
     leased(&bed, "probe", "hang-a").await;
     let asked = request("root", Verb::Write, "sys/leases/revoke-prefix/probe", json!({}));
@@ -391,7 +391,7 @@ async fn only_irrevocable_leases_are_counted_and_a_list_is_as_long_as_it_was_ask
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_lease_is_refused_in_words_that_tell_nothing_else() {
+async fn an_unknown_lease_is_refused_without_further_facts() {
     let bed = Bed::new("no-lease").await;
     let long = format!("probe/lease/{}", "x".repeat(5_000));
     let unknown = [

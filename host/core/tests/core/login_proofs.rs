@@ -147,7 +147,7 @@ async fn a_renewal_tells_anew_what_its_token_and_its_children_count_as() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_are_told_of_a_caller_is_what_its_own_login_proved() {
+async fn other_systems_learn_only_the_facts_that_the_callers_own_login_proved() {
     let bed = open("proof-told").await;
     bed.projects().await;
     bed.write("identity/oidc/config", json!({"issuer": "https://bulkhead.example.com"})).await;
@@ -234,7 +234,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn what_an_alias_proved_ends_with_it_or_goes_with_it_to_another_entity() {
+async fn the_proof_of_an_alias_ends_or_moves_with_the_alias() {
     let bed = open("proof-alias").await;
     bed.second_doorman().await;
     let deleted = bed.person("deleted").await;
@@ -326,7 +326,7 @@ async fn a_group_holds_those_alone_who_proved_the_alias_that_it_has() {
 }
 
 #[tokio::test]
-async fn what_a_mount_proved_ends_with_the_mount_and_not_at_another_of_its_path() {
+async fn the_proofs_of_a_mount_end_with_the_mount_and_not_with_another_of_its_path() {
     let bed = open("proof-mount").await;
     bed.second_doorman().await;
     let person = bed.person("amy").await;

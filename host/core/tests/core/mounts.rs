@@ -463,7 +463,7 @@ async fn a_tuned_lifetime_holds_for_the_next_lease_and_the_next_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_names_the_parts_of_the_server_never_changes() {
+async fn the_names_of_the_servers_parts_never_change() {
     let bed = Bed::new("builtin").await;
     let names = async |bed: &Bed| {
         let (secrets, auth) = (bed.read("sys/mounts").await.1, bed.read("sys/auth").await.1);

@@ -63,7 +63,7 @@ async fn a_text_in_base64_is_stored_as_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_no_password_policy_is_refused_and_changes_nothing() {
+async fn a_text_that_is_not_a_password_policy_is_refused_and_changes_nothing() {
     let bed = Bed::new("password-refused").await;
     put(&bed, "kept", LETTERS).await;
     for body in [

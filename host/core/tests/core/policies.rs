@@ -119,7 +119,7 @@ async fn built_in_policies_are_guarded_and_the_default_one_can_be_edited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_no_policy_is_refused_and_the_one_before_stays() {
+async fn a_text_that_is_not_a_policy_is_refused_and_the_one_before_stays() {
     let bed = Bed::new("refused").await;
     bed.write("sys/policies/acl/kept", json!({"policy": READ})).await;
     let bombs = [
@@ -222,7 +222,7 @@ async fn capabilities_are_told_of_oneself_and_of_another_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_learns_nothing_of_what_exists() {
+async fn a_caller_without_rights_learns_nothing_about_existing_paths() {
     let bed = Bed::new("silence").await;
     bed.write("sys/policies/acl/exists", json!({"policy": READ})).await;
     let token = bed.token_with("readers", READ).await;

@@ -331,7 +331,7 @@ async fn a_guard_never_wakes_its_plugin_while_its_call_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_process_began_is_finished_at_the_next_start() {
+async fn work_that_a_dead_process_began_is_finished_at_the_next_start() {
     let bed = Bed::new("dead").await;
     let call = waiting(&bed, "e").await;
     // As a process that dies: the call gets no further, and nobody cleans up after it.
@@ -349,7 +349,7 @@ async fn what_a_dead_process_began_is_finished_at_the_next_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_seal_cut_is_finished_after_the_unsealing_which_waits_for_its_end() {
+async fn work_that_a_seal_interrupted_is_finished_after_the_unsealing() {
     let bed = Bed::new("cut").await;
     let call = waiting(&bed, "h").await;
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);

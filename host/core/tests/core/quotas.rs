@@ -217,7 +217,7 @@ async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_quota_of_logins_is_refused_with_what_to_do() {
+async fn an_invalid_quota_of_logins_is_refused_with_the_remedy() {
     let bed = crate::logins::open("quota-logins-refused").await;
     for (quota, says) in [
         (json!({"path": "auth/doorman/login", "max_leases": 5}), "give the path auth/doorman/"),
@@ -252,7 +252,7 @@ async fn of_many_logins_at_once_as_many_are_let_in_as_there_may_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_quota_is_refused_with_what_to_do() {
+async fn an_invalid_quota_is_refused_with_the_remedy() {
     let bed = Bed::new("quota-refused").await;
     bed.limit("first", json!({"path": "probe", "max_leases": 1})).await;
     for (quota, says) in [

@@ -95,7 +95,7 @@ async fn a_timer_that_stores_ever_more_is_put_off_once_its_mount_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_wake_schedules_is_due_a_second_later_at_the_earliest() {
+async fn a_timer_scheduled_by_a_wake_is_due_at_least_a_second_later() {
     let bed = Bed::new("interval").await;
     let began = Instant::now();
     for name in ["same", "same-stored"] {

@@ -60,7 +60,7 @@ async fn to_look_at_a_token_takes_none_of_its_uses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_body_was_thrown_away_is_refused_whoever_sends_it() {
+async fn a_request_with_a_discarded_body_is_refused_for_any_sender() {
     let bed = Bed::new("unread").await;
     for (token, path, status) in [
         ("root", "probe/count/unread", 503),

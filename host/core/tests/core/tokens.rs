@@ -337,7 +337,7 @@ async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_that_died_half_way_is_finished_by_whoever_opens_the_store() {
+async fn an_interrupted_revocation_is_finished_by_the_next_process() {
     let bed = bed("half-way").await;
     let top = bed.token(json!({"policies": "all", "display_name": "top"})).await;
     let middle = token_of(&bed.made_by(&top, json!({"display_name": "middle"})).await);
@@ -748,7 +748,7 @@ async fn the_warning_of_a_renewal_gives_what_was_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_renewable_is_not_renewed_and_says_why() {
+async fn a_lease_that_is_not_renewable_is_refused_with_the_reason() {
     let bed = bed("renewals").await;
     let fixed = bed.token(json!({"policies": "all", "renewable": false})).await;
     let refused = bed.as_who(&fixed, "auth/token/renew-self", json!({"increment": null})).await;
@@ -1052,7 +1052,7 @@ async fn a_role_that_cannot_be_kept_is_refused_and_nothing_of_it_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_only_create_roles_may_not_change_them_and_the_other_way_round() {
+async fn the_right_to_create_roles_and_the_right_to_change_them_are_separate() {
     let bed = bed("existence").await;
     for (policy, capability) in [("creates", "create"), ("updates", "update")] {
         let rules = format!("path \"auth/token/roles/*\" {{ capabilities = [\"{capability}\"] }}");

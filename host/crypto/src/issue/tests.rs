@@ -100,7 +100,7 @@ fn pairs(names: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_every_kind_of_authority_issues_is_believed() {
+fn certificates_of_every_kind_of_authority_are_accepted() {
     for (kind, bits, signature_bits) in [
         ("rsa", 2_048, 0),
         ("rsa", 2_048, 384),

@@ -175,7 +175,7 @@ fn a_key_serves_the_algorithms_of_its_kind_and_the_one_that_it_names() {
 }
 
 #[test]
-fn a_private_key_is_no_public_one() {
+fn a_private_key_is_not_a_public_one() {
     for key in [ed25519(), made("ec", "pkcs8"), made("ec", "traditional")] {
         for algorithm in ["EdDSA", "ES256"] {
             let why = refusal(algorithm, &key);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_no_host() {
+    fn an_ambiguous_text_is_not_a_host() {
         let long = "a.".repeat(200);
         let wrong = [
             "",

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_to_be_safe_is_not_and_only_a_post_can_be_promised_to_be() {
+    fn unknown_methods_are_unsafe_and_only_a_post_can_be_marked_safe() {
         for (method, promised, safe) in [
             ("GET", false, Some(true)),
             ("HEAD", true, Some(true)),

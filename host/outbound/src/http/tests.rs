@@ -199,7 +199,7 @@ async fn an_answer_comes_whole_however_it_is_framed() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_apart() {
+async fn malformed_answers_are_told_apart() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: 1\r\n".repeat(200));
     let large = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     for (text, fault) in [
@@ -379,7 +379,7 @@ async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given()
 }
 
 #[tokio::test]
-async fn what_is_no_tls_of_today_is_refused() {
+async fn outdated_tls_is_refused() {
     for (said, fault) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NotTls),
         // A fatal alert "protocol version", as sent by an old server.
@@ -527,7 +527,7 @@ async fn a_proxy_that_does_not_connect_is_told_apart_and_ends_in_time() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_dialled_is_not_asked_of_a_proxy_either() {
+async fn a_forbidden_target_is_not_requested_from_a_proxy() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let port = server(move |_| {
@@ -584,7 +584,7 @@ fn kept_by(port: u16, kept: &Arc<ConnectionPool>, mount: &'static str) -> Trial 
 }
 
 #[tokio::test]
-async fn what_changes_nothing_goes_over_a_connection_that_was_kept_and_a_change_over_its_own() {
+async fn a_request_without_changes_uses_a_kept_connection_and_a_change_its_own() {
     let (port, kept) = (counting(9).await, Arc::default());
     assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
     assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
@@ -628,7 +628,7 @@ async fn each_request_pays_for_its_own_bytes_on_a_kept_connection() {
 }
 
 #[tokio::test]
-async fn what_was_secured_otherwise_is_another_purpose() {
+async fn a_connection_with_other_security_is_not_shared() {
     let (origin, _) = parse_url("https://localhost:1/").unwrap();
     let tls = trusting(AUTHORITY);
     let purpose = |tls: Option<&HttpTls>| HttpPoolKey::of("m", &origin, tls);

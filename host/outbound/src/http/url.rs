@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_or_hides_something_is_refused() {
+    fn an_ambiguous_or_obscuring_url_is_refused() {
         let long = format!("https://a/{}", "x".repeat(limits::HTTP_URL_BYTES));
         for (text, says) in [
             ("", "cannot be read"),

@@ -136,7 +136,7 @@ async fn an_answer_counts_although_its_server_closes_behind_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_to_a_login_ends_it() {
+async fn a_malformed_answer_to_a_login_ends_the_session() {
     let mut nested = Vec::new();
     for _ in 0..10_000 {
         nested = part(0x30, &nested);
@@ -365,7 +365,7 @@ fn a_value_stays_a_value_and_a_name_a_name() {
 }
 
 #[test]
-fn what_is_no_dn_or_url_is_refused() {
+fn an_invalid_dn_or_url_is_refused() {
     for dn in ["", "dc=corp", r"cn=Doe\, Jane,dc=corp", "cn=a+sn=b, dc=corp", "<GUID=1f-2e>"] {
         assert!(check_dn(dn).is_ok(), "{dn}");
     }

@@ -42,7 +42,7 @@ fn a_proxy_is_a_host_and_a_port_and_shows_neither_user_nor_password() {
 }
 
 #[test]
-fn what_passes_the_proxy_by_is_named_by_domain_range_or_port_and_this_machine_always_does() {
+fn no_proxy_names_domains_ranges_and_ports_and_this_machine_is_always_exempt() {
     let bypasses = [
         "corp.example",
         ".inside.example",

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_mount_remembers_is_bounded_forgets_none_of_another_and_goes_with_the_mount() {
+    fn the_memory_of_a_mount_is_bounded_and_separate_and_ends_with_the_mount() {
         let known = KnownTargets::default();
         let one: ConnectionTargets = targets(1, 64).into();
         known.remember("other", settings(0), &one);

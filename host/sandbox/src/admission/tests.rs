@@ -132,7 +132,7 @@ fn two_places_at_once_are_not_starved_by_single_ones() {
 }
 
 #[test]
-fn whoever_went_away_gives_back_what_it_was_given() {
+fn a_cancelled_waiter_gives_back_its_slot() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let mount = mount("mount");

@@ -42,7 +42,7 @@ fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_ke
 }
 
 #[test]
-fn what_was_used_longest_ago_goes_first_and_what_never_fits_crowds_nothing_out() {
+fn the_least_recently_used_entry_is_evicted_and_a_too_large_entry_evicts_nothing() {
     let (cache, room) = (ValueCache::default(), 3 * weight("a", b"1234"));
     for key in ["a", "b", "c"] {
         cache.put(key, b"1234".to_vec().into(), long(), room);

@@ -31,7 +31,7 @@ fn an_answer_that_is_not_whole_is_none() {
 }
 
 #[tokio::test]
-async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
+async fn a_compiler_that_gets_no_processor_is_not_a_fault_of_the_component() {
     let failed = read_within(Duration::ZERO, pending()).await.err().unwrap();
     assert_eq!(failed.kind, FailureKind::Unavailable, "{failed:?}");
     assert!(failed.message.contains("try again"), "{failed:?}");
@@ -39,7 +39,7 @@ async fn a_compiler_that_gets_no_processor_is_no_fault_of_the_component() {
 }
 
 #[tokio::test]
-async fn a_program_that_answers_nothing_is_no_compiler() {
+async fn a_program_that_answers_nothing_is_not_a_compiler() {
     let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
     assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
     let failed =
@@ -86,7 +86,7 @@ async fn a_compilation_that_loops_is_ended_by_its_limit_of_processor_time() {
 }
 
 #[tokio::test]
-async fn who_sends_a_component_again_gets_the_compilation_that_went_on() {
+async fn a_repeated_upload_gets_the_result_of_the_continued_compilation() {
     let answer = r#"{"compiled":{"world":"secrets-engine","bytes":4}}"#;
     let lines = format!(
         "echo x >> DIRECTORY/starts; cat > /dev/null; read go < DIRECTORY/go; \

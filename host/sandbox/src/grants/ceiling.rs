@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engines_database_plugins_dial_is_theirs_to_bound() {
+    fn connections_of_a_database_plugin_are_bounded_by_its_own_ceiling() {
         for line in ["sql:postgres://db", "address:10.0.0.0/8"] {
             assert_eq!(check(&ceiling("database:x"), &line.parse().unwrap()), Ok(()));
             assert!(check(&ceiling("crypto:sign"), &line.parse().unwrap()).is_err());

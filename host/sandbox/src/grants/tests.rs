@@ -44,7 +44,7 @@ fn dials(grants: &Grants, host: &str) -> Result<AllowedAddresses, String> {
 }
 
 #[test]
-fn what_is_allowed_is_asked_for_and_below_the_ceiling_and_granted() {
+fn an_allowed_act_is_requested_and_below_the_ceiling_and_granted() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
@@ -73,7 +73,7 @@ fn what_is_allowed_is_asked_for_and_below_the_ceiling_and_granted() {
 }
 
 #[test]
-fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_granted_to_the_mount() {
+fn a_database_plugins_target_is_requested_below_its_ceiling_and_granted_to_the_mount() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
@@ -305,7 +305,7 @@ fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
 }
 
 #[test]
-fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
+fn only_the_purpose_of_a_component_needs_no_grant() {
     let (engine, plugin) = (mount(Publisher::Uploaded, None), nested(Publisher::Uploaded, None));
     let none = Grants::none("being described");
     let login = origin("https://login.example.com");

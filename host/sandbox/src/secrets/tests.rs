@@ -108,7 +108,7 @@ fn a_lower_cased_and_cut_piece_is_hidden() {
 }
 
 #[test]
-fn what_shares_less_than_twelve_characters_stays() {
+fn text_that_shares_less_than_twelve_characters_stays() {
     let set = set(&["permission-denied-4711", "hunter2-hunter2"]);
     for text in ["permission denied", "role \"app\" does not exist", "permission-", "hunter2-hun"] {
         assert_eq!(set.scrub(text, TEXT), text);
@@ -129,7 +129,7 @@ fn a_short_secret_is_hidden_as_a_word_of_its_own_unless_it_is_an_ordinary_one() 
 }
 
 #[test]
-fn what_urls_statements_json_and_encodings_make_of_a_secret_is_hidden_too() {
+fn encoded_forms_of_a_secret_are_hidden_too() {
     let secret = "it's 100% \"säcret\"";
     let set = set(&[secret]);
     let header = STANDARD.encode(format!("root:{secret}"));
@@ -212,7 +212,7 @@ fn the_callers_words_stay_in_answers_and_not_in_logs() {
 }
 
 #[test]
-fn what_the_caller_marked_as_secret_is_not_repeated() {
+fn fields_that_the_caller_marked_secret_are_not_repeated() {
     let password = "Reader-4711-Horse";
     let url = format!("postgres://root:{password}@db/app");
     let fields = json!({"password": password, "url": url, "username": "reader"});

@@ -40,7 +40,7 @@ fn a_component_is_of_the_world_that_its_exports_tell() {
 }
 
 #[test]
-fn what_is_no_component_is_told_what_it_is() {
+fn a_file_that_is_not_a_component_is_refused_with_its_kind() {
     assert!(why(b"").contains("empty"));
     assert!(why(b"#!/bin/sh").contains("not WebAssembly"));
     assert!(why(b"\0asm").contains("incomplete or damaged"));
@@ -126,7 +126,7 @@ fn an_auth_method_cannot_import_the_lease_book() {
 }
 
 #[test]
-fn whatever_is_changed_in_a_component_it_is_read_or_refused() {
+fn a_component_with_any_changed_byte_is_read_or_refused() {
     let table = module(&[section(4, &[1, 0x70, 0, 1]), section(5, &[1, 0, 1])]);
     let whole = component(&[table, imports(&["wasi:cli/stdout@0.2.3"]), exports(&[ENGINE])]);
     assert_eq!(check(&whole), Ok(World::SecretsEngine));

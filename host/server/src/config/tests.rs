@@ -200,7 +200,7 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
 }
 
 #[test]
-fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored() {
+fn unsupported_settings_are_refused_with_the_reason_and_never_ignored() {
     refuse_all(&[
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
         ("seal \"static\" { key_file = \"/k\" }", 2, &["static", "shamir"]),
@@ -223,7 +223,7 @@ fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored
 }
 
 #[test]
-fn what_is_given_twice_is_refused() {
+fn repeated_settings_are_refused() {
     refuse_all(&[
         ("api_addr = \"http://a\"\napi_addr = \"http://b\"", 3, &["given before"]),
         (
@@ -248,7 +248,7 @@ fn what_is_given_twice_is_refused() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_what_to_write() {
+fn missing_settings_are_reported_with_an_example() {
     for text in ["", "seal \"shamir\" {}", "# nothing"] {
         let wrong = only_error(text);
         assert!(wrong.line == 1 && wrong.message.contains(STORAGE_EXAMPLE), "{wrong}");
@@ -396,7 +396,7 @@ fn a_longest_life_alone_is_the_usual_life_too_where_it_is_shorter() {
 }
 
 #[test]
-fn what_does_not_parse_is_refused_by_line() {
+fn a_syntax_error_is_refused_with_its_line() {
     refuse_all(&[
         ("listener \"tcp\" {\n", 2, &["column", "`}`"]),
         ("\nlistener \"tcp\"", 3, &["column"]),
@@ -579,7 +579,7 @@ fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
 }
 
 #[test]
-fn what_stands_for_a_metadata_service_is_near() {
+fn unusable_settings_of_ambient_are_refused() {
     refuse_all(&[
         ("ambient { azure_metadata = \"10.0.0.1:80\" }", 2, &["link-local"]),
         ("ambient { google_metadata = \"metadata.google.internal\" }", 2, &["link-local"]),

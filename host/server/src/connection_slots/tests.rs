@@ -46,7 +46,7 @@ async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place
 }
 
 #[tokio::test]
-async fn who_is_busy_stays_and_the_newcomer_waits_until_one_is_not() {
+async fn a_busy_connection_stays_and_a_new_connection_waits() {
     let slots = ConnectionSlots::new(1, 9);
     let slot = entered(&slots, address(1)).await;
     let busy = slot.begin_request().unwrap();

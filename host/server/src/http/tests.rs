@@ -194,7 +194,7 @@ async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_an_error_list_and_ends_the_connection() {
+async fn an_unreadable_request_gets_an_error_list_and_ends_the_connection() {
     for (method, path, body, status) in [
         ("POST", "/v1/a", "[1]", 400),
         ("POST", "/v1/a", "{\"a\":1,\"a\":1}", 400),
@@ -213,7 +213,7 @@ async fn what_is_not_understood_is_an_error_list_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_behind_path_and_token_reaches_the_service_to_be_recorded() {
+async fn an_unreadable_body_reaches_the_service_and_is_recorded() {
     let form = "application/x-www-form-urlencoded";
     let many = "a&".repeat(1_001);
     let large = " ".repeat(9 * MIB);
@@ -284,7 +284,7 @@ async fn the_query_of_any_other_write_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_body_of_null_is_no_body_whoever_sends_it() {
+async fn a_body_of_null_is_not_a_body_for_any_sender() {
     for path in ["/v1/a", "/v1/open"] {
         let (status, _, body) = serve_once(request("POST", path, "null")).await;
         assert_eq!((status, &body["fields"], &body["unread"]), (200, &json!({}), &json!(false)));
@@ -395,7 +395,7 @@ async fn retry_after_is_in_whole_seconds_never_too_early() {
 }
 
 #[tokio::test]
-async fn what_is_published_may_be_kept_as_long_as_it_says() {
+async fn a_published_document_may_be_cached_for_the_stated_time() {
     let (status, headers, _) = serve_once(request("GET", "/v1/published", "")).await;
     assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (200, "max-age=3600"));
 }

@@ -156,7 +156,7 @@ async fn one_that_listens_on_all_addresses_has_no_url_that_leads_here() {
 }
 
 #[tokio::test]
-async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
+async fn the_client_is_the_peer_unless_a_trusted_proxy_names_another() {
     let forwarded = |hops: &str| {
         get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"))
     };
@@ -234,7 +234,7 @@ async fn headers_over_the_limits_are_431() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_refused_and_the_server_lives_on() {
+async fn bytes_that_are_not_http_are_refused_and_the_server_continues() {
     let running = start().await;
     assert!(
         exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n")

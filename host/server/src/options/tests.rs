@@ -131,7 +131,7 @@ fn a_configuration_file_is_served_or_checked() {
 }
 
 #[test]
-fn what_a_configuration_file_says_is_said_nowhere_else() {
+fn settings_of_a_configuration_file_are_refused_elsewhere() {
     for (args, env, says) in [
         (&["--config=f", "--data-dir=d"][..], &[][..], "--data-dir"),
         (&["--listen-address=127.0.0.1:0", "--config=f"], &[], "--listen-address"),

@@ -50,7 +50,7 @@ fn the_word_of_a_trusted_proxy_is_the_client_without_a_port() {
 }
 
 #[test]
-fn what_a_client_wrote_before_its_own_address_is_not_believed() {
+fn entries_that_a_client_put_before_its_own_address_are_ignored() {
     assert_client(PROXY, &["127.0.0.1, 198.51.100.1"], "198.51.100.1");
     assert_client(PROXY, &["10.0.0.7, 198.51.100.1, 10.0.0.2"], "198.51.100.1");
     assert_client(PROXY, &["fd00::1,198.51.100.1"], "198.51.100.1");
@@ -152,7 +152,7 @@ fn networks_are_networks() {
 }
 
 #[test]
-fn a_client_of_the_file_system_is_no_proxy_unless_its_socket_is_named_as_one() {
+fn a_client_of_the_file_system_is_not_a_proxy_unless_its_socket_is_named_as_one() {
     let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
     let mut headers = HeaderMap::new();
     headers.append(HEADER, hyper::header::HeaderValue::from_static("198.51.100.1"));

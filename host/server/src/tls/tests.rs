@@ -56,7 +56,7 @@ fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
 }
 
 #[test]
-fn a_key_that_others_may_read_or_that_is_no_key_is_refused_and_never_repeated() {
+fn a_key_that_others_may_read_or_that_is_not_a_key_is_refused_and_never_repeated() {
     let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     for mode in [0o604, 0o620, 0o644, 0o666] {

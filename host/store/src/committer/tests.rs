@@ -279,7 +279,7 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
     let run = |plan: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child
-            .args(["--exact", "committer::tests::two_units_are_stored_whatever_fault_is_injected"]);
+            .args(["--exact", "committer::tests::two_units_are_stored_under_every_injected_fault"]);
         child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
     };
     // The schema passes every point first, and the write in progress meanwhile begins and gives up;
@@ -300,7 +300,7 @@ fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
 }
 
 #[tokio::test]
-async fn two_units_are_stored_whatever_fault_is_injected() {
+async fn two_units_are_stored_under_every_injected_fault() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let units = ["a", "b"].map(|key| writing(&store, key, "x"));

@@ -49,7 +49,7 @@ async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_databa
 }
 
 #[tokio::test]
-async fn what_is_initialised_is_known_while_sealed_and_opens_with_enough_shares() {
+async fn an_initialised_store_is_known_while_sealed_and_opens_with_enough_shares() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let key = SealKey::generate().unwrap();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_reached_never_acts() {
+    fn a_failpoint_that_is_never_reached_never_acts() {
         for plan in ["abort@7", "fail@5", "abort@d:1", "fail@b:1", "abort@c:2"] {
             assert_eq!(acts(plan, &POINTS), [], "{plan}");
         }

@@ -175,7 +175,7 @@ async fn a_refusal_names_the_address_and_never_the_body() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_owner_is_found_by_index_in_its_order() {
+async fn records_of_an_owner_are_found_by_index_in_order() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let plan = plan(&store, OWNED).await;

@@ -160,7 +160,7 @@ fn a_share_reads_back_from_both_of_its_texts() {
 }
 
 #[test]
-fn text_that_is_no_share_is_refused_and_not_repeated() {
+fn text_that_is_not_a_share_is_refused_and_not_repeated() {
     let good = "ab".repeat(KEY_BYTES);
     let bad_digit = format!("{}zz", &good[2..]);
     let wide = "é".repeat(KEY_BYTES);
@@ -181,7 +181,7 @@ fn nothing_of_a_share_is_shown_by_debug() {
 }
 
 #[test]
-fn a_repeated_share_makes_no_progress_and_is_no_error() {
+fn a_repeated_share_makes_no_progress_and_is_not_an_error() {
     let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
     let mut collector = ShareCollector::new(config(3, 2));
     for _ in 0..3 {

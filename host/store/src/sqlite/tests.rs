@@ -28,7 +28,7 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
 
 /// See decision T35 and `.cargo/config.toml`.
 #[tokio::test]
-async fn a_prepared_statement_is_planned_once_whatever_is_bound() {
+async fn a_prepared_statement_is_planned_once_for_any_values() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let asked = async |connection: &mut SqliteConnection| {

@@ -34,7 +34,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_there_when_the_store_is_opened_again() {
+async fn committed_records_are_present_when_the_store_is_opened_again() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
@@ -46,7 +46,7 @@ async fn what_was_committed_is_there_when_the_store_is_opened_again() {
 }
 
 #[tokio::test]
-async fn what_was_committed_survives_a_crash_that_leaves_only_the_files() {
+async fn committed_records_survive_a_crash_that_leaves_only_the_files() {
     let (scratch, after) = (ScratchDirectory::new(), ScratchDirectory::new());
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;

@@ -60,7 +60,7 @@ async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_ba
 }
 
 #[tokio::test]
-async fn what_is_idle_or_closed_is_marked_when_it_is_asked_for_and_not_again_at_once() {
+async fn an_idle_or_closed_store_is_marked_on_request_and_not_again_at_once() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (held, store) = first_process(&scratch, &hands).await;
     hands.pass(59_000);

@@ -95,7 +95,7 @@ async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn what_changes_outside_of_a_listed_page_is_no_conflict() {
+async fn a_change_outside_of_a_listed_page_is_not_a_conflict() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["roles/a", "roles/b"] {
@@ -212,7 +212,7 @@ async fn a_checkpoint_stores_what_is_buffered_and_forgets_what_was_read() {
 }
 
 #[tokio::test]
-async fn what_a_unit_wrote_before_a_checkpoint_can_conflict_after_it() {
+async fn records_written_before_a_checkpoint_can_conflict_after_it() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -261,7 +261,7 @@ fn kept(store: &Store, key: &str) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn what_a_unit_read_and_then_put_is_known_without_reading_it_again() {
+async fn a_record_that_a_unit_read_and_put_is_not_read_again() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -312,7 +312,7 @@ async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_kno
 }
 
 #[tokio::test]
-async fn an_empty_checkpoint_is_no_checkpoint() {
+async fn an_empty_checkpoint_is_not_a_checkpoint() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -545,7 +545,7 @@ async fn the_bytes_of_one_commit_are_bounded() {
 }
 
 #[tokio::test]
-async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
+async fn the_checks_of_a_commit_are_bounded_and_reads_without_writes_are_not() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     many(&store, 1_000).commit().await.unwrap();
@@ -686,7 +686,7 @@ async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletio
 }
 
 #[tokio::test]
-async fn what_relies_on_a_folder_conflicts_with_each_commit_to_it_also_where_it_only_reads() {
+async fn a_unit_that_depends_on_a_folder_conflicts_with_each_commit_to_the_folder() {
     for writes in [true, false] {
         let (_scratch, store) = with_roles().await;
         let begin = || {

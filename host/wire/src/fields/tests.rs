@@ -50,7 +50,7 @@ fn refusal(input: Value) -> String {
 }
 
 #[test]
-fn null_is_absent_whatever_its_name() {
+fn null_is_absent_under_any_name() {
     let folded =
         folded(json!({ "max_ttl": null, "kubernetes_host": null, "nobody": null })).unwrap();
     assert_eq!(
@@ -115,7 +115,7 @@ fn the_path_wins_over_the_body_and_says_so_when_they_differ() {
 }
 
 #[test]
-fn a_capture_that_is_no_name_is_no_path() {
+fn a_capture_that_is_not_a_name_is_not_a_path() {
     for text in ["a b", "..", "-a", "", "ä"] {
         let failure = fold_names(&route(), &Map::new(), &capture(text)).unwrap_err();
         assert_eq!(failure.kind, FailureKind::NotFound, "{text}");
@@ -169,7 +169,7 @@ fn a_verbatim_body_stays_as_it_came_and_has_no_captures() {
 }
 
 #[test]
-fn a_secret_document_is_no_secret_of_the_call() {
+fn a_secret_document_is_not_a_secret_of_the_call() {
     let fields = vec![Field::new("data", FieldKind::Any, "").secret()];
     let values = map(json!({ "data": { "password": "hunter2" } }));
     assert_eq!(secrets(&fields, &values), Vec::<&str>::new());

@@ -336,7 +336,7 @@ fn block_of(items: Vec<(String, HclValue)>) -> HclBody {
 }
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn a_random_document_is_read_as_written() {
     let mut dice = Dice(0xb01d);
     for _ in 0..2_000 {
         let (source, items) = random_block(&mut dice, 0);

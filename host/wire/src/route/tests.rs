@@ -63,7 +63,7 @@ fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
 }
 
 #[test]
-fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
+fn a_capture_of_the_rest_is_followed_by_the_end_of_the_path() {
     let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
     let table = RouteTable::new(rows).unwrap();
     let found = |path: &str| match table.find(Verb::Write, path) {
@@ -172,7 +172,7 @@ fn a_bad_pattern_is_refused_with_its_row() {
 }
 
 #[test]
-fn two_rows_for_one_verb_and_path_are_refused_whatever_they_call_their_captures() {
+fn two_rows_for_one_verb_and_path_are_refused_with_any_names_of_captures() {
     let table =
         RouteTable::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
     assert!(table.unwrap_err().contains("roles/{role}"));

@@ -63,7 +63,7 @@ fn an_earlier_version_is_carried_over() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_without_its_words() {
+fn an_invalid_record_is_refused_without_its_text() {
     for bytes in ["", "null", "{}", "v", "v2", "v {}", "vv {}", "v-1 {}", "v99999999999 {}", "v1"] {
         let refused = Loan::from_bytes(bytes.as_bytes()).unwrap_err();
         assert_eq!(refused, UnreadableRecord::Garbled, "{bytes}");

@@ -158,7 +158,7 @@ fn an_issuer_speaks_of_its_own_tenant_and_server_alone() {
 }
 
 #[test]
-fn an_issuer_that_is_down_or_redirects_is_no_mistake_of_the_caller() {
+fn an_issuer_that_is_down_or_redirects_is_not_a_mistake_of_the_caller() {
     for status in [500, 302, 503] {
         let bed = crate::fixture::empty();
         let config = json!({

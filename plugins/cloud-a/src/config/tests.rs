@@ -77,7 +77,7 @@ fn a_mount_of_the_type_azure_shows_delays_in_nanoseconds() {
 }
 
 #[test]
-fn what_contradicts_itself_or_is_missing_is_refused_and_changes_nothing() {
+fn contradictory_or_missing_settings_are_refused_and_change_nothing() {
     let bed = ready();
     let before = bed.host.stored("config");
     for (update, why) in [
@@ -116,7 +116,7 @@ fn a_federated_identity_takes_the_place_of_a_secret_in_one_request_and_is_tried(
 }
 
 #[test]
-fn what_is_not_written_may_come_from_the_environment_in_either_spelling() {
+fn missing_settings_may_come_from_the_environment_in_either_spelling() {
     let bed = empty();
     assert!(bed.write("config", &json!({"client_id": CLIENT})).is_err());
     bed.host.set_environment("AZURE_TENANT_ID", TENANT);

@@ -90,7 +90,7 @@ fn a_machine_proves_no_other_one() {
 }
 
 #[test]
-fn what_is_stated_beside_an_id_cannot_contradict_it() {
+fn statements_in_addition_to_an_id_cannot_contradict_the_id() {
     let bed = with_machine();
     let vm = machine("vm-1");
     for (field, value) in [
@@ -286,7 +286,7 @@ fn a_flexible_scale_set_lets_in_those_machines_that_are_a_part_of_it() {
 }
 
 #[test]
-fn any_other_resource_is_asked_for_by_the_newest_version_that_is_no_preview() {
+fn any_other_resource_is_asked_for_by_the_newest_version_that_is_not_a_preview() {
     let bed = with_role(&bound());
     let site = id("microsoft.web/sites", "app");
     let types = json!({"namespace": "Microsoft.Web", "resourceTypes": [

@@ -45,7 +45,7 @@ fn a_partial_update_keeps_what_it_does_not_name_and_an_empty_list_clears() {
 }
 
 #[test]
-fn what_has_no_effect_or_lets_no_login_in_is_told() {
+fn settings_without_effect_or_without_possible_logins_are_reported() {
     let bed = ready();
     let role = json!({"bound_service_principal_ids": "*", "max_jwt_exp": "15m"});
     let warnings = bed.write("role/dev", &role).unwrap().warnings;

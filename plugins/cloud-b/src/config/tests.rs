@@ -53,7 +53,7 @@ fn credentials_are_shown_without_their_key_and_removed_by_an_empty_text() {
 }
 
 #[test]
-fn what_a_key_file_says_of_places_is_not_kept() {
+fn addresses_in_a_key_file_are_not_stored() {
     let bed = configured();
     assert!(!bed.host.stored("config").unwrap().to_string().contains("evil"));
 }

@@ -88,7 +88,7 @@ fn an_endpoint_at_a_private_loopback_or_link_local_address_is_refused() {
 }
 
 #[test]
-fn what_is_no_endpoint_is_refused() {
+fn an_invalid_endpoint_is_refused() {
     let long = format!("{}.example", "a".repeat(600));
     for text in [
         "http://a.example",

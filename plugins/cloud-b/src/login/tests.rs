@@ -98,7 +98,7 @@ fn the_groups_of_a_project_are_those_above_it() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_anything_is_asked() {
+fn missing_fields_are_reported_before_any_request() {
     let bed = ready();
     for (body, why) in [
         (json!({"jwt": "x"}), "role is required"),
@@ -333,7 +333,7 @@ fn a_token_that_the_provider_signed_names_it_as_its_issuer() {
 }
 
 #[test]
-fn what_an_account_signs_names_no_other_issuer() {
+fn tokens_signed_by_an_account_name_no_other_issuer() {
     let bed = ready();
     for own in [EMAIL, ID] {
         assert!(log_in_as_account(&bed, json!({ "iss": own })).is_ok());
@@ -579,7 +579,7 @@ fn a_key_of_one_account_signs_for_no_other() {
 }
 
 #[test]
-fn a_provider_that_is_down_talks_nonsense_or_redirects_is_no_mistake_of_the_caller() {
+fn a_provider_that_is_down_talks_nonsense_or_redirects_is_not_a_mistake_of_the_caller() {
     let twice = json!({ "g1": GOOGLE }).to_string().replacen('{', "{\"g1\":\"x\",", 1);
     let raw = |status: u16, body: &str| Response {
         status,
@@ -669,7 +669,7 @@ fn by_federation_an_identity_token_becomes_a_token_of_the_account() {
 }
 
 #[test]
-fn what_the_provider_refuses_the_method_is_told_without_its_words() {
+fn refusals_by_the_provider_are_reported_without_its_text() {
     let bed = configured();
     bed.write("role/dev", &json!({"type": "iam", "bound_service_accounts": "*"})).unwrap();
     let says = json!({"error": "invalid_grant", "error_description": "hunter2"});

@@ -121,7 +121,7 @@ fn there_is_nothing_to_rotate_without_credentials() {
 }
 
 #[test]
-fn what_the_provider_refuses_is_told_and_leaves_nothing_behind() {
+fn refusals_by_the_provider_are_reported_and_leave_nothing_behind() {
     let bed = served();
     bed.host.answer(&listing(), answer(200, &list(&[])));
     let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});

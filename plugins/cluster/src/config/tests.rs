@@ -31,7 +31,7 @@ fn a_read_shows_both_vocabularies_and_no_token() {
 }
 
 #[test]
-fn what_is_absent_from_an_update_stays() {
+fn fields_missing_in_an_update_stay() {
     let bed = empty();
     bed.write("config", &written()).unwrap();
     bed.write("config", &json!({"cluster_host": SERVER})).unwrap();
@@ -67,7 +67,7 @@ fn the_token_goes_to_no_server_that_proves_itself_in_another_way() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_when_it_is_written() {
+fn an_unusable_configuration_is_refused_when_it_is_written() {
     let bed = empty();
     let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for (changes, expected) in [
@@ -158,7 +158,7 @@ fn a_pod_needs_no_configuration_but_an_empty_one() {
 }
 
 #[test]
-fn what_the_pod_has_goes_to_its_own_cluster_alone() {
+fn the_pods_identity_goes_only_to_its_own_cluster() {
     let bed = empty();
     bed.host.set_pod(Some(own()));
     for refused in [

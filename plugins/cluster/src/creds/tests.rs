@@ -119,7 +119,7 @@ fn an_object_that_is_refused_at_first_is_neither_looked_for_nor_removed() {
 }
 
 #[test]
-fn what_may_have_been_made_is_found_by_its_mark_and_removed() {
+fn objects_that_may_exist_are_found_by_their_mark_and_removed() {
     for lost in [
         answer(500, &json!({})),
         answer(504, &json!({"message": "Timeout"})),
@@ -157,7 +157,7 @@ fn an_object_of_another_with_the_same_name_is_left_alone() {
 }
 
 #[test]
-fn what_was_never_answered_is_looked_for_until_it_cannot_come_any_more() {
+fn an_unanswered_creation_is_searched_until_it_can_no_longer_happen() {
     let bed = bound_but(&[(
         format!("GET {}/v-1", bindings()),
         refusal(404, "rolebindings \"v-1\" not found"),

@@ -22,7 +22,7 @@ fn rights_end_before_the_account_and_what_is_gone_is_success() {
 }
 
 #[test]
-fn what_is_gone_already_is_success() {
+fn the_removal_of_a_missing_object_is_a_success() {
     let gone = refusal(404, "rolebindings \"v-1\" not found");
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
@@ -40,7 +40,7 @@ fn in_conflict(found: Response) -> TestBed<Cluster> {
 }
 
 #[test]
-fn what_has_another_uid_or_went_meanwhile_is_success() {
+fn an_object_with_another_uid_or_a_vanished_object_is_a_success() {
     for found in [made("u-of-another"), refusal(404, "not found")] {
         let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
@@ -99,7 +99,7 @@ fn a_lease_is_not_prolonged() {
 }
 
 #[test]
-fn what_no_api_server_answers_proves_no_removal() {
+fn an_answer_that_is_not_of_an_api_server_proves_no_removal() {
     for strange in [
         answer(200, &json!([1])),
         answer(404, &json!({"error": "no such page"})),

@@ -50,7 +50,7 @@ fn a_read_shows_every_field_in_both_vocabularies() {
 }
 
 #[test]
-fn what_is_absent_from_an_update_stays_and_a_mode_is_switched_by_naming_both() {
+fn fields_missing_in_an_update_stay_and_a_mode_is_switched_by_naming_both() {
     let bed = empty();
     bed.write("roles/one", &with(json!({"token_max_ttl": "1h"}))).unwrap();
     bed.write("roles/one", &json!({"token_default_ttl": 900})).unwrap();
@@ -66,7 +66,7 @@ fn what_is_absent_from_an_update_stays_and_a_mode_is_switched_by_naming_both() {
 }
 
 #[test]
-fn what_a_role_cannot_be_is_refused_and_not_stored() {
+fn an_invalid_role_is_refused_and_not_stored() {
     let bed = empty();
     let many = (0..65).map(|n| (format!("k{n}"), json!("v"))).collect::<serde_json::Map<_, _>>();
     for (body, expected) in [

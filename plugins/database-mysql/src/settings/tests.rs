@@ -48,7 +48,7 @@ fn a_dsn_is_read_from_its_end_so_that_a_password_may_hold_nearly_anything() {
 }
 
 #[test]
-fn what_cannot_be_dialled_or_honoured_is_refused_by_name() {
+fn unusable_or_unsupported_settings_are_refused_by_name() {
     for (url, expected) in [
         ("", "connection-url-missing"),
         ("db:3306", "connection-url-form"),

@@ -73,7 +73,7 @@ fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
 }
 
 #[test]
-fn what_a_failed_creation_left_is_removed_and_said_to_be_gone() {
+fn the_remains_of_a_failed_creation_are_removed_and_reported() {
     let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1410") };
     let script = SqlScript::default().fails("GRANT", failed);
     let refusal = created(&script, &[CREATION], &["DROP ROLE '{{name}}-r'"]).unwrap_err();
@@ -86,7 +86,7 @@ fn what_a_failed_creation_left_is_removed_and_said_to_be_gone() {
 }
 
 #[test]
-fn what_a_failed_creation_left_is_removed_where_its_statements_say_it_all() {
+fn the_remains_of_a_failed_creation_are_removed_if_the_statements_are_complete() {
     let unseen = || {
         SqlScript::default()
             .fails("mysql.user", SqlScript::state("1142"))
@@ -110,7 +110,7 @@ fn what_a_failed_creation_left_is_removed_where_its_statements_say_it_all() {
 }
 
 #[test]
-fn what_may_be_left_is_the_callers_to_undo() {
+fn possible_remains_are_left_to_the_caller_to_undo() {
     for failure in [
         SqlScript::failure("unreachable", None),
         SqlScript::failure("timed-out", Some("1969")),

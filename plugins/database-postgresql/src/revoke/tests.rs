@@ -131,7 +131,7 @@ fn a_user_that_nothing_depends_on_goes_in_one_commit() {
 }
 
 #[test]
-fn a_drop_whose_answer_was_lost_is_tried_again_and_is_no_refusal() {
+fn a_drop_whose_answer_was_lost_is_tried_again_and_is_not_a_refusal() {
     let lost = SqlScript::failure("timed-out", None);
     let script = SqlScript::default()
         .answers_row("FROM pg_roles", &["16400", "false"])
@@ -160,7 +160,7 @@ fn a_server_that_does_not_say_what_depends_on_a_user_is_asked_without() {
 }
 
 #[test]
-fn what_cannot_be_locked_out_is_removed_all_the_same() {
+fn a_user_that_cannot_be_locked_out_is_still_removed() {
     let script = living().fails("NOLOGIN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
@@ -213,7 +213,7 @@ fn membership_is_taken_only_where_it_is_needed() {
 }
 
 #[test]
-fn what_a_user_owns_is_never_dropped() {
+fn objects_of_a_user_are_never_dropped() {
     let owned: Vec<String> = (0..11).map(|number| format!("table t{number}")).collect();
     let owned: Vec<&str> = owned.iter().map(String::as_str).collect();
     let script =

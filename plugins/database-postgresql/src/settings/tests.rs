@@ -69,7 +69,7 @@ fn every_shape_of_a_connection_url_is_understood() {
 }
 
 #[test]
-fn placeholders_take_the_settings_whatever_is_in_them() {
+fn placeholders_take_settings_with_any_content() {
     let templated = "postgres://{{username}}:{{password}}@db/{{name}}";
     for password in ["p", "p@/:?#% '\"\\$", "{{name}}", "{{foo}}", "%41", "a\nb", "pä"] {
         let more = [("username", json!("u/x")), ("password", json!(password))];
@@ -159,7 +159,7 @@ const UNDIALLED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_dialled_is_refused_and_says_why() {
+fn an_unusable_address_is_refused_with_the_reason() {
     let many = format!("postgres://u@{}/o", vec!["h"; 17].join(","));
     let rows = UNDIALLED.iter().copied().chain([(many.as_str(), "too-many-hosts")]);
     for (url, expected) in rows {
@@ -238,7 +238,7 @@ fn settings_are_kept_as_they_were_written() {
 }
 
 #[test]
-fn what_is_risky_is_warned_of() {
+fn risky_settings_get_a_warning() {
     let warned = |url: &str, more: &[(&str, Value)]| {
         configure(&SqlScript::settings_with(url, more)).unwrap().warnings.join(" ")
     };

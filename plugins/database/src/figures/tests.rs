@@ -6,7 +6,7 @@ use bulkhead_sdk::RevocationReason;
 use serde_json::json;
 
 #[test]
-fn what_came_of_users_is_counted() {
+fn outcomes_of_users_are_counted() {
     let bed = ready();
     let (_, tag) = issued(&bed);
     bed.renew(&tag, 900).unwrap();
@@ -23,7 +23,7 @@ fn what_came_of_users_is_counted() {
 }
 
 #[test]
-fn what_came_of_rotations_and_how_late_they_were_is_told() {
+fn outcomes_and_delays_of_rotations_are_reported() {
     let bed = with_static_role();
     let told = || [DONE, FAILED, MISSED].map(|outcome| bed.host.metric(&ROTATIONS, outcome));
     let created = told();

@@ -176,7 +176,7 @@ fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
 }
 
 #[test]
-fn what_was_begun_for_a_connection_that_is_gone_or_anothers_is_forgotten() {
+fn a_rotation_of_a_missing_or_replaced_connection_is_forgotten() {
     for is_gone in [true, false] {
         let bed = rooted();
         bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
@@ -215,7 +215,7 @@ fn a_window_that_is_over_ends_the_attempts() {
 }
 
 #[test]
-fn what_cannot_be_rotated_is_refused_before_the_database_is_asked() {
+fn an_impossible_rotation_is_refused_before_any_request_to_the_database() {
     let bed = ready();
     let unknown = bed.write("rotate-root/billing", &json!({})).err().unwrap();
     assert!(unknown.message.contains("there is no connection \"billing\""), "{unknown}");

@@ -99,7 +99,7 @@ fn a_bad_configuration_is_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn what_is_insecure_is_told() {
+fn insecure_settings_are_reported() {
     let bed = empty(AD);
     let insecure = json!({"insecure_tls": true, "url": "ldaps://a, ldap://dc1.corp"});
     let warnings = bed.write("config", &with(insecure)).unwrap().warnings;

@@ -61,7 +61,7 @@ fn the_candidate_is_committed_before_the_directory_is_asked_and_proven_after_it(
 }
 
 #[test]
-fn what_others_changed_is_rotated_and_the_password_before_is_not_told() {
+fn an_account_that_others_changed_is_rotated_and_its_old_password_is_not_shown() {
     for flavour in BOTH {
         let bed = with_role(flavour);
         let first = creds(&bed);
@@ -93,7 +93,7 @@ fn a_clock_that_is_ahead_within_the_tolerance_rotates_nothing() {
 }
 
 #[test]
-fn what_the_directory_told_after_our_own_change_is_no_change_by_others_however_late() {
+fn a_late_report_of_our_own_change_is_not_a_change_by_others() {
     let bed = with_role(Flavour::ActiveDirectory);
     let key = "account/guid-677569642d6f662d737663312d2d2d2d";
     let first = creds(&bed);

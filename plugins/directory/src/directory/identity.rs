@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_directory_says_cannot_reach_another_record() {
+    fn answers_of_the_directory_cannot_reach_another_record() {
         let host = TestHost::default();
         let odd = EntryId::of(&host, &entry("cn=a", &[("entryUUID", b"../../config")])).unwrap();
         assert!(odd.as_str().starts_with("dn-"), "{odd:?}");

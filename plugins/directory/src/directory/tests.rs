@@ -5,7 +5,7 @@ use crate::fixture::{ENGINE, configured, dn};
 use bulkhead_sdk::testbed::Flavour;
 
 #[test]
-fn what_a_refused_login_says_of_the_password() {
+fn a_refused_login_tells_whether_the_password_is_wrong() {
     for (data, proof) in [
         (Some(0x52e), PasswordProof::NotInForce),
         (Some(0x525), PasswordProof::NotInForce),

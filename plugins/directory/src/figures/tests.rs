@@ -48,7 +48,7 @@ fn the_next_look_is_due_in_five_minutes_while_there_is_a_configuration() {
 }
 
 #[test]
-fn what_came_of_rotations_and_check_outs_is_counted() {
+fn outcomes_of_rotations_and_check_outs_are_counted() {
     let bed = with_role(Flavour::ActiveDirectory);
     let host = &bed.host;
     bed.read("creds/build").unwrap();

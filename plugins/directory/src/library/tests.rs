@@ -139,7 +139,7 @@ fn a_check_in_changes_the_password_frees_the_account_and_ends_the_lease() {
 }
 
 #[test]
-fn who_borrowed_may_check_in_and_no_one_else() {
+fn only_the_borrower_may_check_in() {
     for (entity, token, may) in [
         ("alice", "token-1", true),
         ("alice", "token-2", true),

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_clear_behind_what_is_secured_is_never_asked() {
+    fn plain_servers_after_secured_servers_are_never_contacted() {
         assert_eq!(never_asked("ldap://a, ldaps://b, ldap://c"), Some("ldap://c"));
         for list in ["ldap://a, ldaps://b", "ldap://a, ldap://b", "ldaps://a"] {
             assert_eq!(never_asked(list), None, "{list}");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_clear_is_told_but_for_this_machine() {
+    fn plain_connections_are_reported_except_to_this_machine() {
         assert_eq!(in_clear("ldaps://a,ldap://dc1.corp"), Some("ldap://dc1.corp"));
         assert_eq!(in_clear("ldap://127.0.0.1:389, ldaps://a, ldap://[::1]:389"), None);
     }

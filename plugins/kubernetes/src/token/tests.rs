@@ -35,7 +35,7 @@ fn both_forms_of_tokens_name_one_account() {
 }
 
 #[test]
-fn a_text_that_is_no_token_is_refused_and_not_repeated() {
+fn a_text_that_is_not_a_token_is_refused_and_not_repeated() {
     let good = jwt(&claims());
     for text in [
         "",

@@ -186,7 +186,7 @@ fn global_tokens_hold_here_and_local_ones_stay() {
 }
 
 #[test]
-fn a_replica_is_no_authoritative_region() {
+fn a_replica_is_not_an_authoritative_region() {
     let bed = replica(&["a"]);
     let age = ("x-scheduler-replicationage".to_owned(), "5".to_owned());
     let mut own = answer(200, 1, &json!({"Type": "management"}));

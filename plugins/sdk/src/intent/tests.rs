@@ -379,7 +379,7 @@ fn an_intent_of_another_shape_is_kept_and_not_shown() {
 }
 
 #[test]
-fn an_engines_own_timer_is_no_intent() {
+fn an_engines_own_timer_is_not_an_intent() {
     assert_eq!(key_of("intent/roles/a"), Some("roles/a"));
     assert_eq!(key_of("rotate/intent/a"), None);
     assert_eq!(key_of("intent"), None);

@@ -61,7 +61,7 @@ fn by_hand(host: &TestHost, key: &GeneratedKey, header: &str, claims: &str) -> S
 }
 
 #[test]
-fn what_a_key_signed_is_proven_by_its_public_half_in_every_form() {
+fn a_signature_is_proven_by_the_public_key_in_every_form() {
     let host = TestHost::default();
     for (kind, bits, algorithm) in [
         ("rsa", 0, "RS256"),
@@ -318,7 +318,7 @@ fn weak_keys_of_an_issuer_are_named_as_such() {
 }
 
 #[test]
-fn what_the_host_refuses_is_passed_on_as_it_stands() {
+fn refusals_of_the_host_are_passed_on_unchanged() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);
     host.refuse("sign", Failure::denied("mount x was not granted crypto:sign"));

@@ -42,7 +42,7 @@ fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
 }
 
 #[test]
-fn what_a_directory_refuses_is_the_callers_to_solve() {
+fn refusals_of_a_directory_are_errors_of_the_caller() {
     for (code, kind) in [
         ("unreachable", FailureKind::Unreachable),
         ("timed-out", FailureKind::TimedOut),

@@ -30,7 +30,7 @@ fn steps(host: &TestHost) -> Vec<String> {
 }
 
 #[test]
-fn what_passes_is_tried_again_after_pauses_that_grow() {
+fn transient_failures_are_retried_after_growing_pauses() {
     let host = TestHost::default();
     for status in [503, 429, 500] {
         host.answer(ASKED, answer(status, &json!({})));
@@ -143,7 +143,7 @@ fn answers_of_more_than_a_megabyte_are_none() {
 }
 
 #[test]
-fn what_the_host_refuses_is_passed_on_and_not_tried_again() {
+fn refusals_of_the_host_are_passed_on_and_not_retried() {
     let host = TestHost::default();
     host.refuse("send", Failure::denied("mount x was not granted http:https://api.example:443"));
     let why = ask(&host, RetryPolicy::default()).unwrap_err();

@@ -201,7 +201,7 @@ fn a_late_rotation_does_not_move_the_schedule() {
 }
 
 #[test]
-fn what_a_static_role_shows_is_what_was_chosen() {
+fn a_static_role_shows_the_chosen_settings() {
     let shown = |settings: RotationSettings| Value::Object(settings.show_chosen());
     let period = RotationSettings { period: 60, ..RotationSettings::default() };
     assert_eq!(shown(period), json!({"rotation_period": 60}));

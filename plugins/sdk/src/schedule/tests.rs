@@ -77,7 +77,7 @@ fn the_dialect_is_the_one_that_servers_of_this_api_read() {
 }
 
 #[test]
-fn what_servers_of_this_api_do_not_read_is_refused_and_told() {
+fn expressions_that_servers_of_this_api_do_not_read_are_refused_with_the_reason() {
     for (expression, says) in [
         ("", "not 0"),
         ("* * * *", "not 4"),

@@ -65,7 +65,7 @@ fn a_placeholder_in_a_value_stays_what_it_is() {
 }
 
 #[test]
-fn what_is_left_open_is_refused() {
+fn unfinished_statements_are_refused() {
     for (text, fault) in [
         ("x 'y", LexFault::UnclosedString),
         (r"x 'y\'", LexFault::UnclosedString),

@@ -121,7 +121,7 @@ fn an_element_may_be_a_json_array_in_base64_or_not() {
 }
 
 #[test]
-fn what_does_not_lex_is_told_by_kind_and_place() {
+fn syntax_errors_are_reported_by_kind_and_place() {
     for (text, fault, position) in [
         ("a; b 'x", LexFault::UnclosedString, 6),
         ("a E'x\\'", LexFault::UnclosedString, 4),

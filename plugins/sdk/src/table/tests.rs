@@ -83,7 +83,7 @@ fn a_call_reaches_the_handler_of_its_verb_with_aliases_and_defaults_resolved() {
 }
 
 #[test]
-fn what_no_row_serves_is_unsupported() {
+fn a_path_without_a_row_is_unsupported() {
     let bed = TestBed::<Shelf>::new().unwrap();
     assert_eq!(bed.write("box", &json!({})).err().unwrap().kind, FailureKind::UnsupportedOperation);
     assert_eq!(bed.read("crate/a").err().unwrap().kind, FailureKind::NotFound);

@@ -79,7 +79,7 @@ fn the_vectors_of_truncate_sha256_hold() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_by_name() {
+fn malformed_templates_are_refused_by_fault() {
     use TemplateFault as Fault;
     for (text, fault) in [
         ("{{", Fault::UnclosedAction),

@@ -77,7 +77,7 @@ mod tests {
     use crate::testbed::script::StepFate;
 
     #[test]
-    fn what_is_set_is_there_and_nothing_else() {
+    fn only_set_values_are_present() {
         let script = Rc::new(Script::default());
         let ambient = TestAmbient::new(&script, &SharedPod::default());
         assert_eq!(ambient.environment("PATH"), Ok(None));

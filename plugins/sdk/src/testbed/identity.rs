@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_can_be_refused_and_nothing_is_no_audience() {
+    fn a_token_can_be_refused_and_nothing_is_not_an_audience() {
         let script = Rc::new(Script::default());
         script.arrange("token", StepFate::Refuse(Failure::denied("without a grant")));
         let identity = TestIdentity::new(&script);

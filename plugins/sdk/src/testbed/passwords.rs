@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_real_host_refuses_is_refused() {
+    fn refusals_of_the_real_host_are_simulated() {
         let host = TestHost::default();
         assert!(host.add_policy("none", "length = 8").is_err());
         let kind = |made: Result<String, bulkhead_wire::failure::Failure>| made.unwrap_err().kind;

@@ -125,7 +125,7 @@ fn parameters_that_do_not_agree_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn what_the_mount_shortens_is_told() {
+fn lifetimes_shortened_by_the_mount_are_reported() {
     let bed = AuthBed::<Door>::new().unwrap();
     let long = json!({"token_period": "100d"});
     let warnings = bed.write("role/a", &long).ok().unwrap().warnings;

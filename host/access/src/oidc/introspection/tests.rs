@@ -50,7 +50,7 @@ fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
 }
 
 #[test]
-fn what_the_library_would_take_is_refused_before_it_is_asked() {
+fn lax_input_of_the_library_is_refused_before_the_library_sees_it() {
     let key = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
     let (plain, named) = (claims().to_string(), header(&key).to_string());
     let twice = plain.replace("{", r#"{"role":"a","role":"b","#);
@@ -95,7 +95,7 @@ fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
 }
 
 #[test]
-fn what_is_no_token_is_taken_apart_without_harm() {
+fn a_text_that_is_not_a_token_is_parsed_without_harm() {
     for wrong in ["", ".", "..", "a.b.c", "e30.e30", "e30.W10.e30", "e30.e30.!", "e30.e30.AA"] {
         assert!(UnverifiedToken::read(wrong).is_none(), "{wrong}");
     }

@@ -85,7 +85,7 @@ fn every_spelling_that_was_sent_is_checked() {
 }
 
 #[test]
-fn what_is_denied_is_denied_in_every_form_that_an_endpoint_may_read() {
+fn a_denied_value_is_denied_in_every_form_that_an_endpoint_may_read() {
     for (written, asked) in [
         (json!(true), json!(["TRUE", "True", "t", "1", 1, true])),
         (json!("false"), json!(["FALSE", "0", 0, "f", false])),
@@ -111,7 +111,7 @@ fn what_is_denied_is_denied_in_every_form_that_an_endpoint_may_read() {
 }
 
 #[test]
-fn what_is_allowed_is_allowed_as_it_was_written_and_not_as_it_might_be_read() {
+fn an_allowed_value_is_allowed_as_written_and_in_no_other_form() {
     let rule = allowed(json!({"a": [true, 3600, "b"]}));
     for asked in [
         json!("TRUE"),
@@ -126,7 +126,7 @@ fn what_is_allowed_is_allowed_as_it_was_written_and_not_as_it_might_be_read() {
 }
 
 #[test]
-fn what_is_denied_is_denied_in_every_spelling_that_endpoints_take_for_the_same() {
+fn a_denied_value_is_denied_in_every_equivalent_spelling() {
     let rule = denied(json!({"policies": ["admin", "team-*"], "from": ["secret/"]}));
     for given in [
         json!({"policies": ["x", "ADMIN"]}),
@@ -195,7 +195,7 @@ fn lists_are_compared_element_by_element() {
 }
 
 #[test]
-fn an_empty_list_is_no_listed_value_unless_it_is_written() {
+fn an_empty_list_is_not_a_listed_value_unless_it_is_written() {
     assert!(!passes(&allowed(json!({"cidrs": ["10.0.0.0/8"]})), json!({"cidrs": []})));
     assert!(passes(&allowed(json!({"cidrs": ["10.0.0.0/8", []]})), json!({"cidrs": []})));
     assert!(passes(&allowed(json!({"cidrs": []})), json!({"cidrs": []})));
@@ -392,7 +392,7 @@ fn a_required_setting_is_there_under_each_name_that_the_endpoint_reads() {
 }
 
 #[test]
-fn what_takes_long_to_compare_is_refused_before_it_is_compared() {
+fn a_long_comparison_is_refused_before_it_begins() {
     let listed: Vec<Value> = (0..500).map(|number| json!(format!("value-{number}"))).collect();
     let many = json!({"a": vec![Value::from(7); 300_000]});
     let long = json!({"a": "x".repeat(1 << 20)});

@@ -58,7 +58,7 @@ fn every_reference_of_the_specification_is_resolved() {
 }
 
 #[test]
-fn what_the_caller_does_not_have_is_unknown() {
+fn a_placeholder_without_a_value_of_the_caller_is_unknown() {
     let ann = named("ann");
     for name in [
         "identity.entity.metadata.other",

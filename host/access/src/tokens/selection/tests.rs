@@ -102,7 +102,7 @@ fn root_is_given_by_root_only_and_alone() {
 }
 
 #[test]
-fn a_role_allows_its_list_and_patterns_whatever_the_parent_has() {
+fn a_role_allows_its_list_and_patterns_for_any_parent() {
     let role = TokenRole {
         allowed_policies: names(&["x", "y"]),
         allowed_policies_glob: names(&["team-*"]),

@@ -62,7 +62,7 @@ fn of_what_is_marked_secret_nothing_is_shown_but_its_shape() {
 }
 
 #[test]
-fn what_is_marked_secret_is_found_below_other_members_too() {
+fn secret_members_are_found_below_other_members() {
     let data =
         json!({ "details": { "password": 1234, "host": "h", "inner": [{ "bindpass": "p" }] } });
     let inner = json!([{ "bindpass": hash("p") }]);
@@ -93,7 +93,7 @@ fn of_data_that_no_table_describes_nothing_is_shown() {
 }
 
 #[test]
-fn what_only_looks_like_a_time_is_hashed() {
+fn a_text_that_only_looks_like_a_time_is_hashed() {
     for text in [
         "2026-11-21",
         "2026-13-21T17:33:56Z",
@@ -109,7 +109,7 @@ fn what_only_looks_like_a_time_is_hashed() {
 }
 
 #[test]
-fn what_is_too_long_stands_as_one_digest_and_the_rest_is_told_by_its_number() {
+fn long_members_become_one_digest_and_the_rest_is_counted() {
     let (hashing, table) = (HashingKey::new(b"key"), table());
     let redaction =
         RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: false };

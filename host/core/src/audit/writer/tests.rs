@@ -159,7 +159,7 @@ fn of_a_body_of_bytes_the_length_is_told_beside_the_fields() {
 }
 
 #[test]
-fn what_wraps_an_answer_is_hidden_with_what_it_names() {
+fn a_wrapping_token_is_hidden_with_its_accessor() {
     let wrap_info = json!({
         "token": "bhs.0123", "accessor": "acc", "ttl": 60, "creation_time": "2026-11-21T17:33:56Z",
         "creation_path": "sys/wrapping/wrap", "wrapped_accessor": "other",

@@ -81,7 +81,7 @@ fn links_pipes_and_folders_are_no_component() {
 }
 
 #[test]
-fn what_every_user_can_change_is_not_read() {
+fn files_that_every_user_can_change_are_not_read() {
     let shelf = Shelf::new("modes");
     chmod(&shelf.at("shelf.wasm"), 0o646);
     shelf.assert_refused("shelf.wasm", "run chmod o-w");

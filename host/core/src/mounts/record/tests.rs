@@ -68,7 +68,7 @@ async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
 }
 
 #[tokio::test]
-async fn what_relies_on_all_mounts_commits_however_many_there_are() {
+async fn a_unit_that_depends_on_all_mounts_commits_with_any_number_of_mounts() {
     let scratch = TemporaryStore::new("many-mounts").await;
     let paths: Vec<String> = (0..MANY).map(|number| format!("team-{number}/")).collect();
     for some in paths.chunks(AT_ONCE) {

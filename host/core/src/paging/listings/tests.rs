@@ -17,7 +17,7 @@ async fn sorted(names: &[&str], after: &str, limit: usize) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn names_are_the_smallest_after_a_name_in_order_whatever_order_they_are_found_in() {
+async fn names_are_the_smallest_after_a_name_for_any_order_of_the_scan() {
     let names = ["d", "a", "c/", "b", "c/", "e"];
     assert_eq!(sorted(&names, "", usize::MAX).await.unwrap(), json!(["a", "b", "c/", "d", "e"]));
     assert_eq!(sorted(&names, "", 2).await.unwrap(), json!(["a", "b"]));

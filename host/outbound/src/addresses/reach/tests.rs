@@ -57,7 +57,7 @@ fn at(address: &str, port: u16) -> SocketAddr {
 }
 
 #[test]
-fn metadata_and_link_local_addresses_are_refused_in_every_spelling_whatever_is_granted() {
+fn metadata_and_link_local_addresses_are_refused_in_every_spelling_under_any_grant() {
     for text in HOSTILE {
         let admitted = everything().check_address(at(text, 5432));
         assert!(matches!(admitted, Err(AddressRefusal::Forbidden(_))), "{text}: {admitted:?}");

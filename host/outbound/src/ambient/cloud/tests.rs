@@ -106,7 +106,7 @@ fn app_service_is_asked_where_the_environment_names_it_and_nothing_beyond_the_ma
 }
 
 #[test]
-fn what_is_no_audience_or_no_cloud_is_refused_before_anything_is_asked() {
+fn an_invalid_audience_or_cloud_is_refused_before_any_request() {
     for audience in ["", "a b", "a\r\nx: y", "ü", &"a".repeat(1_025)] {
         let refused = within(&[]).question(CloudProvider::Google, audience).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest, "{audience:?}");
@@ -132,7 +132,7 @@ fn a_token_ends_when_its_cloud_says_and_within_a_day() {
 }
 
 #[test]
-fn what_is_no_token_is_not_taken_for_one_and_not_quoted() {
+fn an_answer_that_is_not_a_token_is_refused_and_not_quoted() {
     let token = r#""access_token":"hunter2hunter2""#;
     let long = format!(r#"{{"access_token":"{}","expires_in":60}}"#, "x".repeat(40_000));
     for (cloud, body, headers) in [

@@ -110,7 +110,7 @@ async fn a_file_of_the_pod_is_read_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn what_is_no_short_text_file_is_refused_and_not_quoted() {
+async fn a_file_that_is_not_a_short_text_is_refused_and_not_quoted() {
     let folder = folder("bad");
     let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
     let told = async || here.pod_token().await.unwrap_err();

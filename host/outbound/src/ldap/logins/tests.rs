@@ -131,7 +131,7 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
 
 /// A controller that has not yet received a change of the password receives the change.
 #[tokio::test]
-async fn what_was_refused_is_sent_again_when_what_was_taken_is_refused() {
+async fn a_refused_password_is_sent_again_after_the_accepted_password_is_refused() {
     let bed = Bed::new();
     bed.ask("p1").await.unwrap_err();
     bed.ask("p0").await.unwrap();

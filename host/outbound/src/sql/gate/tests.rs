@@ -49,7 +49,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_the_library_would_keep_without_end_does_not_reach_it() {
+async fn messages_that_the_library_would_keep_forever_do_not_reach_it() {
     let version = message(b'S', b"server_version\x0016.1\0");
     let ready = message(b'Z', b"I");
     let kept = message(b'S', b"another\0parameter\0");

@@ -26,7 +26,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 const STRANGER: &str = "BULKHEAD_TEST_RELAY";
 
 #[tokio::test]
-async fn what_is_said_is_carried_to_the_address_and_back() {
+async fn the_relay_carries_bytes_in_both_directions() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let relay = TlsRelay::open(to, gate()).unwrap();

@@ -282,7 +282,7 @@ async fn the_sessions_of_all_mounts_have_a_bound_and_the_mount_with_most_gives_w
 }
 
 #[tokio::test]
-async fn what_is_still_lent_is_counted_until_it_comes_back() {
+async fn a_lent_session_counts_until_its_return() {
     let mounts = Mounts::with_room(2).await;
     let lent = mounts.open("one", "a").await.unwrap();
     let (late, ()) = tokio::join!(mounts.open("late", "a"), async {

@@ -42,7 +42,7 @@ fn every_form_of_the_operators_guide_is_printed_as_it_is_written() {
 }
 
 #[test]
-fn what_is_left_open_is_filled_in_and_spellings_become_one() {
+fn missing_parts_are_filled_in_and_spellings_become_one() {
     for (written, canonical) in [
         ("http:https://Login.Example.com.", "http:https://login.example.com:443"),
         ("http:http://2130706433", "http:http://127.0.0.1:80"),
@@ -62,7 +62,7 @@ fn what_is_left_open_is_filled_in_and_spellings_become_one() {
 }
 
 #[test]
-fn what_is_no_grant_is_refused_with_the_line_and_what_to_write() {
+fn an_invalid_grant_is_refused_with_the_line_and_the_correct_form() {
     let long = format!("database:{}", "x".repeat(600));
     for (text, says) in [
         ("htps:https://a", "there is no act \"htps\"; did you mean \"http\"?"),
@@ -106,7 +106,7 @@ fn what_is_no_grant_is_refused_with_the_line_and_what_to_write() {
 
 /// Parses random lines built from parts of real lines, so that random input reaches every parser.
 #[test]
-fn whatever_is_read_is_read_again_from_what_is_printed() {
+fn every_parsed_grant_is_parsed_again_from_its_text() {
     const PARTS: [&str; 34] = [
         "http", "https", "sql", "postgres", "ldap", "ldaps", "address", "database", "limit",
         "ambient", "crypto", ":", "://", "*.", "*", "/", "[", "]", "::1", "fd00::", "10.1.2.3",

@@ -20,7 +20,7 @@ fn the_documents_have_every_limit_with_its_default_and_maximum() {
 }
 
 #[test]
-fn what_is_no_limit_is_refused_with_its_value_and_what_to_write() {
+fn an_invalid_limit_is_refused_with_its_value_and_the_correct_form() {
     for (text, says) in [
         ("memory", "limit:memory=64MiB"),
         ("memry=1MiB", "did you mean \"memory\"?"),

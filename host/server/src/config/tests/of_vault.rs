@@ -233,7 +233,7 @@ fn a_wrong_file_in_json_is_refused_by_line() {
 }
 
 #[test]
-fn what_vault_has_in_a_listener_or_a_device_is_refused_or_named() {
+fn settings_of_vault_in_a_listener_or_a_device_are_refused_or_reported() {
     let listener = |line: &str| format!("listener \"tcp\" {{\n  {line}\n}}");
     let device = |line: &str| format!("audit \"file\" \"a\" {{\n  path = \"/a\"\n  {line}\n}}");
     let cases = [

@@ -118,7 +118,7 @@ async fn stopping_answers_what_is_in_flight_over_http_2() {
 }
 
 #[tokio::test]
-async fn who_speaks_http_to_a_port_of_tls_is_told_so() {
+async fn http_on_a_tls_port_is_refused_with_the_reason() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let answer = exchange(running.address, &get("/v1/a")).await;
@@ -339,7 +339,7 @@ async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection()
 }
 
 #[tokio::test]
-async fn whoever_takes_no_answers_over_either_protocol_loses_its_oldest_connection() {
+async fn a_client_that_reads_no_answers_loses_its_oldest_connection_in_both_protocols() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut connections = Vec::new();

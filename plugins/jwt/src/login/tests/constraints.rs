@@ -37,7 +37,7 @@ fn a_token_with_an_audience_needs_a_role_that_binds_audiences() {
 }
 
 #[test]
-fn a_star_is_no_audience_subject_or_issuer() {
+fn a_star_is_not_an_audience_subject_or_issuer() {
     let stage = Stage::new(&json!({"bound_audiences": "*", "bound_claims_type": "glob"}));
     assert!(stage.refusal(&json!({})).contains("another audience"));
     stage.role(&json!({"bound_subject": "w*"}));

@@ -37,7 +37,7 @@ fn the_sender_chooses_no_algorithm_without_a_public_key() {
 }
 
 #[test]
-fn a_public_key_is_no_secret_of_an_hmac() {
+fn a_public_key_is_not_a_secret_of_an_hmac() {
     let stage = Stage::new(&json!({}));
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(usual()));

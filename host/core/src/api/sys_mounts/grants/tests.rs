@@ -30,7 +30,7 @@ fn list(before: Option<&[&str]>, values: Value) -> Option<Vec<String>> {
 }
 
 #[test]
-fn what_says_nothing_keeps_what_there_is() {
+fn an_update_without_a_setting_keeps_the_present_value() {
     for nothing in [json!({}), json!({"add_grants": [], "remove_grants": []})] {
         assert_eq!(list(None, nothing.clone()), None);
         assert_eq!(list(Some(&["database:x"]), nothing).unwrap(), ["database:x"]);
@@ -62,7 +62,7 @@ fn a_limit_takes_the_place_of_the_one_before() {
 }
 
 #[test]
-fn what_would_be_taken_and_not_kept_is_refused() {
+fn a_setting_that_would_not_be_stored_is_refused() {
     for (values, says) in [
         (json!({"grants": ["htp:https://a"]}), "grants: \"htp:https://a\" is not a grant"),
         (json!({"add_grants": ["database:x", ""]}), "add_grants: \"\" is not a grant"),

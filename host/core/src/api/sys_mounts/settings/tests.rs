@@ -69,7 +69,7 @@ fn lifetimes_come_in_every_form_that_clients_use() {
 }
 
 #[test]
-fn what_is_not_named_stays_and_options_are_added() {
+fn missing_settings_stay_and_options_are_added() {
     let (mut settings, _) =
         changed(&ENGINE, json!({ "options": {"a": 1, "b": "x"}, "max_lease_ttl": 9 })).unwrap();
     let (values, _) =
@@ -112,7 +112,7 @@ fn an_empty_text_changes_nothing_and_system_resets() {
 }
 
 #[test]
-fn what_has_no_effect_is_stored_with_a_warning_and_empty_values_say_nothing() {
+fn settings_without_effect_are_stored_with_a_warning_and_empty_values_without() {
     let (settings, warnings) = changed(
         &ENGINE,
         json!({
@@ -137,7 +137,7 @@ fn what_has_no_effect_is_stored_with_a_warning_and_empty_values_say_nothing() {
 }
 
 #[test]
-fn what_would_widen_access_by_being_ignored_is_refused() {
+fn a_setting_that_would_widen_access_if_ignored_is_refused() {
     for name in ["Authorization", "X-Vault-Token", "cookie", "x-nomad-token"] {
         let why = refused(&ENGINE, json!({ "passthrough_request_headers": ["X-Ok", name] }));
         assert!(why.contains(name), "{why}");

@@ -172,7 +172,7 @@ async fn the_first_statement_comes_with_begin_unless_it_may_fail() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_rolled_back_and_its_session_used_again() {
+async fn a_refused_transaction_is_rolled_back_and_its_session_used_again() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     let used = journal.sessions();
