@@ -9,6 +9,7 @@ mod citations;
 mod components;
 mod contract;
 mod crates;
+mod dated_phrases;
 mod dependencies;
 mod failpoints;
 mod frozen_contract;

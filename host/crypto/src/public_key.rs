@@ -137,7 +137,7 @@ impl PublicKey {
     ) -> Result<ParsedPublicKey, Failure> {
         ParsedPublicKey::new(algorithm, &self.bytes).map_err(|_| {
             let name = self.kind.name();
-            Failure::invalid(format!("the key is no {name} key that a signature could be of"))
+            Failure::invalid(format!("the key is not a {name} key for signatures"))
         })
     }
 

@@ -36,7 +36,7 @@ fn longest(bed: &Bed) -> Vec<usize> {
 }
 
 fn names(count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("a-name-that-is-no-secret-{number:05}")).collect()
+    (0..count).map(|number| format!("a-name-not-of-any-secret-{number:05}")).collect()
 }
 
 /// Objects of so many levels, one in the other.

@@ -84,7 +84,7 @@ fn limit(text: &str) -> Result<usize, Failure> {
         "" | "none" => Ok(usize::MAX),
         number => number.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
             Failure::invalid(format!(
-                "limit {} is not a whole number above 0; \"none\" is no limit",
+                "limit {} is not a whole number above 0; \"none\" means all",
                 quoted(number)
             ))
         }),
