@@ -173,7 +173,7 @@ pub struct Load {
 /// Returns the processor time of a process so far, in seconds. Linux counts in hundredths.
 pub fn cpu(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .expect("Linux tells what a process has used");
+        .expect("Linux shows the processor time of a process");
     let (_, after_name) = status.rsplit_once(')').expect("the name is in brackets");
     let ticks = after_name
         .split_whitespace()

@@ -107,7 +107,8 @@ fn unreadable_bodies_are_recorded_and_audit_lines_stay_short() {
         let errors = (&asked["error"], &answered["error"]);
         assert!(errors.0.is_string() && errors.0 == errors.1, "{asked}");
         assert_eq!(asked["request"]["client_token"], world.hash(ROOT), "{asked}");
-        let accessor = asked["auth"]["accessor"].as_str().expect("the caller is told");
+        let accessor =
+            asked["auth"]["accessor"].as_str().expect("the answer has the failure of the audit");
         assert!(accessor.starts_with("hmac-sha256:"), "{asked}");
     }
     // Regression: 597 KB of empty strings wrote 31 MB.

@@ -34,7 +34,7 @@ fn refuse_all(world: &World, cases: &[BadInput]) {
         assert_eq!(
             world.configured(),
             before,
-            "{} {} changed what is stored",
+            "{} {} changed the stored data",
             case.path,
             case.body
         );
@@ -520,7 +520,7 @@ fn refuse_policies(world: &World, policies: &[(&str, &str)]) {
             world.root.write("sys/policies/acl/bad", &json!({ "policy": rules })).expect(400);
         let begin = rules.get(..200).unwrap_or(rules);
         assert!(refused.errors().contains(says), "{begin}: {}", refused.errors());
-        assert!(refused.errors().len() < 2000, "{begin}: the refusal repeats what it was sent");
+        assert!(refused.errors().len() < 2000, "{begin}: the refusal repeats the input");
         world.root.read("sys/policies/acl/bad").expect(404);
     }
 }

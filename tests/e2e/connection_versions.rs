@@ -140,7 +140,7 @@ fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
     assert_eq!(
         versions(&world, "other"),
         pair("", "1.0.0"),
-        "the new connection has no version of its own"
+        "the new connection has no own version"
     );
     root.delete(PIN).expect(204);
     root.write("database/reset/other", &json!({})).expect(204);

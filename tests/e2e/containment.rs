@@ -166,7 +166,7 @@ fn a_hostile_component_harms_only_its_own_requests() {
     let mut tried: Vec<&str> = ACTS.iter().chain(LATER).map(|(act, ..)| *act).collect();
     known.sort_unstable();
     tried.sort_unstable();
-    assert_eq!(known, tried, "left: what the guest does; right: what is tried here");
+    assert_eq!(known, tried, "left: acts of the guest; right: acts that are tried");
     let (pid, before) = (server.pid(), server.memory());
     let (answers, slowest) = beside(&server, || {
         for act in ACTS {

@@ -175,7 +175,7 @@ fn a_user_that_owns_data_is_locked_out_and_its_data_stay() {
         world.root.write("sys/leases/revoke", &json!({ "lease_id": credential.lease })).expect(400);
     assert!(
         refused.errors().contains("precious"),
-        "the refusal names what is in the way: {}",
+        "the refusal names no dependent object: {}",
         refused.errors()
     );
     let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
@@ -240,7 +240,10 @@ fn a_credential_that_expired_during_downtime_goes_two_seconds_after_the_restart(
     let end = Instant::now() + Duration::from_secs(credential.seconds);
     world.bulkhead.kill();
     until_true("the lease's end passes", Duration::from_secs(10), || Instant::now() > end);
-    assert!(world.postgres.has_user(&credential.username), "nobody was there to drop it");
+    assert!(
+        world.postgres.has_user(&credential.username),
+        "the user was not dropped without a server"
+    );
     world.bulkhead.start_again();
     until_true("the user goes after the restart", GRACE, || {
         !world.postgres.has_user(&credential.username)

@@ -63,7 +63,7 @@ fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
     assert!(output.starts_with("no such token is valid now"), "{output}");
     assert_eq!(run(&server, &["token", "revoke", "-self"]).0, 0);
     let (code, output, error) = run(&server, &["login", &token]);
-    assert!(code == 1 && output.is_empty(), "a revoked token logs nobody in: {output}{error}");
+    assert!(code == 1 && output.is_empty(), "a revoked token still works: {output}{error}");
     std::fs::remove_file(&file).expect("the token was stored");
     std::fs::write(file.with_file_name(".vault-token"), "root")
         .expect("the token file can be written");

@@ -110,7 +110,7 @@ fn subjects_that_differ_in_case_are_two_entities_and_groups_come_from_the_token(
     };
     assert_eq!((reads(&member), reads(&other)), (200, 403));
     let (_, left) = entity("alice", &json!([]));
-    assert_eq!(reads(&left), 403, "a login has the groups of its own token alone");
+    assert_eq!(reads(&left), 403, "a login has only the groups of its token");
 }
 
 /// An issuer with a discovery document, whose keys are on another host.

@@ -45,7 +45,10 @@ fn a_request_leaves_through_the_proxy_which_sees_only_the_host() {
     for (fault, status) in [(Fault::Status(503), 503), (Fault::Redirect("/x".to_owned()), 302)] {
         internet.fail(API, "/", fault, 1);
         let answer = fetch(&online, "https://api.example/").expect(200);
-        assert_eq!(answer.body["data"]["status"], status, "a redirect is told and not followed");
+        assert_eq!(
+            answer.body["data"]["status"], status,
+            "a redirect is reported and not followed"
+        );
     }
     internet.fail(API, "/", Fault::Truncate, 1);
     fetch(&online, "https://api.example/").expect(502);

@@ -213,7 +213,7 @@ fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
         assert!(errors.contains("give password in the same request"), "{change}: {errors}");
         caller.write("database/reset/demo", &json!({})).expect(204);
     }
-    assert_eq!(world.configured(), before, "nothing is changed by what is refused");
+    assert_eq!(world.configured(), before, "a refused request changes nothing");
     assert!(thief.accept().is_err(), "the thief's server was dialled");
     world.credential("reader");
 }

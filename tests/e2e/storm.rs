@@ -152,7 +152,11 @@ fn rotations_resets_and_reloads_at_once_fail_no_request_of_postgresql() {
     storm.assert_all_served(&world.bulkhead.printed());
     let log = postgres.log();
     let refused = log.lines().filter(|line| line.contains("password authentication failed"));
-    assert_eq!(refused.collect::<Vec<_>>(), Vec::<&str>::new(), "a login with what was over");
+    assert_eq!(
+        refused.collect::<Vec<_>>(),
+        Vec::<&str>::new(),
+        "a login with a revoked credential"
+    );
     world.root.write("sys/leases/revoke-prefix/database", &json!({})).expect(204);
     until_true("no user is left", PATIENCE, || {
         postgres.users().iter().all(|user| !user.starts_with("v-"))

@@ -240,7 +240,7 @@ fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
         uploading.join().expect("an answer comes")
     });
     assert!(answer.expect(400).errors().contains("SIGKILL"));
-    assert_eq!(compiler_of(server), None, "nobody waited for it");
+    assert_eq!(compiler_of(server), None, "no request waited for the compilation");
     world.root.read(PROBE).expect(404);
     world.root.upload(PROBE, &guest("probe")).expect(204);
     assert_eq!(compiler_of(server), None);

@@ -121,7 +121,7 @@ impl DirectoryLife {
             assert!(!self.branch.takes("lent", &loan.password), "{}", self.told());
         }
         let mut lent = None;
-        until_true("the account is lent again", SOON, || {
+        until_true("the account is lent", SOON, || {
             // After a lost answer no borrower can check in the account.
             let home = self.root.write("directory/library/manage/team/check-in", &named);
             let given = self.root.write("directory/library/team/check-out", &json!({}));
@@ -129,7 +129,7 @@ impl DirectoryLife {
             lent = is_lent.then_some(given);
             is_lent
         });
-        let lent = lent.expect("the account is lent again");
+        let lent = lent.expect("the account is lent");
         assert!(self.branch.takes("lent", lent.text("password")), "{}", self.told());
         for password in &self.returned {
             assert_ne!(password, lent.text("password"), "the password of an earlier borrower");

@@ -228,7 +228,7 @@ mod tests {
             CredentialFate::There
         );
         let asked = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
-        assert_eq!(fate(1, asked), CredentialFate::Either, "nobody said that it was renewed");
+        assert_eq!(fate(1, asked), CredentialFate::Either, "the renewal was not confirmed");
         assert_eq!(fate(60, asked), CredentialFate::There, "a renewal never shortens");
     }
 }

@@ -68,7 +68,10 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
                     "I2: {} cannot log in",
                     credential.username
                 );
-                assert!(users(name).contains(&credential.username), "a life is not told its user");
+                assert!(
+                    users(name).contains(&credential.username),
+                    "a life does not know its user"
+                );
             }
             CredentialFate::Gone => {
                 assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username)

@@ -23,7 +23,7 @@ pub fn assert_golden(name: &str, answer: &Answer) {
         return;
     }
     let agreed = fs::read_to_string(&path).unwrap_or_else(|_| {
-        panic!("{} is missing: run `make golden` and read what it wrote", path.display())
+        panic!("{} is missing: run `make golden` and read the new file", path.display())
     });
     assert!(
         agreed == seen,

@@ -187,7 +187,10 @@ mod tests {
         let bytes: usize = mapped.iter().map(|mapping| mapping.bytes).sum();
         assert_eq!(bytes.div_ceil(4096), made.len().div_ceil(4096), "each page is mapped once");
         assert!(mapped.iter().any(|mapping| mapping.rights == "r-xp"), "the code can run");
-        assert!(mapped.iter().all(|mapping| !mapping.rights.contains('w')), "nobody writes");
+        assert!(
+            mapped.iter().all(|mapping| !mapping.rights.contains('w')),
+            "the mapped code is not writable"
+        );
         drop(component);
         assert!(mappings(inode).is_empty(), "the mapping ends with the component");
     }

@@ -191,7 +191,7 @@ mod tests {
         assert!(second.is_some() && modest.as_mut().now_or_never().is_none());
         drop(second);
         let third = modest.as_mut().now_or_never().flatten();
-        assert!(third.is_some(), "after one of the other key");
+        assert!(third.is_some(), "an entry of the other key comes first");
         drop(greedy);
         drop(third);
         assert_eq!(semaphore.available(), 1, "no waiter that went away keeps it");

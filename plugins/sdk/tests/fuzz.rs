@@ -92,7 +92,7 @@ fn statements() {
         for dialect in [SqlDialect::Postgres, SqlDialect::Mysql] {
             let checked = check(dialect, &list, &purpose);
             let Ok(prepared) = prepare(dialect, &list, &values) else { continue };
-            assert_eq!(checked, Ok(()), "what can be filled was let in when it was written");
+            assert_eq!(checked, Ok(()), "a template that can be filled was accepted");
             assert!(prepared.iter().all(|one| !one.statement.text.trim().is_empty()));
             assert!(prepared.iter().all(|one| !one.statement.text.contains("{{name}}")));
         }

@@ -75,7 +75,7 @@ fn read_and_list_capabilities_allow_no_rotation() {
     };
     let reader = client("reader", r#"path "directory/*" { capabilities = ["read"] }"#);
     reader.read("directory/rotate-root").expect(403);
-    assert!(stage.takes("engine", &bindpass(&stage)), "GET does what POST does, and needs as much");
+    assert!(stage.takes("engine", &bindpass(&stage)), "GET needs the same rights as POST");
     reader.read("directory/roles").expect(403);
     reader.read("directory/roles/build").expect(200);
     let lister = client("lister", r#"path "directory/roles" { capabilities = ["list"] }"#);

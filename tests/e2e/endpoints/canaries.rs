@@ -118,7 +118,7 @@ fn values_of_other_fields_appear_in_no_log_line_and_no_file() {
     let requests: String =
         audited(&world).iter().map(|line| format!("{}\n", line["request"])).collect();
     assert!(requests.lines().count() > asked, "each request is audited");
-    assert_eq!(showing(&requests), Vec::<String>::new(), "audit lines show what a field was given");
+    assert_eq!(showing(&requests), Vec::<String>::new(), "audit lines show a value of a field");
     assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
     leaks::assert_sealed(world.bulkhead.data(), CANARY);
 }

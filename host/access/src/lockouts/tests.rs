@@ -71,7 +71,7 @@ fn a_flood_of_names_takes_no_more_memory_and_frees_no_locked_name() {
     assert_eq!(lockouts.count(of(&long, 1), POLICY, 1), FailureEffect::Noted);
     assert_eq!(sync::lock(&lockouts.table).len(), 64);
     assert_eq!(lockouts.locked(M, 200_000), [""; 0]);
-    assert!(sync::lock(&lockouts.table).is_empty(), "nothing is left of what ended");
+    assert!(sync::lock(&lockouts.table).is_empty(), "ended counters are removed");
 }
 
 #[test]

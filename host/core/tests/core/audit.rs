@@ -241,14 +241,20 @@ async fn messages_of_a_component_about_failed_due_work_are_not_in_the_log() {
     let (_, asked) = bed.write("probe/lease/tells", json!({ "ttl": 600 })).await;
     let revoked = json!({ "lease_id": asked["lease_id"], "sync": true });
     let (status, answer) = bed.write("sys/leases/revoke", revoked).await;
-    assert!(status == 400 && error(&answer).contains(canary), "the caller is told: {answer}");
+    assert!(
+        status == 400 && error(&answer).contains(canary),
+        "the answer has no failure of the audit: {answer}"
+    );
     assert_silent(&bed, canary);
     let directory = bed.stop().await;
     set_schema(&directory, "probe/", 0).await;
     let bed = Bed::with(directory, Vec::new(), AuditSettings::default()).await.unwrap();
     assert!(bed.line("mount-without-plugin").await.contains("invalid-request"));
     let (status, waits) = bed.read("probe/note/told").await;
-    assert!(status == 503 && error(&waits).contains(canary), "the caller is told: {waits}");
+    assert!(
+        status == 503 && error(&waits).contains(canary),
+        "the answer has no failure of the audit: {waits}"
+    );
     assert_silent(&bed, canary);
     bed.end().await;
 }

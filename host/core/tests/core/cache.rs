@@ -53,7 +53,7 @@ async fn it_is_gone_when_the_mount_is_granted_other_things_and_when_the_service_
     assert_eq!(recalled(&bed, "probe/a").await, Value::Null);
     keep(&bed, "probe/a", &"a".repeat(1_000)).await;
     keep(&bed, "probe/b", &"b".repeat(1_000)).await;
-    assert_eq!(recalled(&bed, "probe/a").await, Value::Null, "there is room for one of them");
+    assert_eq!(recalled(&bed, "probe/a").await, Value::Null, "the cache has room for one value");
     assert_eq!(recalled(&bed, "probe/b").await, "b".repeat(1_000));
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;

@@ -151,7 +151,7 @@ async fn every_act_of_the_guest_has_its_test() {
     let mut tested: Vec<&str> = CONTAINED.iter().chain(TOLD_APART).copied().collect();
     acts.sort_unstable();
     tested.sort_unstable();
-    assert_eq!(acts, tested, "left: what the guest does; right: what has a test here");
+    assert_eq!(acts, tested, "left: acts of the guest; right: acts with a test");
     bed.end().await;
 }
 

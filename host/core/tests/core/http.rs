@@ -54,7 +54,7 @@ impl Server {
 
     /// The next request.
     pub(crate) async fn next(&mut self) -> Asked {
-        timeout(PATIENCE, self.asked.recv()).await.expect("nobody asked").unwrap()
+        timeout(PATIENCE, self.asked.recv()).await.expect("no request was sent").unwrap()
     }
 
     /// Answers the next request, and returns the request.

@@ -556,7 +556,7 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
     assert_eq!(bed.write("sys/mounts/team/ab", json!({"type": "probe"})).await.0, 204);
     bed.write("team/a/count/x", json!({})).await;
     assert_eq!(bed.read("team/a/note/x").await.0, 200);
-    assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has storage of its own");
+    assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has its own storage");
     for taken in ["team/a", "team", "team/a/b", "probe"] {
         let (status, refused) =
             bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;

@@ -157,7 +157,10 @@ async fn a_request_that_fails_gives_its_place_back() {
     for how in ["perhaps", "forget", "perhaps"] {
         let began = std::time::Instant::now();
         while matches!(asked(how).await, 429) {
-            assert!(began.elapsed() < crate::bed::PATIENCE, "{how}: what failed keeps its place");
+            assert!(
+                began.elapsed() < crate::bed::PATIENCE,
+                "{how}: a failed request keeps its place"
+            );
             tokio::task::yield_now().await;
         }
     }

@@ -257,7 +257,7 @@ async fn a_request_with_an_earlier_use_is_not_cut_by_the_one_that_takes_the_last
     assert_eq!(bed.read("probe/note/early").await.0, 404, "a request is under way");
     bed.write("probe/count/go-slow-use", json!({})).await;
     let status = slow.await.unwrap();
-    assert!(status < 300, "the one that came before it still stores what it did: {status}");
+    assert!(status < 300, "the earlier request still commits: {status}");
     assert_eq!(bed.noted("early").await, "TokenEnded", "the last to leave ended it");
     bed.end().await;
 }
@@ -857,7 +857,7 @@ async fn only_sudo_chooses_ids_periods_parents_and_policies_beyond_its_own() {
         assert_eq!(status, 200, "{answer}");
     }
     let (_, made) = bed.as_who(&plain, "auth/token/create-orphan", json!({})).await;
-    assert_eq!(made["auth"]["orphan"], true, "the path alone says who may");
+    assert_eq!(made["auth"]["orphan"], true, "only the path decides about the right");
     let (_, made) =
         bed.as_who(&sudo, "auth/token/create-orphan", json!({"role_name": "ignored"})).await;
     assert_eq!(made["auth"]["orphan"], true);
@@ -1090,7 +1090,7 @@ async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
     };
     assert_eq!(edit_tokens(&directory, lose).await, 3);
     let bed = Bed::open(directory).await;
-    assert_eq!(bed.status_of(&token_of(&lost[0])).await, 200, "nobody knows yet");
+    assert_eq!(bed.status_of(&token_of(&lost[0])).await, 200, "the outcome is not known yet");
     let (status, answer) = bed.write("auth/token/tidy", json!({})).await;
     assert!(
         status == 202 && answer["warnings"][0].as_str().unwrap().contains("has started"),

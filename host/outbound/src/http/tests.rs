@@ -356,7 +356,7 @@ async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_author
     assert_eq!(
         secured_with(port, Some(named)).await,
         Ok(200),
-        "the name may be told apart from the host"
+        "the server name may differ from the host"
     );
 }
 

@@ -151,10 +151,7 @@ fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
         DialingPlugin { maker: Publisher::Uploaded, asks: &["sql".to_owned()], ceiling: None };
     let brought = mount(Publisher::Official, None)
         .for_connection(&brought, &["postgres://db.example:5432".into()]);
-    assert!(
-        dials(&brought, "db.example").is_err(),
-        "a plugin that somebody brought names its own targets"
-    );
+    assert!(dials(&brought, "db.example").is_err(), "an uploaded plugin names its own targets");
 }
 
 #[test]

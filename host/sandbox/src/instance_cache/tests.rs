@@ -526,7 +526,7 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
         assert_eq!((cache(&many).idle(), cache(&one).idle()), (0, 0));
         let live = empty(&stage);
         drop(cache(&many).keep(live));
-        assert_eq!(cache(&many).idle(), 0, "nothing is kept while somebody waits");
+        assert_eq!(cache(&many).idle(), 0, "no instance is kept while a call waits");
         drop(busy);
     };
     assert!(tokio::join!(waiting, ending).0.is_ok());

@@ -100,7 +100,10 @@ fn a_role_that_leaves_everything_open_lets_no_login_in() {
     assert!(login(&bed, &json!({"groups": ["g-1"]}), &json!({})).is_ok());
     assert!(login(&bed, &json!({"groups": ["g-2"]}), &json!({})).is_err());
     let bed = with_role(&json!({"bound_service_principal_ids": ["*", "x"]}));
-    assert!(login(&bed, &json!({}), &json!({})).is_err(), "beside others it is not a wildcard");
+    assert!(
+        login(&bed, &json!({}), &json!({})).is_err(),
+        "a star in a longer list is not a wildcard"
+    );
 }
 
 #[test]
@@ -135,7 +138,7 @@ fn keys_and_the_access_token_are_asked_for_once() {
     bed.write("config", &json!({"client_secret": "another"})).unwrap();
     login(&bed, &claims, &json!({})).unwrap();
     let asked = bed.host.requests();
-    assert_eq!(asked.len(), 4, "a configuration begins without what was kept by another");
+    assert_eq!(asked.len(), 4, "a new configuration does not use cached keys");
     let of_token = asked.iter().find(|request| request.method == "POST").unwrap();
     let body = String::from_utf8(of_token.body.clone()).unwrap();
     assert!(body.contains("client_secret=another"), "{body}");

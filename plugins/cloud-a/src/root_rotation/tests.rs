@@ -87,7 +87,7 @@ fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
     assert_eq!((bed.host.stored(PENDING), bed.host.stored(RETIRED)), (None, None));
     let shown = bed.read("config").unwrap().data;
     assert_eq!(shown["root_password_expiration_date"], "2030-07-02T12:00:00Z");
-    assert_eq!(shown.get("client_secret"), None, "no read shows what a rotation made");
+    assert_eq!(shown.get("client_secret"), None, "no read shows the new secret");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn the_first_read_rotates_and_later_ones_show_the_same_until_it_is_due() {
         assert!(first.lease.is_none());
         assert!(works(&bed, "svc1", &first.data["current_password"]));
         bed.host.advance(600);
-        assert_eq!(creds(&bed).data, first.data, "due is what is older than its ttl");
+        assert_eq!(creds(&bed).data, first.data, "a password older than its ttl is due");
         bed.host.advance(1);
         let second = creds(&bed);
         assert_eq!(keys(&second), ["current_password", "last_password", "username"]);

@@ -106,10 +106,7 @@ fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts()
     assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
     assert_eq!(bed.run_guards().unwrap_err().message, "no pot");
     assert_eq!(bed.host.stored("woken"), Some(json!(1)));
-    assert!(
-        bed.host.timer("guarded").is_some(),
-        "a checkpoint of the wake does not remove what rang"
-    );
+    assert!(bed.host.timer("guarded").is_some(), "a checkpoint of the wake keeps the timer");
     assert_eq!((bed.run_guards(), bed.run_guards()), (Ok(1), Ok(0)));
     assert_eq!(bed.host.stored("woken"), Some(json!(2)));
 }

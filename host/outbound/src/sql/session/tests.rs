@@ -164,8 +164,8 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     };
     let (one, other) = tokio::join!(lender.lend(), lender.lend());
     assert!(one.is_ok() && other.is_ok());
-    assert_eq!(decoy.accepted(), 0, "nothing dialled what the name leads to now");
-    assert_eq!(vetted.accepted(), before + 2, "each session of the pool went to what was vetted");
+    assert_eq!(decoy.accepted(), 0, "no session went to the new address of the name");
+    assert_eq!(vetted.accepted(), before + 2, "each session went to the checked address");
 }
 
 #[tokio::test]
