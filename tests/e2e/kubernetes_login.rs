@@ -164,7 +164,7 @@ fn a_deleted_account_logs_in_no_more_and_its_successor_is_another_one() {
 
 #[test]
 fn a_selector_admits_the_namespaces_with_its_labels() {
-    let gate = Gate::start();
+    let gate = KubernetesStage::start();
     let blue = gate.namespace.kubernetes.namespace(json!({"team": "blue", "tier": "web"}));
     let red = gate.namespace.kubernetes.namespace(json!({"team": "red"}));
     for namespace in [&blue, &red] {

@@ -124,7 +124,7 @@ fn each_obstacle_of_a_start_is_named() {
          plugin_directory = \"FOLDER/plugins\"\nui = true\n"
     ));
     fs::write(obstacles.file("file"), "").expect("a file can be written");
-    obstacles.assert_result("storage", "fail", "is no directory");
+    obstacles.assert_result("storage", "fail", "is not a directory");
     obstacles.assert_result("audit", "fail", "none cannot be written");
     obstacles.assert_result("listener", "fail", "choose another address");
     obstacles.assert_result("plugins", "fail", "plugin_directory");

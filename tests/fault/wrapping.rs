@@ -1,7 +1,7 @@
 //! The server dies, or meets an error, while a wrapping token is opened: the answer is read at most
 //! once, a token whose answer was lost says that it was used, and the secret is in no file.
 
-use crate::injected::{Injected, Troubled, write};
+use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::{Bulkhead, leaks};
@@ -39,7 +39,7 @@ impl Template {
     }
 
     /// Opens the token.
-    fn open(&self, server: &Bulkhead) -> Result<(), Troubled> {
+    fn open(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
         let opened = write(&server.root(), UNWRAP, &json!({ "token": self.token }))?;
         assert_eq!(opened.expect(200).text("password"), SECRET);
         Ok(())
@@ -64,7 +64,7 @@ impl Template {
 
 /// Runs a life with a fault. Returns whether the fault fired, and whether the answer was lost.
 fn live(template: &Template, fault: &str, number: u32) -> (bool, bool) {
-    let injected = Injected::at(fault, number);
+    let injected = InjectedFault::at(fault, number);
     let mut server = template.copied();
     if server.start_with(&injected.environment()).is_err() {
         return (true, false);

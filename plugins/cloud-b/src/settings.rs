@@ -18,7 +18,7 @@ const IDENTITY_TOKEN_TTL: u64 = 3_600;
 pub(crate) const ROLE_ID: &str = "role_id";
 
 /// The configuration of a mount. No `Debug`, because it contains a key.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
     /// `None` if the method uses another credential.
@@ -47,25 +47,6 @@ pub(crate) struct Config {
 }
 
 stored!(Config, "config", reads_stored_configs);
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            credentials: None,
-            service_account_email: String::new(),
-            identity_token_audience: String::new(),
-            identity_token_ttl: None,
-            iam_alias: String::new(),
-            gce_alias: String::new(),
-            iam_metadata: None,
-            gce_metadata: None,
-            custom_endpoint: BTreeMap::new(),
-            rotation: RotationSettings::default(),
-            times: RotationTimes::default(),
-            generation: 0,
-        }
-    }
-}
 
 impl Config {
     /// Returns the configuration, or the defaults if none was written.

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_label_whatever_the_caller_is_called() {
+    fn a_name_is_a_label_for_any_name_of_the_caller() {
         let host = TestHost::default();
         let long = "a".repeat(99);
         for display_name in ["token", "jo@x.example", "Ünal", "../../", "", long.as_str()] {

@@ -27,7 +27,7 @@ pub(crate) fn listed(given: &[String]) -> Result<Vec<String>, Failure> {
     }
     match names.iter().find(|name| *name != ALL && !is_label(name)) {
         Some(name) => Err(Failure::invalid(format!(
-            "allowed_cluster_namespaces: {} is no name of a namespace",
+            "allowed_cluster_namespaces: {} is not a name of a namespace",
             quoted(name)
         ))),
         None => Ok(names.into_iter().collect()),

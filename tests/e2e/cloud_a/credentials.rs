@@ -2,7 +2,7 @@
 //! token that Azure has revoked.
 
 use super::{CloudStage, bound};
-use crate::ambient::metadata::{Metadata, TOKEN};
+use crate::ambient::metadata::{MetadataServices, TOKEN};
 use bulkhead_tests::cloud_a::Machine;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -84,7 +84,7 @@ fn a_token_revoked_by_azure_is_replaced() {
 
 #[test]
 fn a_mount_without_credentials_uses_the_servers_machine_identity() {
-    let metadata = Metadata::start();
+    let metadata = MetadataServices::start();
     let block = format!("ambient {{ azure_metadata = \"{}\" }}\n", metadata.address);
     let stage = CloudStage::configured(&bound(), &block);
     stage.online.root.write("auth/azure/config", &json!({ "client_secret": "" })).expect(204);

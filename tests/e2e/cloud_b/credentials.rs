@@ -3,7 +3,7 @@
 
 use super::google::{EMAIL, Google, OWN};
 use super::{client, configured, login, ready, renew};
-use crate::ambient::metadata::{Metadata, TOKEN};
+use crate::ambient::metadata::{MetadataServices, TOKEN};
 use bulkhead_tests::internet::Online;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -156,7 +156,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
 
 #[test]
 fn a_mount_without_credentials_uses_the_servers_machine_identity() {
-    let (google, metadata) = (Google::start(), Metadata::start());
+    let (google, metadata) = (Google::start(), MetadataServices::start());
     let block = format!("ambient {{ google_metadata = \"{}\" }}\n", metadata.address);
     let online = configured(&google, &block);
     online.root.write("auth/gcp/config", &json!({ "credentials": "" })).expect(204);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct TokenLease {
     /// Key of the token's row: the last part of the id.
     pub key: String,
+    /// The token's record.
     pub record: Arc<TokenRecord>,
 }
 

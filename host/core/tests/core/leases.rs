@@ -505,7 +505,7 @@ async fn tokens_have_leases_at_the_path_that_made_them() {
         let secret = made["auth"][secret].as_str().unwrap();
         assert!(!shown.to_string().contains(secret), "{shown}");
     }
-    // The key of one path is no lease of another path.
+    // The key of one path is not a lease of another path.
     let elsewhere = id.replace("create", "create-orphan");
     assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": elsewhere})).await.0, 400);
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": elsewhere})).await.0, 204);

@@ -208,7 +208,7 @@ fn unsupported_settings_are_refused_with_the_reason_and_never_ignored() {
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
         ("audit \"syslog\" \"s\" {}", 2, &["syslog", "audit \"file\""]),
         ("audit \"file\" \"main\" {\n  path = \"/a\"\n  prefix = \"x\"\n}", 4, &["prefix", "P12"]),
-        ("plugin_directory = \"\"", 2, &["plugin_directory", "is no path"]),
+        ("plugin_directory = \"\"", 2, &["plugin_directory", "is not a path"]),
         ("plugin_signatures = \"none\"", 2, &["plugin_signatures is a block"]),
         ("plugin_signatures {\n  policy = \"all\"\n}", 3, &["policy", "\"warn\" or \"require\""]),
         ("plugin_signatures {\n}", 2, &["needs policy"]),
@@ -216,7 +216,7 @@ fn unsupported_settings_are_refused_with_the_reason_and_never_ignored() {
         (
             "plugin_signatures {\n  policy = \"warn\"\n  trusted_keys = [\n    \"AAAA\"\n  ]\n}",
             5,
-            &["trusted_keys", "\"AAAA\" is no public key"],
+            &["trusted_keys", "\"AAAA\" is not a public key"],
         ),
         ("plugin_trusted_keys = []", 2, &["plugin_trusted_keys", "plugin_signatures {"]),
     ]);
@@ -301,7 +301,7 @@ fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
         (
             "listener \"tcp\" {\n  max_connections_per_address = \"many\"\n}",
             3,
-            &["many is no whole number"],
+            &["many is not a whole number"],
         ),
         (
             "listener \"tcp\" {\n  max_connections_per_address = [9]\n}",
@@ -314,7 +314,7 @@ fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
 #[test]
 fn a_value_that_no_server_could_have_is_refused() {
     refuse_all(&[
-        ("listener \"tcp\" {\n  address = \"8200\"\n}", 3, &["\"8200\" is no HOST:PORT"]),
+        ("listener \"tcp\" {\n  address = \"8200\"\n}", 3, &["\"8200\" is not HOST:PORT"]),
         ("listener \"tcp\" {\n  address = \"::1:8200\"\n}", 3, &["[::1]:8200"]),
         ("listener \"tcp\" {\n  address = \"127.0.0.1:70000\"\n}", 3, &["HOST:PORT"]),
         ("listener \"tcp\" {\n  address = \"127.0.0.1:+1\"\n}", 3, &["HOST:PORT"]),
@@ -335,7 +335,7 @@ fn a_value_that_no_server_could_have_is_refused() {
         (
             "listener \"tcp\" {\n  max_connections_per_address = 1.5\n}",
             3,
-            &["1.5 is no whole number"],
+            &["1.5 is not a whole number"],
         ),
         ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
         ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
@@ -344,7 +344,7 @@ fn a_value_that_no_server_could_have_is_refused() {
             3,
             &["30s is shorter than 35s", "make or revoke", "give 35s or more"],
         ),
-        ("allow_api_audit = true\naudit_directory = \"\"", 3, &["no path"]),
+        ("allow_api_audit = true\naudit_directory = \"\"", 3, &["not a path"]),
         ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),
         (
             "max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"",
@@ -352,14 +352,18 @@ fn a_value_that_no_server_could_have_is_refused() {
             &["2h is longer than max_lease_ttl, which is 1h"],
         ),
         ("default_lease_ttl = \"800h\"", 2, &["max_lease_ttl, which is 32d"]),
-        ("reported_version = \"1.21\"", 2, &["\"1.21\" is no semantic version", "1.21.0+ent"]),
-        ("reported_version = \"\"", 2, &["no semantic version"]),
-        ("api_addr = \"bulkhead.example.com:8200\"", 2, &["no address of a server", "https://"]),
-        ("api_addr = \"https://user:c4n4ry@a\"", 2, &["no address of a server"]),
-        ("api_addr = \"https://a/v1\"", 2, &["no address of a server"]),
-        ("api_addr = \"https://:8200\"", 2, &["no address of a server"]),
-        ("api_addr = \"\"", 2, &["no address of a server"]),
-        ("api_addr = \"ftp://a\"", 2, &["no address of a server"]),
+        ("reported_version = \"1.21\"", 2, &["\"1.21\" is not a semantic version", "1.21.0+ent"]),
+        ("reported_version = \"\"", 2, &["not a semantic version"]),
+        (
+            "api_addr = \"bulkhead.example.com:8200\"",
+            2,
+            &["not an address of a server", "https://"],
+        ),
+        ("api_addr = \"https://user:c4n4ry@a\"", 2, &["not an address of a server"]),
+        ("api_addr = \"https://a/v1\"", 2, &["not an address of a server"]),
+        ("api_addr = \"https://:8200\"", 2, &["not an address of a server"]),
+        ("api_addr = \"\"", 2, &["not an address of a server"]),
+        ("api_addr = \"ftp://a\"", 2, &["not an address of a server"]),
     ]);
 }
 
@@ -373,9 +377,9 @@ fn an_audit_device_may_be_standard_output_whose_permissions_stay() {
 #[test]
 fn an_audit_device_that_no_server_could_have_is_refused() {
     refuse_all(&[
-        ("audit \"file\" \"main\" { path = \"discard\" }", 2, &["\"discard\" is no file"]),
-        ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
-        ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
+        ("audit \"file\" \"main\" { path = \"discard\" }", 2, &["\"discard\" is not a file"]),
+        ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is not a name"]),
+        ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is not a name"]),
         (
             "audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0700\"\n}",
             4,
@@ -485,11 +489,15 @@ fn tls_that_no_server_could_serve_is_refused() {
             3,
             &["no effect without TLS", "tls_cert_file"],
         ),
-        ("listener \"tcp\" {\n  tls_cert_file = \"\"\n  tls_key_file = \"/k\"\n}", 3, &["no path"]),
+        (
+            "listener \"tcp\" {\n  tls_cert_file = \"\"\n  tls_key_file = \"/k\"\n}",
+            3,
+            &["not a path"],
+        ),
     ]);
     refuse_tls(&[
         ("tls_min_version = \"tls11\"", 5, &["broken", "\"tls12\""]),
-        ("tls_min_version = \"1.2\"", 5, &["no version", "\"tls13\""]),
+        ("tls_min_version = \"1.2\"", 5, &["not a version", "\"tls13\""]),
         ("tls_min_version = \"tls13\"\ntls_max_version = \"tls12\"", 6, &["less than"]),
         ("tls_cipher_suites = \"TLS_RSA_WITH_RC4_128_SHA\"", 5, &["unknown suite", "known are"]),
         ("tls_cipher_suites = \"TLS_AES_128_GCM_SHA256\"", 5, &["no suite of TLS 1.2"]),
@@ -540,7 +548,7 @@ fn a_socket_may_be_all_that_is_listened_on() {
     refuse_all(&[
         (&long, 3, &["longer than the 107 bytes"]),
         ("listener \"unix\" {}", 2, &["needs address"]),
-        ("listener \"unix\" {\n  address = \"\"\n}", 3, &["no path"]),
+        ("listener \"unix\" {\n  address = \"\"\n}", 3, &["not a path"]),
         (
             "listener \"unix\" {\n  address = \"/s\"\n  socket_mode = \"0999\"\n}",
             4,
@@ -549,7 +557,7 @@ fn a_socket_may_be_all_that_is_listened_on() {
         (
             "listener \"unix\" {\n  address = \"/s\"\n  socket_group = \"a:b\"\n}",
             4,
-            &["no name and no number"],
+            &["neither a name nor a number"],
         ),
     ]);
 }
@@ -583,7 +591,7 @@ fn unusable_settings_of_ambient_are_refused() {
     refuse_all(&[
         ("ambient { azure_metadata = \"10.0.0.1:80\" }", 2, &["link-local"]),
         ("ambient { google_metadata = \"metadata.google.internal\" }", 2, &["link-local"]),
-        ("ambient { pod_folder = \"\" }", 2, &["no path"]),
+        ("ambient { pod_folder = \"\" }", 2, &["not a path"]),
         ("ambient { azure_client_id = \"a&b\" }", 2, &["client id"]),
         ("ambient { pod_token = \"x\" }", 2, &["pod_token"]),
         ("ambient \"pod\" {}", 2, &["no label"]),

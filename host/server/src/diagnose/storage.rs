@@ -53,7 +53,7 @@ pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
 
 fn check_directory(data: &Path) -> Result<(), String> {
     if !data.is_dir() {
-        return Err(format!("{} is no directory; name another one in storage", data.display()));
+        return Err(format!("{} is not a directory; name another one in storage", data.display()));
     }
     check_writable(data)
 }
@@ -93,7 +93,7 @@ fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
         NO_SPACE..LITTLE_SPACE => (CheckStatus::Warn, "; make room soon"),
         _ => (CheckStatus::Ok, ""),
     };
-    // Less than a MiB more or less is no news.
+    // A difference below a MiB does not matter.
     let free = size::show(found >> 20 << 20);
     diagnosis.add("space", status, format!("{free} are free in {shown}{advice}"));
 }

@@ -1,8 +1,8 @@
 //! Names of Kubernetes: namespaces, service accounts, keys and values of labels.
 //!
 //! The attack this file prevents: a namespace or name that becomes another path. The API server
-//! decodes a path before routing, so escaping is no defence; an invalid name is refused before any
-//! request is built.
+//! decodes a path before routing, so escaping is not a defence; an invalid name is refused before
+//! any request is built.
 
 /// Maximum length of a DNS label, in bytes.
 pub const LONGEST_LABEL: usize = 63;

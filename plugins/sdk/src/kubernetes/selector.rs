@@ -65,20 +65,20 @@ impl LabelSelector {
 
 fn match_labels(value: Value) -> Result<Vec<LabelCondition>, String> {
     let Value::Object(labels) = value else {
-        return Err("matchLabels is no object of texts".to_owned());
+        return Err("matchLabels is not an object of texts".to_owned());
     };
     let condition = |(key, value): (String, Value)| match value {
         Value::String(value) => {
             Ok(LabelCondition::In(checked_key(key)?, BTreeSet::from([checked_value(value)?])))
         }
-        _ => Err(format!("matchLabels: the value of {} is no text; quote it", quoted(&key))),
+        _ => Err(format!("matchLabels: the value of {} is not a text; quote it", quoted(&key))),
     };
     labels.into_iter().map(condition).collect()
 }
 
 fn match_expressions(value: Value) -> Result<Vec<LabelCondition>, String> {
     let Value::Array(all) = value else {
-        return Err("matchExpressions is no list".to_owned());
+        return Err("matchExpressions is not a list".to_owned());
     };
     all.into_iter().map(expression).collect()
 }
@@ -108,14 +108,14 @@ fn expression(value: Value) -> Result<LabelCondition, String> {
 }
 
 fn checked_key(key: String) -> Result<String, String> {
-    if is_key(&key) { Ok(key) } else { Err(format!("{} is no key of labels", quoted(&key))) }
+    if is_key(&key) { Ok(key) } else { Err(format!("{} is not a key of labels", quoted(&key))) }
 }
 
 fn checked_value(value: String) -> Result<String, String> {
     if is_label_value(&value) {
         Ok(value)
     } else {
-        Err(format!("{} is no value of labels", quoted(&value)))
+        Err(format!("{} is not a value of labels", quoted(&value)))
     }
 }
 
