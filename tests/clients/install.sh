@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the clients that the tests use: hvac, python-nomad, an Ansible module, node-vault, and a
-# Go program, from their registries, pinned by hashes.
+# Installs the clients that the tests use: hvac, python-nomad, an Ansible module, node-vault, and
+# programs with the Go modules of Nomad, Vault and OpenBao, from their registries, pinned by hashes.
 #
 #   tests/clients/install.sh [FOLDER]    FOLDER is the build's folder (default: `target`)
 #
@@ -112,8 +112,8 @@ if [ ! -d "$folder" ]; then
 fi
 ln -sfn "$(basename "$folder")" "$clients/node-vault"
 
-program=$here/go
-folder=$clients/$(cat "$program"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-16)
+programs=$here/go
+folder=$clients/$(cat "$programs"/{nomad/*.go,vault/*.go,go.mod,go.sum} | sha256sum | cut -c1-16)
 
 # Finds Go in at least the version of go.mod.
 go_of() {
@@ -131,26 +131,31 @@ go_of() {
     find "$1/venv" -path '*/bin/go' -type f -perm -u+x | head -n 1
 }
 
-# Uses a temporary folder, as above. go.sum has the hashes of all modules.
-build_go_client() {
+# Uses a temporary folder, as above. go.sum has the hashes of all modules. The program `bao` makes
+# the calls of `vault` through the module of OpenBao.
+build_go_clients() {
     local unfinished=$folder.$$ go
     mkdir -p "$unfinished/work"
-    cp "$program/main.go" "$program/go.mod" "$program/go.sum" "$unfinished/work"
+    cp -r "$programs"/{nomad,vault,go.mod,go.sum} "$unfinished/work"
+    cp -r "$programs/vault" "$unfinished/work/bao"
+    (cd "$unfinished/work/bao" && rm -- *_vault.go &&
+        sed -i 's#"github.com/hashicorp/vault/api"#"github.com/openbao/openbao/api/v2"#' -- *.go) ||
+        return 1
     go=$(go_of "$unfinished/work") || return 1
     (cd "$unfinished/work" && GOPATH=$unfinished/work/path GOCACHE=$unfinished/work/cache \
         GOTOOLCHAIN=local GOWORK=off GOFLAGS=-modcacherw CGO_ENABLED=0 \
-        "$go" build -mod=readonly -trimpath -buildvcs=false -o "$unfinished/calls" . >&2) ||
-        return 1
+        "$go" build -mod=readonly -trimpath -buildvcs=false -o "$unfinished" \
+            ./nomad ./vault ./bao >&2) || return 1
     rm -rf "$unfinished/work"
     mv "$unfinished" "$folder"
 }
 
 if [ ! -d "$folder" ]; then
-    if ! build_go_client; then
+    if ! build_go_clients; then
         rm -rf "$folder.$$"
-        echo "the Go module github.com/hashicorp/nomad/api could not be built; without a network" \
-            "its tests are left out" >&2
+        echo "the Go modules of Nomad, Vault and OpenBao could not be built; without a network" \
+            "their tests are left out" >&2
         exit 3
     fi
 fi
-ln -sfn "$(basename "$folder")" "$clients/nomad-go"
+ln -sfn "$(basename "$folder")" "$clients/go"

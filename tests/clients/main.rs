@@ -11,3 +11,4 @@ mod node_vault;
 mod plugins;
 mod program;
 mod scheduler;
+mod vault_go;

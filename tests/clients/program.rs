@@ -34,6 +34,15 @@ impl Program {
     }
 }
 
+/// Prepares a part of a Go program, without an environment.
+pub fn go_program(name: &str, part: &str) -> Command {
+    let program = target().join("clients/go").join(name);
+    assert!(program.is_file(), "{} is missing: run tests/clients/install.sh", program.display());
+    let mut command = Command::new(program);
+    command.arg(part).env_clear();
+    command
+}
+
 /// Runs a program. Fails unless the program reports that the part is done.
 #[track_caller]
 pub fn expect_done(command: &mut Command, part: &str, server: &Bulkhead) {

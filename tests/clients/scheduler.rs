@@ -1,10 +1,8 @@
 //! Clients of the scheduler's API: python-nomad and its Ansible module with the calls of
-//! `scheduler_calls.py`, and the Go module with the calls of `go/main.go`.
+//! `scheduler_calls.py`, and the Go module with the calls of `go/nomad/main.go`.
 
-use crate::program::{Program, expect_done};
-use bulkhead_tests::paths::target;
+use crate::program::{Program, expect_done, go_program};
 use bulkhead_tests::scheduler::Scheduler;
-use std::process::Command;
 
 const PYTHON: Program = Program {
     interpreter: "python3",
@@ -34,12 +32,8 @@ fn call_as_management(part: &str) {
 #[track_caller]
 fn call_go(part: &str) {
     let scheduler = Scheduler::start();
-    let program = target().join("clients/nomad-go/calls");
-    assert!(program.is_file(), "nomad-go is missing: run tests/clients/install.sh");
-    let mut command = Command::new(program);
+    let mut command = go_program("nomad", part);
     command
-        .arg(part)
-        .env_clear()
         .env("NOMAD_ADDR", format!("http://{}", scheduler.address()))
         .env("NOMAD_TOKEN", &scheduler.management);
     expect_done(&mut command, part, &scheduler.server);

@@ -1,4 +1,4 @@
-// Calls that programs make through the Go module of the scheduler's API: `calls PART`.
+// Calls that programs make through the Go module of the scheduler's API: `nomad PART`.
 //
 // The server is NOMAD_ADDR's, as the module itself reads it; NOMAD_TOKEN is a management token.
 package main
