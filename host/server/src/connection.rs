@@ -11,8 +11,9 @@ use crate::error_body::{self, WithErrorBody};
 use crate::headers;
 use crate::http::{HttpFrontend, RequestAnswerer, RequestArrival};
 use crate::proxies::ConnectionOrigin;
-use crate::tls::{self, ListenerTls};
+use crate::tls;
 use crate::write_timeout::WriteTimeout;
+use bulkhead_tls::{ListenerTls, ServerStream};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,8 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// Timeout of the handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -121,7 +120,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     }
 }
 
-type EncryptedStream = TlsStream<WriteTimeout<TcpStream>>;
+type EncryptedStream = ServerStream<WriteTimeout<TcpStream>>;
 
 /// Performs the TLS handshake. Returns `None` if the handshake fails.
 async fn shake_hands(mut stream: TcpStream, tls: &ListenerTls) -> Option<EncryptedStream> {
@@ -134,7 +133,7 @@ async fn shake_hands(mut stream: TcpStream, tls: &ListenerTls) -> Option<Encrypt
         return None;
     }
     let stream = WriteTimeout::new(stream, READ_TIME);
-    let mut stream = TlsAcceptor::from(tls.config()).accept(stream).await.ok()?;
+    let mut stream = tls.accept(stream).await.ok()?;
     stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
     Some(stream)
 }

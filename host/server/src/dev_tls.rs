@@ -4,22 +4,19 @@
 //! The authority's private key is discarded after it has signed, so that clients that trust the
 //! authority trust only this server.
 
-use crate::tls::{TlsSettings, machine_time};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
-};
+use crate::tls;
+use bulkhead_tls::ServerTlsSettings;
+use bulkhead_tls::issuing::{IssuingFault, TrialAuthority, TrialSubject, TrialValidity};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use time::Duration;
 
-/// Validity of the certificates, in days: longer than any trial.
-const VALIDITY_DAYS: i64 = 30;
-
-/// Time by which the clocks of other machines may be behind this clock.
-const CLOCK_TOLERANCE: Duration = Duration::hours(1);
+/// Validity of the certificates: longer than any trial. The clocks of other machines may be behind
+/// this clock by an hour.
+const VALIDITY: TrialValidity =
+    TrialValidity { before: Duration::hours(1), after: Duration::days(30) };
 
 /// The names of every dev server.
 const DEV_SERVER_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -29,7 +26,7 @@ pub(crate) struct DevTls {
     /// The authority's certificate, for clients.
     pub(crate) ca_file: PathBuf,
     /// The server's TLS settings.
-    pub(crate) settings: TlsSettings,
+    pub(crate) settings: ServerTlsSettings,
 }
 
 /// Creates both certificates in the folder `tls` of `data`, for a server that listens on `listen`
@@ -42,20 +39,20 @@ pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls
     let file = |name: &str| folder.join(name);
     let made = DevTls {
         ca_file: file("ca.pem"),
-        settings: TlsSettings::of(file("cert.pem"), file("key.pem")),
+        settings: tls::settings(file("cert.pem"), file("key.pem")),
     };
-    let authority = CertifiedIssuer::self_signed(authority()?, key()?).map_err(creation_error)?;
-    let server_key = key()?;
-    let server =
-        server(listen, names)?.signed_by(&server_key, &authority).map_err(creation_error)?;
+    let authority = TrialAuthority::new("Bulkhead dev mode authority", VALIDITY);
+    let authority = authority.map_err(|fault| creation_error(&fault))?;
+    let server = authority.issue(&subject(listen, names), VALIDITY);
+    let server = server.map_err(|fault| creation_error(&fault))?;
     let cannot = |error| format!("{} cannot be written: {error}", folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
     for (file, text) in [
-        (&made.ca_file, authority.pem()),
-        (&made.settings.cert_file, server.pem()),
-        (&made.settings.key_file, server_key.serialize_pem()),
+        (made.ca_file.as_path(), authority.pem().as_str()),
+        (made.settings.certificates.path(), &server.certificate),
+        (made.settings.key.path(), server.key.expose()),
     ] {
-        write_anew(file, &text).map_err(cannot)?;
+        write_anew(file, text).map_err(cannot)?;
     }
     Ok(made)
 }
@@ -70,35 +67,16 @@ fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
     made.write_all(text.as_bytes())
 }
 
-fn key() -> Result<KeyPair, String> {
-    KeyPair::generate().map_err(creation_error)
+fn creation_error(fault: &IssuingFault) -> String {
+    match fault {
+        IssuingFault::InvalidName(why) => {
+            format!("{why}; give --dev-tls-san a host name or an address, one each time")
+        }
+        IssuingFault::Failed(why) => format!("the certificate of dev mode cannot be made: {why}"),
+    }
 }
 
-fn creation_error(error: rcgen::Error) -> String {
-    format!("the certificate of dev mode cannot be made: {error}")
-}
-
-fn certificate_params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, String> {
-    let mut params = CertificateParams::new(names).map_err(|error| {
-        format!("{error}; give --dev-tls-san a host name or an address, one each time")
-    })?;
-    let now = machine_time();
-    (params.not_before, params.not_after) =
-        (now - CLOCK_TOLERANCE, now + Duration::days(VALIDITY_DAYS));
-    let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, common_name);
-    params.distinguished_name = name;
-    Ok(params)
-}
-
-fn authority() -> Result<CertificateParams, String> {
-    let mut params = certificate_params(Vec::new(), "Bulkhead dev mode authority")?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    Ok(params)
-}
-
-fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
+fn subject(listen: &str, names: &[String]) -> TrialSubject {
     let mut all: Vec<String> = DEV_SERVER_NAMES.map(str::to_owned).into();
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
     all.push(host.trim_matches(['[', ']']).to_owned());
@@ -108,11 +86,8 @@ fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
     all.retain(|name| !name.is_empty());
     all.sort();
     all.dedup();
-    let mut params = certificate_params(all, "Bulkhead dev mode server")?;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    Ok(params)
+    let common_name = "Bulkhead dev mode server".to_owned();
+    TrialSubject { common_name, names: all, is_client: false }
 }
 
 #[cfg(test)]
@@ -130,7 +105,8 @@ mod tests {
         let before = read(&first.ca_file);
         let again = make(&data, "0.0.0.0:8200", &[]).unwrap();
         assert_ne!(read(&again.ca_file), before);
-        for file in [&again.ca_file, &again.settings.cert_file, &again.settings.key_file] {
+        let settings = &again.settings;
+        for file in [&again.ca_file, settings.certificates.path(), settings.key.path()] {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", file.display());
         }

@@ -13,8 +13,9 @@ use crate::connection::{self, AcceptedStream, ConnectionPeer};
 use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::{HttpFrontend, RequestAnswerer};
 use crate::proxies::ConnectionOrigin;
-use crate::tls::ListenerTls;
+use crate::tls;
 use bulkhead_access::log::{Log, cause};
+use bulkhead_tls::ListenerTls;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -67,7 +68,7 @@ impl BoundSocket {
         let mut doors = Vec::new();
         if let Some(address) = &config.address {
             let tls = match &config.transport {
-                ListenerTransport::Tls(settings) => Some(ListenerTls::load(settings.clone(), log)?),
+                ListenerTransport::Tls(settings) => Some(tls::load(settings.clone(), log)?),
                 ListenerTransport::Plain | ListenerTransport::PlainHere => None,
             };
             let (socket, address) = bind(address, elsewhere).await?;
@@ -186,7 +187,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     let mut accepting = JoinSet::new();
     for door in doors {
         if let Some(tls) = door.tls() {
-            let following = Arc::clone(tls).follow_files(Arc::clone(&log));
+            let following = Arc::clone(tls).follow_files();
             accepting.spawn(async move { match following.await {} });
         }
         let (slots, log) = (Arc::clone(&slots), Arc::clone(&log));

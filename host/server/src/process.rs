@@ -4,10 +4,10 @@ use crate::config::{Config, ListenerConfig};
 use crate::connection_slots::{MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, ListenerLimits};
-use crate::tls::ListenerTls;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_core::{OfficialComponent, Service, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_tls::ListenerTls;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -248,7 +248,7 @@ async fn renew_at_each(
         log.line("info", "reopening-audit", &pairs);
         service.reopen_audit().await;
         for tls in &tls {
-            tls.renew(log).await;
+            tls.renew().await;
         }
     }
     std::future::pending().await

@@ -6,7 +6,6 @@
 use crate::config::{Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
-use crate::tls;
 use bulkhead_wire::failure::Failure;
 use std::io::{self, Write};
 use std::path::Path;
@@ -61,7 +60,7 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
     for listener in [Some(&config.listener), config.scheduler.as_ref()].into_iter().flatten() {
         if let ListenerTransport::Tls(settings) = &listener.transport {
-            tls::check(settings)?;
+            settings.check()?;
         }
     }
     check_outbound(&config)?;

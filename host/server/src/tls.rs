@@ -1,113 +1,82 @@
-//! TLS of the listener: files, versions, client certificates, and the resulting rustls
-//! configuration.
-//!
-//! Prevents serving a key that does not belong to the certificate, an expired certificate, or a
-//! chain that no client can follow. Each is refused before a client sees it. If the files of a
-//! running server change to such a state, the server keeps its current certificate (see
-//! `renewal.rs`). rustls servers have no renegotiation and no compression, and early data stay off.
+//! TLS of the listeners: the names of the settings, the versions of HTTP, and the log lines of
+//! certificates. `bulkhead_tls` has the rules.
 
-mod chain;
-mod der;
-pub(crate) mod files;
-mod renewal;
-mod settings;
-
-pub(crate) use chain::machine_time;
-pub(crate) use renewal::ListenerTls;
-pub(crate) use settings::{ClientCertificates, TlsSettings, TlsVersion, find_suite, known_suites};
-
-use chain::CertificateChain;
-use rustls::RootCertStore;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use std::path::Path;
+use bulkhead_access::log::{Log, LogCause, cause};
+use bulkhead_tls::{CertificateEvents, ListenerTls, NamedFile, ServerTlsSettings};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Setting that names the file of the server's certificate.
+pub(crate) const CERT_FILE: &str = "tls_cert_file";
+
+/// Setting that names the file of the private key.
+pub(crate) const KEY_FILE: &str = "tls_key_file";
 
 /// ALPN name of HTTP/2, which is preferred.
 pub(crate) const HTTP_2: &[u8] = b"h2";
-const HTTP_1: &[u8] = b"http/1.1";
 
-/// Setting that names the certificate authorities of clients.
-const CLIENT_CA: &str = "tls_client_ca_file";
+/// Application protocols, the preferred one first.
+const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
 
-/// Checks the files without serving them.
+/// Settings with these files and defaults for the rest.
+pub(crate) fn settings(cert_file: PathBuf, key_file: PathBuf) -> ServerTlsSettings {
+    ServerTlsSettings::new(NamedFile::new(CERT_FILE, cert_file), NamedFile::new(KEY_FILE, key_file))
+}
+
+/// Reads the files of a listener, and logs the certificate now and at each renewal.
 ///
 /// # Errors
-/// The first unusable file, the reason and the remedy.
-pub(crate) fn check(settings: &TlsSettings) -> Result<(), String> {
-    server_config(settings).map(|_| ())
+/// The reason why the files are not usable, and the remedy.
+pub(crate) fn load(
+    settings: ServerTlsSettings,
+    log: &Arc<dyn Log>,
+) -> Result<Arc<ListenerTls>, String> {
+    ListenerTls::load(settings, PROTOCOLS, Arc::new(CertificateLog(Arc::clone(log))))
 }
 
-/// Builds the rustls configuration from the current files, and returns the end of the certificate's
-/// validity.
-///
-/// # Errors
-/// The first unusable file, the reason and the remedy.
-fn server_config(settings: &TlsSettings) -> Result<(ServerConfig, String), String> {
-    let chain = CertificateChain::read(settings)?;
-    let provider = Arc::new(provider(settings));
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&settings.protocol_versions())
-        .map_err(|error| format!("these versions and cipher suites of TLS do not fit: {error}"))?;
-    let builder = match &settings.clients {
-        ClientCertificates::NotAsked => builder.with_no_client_auth(),
-        ClientCertificates::Optional(file) => {
-            builder.with_client_cert_verifier(verifier(file, &provider, false)?)
-        }
-        ClientCertificates::Required(file) => {
-            builder.with_client_cert_verifier(verifier(file, &provider, true)?)
-        }
-    };
-    let ends = chain.earliest_end();
-    let CertificateChain { certificates, key } = chain;
-    let mut config = builder
-        .with_single_cert(certificates, key)
-        .map_err(|error| chain::unusable_message(settings, &error))?;
-    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
-    // Session tickets need no memory in the server. Each renewal makes a new ticket key, so that no
-    // session outlives the certificates under which it was made.
-    config.ticketer = aws_lc_rs::Ticketer::new()
-        .map_err(|error| format!("keys for the resumption of sessions cannot be made: {error}"))?;
-    Ok((config, ends))
-}
+/// Writes a line for each certificate that is served or refused.
+struct CertificateLog(Arc<dyn Log>);
 
-/// Returns rustls' default provider without the suites that the settings exclude.
-fn provider(settings: &TlsSettings) -> CryptoProvider {
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites.retain(|suite| settings.admits(*suite));
-    provider
-}
-
-fn verifier(
-    file: &Path,
-    provider: &Arc<CryptoProvider>,
-    is_required: bool,
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    let certificates = files::certificates(file, CLIENT_CA)?;
-    // webpki ignores the validity period of a trusted authority.
-    chain::check_time(file, CLIENT_CA, &certificates)?;
-    for (index, certificate) in certificates.into_iter().enumerate() {
-        roots.add(certificate).map_err(|error| {
-            format!(
-                "certificate {} of {CLIENT_CA} {} is not an authority's: {error}; give the \
-                 certificates of the authorities that sign your clients' certificates",
-                index + 1,
-                file.display()
-            )
-        })?;
+impl CertificateEvents for CertificateLog {
+    fn served(&self, file: &Path, ends: &str) {
+        let pairs = [("file", file.display().to_string()), ("ends", ends.to_owned())];
+        self.0.line("info", "certificate-served", &pairs);
     }
-    let builder =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let builder = if is_required { builder } else { builder.allow_unauthenticated() };
-    builder
-        .build()
-        .map_err(|error| format!("{CLIENT_CA} {} is not usable: {error}", file.display()))
+
+    fn refused(&self, why: &str) {
+        let served = "the certificate from before".to_owned();
+        let pairs = [cause(&TlsRefusal(why)), ("served", served)];
+        self.0.line("error", "certificate-refused", &pairs);
+    }
+}
+
+/// The reason of a refusal: names, paths and numbers, but no content of a key file.
+struct TlsRefusal<'a>(&'a str);
+
+impl LogCause for TlsRefusal<'_> {
+    fn words(&self) -> String {
+        self.0.to_owned()
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod testing;
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::testing::TestAuthority;
+    use super::*;
+    use crate::log::testing::RecordingLog;
+
+    #[tokio::test]
+    async fn each_reading_of_the_files_is_logged() {
+        let authority = TestAuthority::new();
+        let lines = Arc::new(RecordingLog::default());
+        let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+        let tls = load(authority.serve(&authority.sign(7)), &log).unwrap();
+        assert_eq!(lines.events(), ["certificate-served"]);
+        std::fs::remove_file(authority.file("cert.pem")).unwrap();
+        tls.renew().await;
+        assert_eq!(lines.events(), ["certificate-served", "certificate-refused"]);
+    }
+}

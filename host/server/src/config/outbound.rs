@@ -6,8 +6,8 @@
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords, refused};
-use crate::tls::files;
 use bulkhead_outbound::proxy::{HttpProxy, OutboundNetwork, ProxyBypass};
+use bulkhead_tls::NamedFile;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl OutboundSettings {
         environment: OutboundEnvironment<'_>,
     ) -> Result<OutboundNetwork, String> {
         let authorities = match &self.ca_file {
-            Some(file) => files::certificates(file, CA_FILE)?,
+            Some(file) => NamedFile::new(CA_FILE, file).certificates()?,
             None => Vec::new(),
         };
         let outbound = OutboundNetwork::new(
@@ -120,7 +120,7 @@ impl OutboundSettings {
                  it out"
             )),
             (Some(proxy), Some(file)) => {
-                let text = files::secret(file, CREDENTIALS_FILE)?;
+                let text = NamedFile::new(CREDENTIALS_FILE, file).secret()?;
                 let line = text.strip_suffix(b"\n").unwrap_or(&text);
                 let shown = proxy.with_credentials(line.strip_suffix(b"\r").unwrap_or(line));
                 let named = |why| format!("{CREDENTIALS_FILE} {}: {why}", file.display());

@@ -2,9 +2,9 @@
 
 use super::Config;
 use super::tls::ListenerTransport;
-use crate::tls::ClientCertificates;
 use bulkhead_core::SignaturePolicy;
 use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_tls::ClientCertificates;
 use bulkhead_wire::{duration, size};
 use std::fmt;
 
@@ -39,13 +39,13 @@ impl fmt::Display for Config {
 impl fmt::Display for ListenerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Tls(tls) = self else { return f.write_str("plain HTTP") };
-        write!(f, "TLS ({} to {}", tls.min_version.word(), tls.max_version.word())?;
+        write!(f, "TLS ({} to {}", tls.versions.least().word(), tls.versions.most().word())?;
         match &tls.clients {
             ClientCertificates::NotAsked => {}
             ClientCertificates::Optional(_) => f.write_str(", clients may show certificates")?,
             ClientCertificates::Required(_) => f.write_str(", clients must show certificates")?,
         }
-        write!(f, ") with {}", tls.cert_file.display())
+        write!(f, ") with {}", tls.certificates.path().display())
     }
 }
 

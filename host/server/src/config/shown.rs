@@ -4,7 +4,7 @@
 //! shown.
 
 use super::{Config, ListenerConfig, ListenerTransport};
-use crate::tls::ClientCertificates;
+use bulkhead_tls::ClientCertificates;
 use serde_json::{Map, Value, json};
 
 impl Config {
@@ -60,8 +60,8 @@ fn of_tcp(listener: &ListenerConfig) -> Value {
     if let (ListenerTransport::Tls(tls), Some(members)) =
         (&listener.transport, shown.as_object_mut())
     {
-        let versions = [tls.min_version, tls.max_version].map(|version| version.word());
-        members.insert("tls_cert_file".to_owned(), json!(tls.cert_file));
+        let versions = [tls.versions.least(), tls.versions.most()].map(|version| version.word());
+        members.insert("tls_cert_file".to_owned(), json!(tls.certificates.path()));
         members.insert("tls_min_version".to_owned(), json!(versions[0]));
         members.insert("tls_max_version".to_owned(), json!(versions[1]));
         let is_required = matches!(tls.clients, ClientCertificates::Required(_));

@@ -4,8 +4,9 @@ mod of_vault;
 
 use super::storage::STORAGE_EXAMPLE;
 use super::*;
-use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
+use crate::tls;
 use bulkhead_core::audit::DeviceSettings;
+use bulkhead_tls::{ClientCertificates, NamedFile, ServerTlsSettings, TlsVersion, VersionRange};
 use std::time::Duration;
 
 /// The smallest valid configuration.
@@ -108,10 +109,13 @@ fn every_setting_is_read() {
     let proxies =
         crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = (Some("0.0.0.0:8200".to_owned()), Duration::from_secs(120));
-    let settings = TlsSettings::of("/etc/bulkhead/tls.crt".into(), "/etc/bulkhead/tls.key".into());
-    let transport = ListenerTransport::Tls(TlsSettings {
-        min_version: TlsVersion::Tls13,
-        clients: ClientCertificates::Required("/etc/bulkhead/clients.pem".into()),
+    let settings = tls::settings("/etc/bulkhead/tls.crt".into(), "/etc/bulkhead/tls.key".into());
+    let transport = ListenerTransport::Tls(ServerTlsSettings {
+        versions: VersionRange::new(TlsVersion::Tls13, TlsVersion::Tls13).unwrap(),
+        clients: ClientCertificates::Required(NamedFile::new(
+            "tls_client_ca_file",
+            "/etc/bulkhead/clients.pem",
+        )),
         ..settings
     });
     let unix = Some(UnixSettings {

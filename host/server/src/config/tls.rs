@@ -3,28 +3,34 @@
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue};
-use crate::tls::{ClientCertificates, TlsSettings, TlsVersion, find_suite, known_suites};
+use crate::tls::{self, CERT_FILE, KEY_FILE};
+use bulkhead_tls::{
+    AllowedSuites, ClientCertificates, NamedFile, ServerTlsSettings, TlsSuite, TlsVersion,
+    UnusableVersion, VersionRange,
+};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
-use rustls::CipherSuite;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The words of these settings.
 pub(super) const KEYS: [&str; 9] = [
     "tls_disable",
-    "tls_cert_file",
-    "tls_key_file",
+    CERT_FILE,
+    KEY_FILE,
     "tls_min_version",
     "tls_max_version",
     "tls_cipher_suites",
-    "tls_client_ca_file",
+    CLIENT_CA_FILE,
     "tls_require_and_verify_client_cert",
     "tls_disable_client_certs",
 ];
 
 /// The two settings without which there is no TLS.
-const FILES: [&str; 2] = ["tls_cert_file", "tls_key_file"];
+const FILES: [&str; 2] = [CERT_FILE, KEY_FILE];
+
+/// Setting that names the file of the authorities of clients.
+const CLIENT_CA_FILE: &str = "tls_client_ca_file";
 
 /// The protection of a listener's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +40,7 @@ pub(crate) enum ListenerTransport {
     /// Plain HTTP on any address, by explicit setting.
     Plain,
     /// TLS.
-    Tls(TlsSettings),
+    Tls(ServerTlsSettings),
 }
 
 /// Error for a plain listener that other machines reach.
@@ -81,19 +87,15 @@ fn refuse_reachable(section: &ConfigSection<'_>, address: Option<&str>) {
 }
 
 /// Reads the settings of a listener with a certificate or a key. `None`: one of the two is refused.
-fn tls_settings(section: &ConfigSection<'_>) -> Option<TlsSettings> {
+fn tls_settings(section: &ConfigSection<'_>) -> Option<ServerTlsSettings> {
     let files = files(section);
-    let settings = files.map(|(cert, key)| TlsSettings::of(cert, key));
-    let usual = TlsSettings::of(PathBuf::new(), PathBuf::new());
-    let (min_version, max_version) = versions(section, &usual);
-    let settings_of_versions = TlsSettings { min_version, max_version, ..usual };
-    let suites =
-        section.read("tls_cipher_suites", |value| cipher_suites(value, &settings_of_versions));
+    let settings = files.map(|(cert, key)| tls::settings(cert, key));
+    let versions = versions(section);
+    let suites = section.read("tls_cipher_suites", |value| cipher_suites(value, versions));
     let clients = client_certificates(section);
-    Some(TlsSettings {
-        min_version,
-        max_version,
-        cipher_suites: suites.unwrap_or_default(),
+    Some(ServerTlsSettings {
+        versions,
+        suites: suites.unwrap_or_default(),
         clients: clients?,
         ..settings?
     })
@@ -129,48 +131,52 @@ fn files(section: &ConfigSection<'_>) -> Option<(PathBuf, PathBuf)> {
     cert.zip(key)
 }
 
-fn versions(section: &ConfigSection<'_>, usual: &TlsSettings) -> (TlsVersion, TlsVersion) {
-    let min = section.read("tls_min_version", version).unwrap_or(usual.min_version);
-    let max = section.read("tls_max_version", version).unwrap_or(usual.max_version);
-    if let Some(value) = section.value("tls_max_version").filter(|_| max < min) {
+fn versions(section: &ConfigSection<'_>) -> VersionRange {
+    let usual = VersionRange::ALL;
+    let least = section.read("tls_min_version", version).unwrap_or(usual.least());
+    let most = section.read("tls_max_version", version).unwrap_or(usual.most());
+    let range = VersionRange::new(least, most);
+    if let Some(value) = section.value("tls_max_version").filter(|_| range.is_none()) {
         section.refuse(value.error(format!(
             "{} is less than tls_min_version, which is {}",
-            quoted(max.word()),
-            quoted(min.word())
+            quoted(most.word()),
+            quoted(least.word())
         )));
     }
-    (min, max)
+    range.unwrap_or(usual)
 }
 
 fn version(value: &ConfigValue<'_>) -> Result<TlsVersion, ConfigError> {
-    match value.text()? {
-        "tls12" => Ok(TlsVersion::Tls12),
-        "tls13" => Ok(TlsVersion::Tls13),
-        old @ ("tls10" | "tls11") => Err(value.error(format!(
-            "{} is broken and not served (decision D2); write \"tls12\" or \"tls13\"",
-            quoted(old)
-        ))),
-        other => Err(value
-            .error(format!("{} is not a version; write \"tls12\" or \"tls13\"", quoted(other)))),
-    }
+    let word = value.text()?;
+    TlsVersion::parse(word).map_err(|fault| {
+        let word = quoted(word);
+        value.error(match fault {
+            UnusableVersion::Broken => format!(
+                "{word} is broken and not served (decision D2); write \"tls12\" or \"tls13\""
+            ),
+            UnusableVersion::Unknown => {
+                format!("{word} is not a version; write \"tls12\" or \"tls13\"")
+            }
+        })
+    })
 }
 
 /// Reads comma-separated names, as in Vault.
 fn cipher_suites(
     value: &ConfigValue<'_>,
-    settings: &TlsSettings,
-) -> Result<Vec<CipherSuite>, ConfigError> {
+    versions: VersionRange,
+) -> Result<AllowedSuites, ConfigError> {
     let mut found = Vec::new();
     for name in value.text()?.split(',').map(str::trim) {
-        let known = known_suites();
+        let known = TlsSuite::names();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        found.push(find_suite(name).ok_or_else(|| {
+        found.push(TlsSuite::find(name).ok_or_else(|| {
             value.error(format!("unknown suite {}{}", quoted(name), hint(name, &known)))
         })?);
     }
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
-        let is_served = (settings.min_version..=settings.max_version).contains(&version);
-        let is_meant = found.iter().any(|(_, of)| *of == version);
+        let is_served = versions.contains(version);
+        let is_meant = found.iter().any(|suite| suite.version == version);
         // TLS 1.3 suites need not be named, as in Vault.
         if version == TlsVersion::Tls12 && is_served && !is_meant {
             return Err(value.error(
@@ -185,7 +191,7 @@ fn cipher_suites(
             )));
         }
     }
-    Ok(found.into_iter().map(|(suite, _)| suite).collect())
+    Ok(AllowedSuites::new(found))
 }
 
 /// Reads the settings of clients' certificates. `None`: they are refused.
@@ -196,7 +202,8 @@ fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates
     };
     let is_required = flag("tls_require_and_verify_client_cert");
     let is_off = flag("tls_disable_client_certs");
-    let authorities = section.value("tls_client_ca_file");
+    let authorities = section.value(CLIENT_CA_FILE);
+    let named = |file: ConfigValue<'_>| Ok(NamedFile::new(CLIENT_CA_FILE, file.path()?));
     let (is_required, is_off) = (is_required?, is_off?);
     let read = match (authorities, section.value("tls_require_and_verify_client_cert")) {
         (_, Some(value)) if is_required && is_off => {
@@ -210,8 +217,8 @@ fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates
         (Some(file), _) if is_off => Err(file.error(
             "has no effect together with tls_disable_client_certs = true; leave one of the two out",
         )),
-        (Some(file), _) if is_required => file.path().map(ClientCertificates::Required),
-        (Some(file), _) => file.path().map(ClientCertificates::Optional),
+        (Some(file), _) if is_required => named(file).map(ClientCertificates::Required),
+        (Some(file), _) => named(file).map(ClientCertificates::Optional),
         (None, _) => Ok(ClientCertificates::NotAsked),
     };
     section.keep(read)

@@ -2,19 +2,16 @@
 
 use super::*;
 use crate::tls::testing::TestAuthority;
-use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
+use bulkhead_tls::{
+    Authorities, ClientCertificates, ClientIdentity, ClientSettings, ClientStream,
+    PeerVerification, ServerTlsSettings, TlsClient, TlsVersion, VersionRange, server_name,
+};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ProtocolVersion, RootCertStore};
 use std::net::Shutdown;
 use std::time::Instant;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Longer than every timeout that a test waits for, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
@@ -23,34 +20,35 @@ pub(super) async fn start_tls(authority: &TestAuthority) -> Running {
     start_settings(authority.serve(&authority.sign(7))).await
 }
 
-async fn start_settings(settings: TlsSettings) -> Running {
-    let tls = ListenerTls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
+async fn start_settings(settings: ServerTlsSettings) -> Running {
+    let tls = tls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
     start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
 }
 
-pub(super) fn client(authority: &TestAuthority, protocol: &str) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots);
-    let mut config = builder.with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-    config
+fn settings_for(authority: &TestAuthority, protocol: &'static str) -> ClientSettings {
+    let trusted = Authorities::only(&[authority.der()]).unwrap();
+    let settings = ClientSettings::new(PeerVerification::Full(trusted));
+    ClientSettings { protocols: vec![protocol.as_bytes()], ..settings }
+}
+
+pub(super) fn client(authority: &TestAuthority, protocol: &'static str) -> TlsClient {
+    settings_for(authority, protocol).client().unwrap()
 }
 
 pub(super) async fn connect(
     address: SocketAddr,
-    config: ClientConfig,
-) -> io::Result<TlsStream<TcpStream>> {
+    client: TlsClient,
+) -> io::Result<ClientStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
-    let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    client.connect(server_name("localhost").unwrap(), stream).await
 }
 
-async fn exchange_over(stream: &mut TlsStream<TcpStream>, text: &str) -> io::Result<String> {
+/// Returns the version of a connection, as the library shows it.
+fn version(stream: &ClientStream<TcpStream>) -> String {
+    format!("{:?}", stream.get_ref().1.protocol_version())
+}
+
+async fn exchange_over(stream: &mut ClientStream<TcpStream>, text: &str) -> io::Result<String> {
     stream.write_all(text.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
@@ -81,7 +79,7 @@ async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
-    assert_eq!(stream.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
+    assert_eq!(version(&stream), "Some(TLSv1_3)");
     let answer = exchange_over(&mut stream, &get("/v1/a")).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let (mut sender, connection) = http2(running.address, &authority).await;
@@ -129,47 +127,36 @@ async fn http_on_a_tls_port_is_refused_with_the_reason() {
 async fn versions_are_those_that_are_served() {
     let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
-    let only =
-        |min_version, max_version| TlsSettings { min_version, max_version, ..settings.clone() };
-    for (version, spoken) in [
-        (TlsVersion::Tls12, ProtocolVersion::TLSv1_2),
-        (TlsVersion::Tls13, ProtocolVersion::TLSv1_3),
-    ] {
-        let running = start_settings(only(version, version)).await;
+    for (only, spoken) in
+        [(TlsVersion::Tls12, "Some(TLSv1_2)"), (TlsVersion::Tls13, "Some(TLSv1_3)")]
+    {
+        let versions = VersionRange::new(only, only).unwrap();
+        let running = start_settings(ServerTlsSettings { versions, ..settings.clone() }).await;
         let stream = connect(running.address, client(&authority, "h2")).await.unwrap();
-        assert_eq!(stream.get_ref().1.protocol_version(), Some(spoken));
+        assert_eq!(version(&stream), spoken);
     }
 }
 
 #[tokio::test]
 async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
     let (authority, of_clients) = (TestAuthority::new(), TestAuthority::new());
-    let settings = TlsSettings {
+    let settings = ServerTlsSettings {
         clients: ClientCertificates::Required(of_clients.ca_file()),
         ..authority.serve(&authority.sign(7))
     };
     let running = start_settings(settings).await;
     // In TLS 1.3 a client learns of the refusal only with the first answer.
-    let asks = async |config| {
-        let mut stream = connect(running.address, config).await?;
+    let asks = async |client| {
+        let mut stream = connect(running.address, client).await?;
         exchange_over(&mut stream, &get("/v1/a")).await
     };
-    let plain = client(&authority, "http/1.1");
-    assert!(asks(plain.clone()).await.is_err());
+    assert!(asks(client(&authority, "http/1.1")).await.is_err());
     for (signer, is_served) in [(&of_clients, true), (&authority, false)] {
         let signed = signer.sign(7);
-        let certificate = CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(authority.der()).unwrap();
-        let provider = Arc::clone(plain.crypto_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(vec![certificate], key)
-            .unwrap();
-        assert_eq!(asks(config).await.is_ok(), is_served);
+        let (chain, key) = (signed.certificate.as_bytes(), signed.key.expose().as_bytes());
+        let identity = Some(ClientIdentity::parse(chain, key, ["certificate", "key"]).unwrap());
+        let settings = ClientSettings { identity, ..settings_for(&authority, "http/1.1") };
+        assert_eq!(asks(settings.client().unwrap()).await.is_ok(), is_served);
     }
 }
 
@@ -197,8 +184,8 @@ async fn a_handshake_that_is_not_done_in_time_is_given_up() {
 #[tokio::test]
 async fn half_open_handshakes_take_the_slots_of_their_own_household_alone_and_go_first() {
     let authority = TestAuthority::new();
-    let tls =
-        ListenerTls::load(authority.serve(&authority.sign(7)), &(Arc::new(Quiet) as Arc<dyn Log>));
+    let log = Arc::new(Quiet) as Arc<dyn Log>;
+    let tls = tls::load(authority.serve(&authority.sign(7)), &log);
     let config = ListenerConfig { connections_per_address: 2, ..ListenerConfig::at("127.0.0.1:0") };
     let running = start_with(config, Some(tls.unwrap())).await;
     let mut first = TcpStream::connect(running.address).await.unwrap();
@@ -241,7 +228,7 @@ async fn by_hand(
     address: SocketAddr,
     authority: &TestAuthority,
     settings: &[u8],
-) -> TlsStream<TcpStream> {
+) -> ClientStream<TcpStream> {
     let mut stream = connect(address, client(authority, "h2")).await.unwrap();
     let mut begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     begin.extend(frame(SETTINGS, 0, 0, settings));

@@ -5,15 +5,15 @@
 
 /// Some members of a certificate.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CertificateMembers<'a> {
+pub(crate) struct CertificateMembers<'a> {
     /// Issuer, DER-encoded.
-    pub(super) issuer: &'a [u8],
+    pub(crate) issuer: &'a [u8],
     /// Subject, DER-encoded.
-    pub(super) subject: &'a [u8],
+    pub(crate) subject: &'a [u8],
     /// Begin of validity, as `YYYYMMDDHHMMSSZ`.
-    pub(super) begins: String,
+    pub(crate) begins: String,
     /// End of validity, as `YYYYMMDDHHMMSSZ`.
-    pub(super) ends: String,
+    pub(crate) ends: String,
 }
 
 const SEQUENCE: u8 = 0x30;
@@ -24,7 +24,7 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// Parses a certificate. Returns `None` if the encoding is invalid.
-pub(super) fn parse_members(certificate: &[u8]) -> Option<CertificateMembers<'_>> {
+pub(crate) fn parse_members(certificate: &[u8]) -> Option<CertificateMembers<'_>> {
     let mut whole = DerReader(DerReader(certificate).next_member(SEQUENCE)?);
     let mut signed = DerReader(whole.next_member(SEQUENCE)?);
     if signed.0.first() == Some(&VERSION) {

@@ -4,14 +4,18 @@
 //! are complete. If the files are not usable, the old certificate stays in use and the log names
 //! the reason. Open connections are not affected.
 
-use super::files::FileStamp;
-use super::settings::TlsSettings;
-use bulkhead_access::log::{Log, LogCause, cause};
+use crate::files::FileStamp;
+use crate::server::{ServerTlsSettings, server_config};
 use bulkhead_wire::sync;
 use rustls::ServerConfig;
 use std::convert::Infallible;
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// Interval between checks of the files.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,49 +27,76 @@ const SETTLE_TIME: Duration = Duration::from_millis(250);
 /// Maximum number of checks while the files keep changing.
 const MAX_SETTLE_CHECKS: usize = 20;
 
+/// Receives the results of each reading of the files, for a log.
+pub trait CertificateEvents: Send + Sync {
+    /// The certificate in `file` is served from now on, and ends at `ends` (RFC 3339).
+    fn served(&self, file: &Path, ends: &str);
+
+    /// The files are not usable, and the previous certificate is served. `why` holds names, paths
+    /// and numbers, but no content of a file.
+    fn refused(&self, why: &str);
+}
+
 /// The TLS configuration of a listener, which follows its files.
-pub(crate) struct ListenerTls {
-    settings: TlsSettings,
+pub struct ListenerTls {
+    settings: ServerTlsSettings,
+    /// Application protocols, the preferred one first.
+    protocols: &'static [&'static [u8]],
+    events: Arc<dyn CertificateEvents>,
     served: Mutex<Arc<ServerConfig>>,
     /// Stamps of the files that were last read, whether accepted or refused.
     seen: tokio::sync::Mutex<Vec<FileStamp>>,
 }
 
 impl ListenerTls {
-    /// Reads the files.
+    /// Reads the files. `protocols` are the application protocols (ALPN), the preferred one first.
     ///
     /// # Errors
     /// The reason why the files are not usable, and the remedy.
-    pub(crate) fn load(settings: TlsSettings, log: &Arc<dyn Log>) -> Result<Arc<Self>, String> {
+    pub fn load(
+        settings: ServerTlsSettings,
+        protocols: &'static [&'static [u8]],
+        events: Arc<dyn CertificateEvents>,
+    ) -> Result<Arc<Self>, String> {
         let seen = stamps(&settings);
-        let (config, ends) = super::server_config(&settings)?;
-        log_served(log, &settings, ends);
+        let (config, ends) = server_config(&settings, protocols)?;
+        events.served(settings.certificates.path(), &ends);
         let (served, seen) = (Mutex::new(Arc::new(config)), tokio::sync::Mutex::new(seen));
-        Ok(Arc::new(Self { settings, served, seen }))
+        Ok(Arc::new(Self { settings, protocols, events, served, seen }))
     }
 
-    /// Returns the configuration for a new connection.
+    /// Performs the handshake of a new connection, with the current certificate.
+    ///
+    /// # Errors
+    /// The failure of the handshake.
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> io::Result<TlsStream<S>> {
+        TlsAcceptor::from(self.config()).accept(stream).await
+    }
+
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&sync::lock(&self.served))
     }
 
     /// Checks the files without end and reloads changed files.
-    pub(crate) async fn follow_files(self: Arc<Self>, log: Arc<dyn Log>) -> Infallible {
+    pub async fn follow_files(self: Arc<Self>) -> Infallible {
         loop {
             tokio::time::sleep(FILE_CHECK_INTERVAL).await;
             if self.looked_at().await != *self.seen.lock().await {
-                self.renew(&log).await;
+                self.renew().await;
             }
         }
     }
 
     /// Reloads the files when they are complete. Keeps the current configuration if the files are
     /// not usable.
-    pub(crate) async fn renew(self: &Arc<Self>, log: &Arc<dyn Log>) {
+    pub async fn renew(self: &Arc<Self>) {
         let mut seen = self.seen.lock().await;
         let Some(before) = self.wait_until_settled().await else { return };
         let this = Arc::clone(self);
-        let read = move || super::server_config(&this.settings);
+        let read = move || server_config(&this.settings, this.protocols);
         let read = tokio::task::spawn_blocking(read).await;
         if self.looked_at().await != before {
             // The files changed while they were read; the next check reloads them.
@@ -75,10 +106,10 @@ impl ListenerTls {
         match read {
             Ok(Ok((config, ends))) => {
                 *sync::lock(&self.served) = Arc::new(config);
-                log_served(log, &self.settings, ends);
+                self.events.served(self.settings.certificates.path(), &ends);
             }
-            Ok(Err(why)) => log_refused(log, &why),
-            Err(error) => log_refused(log, &error.to_string()),
+            Ok(Err(why)) => self.events.refused(&why),
+            Err(error) => self.events.refused(&error.to_string()),
         }
     }
 
@@ -104,26 +135,6 @@ impl ListenerTls {
     }
 }
 
-fn stamps(settings: &TlsSettings) -> Vec<FileStamp> {
-    let files = [Some(&settings.cert_file), Some(&settings.key_file), settings.client_ca_file()];
-    files.into_iter().flatten().map(|file| FileStamp::of(file)).collect()
-}
-
-fn log_served(log: &Arc<dyn Log>, settings: &TlsSettings, ends: String) {
-    let pairs = [("file", settings.cert_file.display().to_string()), ("ends", ends)];
-    log.line("info", "certificate-served", &pairs);
-}
-
-/// The reason of a refusal: names, paths and numbers, but no content of a key file.
-struct TlsRefusal<'a>(&'a str);
-
-impl LogCause for TlsRefusal<'_> {
-    fn words(&self) -> String {
-        self.0.to_owned()
-    }
-}
-
-fn log_refused(log: &Arc<dyn Log>, why: &str) {
-    let pairs = [cause(&TlsRefusal(why)), ("served", "the certificate from before".to_owned())];
-    log.line("error", "certificate-refused", &pairs);
+fn stamps(settings: &ServerTlsSettings) -> Vec<FileStamp> {
+    settings.files().map(FileStamp::of).collect()
 }
