@@ -147,7 +147,7 @@ fn the_command_line_speaks_tls_with_the_two_lines_that_the_server_printed() {
     for (variables, arguments, says) in [
         (&[][..], &[][..], "set BULKHEAD_CACERT"),
         (&[("VAULT_CACERT", authority.as_str())], &["-tls-server-name=a.example"], "another name"),
-        (&[("BULKHEAD_CACERT", "/nonexistent")], &[], "cannot read /nonexistent"),
+        (&[("BULKHEAD_CACERT", "/nonexistent")], &[], "/nonexistent cannot be read"),
         (&[("BULKHEAD_CLIENT_CERT", authority.as_str())], &[], "BULKHEAD_CLIENT_KEY"),
     ] {
         let (code, text) = lookup(variables, arguments);

@@ -264,12 +264,12 @@ async fn connect(
     };
     let wrong = AskError::Unreachable;
     let encrypting = match is_encrypted {
-        true => Some((trust.connector().map_err(wrong)?, trust.name_of(host).map_err(wrong)?)),
+        true => Some((trust.client().map_err(wrong)?, trust.name_of(host).map_err(wrong)?)),
         false => None,
     };
     let stream = TcpStream::connect(authority.as_str()).await.map_err(unreachable)?;
-    let Some((connector, name)) = encrypting else { return Ok(Box::new(stream)) };
-    match connector.connect(name, stream).await {
+    let Some((client, name)) = encrypting else { return Ok(Box::new(stream)) };
+    match client.connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => Err(AskError::Unreachable(format!(
             "no connection to {server}: {}",

@@ -1,26 +1,21 @@
-//! TLS to the server: trusted authorities, and the client's certificate.
+//! TLS to the server: trusted authorities, the client's certificate, and advice after a failure.
 //!
 //! Prevents a token from going to the wrong server. An invalid certificate ends the connection
 //! before anything is sent, unless `skip_verify` is set, which prints a warning on every run.
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
+use bulkhead_tls::pem::PemFault;
+use bulkhead_tls::{
+    Authorities, CertificateDer, ClientIdentity, ClientSettings, NamedFile, PeerVerification,
+    ServerName, TlsClient, TlsFailure, TlsFault, server_name,
 };
 use std::error;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tokio_rustls::TlsConnector;
 
-/// Maximum number of bytes read from a file.
-const FILE_MAX: u64 = 1 << 20;
+/// Names of the settings, for messages.
+const CA_FILE: &str = "-ca-cert (BULKHEAD_CACERT)";
+const CA_FOLDER: &str = "-ca-path (BULKHEAD_CAPATH)";
+const CLIENT_CERTIFICATE: &str = "-client-cert (BULKHEAD_CLIENT_CERT)";
+const CLIENT_KEY: &str = "-client-key (BULKHEAD_CLIENT_KEY)";
 
 /// The TLS settings of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,32 +35,18 @@ pub(crate) struct TlsTrust {
 }
 
 impl TlsTrust {
-    /// Builds a connector with these settings.
+    /// Builds a client with these settings.
     ///
     /// # Errors
     /// An unusable file, with the remedy.
-    pub(crate) fn connector(&self) -> Result<TlsConnector, String> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be spoken: {error}"))?;
-        let builder = if self.skip_verify {
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AcceptAnyVerifier(provider)))
-        } else {
-            builder.with_root_certificates(self.roots()?)
+    pub(crate) fn client(&self) -> Result<TlsClient, String> {
+        let verification = match self.skip_verify {
+            true => PeerVerification::AnyCertificate,
+            false => PeerVerification::Full(self.authorities()?),
         };
-        let config = match self.client_identity()? {
-            None => builder.with_no_client_auth(),
-            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| {
-                format!(
-                    "the client certificate and its key do not fit: {error}; \
-                     give the two that were made together"
-                )
-            })?,
-        };
-        Ok(TlsConnector::from(Arc::new(config)))
+        let settings = ClientSettings::new(verification);
+        let settings = ClientSettings { identity: self.identity()?, ..settings };
+        settings.client().map_err(|fault| fault.to_string())
     }
 
     /// Returns the expected name in the certificate of the server at `host`.
@@ -73,54 +54,32 @@ impl TlsTrust {
     /// # Errors
     /// An invalid name.
     pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
-        let name = self.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
-        ServerName::try_from(name.to_owned()).map_err(|_| {
-            format!("{name:?} is neither a host name nor an address; set -tls-server-name")
-        })
+        server_name(self.server_name.as_deref().unwrap_or(host))
+            .map_err(|fault| format!("{fault}; set -tls-server-name"))
     }
 
-    fn roots(&self) -> Result<RootCertStore, String> {
-        let mut roots = RootCertStore::empty();
-        let files = match (&self.ca_file, &self.ca_folder) {
-            (Some(file), _) => vec![file.clone()],
-            (None, Some(folder)) => files_of(folder)?,
-            (None, None) => {
-                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-                return Ok(roots);
+    fn authorities(&self) -> Result<Authorities, String> {
+        let named = |origin: String| move |fault| format!("{origin}: {fault}; leave it out");
+        match (&self.ca_file, &self.ca_folder) {
+            (Some(path), _) => {
+                let file = NamedFile::or_pipe(CA_FILE, path);
+                Authorities::only(&file.certificates()?).map_err(named(file.to_string()))
             }
-        };
-        for file in &files {
-            let found = certificates(file)?;
-            // A folder may hold other files.
-            if found.is_empty() && self.ca_file.is_some() {
-                return Err(no_certificate(file));
+            (None, Some(folder)) => {
+                let origin = format!("{CA_FOLDER} {}", folder.display());
+                Authorities::only(&certificates_below(folder)?).map_err(named(origin))
             }
-            for certificate in found {
-                roots.add(certificate).map_err(|error| {
-                    format!(
-                        "{} has a certificate that is not an authority's: {error}",
-                        file.display()
-                    )
-                })?;
-            }
-        }
-        match &self.ca_folder {
-            Some(folder) if roots.is_empty() => Err(no_certificate(folder)),
-            _ => Ok(roots),
+            (None, None) => Authorities::public_and(&[]).map_err(|fault| fault.to_string()),
         }
     }
 
-    fn client_identity(
-        &self,
-    ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, String> {
+    fn identity(&self) -> Result<Option<ClientIdentity>, String> {
         match (&self.client_certificate, &self.client_key) {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => {
-                let chain = certificates(certificate)?;
-                if chain.is_empty() {
-                    return Err(no_certificate(certificate));
-                }
-                Ok(Some((chain, private_key(key)?)))
+                let certificate = NamedFile::or_pipe(CLIENT_CERTIFICATE, certificate);
+                let key = NamedFile::or_pipe(CLIENT_KEY, key);
+                ClientIdentity::read(&certificate, &key).map(Some)
             }
             (Some(_), None) => {
                 Err("a client certificate needs its key; set BULKHEAD_CLIENT_KEY or -client-key"
@@ -136,66 +95,54 @@ impl TlsTrust {
 
 /// Returns advice about a failed connection if TLS caused the failure.
 pub(crate) fn advice(error: &(dyn error::Error + 'static)) -> Option<String> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<Error>() {
-            return Some(describe(found));
+    let failure = TlsFailure::find(error)?;
+    let fault = failure.fault;
+    let remedy = match fault {
+        TlsFault::WrongName => {
+            "write the name that it is for into the address, or set BULKHEAD_TLS_SERVER_NAME or \
+             -tls-server-name"
         }
-        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
+        TlsFault::UnknownIssuer => {
+            "set BULKHEAD_CACERT or -ca-cert to the certificate of its authority"
+        }
+        TlsFault::Expired => "renew it on the server, or check this machine's clock",
+        TlsFault::NotYet => "check this machine's clock",
+        TlsFault::NotTls => "write http:// in place of https:// if nobody is in between",
+        TlsFault::CertificateRequired => {
+            return Some(
+                "it requires a client certificate; set BULKHEAD_CLIENT_CERT and \
+                 BULKHEAD_CLIENT_KEY"
+                    .to_owned(),
+            );
+        }
+        TlsFault::CertificateRejected => {
+            return Some(
+                "it rejects your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY to \
+                 a certificate of its client authority and the key"
+                    .to_owned(),
+            );
+        }
+        _ => return Some(format!("TLS failed: {}", failure.library_text())),
+    };
+    Some(format!("{fault}; {remedy}"))
 }
 
-fn describe(error: &Error) -> String {
-    use CertificateError as Wrong;
-    match error {
-        Error::InvalidCertificate(
-            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. },
-        ) => {
-            "its certificate is for another name; write the name that it is for into the address, \
-             or set BULKHEAD_TLS_SERVER_NAME or -tls-server-name"
-                .to_owned()
-        }
-        Error::InvalidCertificate(Wrong::UnknownIssuer) => {
-            "its certificate is of an authority that is not believed here; \
-             set BULKHEAD_CACERT or -ca-cert to the authority's certificate"
-                .to_owned()
-        }
-        Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => {
-            "its certificate has expired; renew it on the server, or check this machine's clock"
-                .to_owned()
-        }
-        Error::InvalidCertificate(Wrong::NotValidYet | Wrong::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet; check this machine's clock".to_owned()
-        }
-        Error::InvalidMessage(_) => {
-            "it does not speak TLS; write http:// in place of https:// if nobody is in between"
-                .to_owned()
-        }
-        Error::AlertReceived(
-            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => "it requires a client certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY"
-            .to_owned(),
-        Error::AlertReceived(
-            AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::DecryptError,
-        ) => "it rejects your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY to a \
-              certificate of its client authority and the key"
-            .to_owned(),
-        other => format!("TLS failed: {other}"),
+/// Reads the certificates of all files in a folder, which may hold other files, too.
+fn certificates_below(folder: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut found = Vec::new();
+    for path in files_of(folder)? {
+        found.extend(NamedFile::new(CA_FOLDER, path).certificates_if_any()?);
     }
-}
-
-fn no_certificate(file: &Path) -> String {
-    format!("{} holds no certificate; give a PEM file with BEGIN CERTIFICATE in it", file.display())
+    if found.is_empty() {
+        let shown = folder.display();
+        return Err(format!("{CA_FOLDER} {shown} {}", PemFault::NoCertificate));
+    }
+    Ok(found)
 }
 
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let unreadable = |error| format!("cannot read the folder {}: {error}", folder.display());
+    let unreadable =
+        |error| format!("{CA_FOLDER} {} cannot be read: {error}; give a folder", folder.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -208,109 +155,46 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let (text, _) = read(file)?;
-    CertificateDer::pem_slice_iter(&text)
-        .collect::<Result<_, _>>()
-        .map_err(|_| format!("{} is not a complete PEM file; create it again", file.display()))
-}
-
-fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    let (text, mode) = read(file)?;
-    let shown = file.display();
-    if mode & 0o007 != 0 {
-        return Err(format!(
-            "{shown} may be read by others (mode {:04o}); its key may be known: \
-             replace it, then run chmod 600 {shown}",
-            mode & 0o7777
-        ));
-    }
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => format!(
-            "{shown} holds no private key in the clear; \
-             give a PEM file with BEGIN PRIVATE KEY in it"
-        ),
-        _ => format!("{shown} is not a complete PEM file; create it again"),
-    })
-}
-
-/// Reads a file and its mode.
-fn read(file: &Path) -> Result<(Vec<u8>, u32), String> {
-    let unreadable = |error: io::Error| format!("cannot read {}: {error}", file.display());
-    let opened = File::open(file).map_err(unreadable)?;
-    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
-    let mut text = Vec::new();
-    opened.take(FILE_MAX).read_to_end(&mut text).map_err(unreadable)?;
-    Ok((text, mode))
-}
-
-/// A verifier that accepts every certificate. Signatures are still verified, so that the server
-/// must hold the certificate's key.
-#[derive(Debug)]
-struct AcceptAnyVerifier(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAnyVerifier {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn problem(trust: TlsTrust) -> String {
-        trust.connector().err().expect("the TLS settings are refused")
+        trust.client().expect_err("the TLS settings are refused")
     }
 
     #[test]
     fn files_that_cannot_be_used_are_refused_with_what_to_do() {
-        let file = std::env::temp_dir().join(format!("bulkhead-cli-tls-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("bulkhead-cli-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("ca.pem");
         std::fs::write(&file, "nothing").unwrap();
         let path = || Some(file.clone());
         let empty = problem(TlsTrust { ca_file: path(), ..TlsTrust::default() });
+        assert!(empty.starts_with("-ca-cert (BULKHEAD_CACERT) /"), "{empty}");
         assert!(empty.contains("holds no certificate"), "{empty}");
+        let empty = problem(TlsTrust { ca_folder: Some(folder.clone()), ..TlsTrust::default() });
+        assert!(empty.starts_with("-ca-path (BULKHEAD_CAPATH) /"), "{empty}");
+        assert!(empty.contains("holds no certificate"), "{empty}");
+        std::fs::write(&file, " ".repeat((1 << 20) + 1)).unwrap();
+        let long = problem(TlsTrust { ca_file: path(), ..TlsTrust::default() });
+        assert!(long.contains("has more than 1 MiB"), "no file is cut: {long}");
         let nowhere = Some(PathBuf::from("/nonexistent/ca.pem"));
         let absent = problem(TlsTrust { ca_file: nowhere.clone(), ..TlsTrust::default() });
-        assert!(absent.starts_with("cannot read /nonexistent/ca.pem: "), "{absent}");
+        assert!(absent.contains("/nonexistent/ca.pem cannot be read: "), "{absent}");
         let absent = problem(TlsTrust { ca_folder: nowhere, ..TlsTrust::default() });
-        assert!(absent.starts_with("cannot read the folder"), "{absent}");
+        assert!(absent.contains("/nonexistent/ca.pem cannot be read: "), "{absent}");
         let half = problem(TlsTrust { client_certificate: path(), ..TlsTrust::default() });
         assert!(half.contains("-client-key"), "{half}");
         let half = problem(TlsTrust { client_key: path(), ..TlsTrust::default() });
         assert!(half.contains("-client-cert"), "{half}");
-        std::fs::remove_file(&file).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn without_a_file_or_folder_the_public_authorities_are_trusted() {
+        assert!(TlsTrust::default().authorities().unwrap().count() > 100);
+        assert!(TlsTrust::default().client().is_ok());
     }
 
     #[test]
