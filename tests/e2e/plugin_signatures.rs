@@ -187,5 +187,8 @@ fn a_private_key_has_mode_0600_and_is_never_overwritten() {
         .expect("the file can be written");
     let why = refused(&["plugin", "sign", &signer.key(), &component]);
     assert!(why.contains("signs no component"), "{why}");
+    fs::write(&file, [text.as_slice(), &[b'\n'; 16 << 10]].concat()).expect("it");
+    let why = refused(&["plugin", "sign", &signer.key(), &component]);
+    assert!(why.contains("more than 16384 bytes"), "no key is cut: {why}");
     assert_eq!(bulkhead(&["plugin", "sign", &component]).status.code(), Some(2));
 }

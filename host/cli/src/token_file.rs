@@ -16,13 +16,13 @@ const TOKEN_FILE_NAME: &str = ".bulkhead-token";
 /// The files that are read, the first one that exists. The second one is Vault's.
 const READ: [&str; 2] = [TOKEN_FILE_NAME, ".vault-token"];
 
-/// Maximum number of bytes read from a token file.
+/// Maximum size of a token file, in bytes.
 const BYTES_MAX: u64 = 8 * 1024;
 
 /// Returns the stored text and the file that holds it.
 ///
 /// # Errors
-/// A file that others can access or that cannot be read.
+/// A file that others can access, that is too long, or that cannot be read.
 pub(crate) fn read(home: &Path) -> Result<Option<(String, PathBuf)>, CommandProblem> {
     for name in READ {
         let path = home.join(name);
@@ -53,7 +53,11 @@ fn read_file(path: &Path) -> Result<Option<String>, CommandProblem> {
         )));
     }
     let mut text = String::new();
-    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > BYTES_MAX {
+        let why = format!("it has more than {BYTES_MAX} bytes and holds no token");
+        return Err(unreadable(io::Error::other(why)));
+    }
     Ok(Some(text))
 }
 
@@ -100,6 +104,9 @@ mod tests {
             assert_eq!((mode, read(&home).unwrap()), (0o600, Some((token.to_owned(), path))));
         }
         assert_eq!(fs::read_dir(&home).unwrap().count(), 2, "no other file is left");
+        fs::write(home.join(TOKEN_FILE_NAME), "a".repeat(8 * 1024 + 1)).unwrap();
+        let long = read(&home).unwrap_err();
+        assert!(long.message.contains("more than 8192 bytes"), "no token is cut: {}", long.message);
         fs::remove_dir_all(&home).unwrap();
         let refused = store(&home, &Secret::new("bhs.canary")).unwrap_err();
         assert!(refused.message.contains("-no-store") && !refused.message.contains("canary"));

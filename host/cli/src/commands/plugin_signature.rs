@@ -105,7 +105,11 @@ fn read_key(file: &str) -> Result<PrivateKey, CommandProblem> {
         )));
     }
     let mut text = String::new();
-    opened.take(KEY_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    opened.take(KEY_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > KEY_BYTES {
+        let why = format!("it has more than {KEY_BYTES} bytes and is no key");
+        return Err(unreadable(io::Error::other(why)));
+    }
     let text = Secret::new(text);
     PrivateKey::read(text.expose()).map_err(|failure| of_key(file, &failure))
 }
