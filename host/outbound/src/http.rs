@@ -18,7 +18,7 @@ mod tunnel;
 mod url;
 
 pub use exchange::{ConnectionReuse, HttpExchange, ask_metadata, exchange};
-pub use fault::{HttpFault, TlsFault};
+pub use fault::HttpFault;
 pub use hyper::Uri;
 pub use line::HttpAnswer;
 pub use meter::ByteMeter;

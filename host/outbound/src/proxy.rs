@@ -7,11 +7,10 @@
 use crate::addresses::{HostPattern, Origin, ServerHost};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_tls::{Authorities, CertificateDer};
 use bulkhead_wire::failure::quoted;
 use hyper::header::HeaderValue;
 use percent_encoding::percent_decode_str;
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,10 +43,7 @@ impl OutboundNetwork {
         bypasses: Vec<ProxyBypass>,
         authorities: Vec<CertificateDer<'static>>,
     ) -> Result<Self, usize> {
-        let mut roots = RootCertStore::empty();
-        for (index, authority) in authorities.iter().enumerate() {
-            roots.add(authority.clone()).map_err(|_| index + 1)?;
-        }
+        Authorities::only(&authorities).map_err(|fault| fault.position)?;
         Ok(Self {
             proxy: proxy.map(Arc::new),
             bypasses: bypasses.into(),

@@ -1,29 +1,24 @@
-//! TLS to other servers: trusted authorities and client certificates.
+//! TLS to other servers: the settings of a component, and the operator's authorities.
 //!
 //! A connection trusts either the given authorities alone, or the public authorities and the
-//! authorities of the server's configuration. Versions are TLS 1.2 and 1.3. The certificate store
-//! of the operating system is never used.
+//! authorities of the server's configuration. `bulkhead_tls` has the rules of verification.
 
 mod configs;
 
 use crate::addresses::ServerHost;
 use crate::limits;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::version::{TLS12, TLS13};
-use rustls::{
-    CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
+use bulkhead_tls::{
+    Authorities, CertificateDer, ClientConfigFault, ClientIdentity, ClientSettings,
+    PeerVerification, ServerName, TlsClient, TlsFault, TlsVersion, UnusableVersion, VersionRange,
+    pem,
 };
-use std::sync::Arc;
 
 pub use configs::TlsConfigs;
 
-/// Supported versions.
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+/// Names of the settings, for messages.
+const ROOT_CERTIFICATES: &str = "tls.root-certificates";
+const CLIENT_CERTIFICATE: &str = "tls.client-certificate";
+const CLIENT_KEY: &str = "tls.client-key";
 
 /// The trusted authorities and the client identity of a connection.
 pub(crate) struct TrustSettings<'a> {
@@ -34,7 +29,7 @@ pub(crate) struct TrustSettings<'a> {
     /// PEM.
     pub(crate) client_key: Option<&'a str>,
     /// Offered versions.
-    pub(crate) versions: Vec<&'static SupportedProtocolVersion>,
+    pub(crate) versions: VersionRange,
     /// Accepts any certificate for any name. The peer must still prove possession of the key.
     pub(crate) insecure: bool,
     /// Accepts a certificate of a trusted authority for any name.
@@ -49,7 +44,7 @@ impl Default for TrustSettings<'_> {
             root_certificates: None,
             client_certificate: None,
             client_key: None,
-            versions: VERSIONS.to_vec(),
+            versions: VersionRange::ALL,
             insecure: false,
             any_name: false,
             protocols: &[],
@@ -70,92 +65,73 @@ pub(crate) fn server_name(
             .ok_or_else(|| "tls.server-name is not a name of a host".to_owned())?,
         None => host.clone(),
     };
-    match host {
-        ServerHost::Address(address) => Ok(ServerName::from(address)),
-        ServerHost::Name(name) => {
-            ServerName::try_from(name).map_err(|_| "no certificate can bear that name".to_owned())
+    bulkhead_tls::server_name(&host.to_string())
+        .map_err(|_| "no certificate can bear that name".to_owned())
+}
+
+/// Describes a fault for a component, with the setting that may repair it.
+pub(crate) fn describe(fault: TlsFault) -> String {
+    match fault {
+        TlsFault::UnknownIssuer => {
+            format!("{fault}; give root-certificates for a private authority")
         }
+        fault => fault.to_string(),
     }
 }
 
-/// Builds the TLS settings of connections. `authorities` are trusted in addition to the public
-/// authorities, and are already checked.
+/// Builds a client with the settings of a component. `operators` are the authorities of the
+/// server's configuration.
 ///
 /// # Errors
 /// The fault of the settings, without quoting a certificate or key.
-fn client_config(
+fn client(
     trust: &TrustSettings<'_>,
-    authorities: &[CertificateDer<'static>],
-) -> Result<ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let roots = Arc::new(roots(trust, authorities)?);
-    let verifier = verifier(trust, &roots, &provider)?;
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&trust.versions)
-        .map_err(|error| format!("the host's TLS does not start: {error}"))?
-        .with_root_certificates(roots);
-    let mut config = match identity(trust)? {
-        Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(|_| {
-            "tls.client-certificate and tls.client-key do not belong together".to_owned()
-        })?,
-        None => config.with_no_client_auth(),
+    operators: &[CertificateDer<'static>],
+) -> Result<TlsClient, String> {
+    let authorities = authorities(trust, operators)?;
+    let verification = match (trust.insecure, trust.any_name) {
+        (true, _) => PeerVerification::AnyCertificate,
+        (false, true) => PeerVerification::AnyName(authorities),
+        (false, false) => PeerVerification::Full(authorities),
     };
-    if let Some(verifier) = verifier {
-        config.dangerous().set_certificate_verifier(verifier);
-    }
-    // No session resumption: connections share no state.
-    config.resumption = Resumption::disabled();
-    config.alpn_protocols = trust.protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    Ok(config)
-}
-
-/// Returns the certificate verifier that replaces the default rules, if any.
-fn verifier(
-    trust: &TrustSettings<'_>,
-    roots: &Arc<RootCertStore>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Option<Arc<dyn ServerCertVerifier>>, String> {
-    if trust.insecure {
-        return Ok(Some(Arc::new(AnyCertificateVerifier(Arc::clone(provider)))));
-    }
-    if !trust.any_name {
-        return Ok(None);
-    }
-    let chains = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider.clone());
-    let chains = chains.build().map_err(|_| "no certificate is trusted".to_owned())?;
-    Ok(Some(Arc::new(AnyNameVerifier(chains))))
+    let settings = ClientSettings {
+        verification,
+        identity: identity(trust)?,
+        versions: trust.versions,
+        protocols: trust.protocols.to_vec(),
+    };
+    settings.client().map_err(|fault| match fault {
+        ClientConfigFault::OtherKey => {
+            format!("{CLIENT_CERTIFICATE} and {CLIENT_KEY} do not belong together")
+        }
+        fault => fault.to_string(),
+    })
 }
 
 /// Returns the versions from `least` to `most`, as `tls12` or `tls13`. Empty: no bound.
 ///
 /// # Errors
 /// The fault of a version or of the range.
-pub(crate) fn versions(
-    least: &str,
-    most: &str,
-) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
-    let (least, most) = (version(least, 2)?, version(most, 3)?);
-    let offered = [(3, &TLS13), (2, &TLS12)].into_iter();
-    let offered: Vec<_> = offered
-        .filter(|(number, _)| (least..=most).contains(number))
-        .map(|(_, version)| version)
-        .collect();
-    match offered.is_empty() {
-        true => Err("tls.min-version is above tls.max-version".to_owned()),
-        false => Ok(offered),
-    }
+pub(crate) fn versions(least: &str, most: &str) -> Result<VersionRange, String> {
+    let usual = VersionRange::ALL;
+    let (least, most) = (version(least, usual.least())?, version(most, usual.most())?);
+    VersionRange::new(least, most)
+        .ok_or_else(|| "tls.min-version is above tls.max-version".to_owned())
 }
 
-fn version(word: &str, usual: u8) -> Result<u8, String> {
-    match word {
-        "" => Ok(usual),
-        "tls12" => Ok(2),
-        "tls13" => Ok(3),
-        "tls10" | "tls11" => {
-            Err("TLS 1.0 and 1.1 are broken and not spoken; use tls12 or tls13".to_owned())
-        }
-        _ => Err("a version of TLS is tls12 or tls13".to_owned()),
+fn version(word: &str, usual: TlsVersion) -> Result<TlsVersion, String> {
+    if word.is_empty() {
+        return Ok(usual);
     }
+    TlsVersion::parse(word).map_err(|fault| {
+        let why = match fault {
+            UnusableVersion::Broken => {
+                "TLS 1.0 and 1.1 are broken and not spoken; use tls12 or tls13"
+            }
+            UnusableVersion::Unknown => "a version of TLS is tls12 or tls13",
+        };
+        why.to_owned()
+    })
 }
 
 /// Returns the given authorities alone, or else the public authorities and the operator's
@@ -163,143 +139,64 @@ fn version(word: &str, usual: u8) -> Result<u8, String> {
 ///
 /// # Errors
 /// The fault of the PEM text.
-fn roots(
+fn authorities(
     trust: &TrustSettings<'_>,
-    authorities: &[CertificateDer<'static>],
-) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    let Some(pem) = trust.root_certificates else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        roots.add_parsable_certificates(authorities.iter().cloned());
-        return Ok(roots);
+    operators: &[CertificateDer<'static>],
+) -> Result<Authorities, String> {
+    let authorities = match trust.root_certificates {
+        None => Authorities::public_and(operators),
+        Some(text) => {
+            let certificates = pem::certificates(check_length(ROOT_CERTIFICATES, text)?);
+            let certificates =
+                certificates.map_err(|fault| format!("{ROOT_CERTIFICATES} {fault}"))?;
+            Authorities::only(&certificates)
+        }
     };
-    for certificate in certificates("tls.root-certificates", pem)? {
-        roots
-            .add(certificate)
-            .map_err(|_| "tls.root-certificates holds one that is not an authority's".to_owned())?;
-    }
-    Ok(roots)
+    authorities.map_err(|fault| format!("{ROOT_CERTIFICATES}: {fault}"))
 }
-
-type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn identity(trust: &TrustSettings<'_>) -> Result<Option<ClientIdentity>, String> {
     match (trust.client_certificate, trust.client_key) {
         (None, None) => Ok(None),
         (Some(chain), Some(key)) => {
-            let chain = certificates("tls.client-certificate", chain)?;
-            let key = PrivateKeyDer::from_pem_slice(check_length("tls.client-key", key)?);
-            Ok(Some((
-                chain,
-                key.map_err(|_| "tls.client-key is not a private key in PEM".to_owned())?,
-            )))
+            let chain = check_length(CLIENT_CERTIFICATE, chain)?;
+            let key = check_length(CLIENT_KEY, key)?;
+            ClientIdentity::parse(chain, key, [CLIENT_CERTIFICATE, CLIENT_KEY]).map(Some)
         }
-        _ => {
-            Err("tls.client-certificate and tls.client-key are given together, or neither"
-                .to_owned())
-        }
+        _ => Err(format!("{CLIENT_CERTIFICATE} and {CLIENT_KEY} are given together, or neither")),
     }
 }
 
-fn certificates(what: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read: Result<Vec<_>, _> =
-        CertificateDer::pem_slice_iter(check_length(what, pem)?).collect();
-    let read = read.map_err(|_| format!("{what} is not PEM"))?;
-    if read.is_empty() {
-        return Err(format!("{what} holds no certificate"));
-    }
-    Ok(read)
-}
-
-fn check_length<'a>(what: &str, pem: &'a str) -> Result<&'a [u8], String> {
+fn check_length<'a>(name: &str, pem: &'a str) -> Result<&'a [u8], String> {
     if pem.len() > limits::PEM_BYTES {
-        return Err(format!("{what} is longer than 64 KiB"));
+        return Err(format!("{name} is longer than 64 KiB"));
     }
     Ok(pem.as_bytes())
 }
 
-/// A verifier that accepts every certificate.
-#[derive(Debug)]
-struct AnyCertificateVerifier(Arc<CryptoProvider>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl ServerCertVerifier for AnyCertificateVerifier {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// A verifier that accepts every certificate with a valid chain, for any name.
-#[derive(Debug)]
-struct AnyNameVerifier(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyNameVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        stapled: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        // The verifier checks the name last, after the chain.
-        match self.0.verify_server_cert(end_entity, intermediates, name, stapled, now) {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
+    #[test]
+    fn versions_have_bounds_only_where_they_are_given() {
+        let only = |version| VersionRange::new(version, version).unwrap();
+        assert_eq!(versions("", ""), Ok(VersionRange::ALL));
+        assert_eq!(versions("tls13", ""), Ok(only(TlsVersion::Tls13)));
+        assert_eq!(versions("", "tls12"), Ok(only(TlsVersion::Tls12)));
+        for (least, most, says) in [
+            ("tls13", "tls12", "above tls.max-version"),
+            ("tls10", "", "broken"),
+            ("", "1.3", "tls12 or tls13"),
+        ] {
+            let why = versions(least, most).unwrap_err();
+            assert!(why.contains(says), "{why}");
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+    #[test]
+    fn an_unknown_authority_is_told_with_the_setting_that_names_one() {
+        assert!(describe(TlsFault::UnknownIssuer).contains("give root-certificates"));
+        assert_eq!(describe(TlsFault::Expired), TlsFault::Expired.to_string());
     }
 }

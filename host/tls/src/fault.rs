@@ -26,7 +26,7 @@ pub enum TlsFault {
     CertificateRejected,
     /// The peer ended the handshake for another reason.
     Rejected,
-    /// The peer's bytes are no TLS.
+    /// The peer's bytes are not TLS.
     NotTls,
     /// Another fault.
     Failed,
@@ -98,10 +98,16 @@ impl<'a> TlsFailure<'a> {
     /// Returns the failure that broke a connection, if `error` contains an error of TLS.
     #[must_use]
     pub fn find(error: &'a (dyn error::Error + 'static)) -> Option<Self> {
-        let mut causes = std::iter::successors(Some(error), |error| inner(*error));
-        let error = causes.find_map(|cause| cause.downcast_ref::<Error>())?;
+        let error = causes(error).find_map(|cause| cause.downcast_ref::<Error>())?;
         Some(Self { fault: TlsFault::of(error), error })
     }
+}
+
+/// Returns an error and all errors inside, outermost first.
+pub fn causes<'a>(
+    error: &'a (dyn error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| inner(*error))
 }
 
 /// Returns the error inside another error. The `source` of an I/O error skips the error that the

@@ -32,7 +32,7 @@ mod versions;
 
 pub use authorities::{Authorities, NotAnAuthority};
 pub use client::{ClientConfigFault, ClientIdentity, ClientSettings, PeerVerification, TlsClient};
-pub use fault::{TlsFailure, TlsFault};
+pub use fault::{TlsFailure, TlsFault, causes};
 pub use files::NamedFile;
 pub use renewal::{CertificateEvents, ListenerTls};
 pub use server::{ClientCertificates, ServerTlsSettings};

@@ -19,7 +19,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
 
 /// The target and the limits of a request.
 pub struct HttpExchange {
@@ -127,10 +126,10 @@ async fn open(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     secured: Option<HttpTlsSettings>,
 ) -> Result<HttpConnection, HttpFault> {
-    let Some(HttpTlsSettings { config, name }) = secured else {
+    let Some(HttpTlsSettings { client, name }) = secured else {
         return HttpConnection::over(stream).await;
     };
-    let stream = TlsConnector::from(config).connect(name, stream).await;
+    let stream = client.connect(name, stream).await;
     HttpConnection::over(stream.map_err(|error| HttpFault::of(&error))?).await
 }
 

@@ -2,9 +2,10 @@
 //! request.
 
 use crate::addresses::AddressRefusal;
+use crate::tls;
+use bulkhead_tls::{TlsFault, causes};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use http_body_util::LengthLimitError;
-use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -52,29 +53,6 @@ pub enum ProxyFault {
     TimedOut,
 }
 
-/// The reason for a failed TLS handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsFault {
-    /// The certificate has expired.
-    Expired,
-    /// The certificate is not valid yet.
-    NotYet,
-    /// No trusted authority signed the certificate.
-    UnknownIssuer,
-    /// The certificate is for another name.
-    WrongName,
-    /// The certificate has another fault.
-    Certificate,
-    /// Both sides have no common version or method.
-    NothingInCommon,
-    /// The server ended the handshake, for example because it requires a client certificate.
-    Rejected,
-    /// The server's bytes are not TLS.
-    NotTls,
-    /// Another fault.
-    Failed,
-}
-
 impl HttpFault {
     /// Converts the fault for the component. `grants` has the text for `MissingGrant`, with the
     /// missing line.
@@ -114,20 +92,6 @@ impl HttpFault {
     }
 }
 
-/// Returns an error and all errors inside, outermost first.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| inner(*error))
-}
-
-/// Returns the error inside another error. The `source` of an I/O error skips the error that the
-/// I/O error holds.
-fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(held) => Some(held),
-        None => error.source(),
-    }
-}
-
 impl From<AddressRefusal> for HttpFault {
     fn from(refused: AddressRefusal) -> Self {
         match refused {
@@ -155,36 +119,6 @@ impl ProxyFault {
     }
 }
 
-impl TlsFault {
-    /// Returns the TLS fault that broke a connection, if `error` contains a TLS error.
-    pub(crate) fn find(error: &(dyn Error + 'static)) -> Option<Self> {
-        causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()).map(Self::of)
-    }
-
-    fn of(error: &rustls::Error) -> Self {
-        use rustls::Error as Tls;
-        match error {
-            Tls::InvalidCertificate(
-                CertificateError::Expired | CertificateError::ExpiredContext { .. },
-            ) => Self::Expired,
-            Tls::InvalidCertificate(
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-            ) => Self::NotYet,
-            Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Self::UnknownIssuer,
-            Tls::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            ) => Self::WrongName,
-            Tls::InvalidCertificate(_) | Tls::NoCertificatesPresented => Self::Certificate,
-            Tls::PeerIncompatible(_) | Tls::AlertReceived(AlertDescription::ProtocolVersion) => {
-                Self::NothingInCommon
-            }
-            Tls::AlertReceived(_) => Self::Rejected,
-            Tls::InvalidMessage(_) => Self::NotTls,
-            _ => Self::Failed,
-        }
-    }
-}
-
 impl fmt::Display for HttpFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -192,7 +126,7 @@ impl fmt::Display for HttpFault {
             Self::Forbidden(why) => write!(f, "it is {why}, which is never dialled"),
             Self::Ungranted(address, what) => write!(f, "{address} is {what}, and not granted"),
             Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
-            Self::Tls(fault) => write!(f, "{fault}"),
+            Self::Tls(fault) => f.write_str(&tls::describe(*fault)),
             Self::NotHttp => f.write_str(
                 "the answer is not HTTP/1.1, or has more than 100 headers or 64 KiB of them",
             ),
@@ -224,27 +158,5 @@ impl fmt::Display for ProxyFault {
             }
             Self::TimedOut => f.write_str("the proxy took too long"),
         }
-    }
-}
-
-impl fmt::Display for TlsFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "its certificate has expired",
-            Self::NotYet => "its certificate is not valid yet",
-            Self::UnknownIssuer => {
-                "no trusted authority signed its certificate; give root-certificates for a private \
-                 authority"
-            }
-            Self::WrongName => "its certificate is for another name",
-            Self::Certificate => "its certificate is not acceptable",
-            Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",
-            Self::Rejected => {
-                "it ended the TLS handshake, as a server does that wants another client \
-                 certificate"
-            }
-            Self::NotTls => "it does not speak TLS on that port",
-            Self::Failed => "TLS with it failed",
-        })
     }
 }

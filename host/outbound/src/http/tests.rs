@@ -1,12 +1,13 @@
 //! Exchanges with real servers on this machine, most of them hostile.
 
-use super::fault::{ProxyFault, TlsFault};
+use super::fault::ProxyFault;
 use super::*;
 use crate::addresses::AllowedAddresses;
 use crate::connections::MountConnections;
 use crate::limits;
 use crate::proxy::HttpProxy;
 use crate::tls::TlsConfigs;
+use bulkhead_tls::TlsFault;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -373,7 +374,7 @@ async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given()
     // The end of the connection may arrive before the alert.
     let is_told = matches!(
         missing,
-        HttpFault::Tls(TlsFault::Rejected) | HttpFault::Broken(_) | HttpFault::CutShort
+        HttpFault::Tls(TlsFault::CertificateRequired) | HttpFault::Broken(_) | HttpFault::CutShort
     );
     assert!(is_told, "{missing:?}");
 }
@@ -384,7 +385,7 @@ async fn outdated_tls_is_refused() {
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NotTls),
         // A fatal alert "protocol version", as sent by an old server.
         (&[0x15, 3, 2, 0, 2, 2, 70], TlsFault::NothingInCommon),
-        (&[0x15, 3, 3, 0, 2, 2, 40], TlsFault::Rejected),
+        (&[0x15, 3, 3, 0, 2, 2, 40], TlsFault::CertificateRequired),
     ] {
         let port = server(move |mut stream| async move {
             stream.read_u8().await?;

@@ -3,13 +3,12 @@
 use super::request::HttpTls;
 use crate::addresses::Origin;
 use crate::tls::{self, TlsConfigs, TrustSettings};
-use rustls::client::ClientConfig;
-use rustls::pki_types::ServerName;
+use bulkhead_tls::{ServerName, TlsClient};
 use std::sync::Arc;
 
 /// TLS settings of a connection.
 pub struct HttpTlsSettings {
-    pub(super) config: Arc<ClientConfig>,
+    pub(super) client: Arc<TlsClient>,
     /// The name that the certificate must bear.
     pub(super) name: ServerName<'static>,
 }
@@ -40,5 +39,5 @@ pub fn tls_settings(
         protocols: &[b"http/1.1"],
         ..TrustSettings::default()
     };
-    Ok(Some(HttpTlsSettings { config: configs.config(&trust)?, name }))
+    Ok(Some(HttpTlsSettings { client: configs.client(&trust)?, name }))
 }

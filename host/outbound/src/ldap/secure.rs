@@ -10,15 +10,13 @@ use super::failure::{LdapFailure, failed};
 use super::gate::read_message;
 use super::message::{LdapFault, LdapRequest, result_code};
 use crate::addresses::LdapServer;
-use crate::http::TlsFault;
 use crate::tls::{self, TlsConfigs, TrustSettings};
-use rustls::client::ClientConfig;
+use bulkhead_tls::{TlsClient, TlsFault};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// The request for StartTLS (RFC 4511, section 4.14): message 1, with the operation and its OID.
 const START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
@@ -26,7 +24,7 @@ const START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.
 /// TLS settings of a login's connections.
 #[derive(Clone)]
 pub(super) struct LdapTlsSettings {
-    config: Arc<ClientConfig>,
+    client: Arc<TlsClient>,
     starttls: bool,
     server_name: Option<String>,
 }
@@ -51,7 +49,7 @@ impl LdapTlsSettings {
             ..TrustSettings::default()
         };
         Ok(Self {
-            config: configs.config(&trust)?,
+            client: configs.client(&trust)?,
             starttls: settings.starttls,
             server_name: settings.server_name.clone(),
         })
@@ -79,9 +77,8 @@ impl LdapTlsSettings {
         if !server.tls {
             start_tls(&mut stream).await?;
         }
-        let connector = TlsConnector::from(Arc::clone(&self.config));
-        let stream = connector.connect(name, stream).await.map_err(|error| io_failure(&error))?;
-        Ok(Box::new(stream))
+        let stream = self.client.connect(name, stream).await;
+        Ok(Box::new(stream.map_err(|error| io_failure(&error))?))
     }
 }
 
@@ -111,7 +108,7 @@ fn start_tls_refusal(fault: LdapFault) -> LdapFailure {
 /// Converts an I/O error, without the text of a library.
 fn io_failure(error: &io::Error) -> LdapFailure {
     match TlsFault::find(error) {
-        Some(fault) => failed("unreachable", fault.to_string()),
+        Some(fault) => failed("unreachable", tls::describe(fault)),
         None => {
             failed("unreachable", format!("the connection was not made or broke: {}", error.kind()))
         }

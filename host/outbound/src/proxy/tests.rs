@@ -91,8 +91,7 @@ fn no_proxy_names_domains_ranges_and_ports_and_this_machine_is_always_exempt() {
 #[test]
 fn an_authority_that_is_none_is_told_by_its_place() {
     let authority = include_bytes!("../http/fixtures/authority.pem");
-    let authority =
-        <CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(authority);
-    let authorities = vec![authority.unwrap(), CertificateDer::from(vec![1, 2, 3])];
+    let mut authorities = bulkhead_tls::pem::certificates(authority).unwrap();
+    authorities.push(CertificateDer::from(vec![1, 2, 3]));
     assert_eq!(OutboundNetwork::new(None, Vec::new(), authorities).unwrap_err(), 2);
 }

@@ -86,7 +86,7 @@ fn security(
         ..TrustSettings::default()
     };
     let name = tls::server_name(&name, None);
-    let secured = name.and_then(|name| Ok(SqlTlsSettings::new(tls.config(&trust)?, name)));
+    let secured = name.and_then(|name| Ok(SqlTlsSettings::new(tls.client(&trust)?, name)));
     let secured = secured.map_err(|why| failed("invalid-request", why))?;
     match mode {
         SqlTlsMode::Prefer => Ok(TlsRequirement::Preferred(secured)),

@@ -3,13 +3,12 @@
 //! Parsing certificates takes longer than a request on an open connection. Settings with a private
 //! key are never cached: a private key stays in memory only during its call.
 
-use super::{TrustSettings, client_config};
+use super::{TrustSettings, client};
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;
 use crate::limits;
+use bulkhead_tls::{CertificateDer, TlsClient, TlsVersion};
 use bulkhead_wire::sync;
-use rustls::client::ClientConfig;
-use rustls::pki_types::CertificateDer;
 use std::sync::{Arc, Mutex};
 
 /// TLS settings of connections to servers of every kind.
@@ -17,7 +16,7 @@ pub struct TlsConfigs {
     /// Trusted in addition to the public authorities if the settings name no authority.
     authorities: Vec<CertificateDer<'static>>,
     /// Parsed settings by the fingerprint of the settings.
-    read: Mutex<LeastUsed<Arc<ClientConfig>>>,
+    read: Mutex<LeastUsed<Arc<TlsClient>>>,
 }
 
 impl TlsConfigs {
@@ -27,29 +26,29 @@ impl TlsConfigs {
         Arc::new(Self { authorities: authorities.to_vec(), read })
     }
 
-    /// Returns the parsed settings for `trust`.
+    /// Returns a client with the settings `trust`.
     ///
     /// # Errors
     /// The fault of the settings, without quoting a certificate or key.
-    pub(crate) fn config(&self, trust: &TrustSettings<'_>) -> Result<Arc<ClientConfig>, String> {
-        let read = || Ok(Arc::new(client_config(trust, &self.authorities)?));
+    pub(crate) fn client(&self, trust: &TrustSettings<'_>) -> Result<Arc<TlsClient>, String> {
+        let read = || Ok(Arc::new(client(trust, &self.authorities)?));
         if trust.client_key.is_some() {
             return read();
         }
         let of = fingerprint(trust);
-        if let Some(config) = sync::lock(&self.read).get(&of) {
-            return Ok(config);
+        if let Some(client) = sync::lock(&self.read).get(&of) {
+            return Ok(client);
         }
         // Parse without the lock: of 2 concurrent calls, both parse.
-        let config = read()?;
-        sync::lock(&self.read).insert(of, Arc::clone(&config));
-        Ok(config)
+        let client = read()?;
+        sync::lock(&self.read).insert(of, Arc::clone(&client));
+        Ok(client)
     }
 }
 
 /// Returns the fingerprint of all settings.
 fn fingerprint(trust: &TrustSettings<'_>) -> Fingerprint {
-    let versions = trust.versions.iter().map(|version| u16::from(version.version).to_be_bytes());
+    let versions = [trust.versions.least(), trust.versions.most()].map(TlsVersion::word);
     Fingerprint::begin()
         .optional(trust.root_certificates)
         .optional(trust.client_certificate)
@@ -63,10 +62,9 @@ fn fingerprint(trust: &TrustSettings<'_>) -> Fingerprint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::roots;
+    use super::super::authorities;
     use super::*;
-    use rustls::pki_types::pem::PemObject as _;
-    use rustls::version::{TLS12, TLS13};
+    use bulkhead_tls::{VersionRange, pem};
 
     const AUTHORITY: &str = include_str!("../http/fixtures/authority.pem");
     const OTHER_AUTHORITY: &str = include_str!("../http/fixtures/other-authority.pem");
@@ -74,37 +72,39 @@ mod tests {
     const CLIENT_KEY: &str = include_str!("../http/fixtures/client.key");
 
     fn der(pem: &str) -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+        pem::certificates(pem.as_bytes()).unwrap().remove(0)
     }
 
     #[test]
     fn the_operators_authorities_are_trusted_besides_the_public_ones_and_given_ones_alone() {
-        let public = roots(&TrustSettings::default(), &[]).unwrap().len();
+        let public = authorities(&TrustSettings::default(), &[]).unwrap().count();
         assert!(public > 100);
         let operators = [der(OTHER_AUTHORITY)];
-        assert_eq!(roots(&TrustSettings::default(), &operators).unwrap().len(), public + 1);
+        let both = authorities(&TrustSettings::default(), &operators).unwrap();
+        assert_eq!(both.count(), public + 1);
         let given =
             TrustSettings { root_certificates: Some(AUTHORITY), ..TrustSettings::default() };
-        assert_eq!(roots(&given, &operators).unwrap().len(), 1);
+        assert_eq!(authorities(&given, &operators).unwrap().count(), 1);
     }
 
     #[test]
     fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
         let configs = TlsConfigs::new(&[]);
         let usual = TrustSettings::default;
+        let only = |version| VersionRange::new(version, version).unwrap();
         let said = [
             usual(),
             TrustSettings { root_certificates: Some(AUTHORITY), ..usual() },
             TrustSettings { root_certificates: Some(OTHER_AUTHORITY), ..usual() },
-            TrustSettings { versions: vec![&TLS13], ..usual() },
-            TrustSettings { versions: vec![&TLS12], ..usual() },
+            TrustSettings { versions: only(TlsVersion::Tls13), ..usual() },
+            TrustSettings { versions: only(TlsVersion::Tls12), ..usual() },
             TrustSettings { insecure: true, ..usual() },
             TrustSettings { any_name: true, ..usual() },
             TrustSettings { protocols: &[b"http/1.1"], ..usual() },
         ];
-        let read: Vec<_> = said.iter().map(|trust| configs.config(trust).unwrap()).collect();
+        let read: Vec<_> = said.iter().map(|trust| configs.client(trust).unwrap()).collect();
         for (index, trust) in said.iter().enumerate() {
-            let again = configs.config(trust).unwrap();
+            let again = configs.client(trust).unwrap();
             let same: Vec<_> =
                 (0..said.len()).filter(|other| Arc::ptr_eq(&read[*other], &again)).collect();
             assert_eq!(same, [index], "each is kept, and is not another's");
@@ -114,7 +114,7 @@ mod tests {
             client_key: Some(CLIENT_KEY),
             ..usual()
         };
-        let (one, again) = (configs.config(&with_key).unwrap(), configs.config(&with_key).unwrap());
+        let (one, again) = (configs.client(&with_key).unwrap(), configs.client(&with_key).unwrap());
         assert!(!Arc::ptr_eq(&one, &again), "a key stays no longer than its call");
     }
 }

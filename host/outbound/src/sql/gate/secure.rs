@@ -2,14 +2,12 @@
 //! certificate must bear.
 
 use super::{SqlFault, io_fault};
-use crate::http::TlsFault;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use crate::tls;
+use bulkhead_tls::{ServerName, TlsClient, TlsFault};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// A connection with or without TLS.
 pub(super) trait SqlStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -28,20 +26,19 @@ pub(crate) enum TlsRequirement {
 
 /// Settings of a TLS handshake.
 pub(crate) struct SqlTlsSettings {
-    config: Arc<ClientConfig>,
+    client: Arc<TlsClient>,
     name: ServerName<'static>,
 }
 
 impl SqlTlsSettings {
     /// Creates TLS settings for a server that must prove `name`.
-    pub(crate) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
-        Self { config, name }
+    pub(crate) fn new(client: Arc<TlsClient>, name: ServerName<'static>) -> Self {
+        Self { client, name }
     }
 
     /// Performs the handshake on a connection whose server agreed to TLS.
     pub(super) async fn secure(&self, stream: TcpStream) -> Result<Box<dyn SqlStream>, SqlFault> {
-        let connector = TlsConnector::from(Arc::clone(&self.config));
-        let secured = connector.connect(self.name.clone(), stream).await;
+        let secured = self.client.connect(self.name.clone(), stream).await;
         Ok(Box::new(secured.map_err(|error| io_fault(&error))?))
     }
 }
@@ -62,7 +59,7 @@ impl TlsRequirement {
 /// Returns why a connection broke, without the text of a library.
 pub(super) fn why(error: &io::Error) -> String {
     match TlsFault::find(error) {
-        Some(fault) => fault.to_string(),
+        Some(fault) => tls::describe(fault),
         None => error.kind().to_string(),
     }
 }
