@@ -34,7 +34,7 @@ fn the_only_node_is_listed_and_does_not_step_down() {
     server.root().read("sys/mounts").expect(200);
 }
 
-/// A configuration file in a folder of its own, which the placeholder `FOLDER` names.
+/// A configuration file in its own folder, which the placeholder `FOLDER` names.
 struct Configured {
     folder: Folder,
 }

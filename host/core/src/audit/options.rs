@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn stdout_is_no_file_and_keeps_its_permissions() {
+    fn stdout_is_not_a_file_and_keeps_its_permissions() {
         let (settings, place) = asked(&json!({ "file_path": "stdout" })).unwrap();
         assert_eq!((settings.file.to_str(), settings.mode), (Some("/dev/stdout"), 0));
         assert!(matches!(place, AuditTarget::File(file) if file == settings.file));

@@ -101,7 +101,7 @@ impl Trial {
     }
 
     async fn fault(self) -> HttpFault {
-        self.run().await.0.err().expect("it was answered")
+        self.run().await.0.err().expect("the request fails")
     }
 }
 
@@ -250,7 +250,7 @@ async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes(
     let url = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
     let (done, is_over) =
         Trial { body: vec![b'x'; 2 << 20], most_bytes: 1 << 20, ..Trial::of(url) }.run().await;
-    assert!(done.is_err() && is_over, "what is sent is counted");
+    assert!(done.is_err() && is_over, "sent bytes count towards the limit");
 }
 
 #[tokio::test]
@@ -473,11 +473,18 @@ async fn a_proxy_is_asked_for_the_name_and_shown_the_credentials_that_no_server_
     let unknown = Trial { authorities: Vec::new(), ..proxied(&proxy, url) }.fault().await;
     assert_eq!(unknown, HttpFault::Tls(TlsFault::UnknownIssuer));
     let own = Trial { tls: Some(trusting(OTHER_AUTHORITY)), ..proxied(&proxy, url) };
-    assert_eq!(own.fault().await, HttpFault::Tls(TlsFault::UnknownIssuer), "its own alone");
+    assert_eq!(
+        own.fault().await,
+        HttpFault::Tls(TlsFault::UnknownIssuer),
+        "only the component's own authorities are trusted"
+    );
     let asked = asked.lock().unwrap().clone();
     assert!(asked[0].starts_with("CONNECT elsewhere.example:443 HTTP/1.1\r\n"), "{asked:?}");
     assert!(asked[0].contains("proxy-authorization: Basic dXNlcjpodW50ZXIy\r\n"), "{asked:?}");
-    assert!(!asked.concat().contains("secret"), "what is asked of the server is not the proxy's");
+    assert!(
+        !asked.concat().contains("secret"),
+        "a proxied request never shows its secret to the proxy"
+    );
 
     let port = server(|stream| answer(stream, b"HTTP/1.1 204 No\r\n\r\n")).await;
     let (proxy, asked) = proxy_to(port).await;
@@ -663,6 +670,8 @@ async fn a_connection_that_nothing_uses_is_closed_by_itself() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(TEST_TIMEOUT, all_closed).await.expect("it is closed");
+        tokio::time::timeout(TEST_TIMEOUT, all_closed)
+            .await
+            .expect("all connections are closed in time");
     }
 }

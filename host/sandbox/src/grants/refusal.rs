@@ -40,7 +40,7 @@ pub(super) fn grant_remedy(mount: &str, line: &Grant) -> String {
     format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
 }
 
-/// Returns the command that adds a grant. An auth method has a command of its own, which takes the
+/// Returns the command that adds a grant. An auth method has its own command, which takes the
 /// path without `auth/`.
 pub(super) fn command(mount: &str, line: &Grant) -> String {
     let (kind, path) = match mount.strip_prefix("auth/") {

@@ -93,7 +93,7 @@ fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
         NO_SPACE..LITTLE_SPACE => (CheckStatus::Warn, "; make room soon"),
         _ => (CheckStatus::Ok, ""),
     };
-    // A difference below a MiB does not matter.
+    // A difference below a MiB does not worth a report.
     let free = size::show(found >> 20 << 20);
     diagnosis.add("space", status, format!("{free} are free in {shown}{advice}"));
 }

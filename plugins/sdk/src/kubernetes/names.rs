@@ -80,7 +80,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_could_become_another_path_is_no_namespace_and_no_account() {
+    fn a_text_that_could_become_another_path_is_neither_a_namespace_nor_an_account() {
         for text in HOSTILE {
             assert!(!is_label(text) && !is_subdomain(text), "{text:?}");
         }
