@@ -34,6 +34,7 @@ pub use authorities::{Authorities, NotAnAuthority};
 pub use client::{ClientConfigFault, ClientIdentity, ClientSettings, PeerVerification, TlsClient};
 pub use fault::{TlsFailure, TlsFault, causes};
 pub use files::NamedFile;
+pub use machine_clock::machine_time;
 pub use renewal::{CertificateEvents, ListenerTls};
 pub use server::{ClientCertificates, ServerTlsSettings};
 pub use server_name::{InvalidServerName, server_name};

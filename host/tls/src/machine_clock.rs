@@ -4,7 +4,8 @@
 use time::OffsetDateTime;
 
 /// Returns the machine's time.
+#[must_use]
 #[expect(clippy::disallowed_methods, reason = "no record of the store is meant")]
-pub(crate) fn machine_time() -> OffsetDateTime {
+pub fn machine_time() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }

@@ -228,7 +228,7 @@ async fn files_that_change_are_served_and_bad_ones_leave_what_was_there() {
     authority.write("cert.pem", &next.certificate);
     until(&events, "refused", 1).await;
     assert!(Arc::ptr_eq(&first, &tls.config()), "a certificate without its key is not served");
-    authority.write("key.pem", &next.key.expose());
+    authority.write("key.pem", next.key.expose());
     until(&events, "served", 2).await;
     let second = tls.config();
     assert!(!Arc::ptr_eq(&first, &second));

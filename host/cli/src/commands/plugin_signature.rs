@@ -107,7 +107,7 @@ fn read_key(file: &str) -> Result<PrivateKey, CommandProblem> {
     let mut text = String::new();
     opened.take(KEY_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > KEY_BYTES {
-        let why = format!("it has more than {KEY_BYTES} bytes and is no key");
+        let why = format!("it has more than {KEY_BYTES} bytes and is not a key");
         return Err(unreadable(io::Error::other(why)));
     }
     let text = Secret::new(text);

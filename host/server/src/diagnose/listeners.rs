@@ -3,8 +3,9 @@
 use super::findings::{CheckStatus, CollectedLog, Diagnosis, LoggedLine};
 use crate::config::{Config, ListenerConfig, ListenerTransport};
 use crate::listener::BoundSocket;
-use crate::tls::{ListenerTls, machine_time};
+use crate::tls;
 use bulkhead_access::log::Log;
+use bulkhead_tls::machine_time;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub(super) async fn check(config: &Config, is_in_use: bool, diagnosis: &mut Diag
 /// Checks the files and the addresses of a listener that a running server has.
 fn check_served(listener: &ListenerConfig, log: &Arc<dyn Log>) -> Result<String, String> {
     if let ListenerTransport::Tls(settings) = &listener.transport {
-        ListenerTls::load(settings.clone(), log)?;
+        tls::load(settings.clone(), log)?;
     }
     let mut served = Vec::new();
     if let Some(address) = &listener.address {
