@@ -132,7 +132,7 @@ fn each_obstacle_of_a_start_is_named() {
 }
 
 #[test]
-fn advantages_that_a_start_would_lack_are_warnings() {
+fn disadvantages_of_a_start_are_warnings() {
     let open = Configured::by(
         "listener \"tcp\" {\n  address = \"0.0.0.0:0\"\n  tls_disable = true\n}\n\
          storage \"sqlite\" { path = \"FOLDER/data\" }\n",

@@ -239,6 +239,10 @@ fn every_endpoint_of_a_sealed_server_reports_the_seal() {
         endpoints().iter().filter(|endpoint| !ANSWER_SEALED.contains(&endpoint.path.as_str()))
     {
         let answer = anybody.send(endpoint.method(), &endpoint.example(), b"");
+        if endpoint.path == "sys/seal" {
+            answer.expect(204);
+            continue;
+        }
         assert_eq!(answer.status, 503, "{}: {answer:?}", title(endpoint));
         assert!(answer.errors().contains("Vault is sealed"), "{}: {answer:?}", title(endpoint));
     }

@@ -204,8 +204,6 @@ mod tests {
             ".hidden",
             "a\0b",
             "discard",
-            "Stdout",
-            "./stdout/",
             "a.log/",
             "/dev/stdout",
             "~/a.log",

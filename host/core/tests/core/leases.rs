@@ -483,7 +483,7 @@ async fn tokens_have_leases_at_the_path_that_made_them() {
     let (_, made) = bed.write("auth/token/create", json!({"ttl": "1h"})).await;
     let (_, child) = bed.write("auth/token/create-orphan", json!({"ttl": "2h"})).await;
     let names = async |path: &str| {
-        let (status, listed) = bed.call(Verb::List, path, Value::Null).await;
+        let (status, listed) = bed.call(Verb::List, path, json!({})).await;
         assert_eq!(status, 200, "{path}: {listed}");
         listed["data"]["keys"].clone()
     };
@@ -512,14 +512,13 @@ async fn tokens_have_leases_at_the_path_that_made_them() {
     assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": id})).await.0, 400);
     let token = made["auth"]["client_token"].as_str().unwrap();
     let own = async |token: &str| {
-        bed.call_as(token, Verb::Read, "auth/token/lookup-self", Value::Null).await.0
+        bed.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await.0
     };
     assert_eq!(own(token).await, 200);
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204);
     assert_eq!(own(token).await, 403, "refused at once");
     assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": id})).await.0, 400);
-    let (status, _) =
-        bed.call(Verb::List, "sys/leases/lookup/auth/token/create", Value::Null).await;
+    let (status, _) = bed.call(Verb::List, "sys/leases/lookup/auth/token/create", json!({})).await;
     assert_eq!(status, 404, "a root token without an end has no lease");
     let force = bed.write("sys/leases/revoke-force/auth/token/create-orphan", json!({})).await;
     assert_eq!(force.0, 204);

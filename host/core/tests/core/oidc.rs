@@ -363,7 +363,7 @@ async fn a_role_gives_nothing_to_callers_and_keys_that_it_is_not_for() {
         (json!({}), "key is required"),
         (json!({"key": "none"}), "no key \"none\""),
         (json!({"key": "team", "ttl": 0}), "ttl is 0"),
-        (json!({"key": "team", "client_id": ""}), "client_id"),
+        (json!({"key": "team", "client_id": "a\nb"}), "client_id"),
         (json!({"key": "team", "template": "{"}), "not a JSON object"),
         (json!({"key": "team", "template": r#"{"sub": "root"}"#}), "sub is said"),
     ] {
