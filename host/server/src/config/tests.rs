@@ -520,7 +520,7 @@ fn tls_that_no_server_could_serve_is_refused() {
         (
             "tls_client_ca_file = \"/a\"\ntls_disable_client_certs = true",
             5,
-            &["no effect beside tls_disable_client_certs"],
+            &["no effect together with tls_disable_client_certs"],
         ),
     ]);
 }
