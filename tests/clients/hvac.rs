@@ -6,7 +6,7 @@ use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::signer::Signer;
-use bulkhead_tests::{Bulkhead, DirectoryKind, DirectoryServer, Kubernetes};
+use bulkhead_tests::{Bulkhead, DirectoryKind, DirectoryServer, Kubernetes, Postgres};
 use serde_json::json;
 
 const PROGRAM: Program =
@@ -149,6 +149,42 @@ fn its_calls_about_signed_tokens_are_answered_as_it_expects() {
     let about = about.to_string();
     let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
     call_with(&Bulkhead::start(), "jwt", &environment);
+}
+
+#[test]
+fn its_calls_about_userpass_are_answered_as_it_expects() {
+    call("userpass");
+}
+
+#[test]
+fn its_calls_about_approle_are_answered_as_it_expects() {
+    call("approle");
+}
+
+#[test]
+fn its_calls_about_identity_tokens_are_answered_as_it_expects() {
+    call("identity_tokens");
+}
+
+#[test]
+fn its_calls_about_quotas_are_answered_as_it_expects() {
+    call("quotas");
+}
+
+/// Uses a real PostgreSQL, which has no user left at the end.
+#[test]
+fn its_calls_about_databases_and_leases_are_answered_as_it_expects() {
+    let postgres = Postgres::start();
+    let about = json!({
+        "connection_url": postgres.url(), "username": "bulkhead", "password": postgres.password,
+        "creation": "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
+                     VALID UNTIL '{{expiration}}' IN ROLE readers",
+    });
+    let about = about.to_string();
+    let before = postgres.users();
+    let environment = [("VAULT_TOKEN", ROOT), ("ABOUT", about.as_str())];
+    call_with(&Bulkhead::start(), "database", &environment);
+    assert_eq!(postgres.users(), before, "all users are removed");
 }
 
 #[test]

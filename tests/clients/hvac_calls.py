@@ -616,6 +616,118 @@ def server(client):
     assert "file" not in client.sys.list_enabled_audit_devices()["data"]
 
 
+def userpass(client):
+    client.sys.enable_auth_method("userpass", path="people")
+    at, calls = {"mount_point": "people"}, client.auth.userpass
+    refused(exceptions.InvalidPath, calls.list_user, **at)
+    calls.create_or_update_user("amy", password="Qd7-Vm3-Wx5", policies=["app"], **at)
+    assert calls.list_user(**at)["data"]["keys"] == ["amy"]
+    assert calls.read_user("amy", **at)["data"]["policies"] == ["app"]
+    calls.update_password_on_user("amy", "Zr4-Kt8-Lp2", **at)
+    login = hvac.Client(url=client.url, token="").auth.userpass.login
+    refused(exceptions.InvalidRequest, login, "amy", "Qd7-Vm3-Wx5", **at)
+    entry = lambda one: one.auth.userpass.login
+    auth = logged_in(client, entry, username="amy", password="Zr4-Kt8-Lp2", **at)
+    assert auth["policies"] == ["app", "default"], auth
+    calls.delete_user("amy", **at)
+    refused(exceptions.InvalidPath, calls.read_user, "amy", **at)
+
+
+def approle(client):
+    client.sys.enable_auth_method("approle", path="machines")
+    at, calls = {"mount_point": "machines"}, client.auth.approle
+    calls.create_or_update_approle("web", token_policies=["app"], token_ttl="20m", **at)
+    assert calls.list_roles(**at)["data"]["keys"] == ["web"]
+    assert calls.read_role("web", **at)["data"]["token_ttl"] == 1200
+    calls.update_role_id("web", "web-of-team-a", **at)
+    role = calls.read_role_id("web", **at)["data"]["role_id"]
+    made = calls.generate_secret_id("web", metadata={"team": "a"}, **at)["data"]
+    secret, accessor = made["secret_id"], made["secret_id_accessor"]
+    assert calls.read_secret_id("web", secret, **at)["data"]["metadata"] == {"team": "a"}
+    assert calls.list_secret_id_accessors("web", **at)["data"]["keys"] == [accessor]
+    found = calls.read_secret_id_accessor("web", accessor, **at)["data"]
+    assert found["secret_id_accessor"] == accessor, found
+    entry = lambda one: one.auth.approle.login
+    auth = logged_in(client, entry, role_id=role, secret_id=secret, **at)
+    assert auth["metadata"] == {"role_name": "web", "team": "a"}, auth
+    calls.destroy_secret_id_accessor("web", accessor, **at)
+    login = hvac.Client(url=client.url, token="").auth.approle.login
+    refused(exceptions.InvalidRequest, login, role, secret, **at)
+    calls.create_custom_secret_id("web", "8c1e6a30-made-elsewhere", **at)
+    calls.destroy_secret_id("web", "8c1e6a30-made-elsewhere", **at)
+    wrapped = calls.generate_secret_id("web", wrap_ttl="1m", **at)["wrap_info"]["token"]
+    opened = hvac.Client(url=client.url, token=wrapped).sys.unwrap()["data"]
+    logged_in(client, entry, role_id=role, secret_id=opened["secret_id"], **at)
+    refused(exceptions.InvalidRequest, client.sys.unwrap, wrapped)
+    calls.delete_role("web", **at)
+    refused(exceptions.InvalidPath, calls.list_roles, **at)
+
+
+def identity_tokens(client):
+    calls = client.secrets.identity
+    calls.configure_tokens_backend(issuer="https://bulkhead.example:8200")
+    issuer = calls.read_tokens_backend_configuration()["data"]["issuer"]
+    assert issuer == "https://bulkhead.example:8200", issuer
+    calls.create_named_key("main", allowed_client_ids=["*"])
+    assert calls.read_named_key("main")["data"]["rotation_period"] == 86400
+    assert "main" in calls.list_named_keys()["data"]["keys"]
+    calls.create_or_update_role("web", "main", ttl="10m")
+    assert calls.read_role("web")["data"]["key"] == "main"
+    assert calls.list_roles()["data"]["keys"] == ["web"]
+    text = 'path "identity/oidc/token/web" { capabilities = ["read"] }'
+    client.sys.create_or_update_policy("web", text)
+    client.sys.enable_auth_method("userpass", path="people")
+    user = {"username": "amy", "password": "Qd7-Vm3-Wx5", "mount_point": "people"}
+    client.auth.userpass.create_or_update_user(policies=["web"], **user)
+    amy = hvac.Client(url=client.url, token="")
+    amy.auth.userpass.login(**user)
+    token = amy.secrets.identity.generate_signed_id_token("web")["data"]["token"]
+    assert calls.introspect_signed_id_token(token)["active"] is True
+    assert len(calls.read_active_public_keys()["keys"]) >= 1
+    assert calls.read_well_known_configurations()["jwks_uri"].startswith(issuer)
+    calls.rotate_named_key("main", "1h")
+    calls.delete_role("web")
+    calls.delete_named_key("main")
+    refused(exceptions.InvalidPath, calls.read_named_key, "main")
+
+
+def quotas(client):
+    client.sys.create_or_update_quota("all", rate=1000.0, interval="1s")
+    assert client.sys.read_quota("all")["data"]["rate"] == 1000
+    assert client.sys.list_quotas()["data"]["keys"] == ["all"]
+    refused(exceptions.InvalidRequest, client.sys.create_or_update_quota, "none", rate=0)
+    client.sys.delete_quota("all")
+    refused(exceptions.InvalidPath, client.sys.read_quota, "all")
+
+
+def database(client):
+    about = json.loads(os.environ["ABOUT"])
+    calls, creation = client.secrets.database, [about.pop("creation")]
+    calls.configure("main", "postgresql-database-plugin", allowed_roles=["*"], **about)
+    assert calls.list_connections()["data"]["keys"] == ["main"]
+    details = calls.read_connection("main")["data"]["connection_details"]
+    assert details["username"] == about["username"] and "password" not in details, details
+    calls.reset_connection("main")
+    calls.create_role("app", "main", creation, default_ttl="1h", max_ttl="4h")
+    assert calls.read_role("app")["data"]["default_ttl"] == 3600
+    assert calls.list_roles()["data"]["keys"] == ["app"]
+    first, second = calls.generate_credentials("app"), calls.generate_credentials("app")
+    lease = first["lease_id"]
+    assert client.sys.read_lease(lease)["data"]["renewable"] is True
+    assert len(client.sys.list_leases("database/creds/app")["data"]["keys"]) == 2
+    assert client.sys.renew_lease(lease, increment=600)["lease_duration"] == 600
+    client.sys.revoke_lease(lease)
+    refused(exceptions.InvalidRequest, client.sys.renew_lease, lease)
+    username = second["data"]["username"]
+    client.sys.revoke_prefix("database/creds/app")
+    client.sys.revoke_force("database/creds/app")
+    refused(exceptions.InvalidRequest, client.sys.renew_lease, second["lease_id"])
+    assert username != first["data"]["username"]
+    calls.delete_role("app")
+    refused(exceptions.InvalidPath, calls.read_role, "app")
+    calls.delete_connection("main")
+
+
 def refusals(client):
     client.sys.create_or_update_policy(name="notes", policy=READ_NOTES)
     token = client.auth.token.create(policies=["notes"], no_default_policy=True)["auth"]
@@ -651,6 +763,11 @@ PARTS = {
         kv_version_1,
         kv_version_2,
         server,
+        userpass,
+        approle,
+        identity_tokens,
+        quotas,
+        database,
         refusals,
     ]
 }
