@@ -58,7 +58,8 @@ fn a_token_keeps_its_expiry_and_an_upload_refuses_a_used_secret() {
                          "Policies": ["readonly"] });
     let answer = scheduler.ask("PUT", "/v1/acl/token", &scheduler.management, &upload);
     assert_eq!(answer.status, 400, "{}", answer.text());
-    for (ttl, text) in [("25h", "more than 24h0m0s"), ("3s", "less than 1m0s"), ("soon", "no dur")]
+    for (ttl, text) in
+        [("25h", "more than 24h0m0s"), ("3s", "less than 1m0s"), ("soon", "not a duration")]
     {
         let mut given = given.clone();
         given["ExpirationTTL"] = json!(ttl);
