@@ -81,7 +81,8 @@ impl Diagnosis {
         }
         let count = |wanted| self.0.iter().filter(|finding| finding.status == wanted).count();
         let (failed, warned) = (count(CheckStatus::Fail), count(CheckStatus::Warn));
-        writeln!(out, "\n{} checks: {failed} failed, {warned} with a warning", self.0.len())
+        let checks = if self.0.len() == 1 { "check" } else { "checks" };
+        writeln!(out, "\n{} {checks}: {failed} failed, {warned} with a warning", self.0.len())
     }
 
     /// Prints a document with the members of Vault's.

@@ -3,7 +3,6 @@
 use super::findings::{CheckStatus, Diagnosis};
 use bulkhead_core::Service;
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_wire::size;
 use rustix::fs::{Access, access, statvfs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -93,9 +92,8 @@ fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
         NO_SPACE..LITTLE_SPACE => (CheckStatus::Warn, "; make room soon"),
         _ => (CheckStatus::Ok, ""),
     };
-    // A difference below a MiB does not worth a report.
-    let free = size::show(found >> 20 << 20);
-    diagnosis.add("space", status, format!("{free} are free in {shown}{advice}"));
+    let mebibytes = found >> 20;
+    diagnosis.add("space", status, format!("{mebibytes} MiB are free in {shown}{advice}"));
 }
 
 /// Checks that the files of the audit devices can be written.

@@ -150,11 +150,11 @@ mod tests {
             (r#"{"matchLabel":{"team":"blue"}}"#, "\"matchLabel\""),
             ("{}", "every namespace"),
             ("matchLabels: {}", "every namespace"),
-            ("matchLabels: [a]", "no object"),
+            ("matchLabels: [a]", "not an object"),
             ("matchLabels: {a: 1}", "quote it"),
-            ("matchLabels: {a: 'b,c'}", "no value"),
-            ("matchLabels: {'a b': c}", "no key"),
-            ("matchExpressions: {}", "no list"),
+            ("matchLabels: {a: 'b,c'}", "not a value"),
+            ("matchLabels: {'a b': c}", "not a key"),
+            ("matchExpressions: {}", "not a list"),
             ("matchExpressions: [{key: a, operator: In}]", "needs values"),
             ("matchExpressions: [{key: a, operator: Exists, values: [b]}]", "takes no values"),
             ("matchExpressions: [{key: a, operator: Like, values: [b]}]", "\"Like\""),
@@ -162,7 +162,7 @@ mod tests {
             ("matchExpressions: [{key: a, operator: Exists, vals: []}]", "\"vals\""),
             ("{]", "neither JSON nor YAML"),
             ("{'matchLabel': {'team': 'blue'}}", "\"matchLabel\""),
-            ("all", "no object"),
+            ("all", "not an object"),
         ] {
             let why = LabelSelector::parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
