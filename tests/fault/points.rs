@@ -52,7 +52,9 @@ pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> b
 pub fn each_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
     let count = until_nothing_fires(|number| live(first + number));
     report(&format!("{what}, {fault}: visited {count} points behind the first {first}"));
-    assert!(count >= 4, "a life passes few points: is the tested work in it?");
+    // One commit passes at least two points. Work of the start may pass some of the first points
+    // later, so that the count varies.
+    assert!(count >= 2, "a life passes few points: is the tested work in it?");
 }
 
 /// Returns the number of failpoints in a trace that support `fault`.
