@@ -25,7 +25,7 @@ mod targets;
 
 pub use database_target::{DatabaseEndpoint, DatabaseTarget, DatabaseTls, PoolSettings};
 pub use failure::{SqlFailure, failed};
-pub use login::LoginRequest;
+pub use login::{LoginRequest, SecretRecorder};
 pub use session::SqlSession;
 pub use statement::SqlStatement;
 pub use targets::{ConnectionTargets, KnownTargets, check_targets};

@@ -8,6 +8,12 @@ use crate::addresses::AllowedAddresses;
 use crate::password_changes::{CallPasswords, ConnectionAccount, LoginPermit, PasswordChanges};
 use std::borrow::Cow;
 
+/// Receives the passwords that no text may show.
+pub trait SecretRecorder: Send + Sync {
+    /// Records a password that the call did not know, before the password is used.
+    fn record_secret(&self, secret: &str);
+}
+
 /// The target, pool and password changes for a login.
 pub struct LoginRequest<'a> {
     /// The pools of the process.
@@ -16,8 +22,8 @@ pub struct LoginRequest<'a> {
     pub changes: &'a PasswordChanges,
     /// The password changes of the call.
     pub passwords: &'a CallPasswords,
-    /// Gets each password that the call did not know, before the password is used.
-    pub new_secret: &'a (dyn Fn(&str) + Send + Sync),
+    /// The secrets of the call.
+    pub secrets: &'a dyn SecretRecorder,
     /// The pool of the call's connection.
     pub key: PoolKey,
     /// The servers and the login.
@@ -104,7 +110,7 @@ impl LoginRequest<'_> {
         let Some(password) = newer else {
             return (self.key.clone(), Cow::Borrowed(self.target));
         };
-        (self.new_secret)(&password);
+        self.secrets.record_secret(&password);
         let target = DatabaseTarget { password: (*password).clone(), ..self.target.clone() };
         (self.pools.key_of_newest(&self.key, &target), Cow::Owned(target))
     }

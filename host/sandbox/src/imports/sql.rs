@@ -6,16 +6,18 @@
 mod types;
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql as contract;
-use crate::call_tree::SideEffect;
+use crate::call_tree::{CallTree, SideEffect};
 use crate::effect::{self, EffectFailure};
 use crate::grants::SqlTarget;
 use crate::host_services::LogLevel;
 use crate::limits;
+use crate::resources::StoreResources;
+use crate::secrets::SecretSet;
 use crate::state::{CallState, PasswordUse};
 use bulkhead_outbound::addresses::AllowedAddresses;
 use bulkhead_outbound::sql::{
-    DatabaseEndpoint, DatabaseTarget, LoginRequest, PoolKey, SqlFailure, SqlSession, SqlStatement,
-    failed,
+    DatabaseEndpoint, DatabaseTarget, LoginRequest, PoolKey, SecretRecorder, SqlFailure,
+    SqlSession, SqlStatement, failed,
 };
 use contract::Host;
 use futures_util::FutureExt as _;
@@ -146,16 +148,7 @@ async fn ping(
 ) -> Result<(), SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
-    let new_secret = |password: &str| tree.secrets.add(password);
-    let login = LoginRequest {
-        pools: &resources.pools,
-        changes: &resources.password_changes,
-        passwords: &tree.passwords,
-        new_secret: &new_secret,
-        key,
-        target,
-        reaches,
-    };
+    let login = login(&resources, &tree, target, (key, reaches));
     let pinged = match state.password_use {
         PasswordUse::Proof => within_time(state, login.prove()).await,
         PasswordUse::Change(_) | PasswordUse::Other => within_time(state, login.ping()).await,
@@ -172,16 +165,7 @@ async fn lend(
 ) -> Result<SqlSession, SqlFailure> {
     let (key, reaches) = admit(state, target, asked)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
-    let new_secret = |password: &str| tree.secrets.add(password);
-    let login = LoginRequest {
-        pools: &resources.pools,
-        changes: &resources.password_changes,
-        passwords: &tree.passwords,
-        new_secret: &new_secret,
-        key,
-        target,
-        reaches,
-    };
+    let login = login(&resources, &tree, target, (key, reaches));
     let lent = match &state.password_use {
         PasswordUse::Change(username) if *username == target.username => {
             within_time(state, login.lend_for_change()).await
@@ -191,6 +175,23 @@ async fn lend(
     // From here on, the plugin may read data outside.
     state.context.tree.mark_effect(SideEffect::Safe);
     Ok(lent)
+}
+
+fn login<'a>(
+    resources: &'a StoreResources,
+    tree: &'a CallTree,
+    target: &'a DatabaseTarget,
+    (key, reaches): (PoolKey, Vec<AllowedAddresses>),
+) -> LoginRequest<'a> {
+    let (pools, changes) = (&resources.pools, &resources.password_changes);
+    let (passwords, secrets) = (&tree.passwords, &tree.secrets);
+    LoginRequest { pools, changes, passwords, secrets, key, target, reaches }
+}
+
+impl SecretRecorder for SecretSet {
+    fn record_secret(&self, secret: &str) {
+        self.add(secret);
+    }
 }
 
 /// Returns the pool of the call's connection; `None` for a call without a connection.
