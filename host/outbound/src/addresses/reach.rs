@@ -87,6 +87,20 @@ impl AllowedAddresses {
         Failure::denied(format!("{address} is {what}, and {}", (self.remedy.0)(address)))
     }
 
+    /// Returns the code of the imports `sql` and `ldap` for a refusal, and its text.
+    pub(crate) fn explain(&self, refused: AddressRefusal) -> (&'static str, String) {
+        match refused {
+            AddressRefusal::Unknown => ("unreachable", "the name has no address".to_owned()),
+            AddressRefusal::Forbidden(why) => {
+                ("forbidden-address", format!("it is {why}, which is never dialled"))
+            }
+            AddressRefusal::Ungranted(address, what) => {
+                let Failure { message, .. } = self.refusal(address, what);
+                ("permission-denied", message)
+            }
+        }
+    }
+
     /// Returns whether this server itself listens at `to`.
     fn is_own(&self, to: SocketAddr) -> bool {
         self.own.iter().filter(|own| own.port() == to.port()).any(|own| {

@@ -384,13 +384,6 @@ fn at(server: &LdapServer, failure: LdapFailure) -> LdapFailure {
 }
 
 fn address_failure(refused: AddressRefusal, reach: &AllowedAddresses) -> LdapFailure {
-    match refused {
-        AddressRefusal::Unknown => failed("unreachable", "the name has no address"),
-        AddressRefusal::Forbidden(why) => {
-            failed("forbidden-address", format!("it is {why}, which is never dialled"))
-        }
-        AddressRefusal::Ungranted(address, what) => {
-            failed("permission-denied", reach.refusal(address, what).message)
-        }
-    }
+    let (code, message) = reach.explain(refused);
+    failed(code, message)
 }

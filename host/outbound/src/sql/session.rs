@@ -220,15 +220,8 @@ impl SqlSession {
 }
 
 fn address_failure(refused: AddressRefusal, reach: &AllowedAddresses) -> SqlFailure {
-    match refused {
-        AddressRefusal::Unknown => failed("unreachable", "the name has no address"),
-        AddressRefusal::Forbidden(why) => {
-            failed("forbidden-address", format!("it is {why}, which is never dialled"))
-        }
-        AddressRefusal::Ungranted(address, what) => {
-            failed("permission-denied", reach.refusal(address, what).message)
-        }
-    }
+    let (code, message) = reach.explain(refused);
+    failed(code, message)
 }
 
 /// Returns the connection's connect timeout, capped so that a call has time to try every endpoint.
