@@ -2,11 +2,17 @@
 //!
 //! Prevents a component from using hours of processor time or all memory during its compilation.
 //! The kernel ends the child at its limits of processor time and memory (the server's
-//! `compile_worker.rs`). The wall-clock limit bounds only the caller's wait: a busy machine may
-//! leave the child without a processor, so the compilation goes on, and the caller who sends the
-//! component again gets its outcome. The limits do not
+//! `compile_worker.rs`). The limit of processor time follows from the size of the component and
+//! from the speed of this machine, which the child measures first (`compile/speed.rs`), so that a
+//! slow machine compiles the same components as a fast machine. The wall-clock limit bounds only
+//! the caller's wait: a busy machine may leave the child without a processor, so the compilation
+//! goes on, and the caller who sends the component again gets its outcome. The limits do not
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
 //! with `sudo` on the catalog reach this code.
+
+mod speed;
+
+pub use speed::processor_seconds;
 
 use crate::compiled::AuthenticCode;
 use crate::component::{digest, precompile};
@@ -19,7 +25,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -34,19 +40,43 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// Time for which the outcome waits for the caller to send the component again.
 const OUTCOME_RETENTION: Duration = Duration::from_secs(600);
+/// Maximum size of a component that does not wait for the compilation of a larger component, in
+/// bytes. The official components are smaller.
+const SMALL_COMPONENT_BYTES: usize = 2 << 20;
 /// Signal by which the kernel ends a process at its limit of processor time (signal(7)).
 const SIGXCPU: i32 = 24;
+/// Signal by which the kernel ends a process if the machine has no memory left (signal(7)).
+const SIGKILL: i32 = 9;
+/// Signal by which a program ends itself if an allocation fails (signal(7)).
+const SIGABRT: i32 = 6;
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
 /// Maximum length of the first line of the child's answer, in bytes.
 const OUTPUT_LINE_BYTES: usize = 64 << 10;
 
-/// Compiles one component at a time.
+/// Compiles one small and one large component at a time.
 pub struct Compiler {
     program: PathBuf,
+    small: CompilerLane,
+    large: CompilerLane,
+}
+
+/// Compiles one component at a time.
+struct CompilerLane {
     one_at_a_time: Arc<Semaphore>,
     /// The last compilation of an upload, until its outcome was fetched.
     last: Arc<Mutex<Option<PendingCompilation>>>,
+}
+
+impl CompilerLane {
+    fn new() -> Self {
+        Self { one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
+    }
+
+    /// Returns the compilation of the component with this digest, if its outcome was not fetched.
+    fn pending(&self, digest: &str) -> Option<PendingCompilation> {
+        sync::lock(&self.last).clone().filter(|last| last.digest == digest)
+    }
 }
 
 /// The outcome of a compilation; `None` while the compilation goes on.
@@ -56,6 +86,7 @@ type CompileOutcome = Option<Result<CompiledComponent, Failure>>;
 #[derive(Clone)]
 struct PendingCompilation {
     digest: String,
+    began: Instant,
     outcome: watch::Receiver<CompileOutcome>,
 }
 
@@ -68,7 +99,15 @@ pub struct CompiledComponent {
     pub code: AuthenticCode,
 }
 
-/// The first line of the child's answer, in JSON. The code follows the line.
+/// The child's first line, in JSON: the limit that the child set for itself.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct CompilerLimit {
+    /// Processor time, in seconds.
+    processor_seconds: u64,
+}
+
+/// The child's second line, in JSON. The code follows the line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum CompilerOutput {
@@ -83,7 +122,12 @@ impl Compiler {
     /// build would not load.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
+        Self { program, small: CompilerLane::new(), large: CompilerLane::new() }
+    }
+
+    /// Returns the lane of a component: a large component delays no small component.
+    fn lane(&self, wasm: &[u8]) -> &CompilerLane {
+        if wasm.len() <= SMALL_COMPONENT_BYTES { &self.small } else { &self.large }
     }
 
     /// Compiles `wasm`, or waits for the compilation of the same bytes that goes on.
@@ -102,24 +146,27 @@ impl Compiler {
         wasm: Arc<Vec<u8>>,
     ) -> Result<CompiledComponent, Failure> {
         let digest = digest(&wasm);
-        let going_on = sync::lock(&self.last).clone().filter(|last| last.digest == digest);
-        let mut started = match going_on {
-            Some(started) => started,
+        let (lane, bytes) = (self.lane(&wasm), wasm.len());
+        let joined = lane.pending(&digest);
+        let is_joined = joined.is_some();
+        let mut pending = match joined {
+            Some(joined) => joined,
             None => {
-                let turn = Arc::clone(&self.one_at_a_time).acquire_owned();
+                let turn = Arc::clone(&lane.one_at_a_time).acquire_owned();
                 let Ok(Ok(turn)) = tokio::time::timeout(QUEUE_TIMEOUT, turn).await else {
                     return Err(retry_failure("another component is being compiled"));
                 };
                 self.start(digest, wasm, turn)
             }
         };
-        let ended = tokio::time::timeout(wait, started.outcome.wait_for(Option::is_some)).await;
+        let ended = tokio::time::timeout(wait, pending.outcome.wait_for(Option::is_some)).await;
         let outcome = match ended {
             Ok(Ok(outcome)) => outcome.clone(),
             Ok(Err(_)) => None,
-            Err(_) => return Err(busy_failure(wait)),
+            Err(_) if is_joined => return Err(joined_failure(pending.began.elapsed())),
+            Err(_) => return Err(unfinished_failure(bytes, wait)),
         };
-        forget(&self.last, &started.digest);
+        forget(&lane.last, &pending.digest);
         outcome.unwrap_or_else(|| Err(Failure::internal("the compilation ended early")))
     }
 
@@ -131,9 +178,10 @@ impl Compiler {
         turn: OwnedSemaphorePermit,
     ) -> PendingCompilation {
         let (ended, outcome) = watch::channel(None);
-        let started = PendingCompilation { digest: digest.clone(), outcome };
-        *sync::lock(&self.last) = Some(started.clone());
-        let (program, last) = (self.program.clone(), Arc::clone(&self.last));
+        let started = PendingCompilation { digest: digest.clone(), began: Instant::now(), outcome };
+        let last = Arc::clone(&self.lane(&wasm).last);
+        *sync::lock(&last) = Some(started.clone());
+        let program = self.program.clone();
         tokio::spawn(async move {
             let compiled = run(&program, wasm).await;
             drop(turn);
@@ -153,7 +201,7 @@ impl Compiler {
     /// # Errors
     /// The errors of [`Compiler::compile`].
     pub async fn compile_stored(&self, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Failure> {
-        let _turn = self.one_at_a_time.acquire().await;
+        let _turn = self.lane(&wasm).one_at_a_time.acquire().await;
         run(&self.program, wasm).await
     }
 }
@@ -168,28 +216,32 @@ fn forget(last: &Mutex<Option<PendingCompilation>>, digest: &str) {
 
 /// Compiles `wasm` in a child, which ends when this future is dropped.
 async fn run(program: &Path, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Failure> {
-    let mut child = CompilerProcess::start(program)?;
+    let bytes = wasm.len();
+    let mut child = CompilerProcess::start(program, bytes)?;
     let (input, output) = child.pipes()?;
     // One thread for each direction, because the two processes could otherwise wait for each
     // other.
     drop(spawn_blocking(move || write_component(input, &wasm)));
     let reading = spawn_blocking(move || read_answer(output));
-    let answered = read_within(COMPILE_TIMEOUT, reading).await?;
+    let answered = read_within(COMPILE_TIMEOUT, bytes, reading).await?;
     if answered.len() > CODE_BYTES {
         return Err(Failure::invalid(
             "the component compiles to more than 64MiB of code; make it smaller",
         ));
     }
-    parse_answer(&answered).unwrap_or_else(|| Err(child.into_failure()))
+    let (limit, answered) = split_limit(&answered);
+    parse_answer(answered).unwrap_or_else(|| Err(child.into_failure(bytes, limit)))
 }
 
 /// The child. Dropping this value ends the child.
 struct CompilerProcess(Child);
 
 impl CompilerProcess {
-    fn start(program: &Path) -> Result<Self, Failure> {
+    /// Starts a child for a component of `bytes` bytes.
+    fn start(program: &Path, bytes: usize) -> Result<Self, Failure> {
         let started = Command::new(program)
             .arg(COMPILE_SUBCOMMAND)
+            .arg(bytes.to_string())
             .env_clear()
             .env("RAYON_NUM_THREADS", "1")
             .current_dir("/")
@@ -208,22 +260,36 @@ impl CompilerProcess {
     }
 
     /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
-    /// the upload.
-    fn into_failure(mut self) -> Failure {
+    /// the upload. Only a limit that a repeated upload reaches as well asks for a smaller component.
+    fn into_failure(mut self, bytes: usize, limit: Option<CompilerLimit>) -> Failure {
         let status = match self.0.wait() {
-            Ok(status) if status.signal() == Some(SIGXCPU) => {
-                return Failure::invalid(
-                    "the component takes more processor time to compile than the compiler may use; \
-                     make it smaller",
-                );
+            Ok(status) => status,
+            Err(error) => {
+                return Failure::internal(format!("the compiler's end is unknown: {error}"));
             }
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
         };
-        Failure::invalid(format!(
-            "the component cannot be compiled within the compiler's limits of processor time and \
-             memory ({status}); make it smaller"
-        ))
+        match (status.signal(), limit) {
+            (Some(SIGXCPU), Some(CompilerLimit { processor_seconds })) => {
+                Failure::invalid(format!(
+                    "the compiler used the {processor_seconds} s of processor time that a \
+                     component of {bytes} bytes gets on this machine; make the component smaller"
+                ))
+            }
+            (Some(SIGABRT), _) => Failure::invalid(format!(
+                "the component cannot be compiled within the compiler's limit of memory \
+                 ({status}); make the component smaller"
+            )),
+            (Some(SIGKILL), _) => retry_failure(&format!(
+                "the compiler was killed ({status}): an operator or a machine without free memory \
+                 did that"
+            )),
+            (Some(_), _) => {
+                Failure::invalid(format!("the compiler crashed on the component ({status})"))
+            }
+            (None, _) => {
+                Failure::internal(format!("the compiler ended without an answer ({status})"))
+            }
+        }
     }
 }
 
@@ -252,24 +318,49 @@ fn read_answer(output: ChildStdout) -> io::Result<Vec<u8>> {
 /// Returns the child's answer if `reading` ends within `time`.
 async fn read_within(
     time: Duration,
+    bytes: usize,
     reading: impl Future<Output = Result<io::Result<Vec<u8>>, JoinError>>,
 ) -> Result<Vec<u8>, Failure> {
     match tokio::time::timeout(time, reading).await {
         Ok(Ok(Ok(answered))) => Ok(answered),
         Ok(_) => Err(Failure::internal("the compiler's answer cannot be read")),
-        Err(_) => Err(busy_failure(time)),
+        Err(_) => Err(retry_failure(&format!(
+            "the component of {bytes} bytes was not compiled within {} s, and the compiler has \
+             not used up its processor time: the machine is busy",
+            time.as_secs()
+        ))),
     }
 }
 
-fn busy_failure(time: Duration) -> Failure {
+/// The failure for the first caller of a compilation that goes on.
+fn unfinished_failure(bytes: usize, wait: Duration) -> Failure {
     retry_failure(&format!(
-        "the component was not compiled within {} s, and the compiler has not used up its \
-         processor time: the machine is busy",
-        time.as_secs()
+        "the component of {bytes} bytes was not compiled within {} s; the compilation goes on, \
+         and the next upload of the component joins the compilation",
+        wait.as_secs()
     ))
 }
 
-/// Parses the child's answer; `None` if the answer is incomplete.
+/// The failure for a caller who joined a compilation that goes on since `elapsed`.
+fn joined_failure(elapsed: Duration) -> Failure {
+    retry_failure(&format!(
+        "this upload joined the compilation of the same component, which began {} s ago and goes \
+         on",
+        elapsed.as_secs()
+    ))
+}
+
+/// Splits the child's first line from the rest of its answer.
+fn split_limit(answered: &[u8]) -> (Option<CompilerLimit>, &[u8]) {
+    let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n');
+    let split = end.and_then(|end| Some((answered.get(..end)?, answered.get(end + 1..)?)));
+    match split.map(|(line, rest)| (serde_json::from_slice(line), rest)) {
+        Some((Ok(limit), rest)) => (Some(limit), rest),
+        _ => (None, answered),
+    }
+}
+
+/// Parses the child's answer without its first line; `None` if the answer is incomplete.
 fn parse_answer(answered: &[u8]) -> Option<Result<CompiledComponent, Failure>> {
     let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
@@ -291,11 +382,21 @@ fn retry_failure(why: &str) -> Failure {
     Failure { retry_after: Some(10_000), ..Failure::new(FailureKind::Unavailable, message) }
 }
 
-/// Runs the child: reads a component, and writes its world and its code.
+/// Runs the child with a limit of processor time that the caller has set: writes the limit, reads a
+/// component, and writes its world and its code.
 ///
 /// # Errors
 /// If reading from or writing to the parent fails.
-pub fn run_worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+pub fn run_worker(
+    processor_seconds: u64,
+    mut input: impl Read,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let mut limit = serde_json::to_vec(&CompilerLimit { processor_seconds })?;
+    limit.push(b'\n');
+    // The limit reaches the parent even if the kernel ends this process during the compilation.
+    output.write_all(&limit)?;
+    output.flush()?;
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;
     let (said, code) =
