@@ -105,9 +105,21 @@ pub fn parse(text: &str) -> Result<HclBody, SyntaxError> {
         let message = format!("the text has {} bytes; at most {MAX_TEXT} are read", text.len());
         return Err(SyntaxError { line: 1, column: 1, message });
     }
-    // Editors on Windows prepend a byte order mark, which is not part of either language.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim_start().starts_with('{') { json::parse(text) } else { native::parse(text) }
+    let is_json = is_json(text);
+    let text = without_mark(text);
+    if is_json { json::parse(text) } else { native::parse(text) }
+}
+
+/// Returns true if [`parse`] reads `text` as JSON.
+#[must_use]
+pub fn is_json(text: &str) -> bool {
+    without_mark(text).trim_start().starts_with('{')
+}
+
+/// Returns the text without the byte order mark that editors on Windows prepend, which is not part
+/// of either language.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Refuses a text with `depth` levels if that is too deep.

@@ -2,163 +2,18 @@
 //!
 //! Prevents a policy that means less than its author thinks: unknown or repeated blocks, blocks
 //! without a required label, and unknown capabilities are refused. The rules are never evaluated
-//! here: no answer of the ACL API depends on them.
+//! here: no answer of the ACL API depends on them. [`words`] is the table of blocks, levels and
+//! capabilities.
+//!
+//! Keys are read in any case. A second `policy` in a block replaces the first, a second
+//! `capabilities` extends the first, and other keys in a block are passed over, as the scheduler
+//! does.
+
+mod words;
 
 use bulkhead_sdk::wire::hcl::{self, HclBody, HclItem, HclValue};
 use serde_json::{Map, Value, json};
-
-/// A kind of block with a label: its names and allowed content.
-struct BlockKind {
-    block: &'static str,
-    /// Name in the parsed form.
-    shown: &'static str,
-    /// Name in error messages.
-    noun: &'static str,
-    /// Allowed characters of a label besides letters, digits, `-` and `*`.
-    more_of_label: &'static [u8],
-    levels: &'static [&'static str],
-    capabilities: &'static [&'static str],
-    /// Returns the capabilities that a level stands for.
-    expand: fn(&str) -> &'static [&'static str],
-}
-
-const LABELLED: [BlockKind; 3] = [
-    BlockKind {
-        block: "namespace",
-        shown: "Namespaces",
-        noun: "namespace",
-        more_of_label: b"",
-        levels: &["read", "write", "scale", "deny"],
-        capabilities: &[
-            "deny",
-            "list-jobs",
-            "parse-job",
-            "read-job",
-            "submit-job",
-            "register-job",
-            "dispatch-job",
-            "read-logs",
-            "read-fs",
-            "alloc-exec",
-            "alloc-node-exec",
-            "alloc-lifecycle",
-            "csi-register-plugin",
-            "csi-write-volume",
-            "csi-read-volume",
-            "csi-list-volume",
-            "csi-mount-volume",
-            "host-volume-create",
-            "host-volume-delete",
-            "host-volume-read",
-            "host-volume-register",
-            "host-volume-write",
-            "list-scaling-policies",
-            "read-scaling-policy",
-            "read-job-scaling",
-            "scale-job",
-            "sentinel-override",
-            "submit-recommendation",
-        ],
-        expand: of_namespace,
-    },
-    BlockKind {
-        block: "node_pool",
-        shown: "NodePools",
-        noun: "node pool",
-        more_of_label: b"_",
-        levels: &["read", "write", "deny"],
-        capabilities: &["deny", "read", "write", "delete"],
-        expand: of_node_pool,
-    },
-    BlockKind {
-        block: "host_volume",
-        shown: "HostVolumes",
-        noun: "host volume",
-        more_of_label: b"",
-        levels: &["read", "write", "deny"],
-        capabilities: &["deny", "mount-readonly", "mount-readwrite"],
-        expand: of_host_volume,
-    },
-];
-
-/// Kinds of blocks without a label: block, name in the parsed form, and levels.
-const PLAIN: [(&str, &str, &[&str]); 6] = [
-    ("agent", "Agent", &["read", "write", "deny"]),
-    ("node", "Node", &["read", "write", "deny"]),
-    ("operator", "Operator", &["read", "write", "deny"]),
-    ("quota", "Quota", &["read", "write", "deny"]),
-    ("plugin", "Plugin", &["list", "read", "deny"]),
-    ("sentinel", "Sentinel", &["read", "write", "deny"]),
-];
-
-/// Capabilities of a path of variables.
-const VARIABLES: [&str; 5] = ["list", "read", "write", "destroy", "deny"];
-const LONGEST_LABEL: usize = 128;
-
-const READ_NAMESPACE: [&str; 9] = [
-    "list-jobs",
-    "parse-job",
-    "read-job",
-    "csi-list-volume",
-    "csi-read-volume",
-    "read-job-scaling",
-    "list-scaling-policies",
-    "read-scaling-policy",
-    "host-volume-read",
-];
-const WRITE_NAMESPACE: [&str; 21] = [
-    "list-jobs",
-    "parse-job",
-    "read-job",
-    "csi-list-volume",
-    "csi-read-volume",
-    "read-job-scaling",
-    "list-scaling-policies",
-    "read-scaling-policy",
-    "host-volume-read",
-    "scale-job",
-    "submit-job",
-    "dispatch-job",
-    "read-logs",
-    "read-fs",
-    "alloc-exec",
-    "alloc-lifecycle",
-    "csi-mount-volume",
-    "csi-write-volume",
-    "submit-recommendation",
-    "host-volume-create",
-    "host-volume-read",
-];
-const SCALE_NAMESPACE: [&str; 4] =
-    ["list-scaling-policies", "read-scaling-policy", "read-job-scaling", "scale-job"];
-
-fn of_namespace(level: &str) -> &'static [&'static str] {
-    match level {
-        "read" => &READ_NAMESPACE,
-        "write" => &WRITE_NAMESPACE,
-        "scale" => &SCALE_NAMESPACE,
-        "deny" => &["deny"],
-        _ => &[],
-    }
-}
-
-fn of_node_pool(level: &str) -> &'static [&'static str] {
-    match level {
-        "read" => &["read"],
-        "write" => &["delete", "read", "write"],
-        "deny" => &["deny"],
-        _ => &[],
-    }
-}
-
-fn of_host_volume(level: &str) -> &'static [&'static str] {
-    match level {
-        "read" => &["mount-readonly"],
-        "write" => &["mount-readonly", "mount-readwrite"],
-        "deny" => &["deny"],
-        _ => &[],
-    }
-}
+use words::{BlockKind, BlockLabel, KINDS, LONGEST_LABEL, PolicyLevel, VARIABLES};
 
 /// Checks the rules of a policy. Empty rules are allowed and grant nothing.
 ///
@@ -178,170 +33,282 @@ fn parse(rules: &str) -> Result<Value, String> {
     let mut shown = Map::new();
     shown.insert("Raw".to_owned(), rules.into());
     shown.insert("ExtraKeysHCL".to_owned(), Value::Null);
-    for name in LABELLED.iter().map(|kind| kind.shown).chain(PLAIN.map(|(_, name, _)| name)) {
-        shown.insert(name.to_owned(), Value::Null);
+    for kind in &KINDS {
+        shown.insert(kind.shown.to_owned(), Value::Null);
     }
+    if rules.is_empty() {
+        return Ok(Value::Object(shown));
+    }
+    let syntax = if hcl::is_json(rules) { RulesSyntax::Json } else { RulesSyntax::Native };
     let body = hcl::parse(rules).map_err(|error| error.to_string())?;
+    if body.items.is_empty() {
+        return Err(format!("Invalid policy: no block; give one of {}, or no rules", blocks()));
+    }
     for item in &body.items {
-        let (name, value, is_labelled) = block(item)?;
-        let place = shown.entry(name).or_insert(Value::Null);
-        match (is_labelled, place) {
-            (true, Value::Array(list)) => list.push(value),
-            (true, place) => *place = json!([value]),
-            (false, place @ Value::Null) => *place = value,
-            (false, _) => return Err(format!("Invalid or duplicate policy keys: {}", item.key)),
+        let kind = kind_of(item)?;
+        let value = block(kind, item, syntax)?;
+        match (&kind.label, shown.entry(kind.shown).or_insert(Value::Null)) {
+            (BlockLabel::Required(_), Value::Array(list)) => list.push(value),
+            (BlockLabel::Required(_), place) => *place = json!([value]),
+            (BlockLabel::Absent, place @ Value::Null) => *place = value,
+            (BlockLabel::Absent, _) => {
+                let (key, line) = (&item.key, item.line);
+                return Err(format!(
+                    "Invalid or duplicate policy keys: {key}: line {line} repeats the block; \
+                     write the block once"
+                ));
+            }
         }
     }
     Ok(Value::Object(shown))
 }
 
-/// Parses one block. Returns its name in the parsed form, its value, and true if the block may
-/// occur several times.
-fn block(item: &HclItem) -> Result<(&'static str, Value, bool), String> {
-    let HclValue::Block(body) = &item.value else { return Err(unknown(item)) };
-    if let Some(kind) = LABELLED.iter().find(|kind| kind.block == item.key) {
-        return labelled(kind, item, body).map(|value| (kind.shown, value, true));
-    }
-    let plain = PLAIN.iter().find(|(block, ..)| *block == item.key && item.labels.is_empty());
-    let (block, name, levels) = plain.ok_or_else(|| unknown(item))?;
-    let level = level(block, levels, body)?;
-    if level.is_empty() {
-        return Err(format!("Invalid {block} policy: line {} has no policy", item.line));
-    }
-    Ok((name, json!({ "Policy": level }), false))
+/// The language of the rules.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RulesSyntax {
+    /// HCL1: the label of a block stands before the block.
+    Native,
+    /// JSON: labels are keys of an object.
+    Json,
 }
 
-fn unknown(item: &HclItem) -> String {
-    format!("Invalid policy: line {} has an unknown block or value {:?}", item.line, item.key)
-}
-
-fn labelled(kind: &BlockKind, item: &HclItem, body: &HclBody) -> Result<Value, String> {
-    // The JSON form has the label as the only key of an object.
-    let (label, body) = match (item.labels.as_slice(), body.items.as_slice()) {
-        ([label], _) => (label, body),
-        ([], [HclItem { key, labels, value: HclValue::Block(inner), .. }]) if labels.is_empty() => {
-            (key, inner)
-        }
-        _ => return Err(format!("Invalid {} name: line {} needs one", kind.noun, item.line)),
-    };
-    let is_of_label = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"-*".contains(&byte) || kind.more_of_label.contains(&byte)
-    };
-    if !(1..=LONGEST_LABEL).contains(&label.len()) || !label.bytes().all(is_of_label) {
-        return Err(format!("Invalid {} name: {label:?}", kind.noun));
-    }
-    let level = level(kind.noun, kind.levels, body)?;
-    let mut capabilities = capabilities(kind.noun, kind.capabilities, body)?;
-    capabilities.extend((kind.expand)(&level).iter().map(|word| (*word).to_owned()));
-    Ok(match kind.block {
-        "namespace" => {
-            let variables = variables(body)?;
-            json!({ "Name": label, "Policy": level, "Capabilities": capabilities,
-                    "Variables": variables })
-        }
-        _ => json!({ "Name": label, "Policy": level, "Capabilities": capabilities }),
+fn kind_of(item: &HclItem) -> Result<&'static BlockKind, String> {
+    KINDS.iter().find(|kind| item.key.eq_ignore_ascii_case(kind.block)).ok_or_else(|| {
+        let (key, line) = (&item.key, item.line);
+        format!(
+            "Invalid or duplicate policy keys: {key}: line {line} has an unknown block; known are \
+             {}",
+            blocks()
+        )
     })
 }
 
-/// Returns the level of a block; empty if the block has none.
-fn level(noun: &str, levels: &[&str], body: &HclBody) -> Result<String, String> {
-    match body.items.iter().find(|item| item.key == "policy") {
-        None => Ok(String::new()),
-        Some(HclItem { value: HclValue::Text(level), .. }) if levels.contains(&level.as_str()) => {
-            Ok(level.clone())
-        }
-        Some(item) => Err(format!(
-            "Invalid {noun} policy: line {}; give one of {}",
-            item.line,
-            levels.join(", ")
-        )),
-    }
+/// Returns the names of all blocks, for messages.
+fn blocks() -> String {
+    KINDS.map(|kind| kind.block).join(", ")
 }
 
-/// Returns the capabilities listed in a block.
-fn capabilities(noun: &str, known: &[&str], body: &HclBody) -> Result<Vec<String>, String> {
-    let Some(item) = body.items.iter().find(|item| item.key == "capabilities") else {
-        return Ok(Vec::new());
+/// Returns the parsed form of one block.
+fn block(kind: &BlockKind, item: &HclItem, syntax: RulesSyntax) -> Result<Value, String> {
+    let HclValue::Block(body) = &item.value else {
+        let (noun, line, found) = (kind.noun, item.line, item.value.kind());
+        return Err(format!("Invalid {noun} policy: line {line} has {found}; write a block"));
     };
-    let HclValue::List(words) = &item.value else {
-        return Err(format!("Invalid {noun} capabilities: line {} needs a list", item.line));
+    let mut shown = Map::new();
+    if let Some(name) = label(kind, item)? {
+        shown.insert("Name".to_owned(), name.into());
+    }
+    let level = level(kind, item, body)?;
+    shown.insert("Policy".to_owned(), level.map_or("", |level| level.word).into());
+    if let Some(known) = kind.capabilities {
+        let given = capabilities(kind.noun, known, body)?;
+        shown.insert("Capabilities".to_owned(), json!(granted(kind, level, given)));
+    }
+    if kind.has_variables {
+        shown.insert("Variables".to_owned(), variables(body, syntax)?);
+    }
+    Ok(Value::Object(shown))
+}
+
+/// Returns the label of a block; `None` for kinds without a label.
+fn label<'a>(kind: &BlockKind, item: &'a HclItem) -> Result<Option<&'a str>, String> {
+    let (noun, line) = (kind.noun, item.line);
+    let more = match (&kind.label, item.labels.as_slice()) {
+        (BlockLabel::Absent, []) => return Ok(None),
+        (BlockLabel::Absent, [label, ..]) => {
+            return Err(format!(
+                "Invalid or duplicate policy keys: {label}: line {line} has a label; write \
+                 `{noun} {{ … }}`"
+            ));
+        }
+        (BlockLabel::Required(more), [_]) => *more,
+        (BlockLabel::Required(_), labels) => {
+            return Err(format!(
+                "Invalid {noun} name: line {line} has {} labels; give one",
+                labels.len()
+            ));
+        }
     };
-    let word = |node: &HclValue| match node {
-        HclValue::Text(word) if known.contains(&word.as_str()) => Ok(word.clone()),
-        HclValue::Text(word) => Err(format!("Invalid {noun} capability '{word}'")),
-        other => Err(format!("Invalid {noun} capability: {}", other.kind())),
+    let label = item.labels.first().map_or("", String::as_str);
+    let is_of_label =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-*".contains(&byte) || more.contains(&byte);
+    if !(1..=LONGEST_LABEL).contains(&label.len()) || !label.bytes().all(is_of_label) {
+        let more = String::from_utf8_lossy(more);
+        return Err(format!(
+            "Invalid {noun} name: line {line} has {label:?}; give 1 to {LONGEST_LABEL} letters, \
+             digits or characters of \"-*{more}\""
+        ));
+    }
+    Ok(Some(label))
+}
+
+/// Returns the items of a body under `key`.
+fn items<'a>(body: &'a HclBody, key: &'static str) -> impl Iterator<Item = &'a HclItem> {
+    body.items.iter().filter(move |item| item.key.eq_ignore_ascii_case(key))
+}
+
+/// Returns the level of a block; `None` for an empty or missing level where the block may have
+/// capabilities instead.
+fn level(
+    kind: &BlockKind,
+    block: &HclItem,
+    body: &HclBody,
+) -> Result<Option<&'static PolicyLevel>, String> {
+    let (mut line, mut word) = (block.line, "");
+    for item in items(body, "policy") {
+        let HclValue::Text(given) = &item.value else {
+            return Err(bad_level(kind, item.line, item.value.kind()));
+        };
+        (line, word) = (item.line, given);
+    }
+    if word.is_empty() && kind.capabilities.is_some() {
+        return Ok(None);
+    }
+    let level = kind.levels.iter().find(|level| level.word == word);
+    level.map(Some).ok_or_else(|| bad_level(kind, line, &format!("the policy {word:?}")))
+}
+
+fn bad_level(kind: &BlockKind, line: usize, found: &str) -> String {
+    let words: Vec<&str> = kind.levels.iter().map(|level| level.word).collect();
+    let (noun, words) = (kind.noun, words.join(", "));
+    format!("Invalid {noun} policy: line {line} has {found}; give one of {words} as policy")
+}
+
+/// Returns the capabilities listed in a block; `None` without a list.
+fn capabilities(
+    noun: &str,
+    known: &'static [&'static str],
+    body: &HclBody,
+) -> Result<Option<Vec<&'static str>>, String> {
+    let mut listed = None;
+    for item in items(body, "capabilities") {
+        let HclValue::List(words) = &item.value else {
+            let (line, found) = (item.line, item.value.kind());
+            return Err(format!(
+                "Invalid {noun} capabilities: line {line} has {found}; write a list of texts"
+            ));
+        };
+        let listed = listed.get_or_insert_with(Vec::new);
+        for word in words {
+            listed.push(capability(noun, known, item.line, word)?);
+        }
+    }
+    Ok(listed)
+}
+
+fn capability(
+    noun: &str,
+    known: &'static [&'static str],
+    line: usize,
+    node: &HclValue,
+) -> Result<&'static str, String> {
+    let HclValue::Text(given) = node else {
+        let found = node.kind();
+        return Err(format!(
+            "Invalid {noun} capability: line {line} has {found} in the list; write texts"
+        ));
     };
-    words.iter().map(word).collect()
+    known.iter().copied().find(|word| word == given).ok_or_else(|| {
+        let known = known.join(", ");
+        format!("Invalid {noun} capability '{given}': line {line}; known are {known}")
+    })
+}
+
+/// Returns the given capabilities, then the capabilities of the level, then the capabilities that
+/// these contain; `None` if nothing is listed and nothing granted.
+fn granted(
+    kind: &BlockKind,
+    level: Option<&PolicyLevel>,
+    given: Option<Vec<&'static str>>,
+) -> Option<Vec<&'static str>> {
+    let is_listed = given.is_some();
+    let mut words = given.unwrap_or_default();
+    words.extend(level.into_iter().flat_map(|level| level.grants.concat()));
+    let contained: Vec<&str> = words
+        .iter()
+        .flat_map(|word| kind.implied.iter().filter(move |implied| implied.word == *word))
+        .flat_map(|implied| implied.adds.iter().copied())
+        .collect();
+    words.extend(contained);
+    (is_listed || !words.is_empty()).then_some(words)
 }
 
 /// Returns the variables of a namespace: paths with their capabilities.
-fn variables(body: &HclBody) -> Result<Value, String> {
-    let Some(item) = body.items.iter().find(|item| item.key == "variables") else {
-        return Ok(Value::Null);
+fn variables(body: &HclBody, syntax: RulesSyntax) -> Result<Value, String> {
+    let (mut paths, mut line) = (Vec::new(), None);
+    for item in items(body, "variables") {
+        line = Some(item.line);
+        for body in bodies(item, syntax)? {
+            for path in items(body, "path") {
+                paths.extend(variable_paths(path, syntax)?);
+            }
+        }
+    }
+    match line {
+        None => Ok(Value::Null),
+        Some(line) if paths.is_empty() => Err(format!(
+            "Invalid variable policy: no variable paths in line {line}; write `path \"…\" {{ \
+             capabilities = […] }}`"
+        )),
+        Some(_) => Ok(json!({ "Paths": paths })),
+    }
+}
+
+/// Returns the block of an item without a label. JSON may have a list of blocks there.
+fn bodies(item: &HclItem, syntax: RulesSyntax) -> Result<Vec<&HclBody>, String> {
+    let values = match (&item.value, syntax) {
+        (HclValue::List(values), RulesSyntax::Json) => values.as_slice(),
+        (value, _) => std::slice::from_ref(value),
     };
-    let HclValue::Block(inside) = &item.value else {
-        return Err(format!("Invalid variables: line {} needs a block", item.line));
-    };
+    let mut bodies = Vec::new();
+    for value in values {
+        let HclValue::Block(body) = value else { return Err(not_a_block(item)) };
+        bodies.push(body);
+    }
+    if item.labels.is_empty() { Ok(bodies) } else { Err(not_a_block(item)) }
+}
+
+fn not_a_block(item: &HclItem) -> String {
+    let (key, line) = (&item.key, item.line);
+    format!("Invalid {key}: line {line}; write `{key} {{ … }}`")
+}
+
+/// Returns the paths of one item `path`: a labelled block, or in JSON an object for each path.
+fn variable_paths(item: &HclItem, syntax: RulesSyntax) -> Result<Vec<Value>, String> {
+    if let ([path], HclValue::Block(body)) = (item.labels.as_slice(), &item.value) {
+        return Ok(vec![variable_path(item.line, path, body)?]);
+    }
+    let no_label =
+        || format!("Invalid missing variable path: line {} has no single path as label", item.line);
+    if syntax == RulesSyntax::Native {
+        return Err(no_label());
+    }
     let mut paths = Vec::new();
-    for path in inside.items.iter().filter(|item| item.key == "path") {
-        let (label, body) = match (&path.labels[..], &path.value) {
-            ([label], HclValue::Block(body)) => (label, body),
-            _ => return Err(format!("Invalid variables: line {} needs a path", path.line)),
-        };
-        let capabilities = capabilities("variables", &VARIABLES, body)?;
-        paths.push(json!({ "PathSpec": label, "Capabilities": capabilities }));
+    for body in bodies(item, syntax)? {
+        for named in &body.items {
+            let HclValue::Block(body) = &named.value else { return Err(no_label()) };
+            paths.push(variable_path(named.line, &named.key, body)?);
+        }
     }
-    if paths.is_empty() {
-        return Err(format!("Invalid variables: line {} has no path", item.line));
+    Ok(paths)
+}
+
+fn variable_path(line: usize, path: &str, body: &HclBody) -> Result<Value, String> {
+    if path.is_empty() || path.starts_with('/') {
+        return Err(format!(
+            "Invalid variable path {path:?}: line {line}; give a path without a leading '/'"
+        ));
     }
-    Ok(json!({ "Paths": paths }))
+    let mut words = capabilities("variable", VARIABLES, body)?;
+    if let Some(words) = &mut words {
+        if words.contains(&"deny") {
+            *words = vec!["deny"];
+        } else if words.contains(&"read") && !words.contains(&"list") {
+            words.push("list");
+        }
+    }
+    Ok(json!({ "PathSpec": path, "Capabilities": words }))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_of_the_field_are_taken() {
-        for rules in [
-            "",
-            "namespace \"default\" {\n  policy = \"read\"\n colour = \"red\" }",
-            "namespace \"*\" { capabilities = [\"alloc-node-exec\"]\n variables { path \"*\" { \
-             capabilities = [\"write\", \"list\"] } } }",
-            "agent { policy = \"read\" }\noperator { policy = \"write\" }\nplugin { policy = \
-             \"list\" }",
-            "node_pool \"a_b\" { policy = \"write\" }",
-            r#"{"namespace":{"default":{"policy":"read"}}}"#,
-        ] {
-            assert_eq!(check(rules), Ok(()), "{rules}");
-        }
-    }
-
-    #[test]
-    fn meaningless_rules_are_refused() {
-        for (rules, says) in [
-            ("castle \"x\" { policy = \"read\" }", "Invalid policy"),
-            ("namespace { policy = \"read\" }", "name"),
-            ("namespace \"a b\" { policy = \"read\" }", "Invalid namespace name"),
-            ("namespace \"a\" { policy = \"fly\" }", "one of read"),
-            ("namespace \"a\" { capabilities = [\"fly\"] }", "capability 'fly'"),
-            ("agent { policy = \"read\" }\nagent { policy = \"write\" }", "duplicate"),
-            ("agent { }", "no policy"),
-            ("policy = \"read\"", "Invalid policy"),
-            ("namespace \"a\" {", ""),
-        ] {
-            let why = check(rules).expect_err(rules);
-            assert!(why.contains(says), "{rules}: {why}");
-        }
-    }
-
-    #[test]
-    fn rules_are_shown_with_what_their_level_stands_for() {
-        let shown =
-            shown("namespace \"default\" { policy = \"read\" }\nnode { policy = \"deny\" }");
-        assert_eq!(shown["Namespaces"][0]["Capabilities"], json!(READ_NAMESPACE));
-        assert_eq!(shown["Node"], json!({ "Policy": "deny" }));
-        assert_eq!(shown["Agent"], Value::Null);
-        assert_eq!(shown["Namespaces"][0]["Variables"], Value::Null);
-    }
-}
+mod tests;
