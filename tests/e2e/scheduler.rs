@@ -3,6 +3,7 @@
 mod bad_input;
 mod blocking;
 mod parked;
+mod policies;
 mod recorded;
 mod regions;
 mod rights;

@@ -38,8 +38,29 @@ fn refused(status: u16, text: String) -> Sent {
     Sent { status, headers, body: text.into_bytes(), park: None }
 }
 
+/// Returns the noun of an ACL endpoint of the scheduler that is not served here; `None` for any
+/// other path.
+fn unserved(segments: &[&str]) -> Option<&'static str> {
+    match segments {
+        ["acl", "auth-methods" | "auth-method", ..] => Some("auth methods"),
+        ["acl", "binding-rules" | "binding-rule", ..] => Some("binding rules"),
+        ["acl", "login"] | ["acl", "oidc", ..] => Some("logins by auth methods"),
+        ["acl", "token", "onetime"] | ["acl", "token", "onetime", "exchange"] => {
+            Some("one-time tokens")
+        }
+        ["acl", "identity", ..] => Some("introduction tokens of clients"),
+        _ => None,
+    }
+}
+
 fn route(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let segments: Vec<&str> = request.segments.iter().map(String::as_str).collect();
+    if let Some(noun) = unserved(&segments) {
+        return Err(ApiRefusal::not_found(format!(
+            "{noun} are not served here; served are the ACL endpoints bootstrap, policies, roles \
+             and tokens"
+        )));
+    }
     match (segments.as_slice(), request.method) {
         (["acl", "roles"], ApiMethod::Read) => roles::list(request),
         (["acl", "role"], ApiMethod::Write) => roles::write(request, None),

@@ -1,7 +1,7 @@
 //! A token in a request, and its conversion into a new, updated or uploaded token.
 
 use crate::body;
-use crate::names::is_uuid;
+use crate::names::{is_short_text, is_uuid};
 use crate::query::go_duration;
 use crate::refusal::{ApiRefusal, RecordProblems};
 use crate::role::{Role, id_of};
@@ -14,8 +14,6 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Maximum length of a token's name, in bytes.
-const LONGEST_NAME: usize = 256;
 /// Minimum and maximum lifetime of an expiring token, in milliseconds.
 const SHORTEST_LIFE: u64 = 60_000;
 const LONGEST_LIFE: u64 = 24 * 3_600_000;
@@ -164,7 +162,7 @@ impl GivenToken {
 
     /// Runs the checks common to creations and updates, and returns the token's type.
     fn check(&self, problems: &mut RecordProblems, roles: &[String]) -> TokenType {
-        problems.demand(self.name.len() <= LONGEST_NAME, "token name too long");
+        problems.demand(is_short_text(&self.name), "token name too long");
         let has_links = !self.policies.is_empty() || !roles.is_empty();
         let kind = match self.kind.as_str() {
             "client" => {

@@ -1,9 +1,15 @@
 //! Names and identifiers of the scheduler: role and policy names, UUIDs.
 
-/// Maximum length of a role or policy name, in bytes.
+/// Maximum length of a role or policy name, in ASCII characters.
 const LONGEST_NAME: usize = 128;
-/// Maximum length of a description: in characters for roles (decision F4), in bytes for policies.
-pub(crate) const LONGEST_DESCRIPTION: usize = 256;
+/// Maximum length of a description and of a token's name, in characters (decision F4).
+pub(crate) const LONGEST_TEXT: usize = 256;
+
+/// Returns true if a description or a token's name is not too long.
+#[must_use]
+pub(crate) fn is_short_text(text: &str) -> bool {
+    text.chars().take(LONGEST_TEXT + 1).count() <= LONGEST_TEXT
+}
 
 /// Returns true if `text` is a valid role or policy name: 1 to 128 ASCII letters, digits and
 /// hyphens.
@@ -45,6 +51,12 @@ mod tests {
         for name in ["", "a_b", "dev.2", "dev-2\n", "a b", "é", &"a".repeat(129)] {
             assert!(!is_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn texts_are_measured_in_characters() {
+        assert!(is_short_text("") && is_short_text(&"é".repeat(256)));
+        assert!(!is_short_text(&"d".repeat(257)));
     }
 
     #[test]

@@ -25,6 +25,15 @@ const ANONYMOUS: &str = "anonymous";
 pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
+    list_for(request, &caller, &query)
+}
+
+/// Lists the policies that the caller may read, with the prefix of the query.
+fn list_for(
+    request: &ApiRequest<'_>,
+    caller: &ApiCaller,
+    query: &ReadQuery,
+) -> Result<ApiReply, ApiRefusal> {
     if caller.is_management() {
         let mut stubs = Vec::new();
         request.storage().scan::<Policy>("policy/", |name, entry| {
@@ -33,26 +42,26 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
             }
             Ok(())
         })?;
-        return listed(request, &stubs, &query);
+        return listed(request, &stubs, query);
     }
-    let reachable = reachable(request.storage(), &caller)?;
+    let reachable = reachable(request.storage(), caller)?;
     let names = reachable.into_iter().filter(|name| name.starts_with(&query.prefix));
     let stubs = stubs_of(request.storage(), names)?;
-    listed(request, &stubs, &query)
+    listed(request, &stubs, query)
 }
 
-/// Serves `GET /v1/acl/policy/self`: lists the policies of the caller's own token.
+/// Serves `GET /v1/acl/policy/self`: lists the policies of the caller's own token. A management
+/// token has every policy.
 ///
 /// # Errors
-/// 400 and 403, in the scheduler's words.
+/// 400, and 403 without a token, in the scheduler's words.
 pub(crate) fn list_own(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
     let caller = authenticate(request)?;
     if caller.token().is_none() {
         return Err(ApiRefusal::denied());
     }
-    let stubs = stubs_of(request.storage(), reachable(request.storage(), &caller)?)?;
-    listed(request, &stubs, &query)
+    list_for(request, &caller, &query)
 }
 
 fn listed(

@@ -2,7 +2,7 @@
 
 use crate::body;
 use crate::content_hash::content_hash;
-use crate::names::{LONGEST_DESCRIPTION, is_name};
+use crate::names::{LONGEST_TEXT, is_name, is_short_text};
 use crate::policy_rules;
 use crate::refusal::{ApiRefusal, RecordProblems};
 use bulkhead_sdk::host::Entry;
@@ -95,8 +95,8 @@ impl Policy {
             problems.demand(false, format!("failed to parse rules: {why}"));
         }
         problems.demand(
-            self.description.len() <= LONGEST_DESCRIPTION,
-            format!("description longer than {LONGEST_DESCRIPTION}"),
+            is_short_text(&self.description),
+            format!("description longer than {LONGEST_TEXT}"),
         );
         if let Some(job_acl) = &self.job_acl {
             job_acl.check(&mut problems);

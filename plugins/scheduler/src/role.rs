@@ -2,7 +2,7 @@
 
 use crate::body;
 use crate::content_hash::content_hash;
-use crate::names::{LONGEST_DESCRIPTION, is_name};
+use crate::names::{LONGEST_TEXT, is_name, is_short_text};
 use crate::refusal::{ApiRefusal, RecordProblems};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::host::{Entry, Storage};
@@ -73,8 +73,8 @@ impl Role {
         let mut problems = RecordProblems::default();
         problems.demand(is_name(&self.name), format!("invalid name '{}'", self.name));
         problems.demand(
-            self.description.chars().count() <= LONGEST_DESCRIPTION,
-            format!("description longer than {LONGEST_DESCRIPTION}"),
+            is_short_text(&self.description),
+            format!("description longer than {LONGEST_TEXT}"),
         );
         problems.refuse("role 0 invalid")
     }

@@ -59,6 +59,36 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
 
 type TokenEntries = Vec<(String, Entry<Token>)>;
 
+/// Place of a token in a list. Places are compared, so that the place of a deleted token is still
+/// the begin of a page.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ListPlace {
+    /// Index of the creation; `None` in a list in the order of accessors.
+    created: Option<u64>,
+    accessor: String,
+}
+
+impl ListPlace {
+    fn of(accessor: &str, created: Option<u64>) -> Self {
+        Self { created, accessor: accessor.to_owned() }
+    }
+
+    /// Parses the name of a place in the list; `None` for the name of a place in no list.
+    fn read(name: &str, is_by_accessor: bool) -> Option<Self> {
+        if is_by_accessor {
+            return Some(Self::of(name, None));
+        }
+        let (created, accessor) = name.split_once('.')?;
+        Some(Self::of(accessor, Some(created.parse().ok()?)))
+    }
+
+    /// Returns the name that callers send as `next_token`.
+    fn name(&self) -> String {
+        let accessor = &self.accessor;
+        self.created.map_or_else(|| accessor.clone(), |created| format!("{created}.{accessor}"))
+    }
+}
+
 /// Returns one page of tokens, sorted by creation or by accessor, and the begin of the next page.
 fn page(
     mut found: TokenEntries,
@@ -66,22 +96,21 @@ fn page(
     is_by_accessor: bool,
 ) -> (TokenEntries, Option<String>) {
     let place = |(accessor, entry): &(String, Entry<Token>)| {
-        (if is_by_accessor { 0 } else { entry.created }, accessor.clone())
+        ListPlace::of(accessor, (!is_by_accessor).then_some(entry.created))
     };
-    found.sort_by_key(place);
+    found.sort_by_cached_key(place);
     if query.reverse {
         found.reverse();
     }
-    let name = |(accessor, entry): &(String, Entry<Token>)| match is_by_accessor {
-        true => accessor.clone(),
-        false => format!("{}.{accessor}", entry.created),
-    };
     if !query.next_token.is_empty() {
-        let begins = found.iter().position(|token| name(token) == query.next_token);
-        found.drain(..begins.unwrap_or(found.len()));
+        let begin = ListPlace::read(&query.next_token, is_by_accessor);
+        found.retain(|token| {
+            let order = begin.as_ref().map(|begin| place(token).cmp(begin));
+            order.is_some_and(|order| if query.reverse { order.is_le() } else { order.is_ge() })
+        });
     }
     let size = usize::try_from(query.per_page).unwrap_or(usize::MAX);
-    let next = if size == 0 { None } else { found.get(size).map(name) };
+    let next = if size == 0 { None } else { found.get(size).map(|token| place(token).name()) };
     if size > 0 {
         found.truncate(size);
     }

@@ -96,6 +96,34 @@ fn paths_and_methods_are_refused_as_the_scheduler_refuses_them() {
 }
 
 #[test]
+fn unserved_acl_endpoints_say_so() {
+    let scheduler = bed();
+    for (path, noun) in [
+        ("auth-methods", "auth methods"),
+        ("auth-method", "auth methods"),
+        ("auth-method/name", "auth methods"),
+        ("binding-rules", "binding rules"),
+        ("binding-rule", "binding rules"),
+        ("binding-rule/id", "binding rules"),
+        ("login", "logins by auth methods"),
+        ("oidc/auth-url", "logins by auth methods"),
+        ("oidc/complete-auth", "logins by auth methods"),
+        ("token/onetime", "one-time tokens"),
+        ("token/onetime/exchange", "one-time tokens"),
+        ("identity/client-introduction-token", "introduction tokens of clients"),
+    ] {
+        let text = format!(
+            "{noun} are not served here; served are the ACL endpoints bootstrap, policies, roles \
+             and tokens"
+        );
+        for method in ["GET", "PUT", "POST", "DELETE"] {
+            let path = format!("/v1/acl/{path}");
+            assert_refused(&scheduler.ask(method, &path, "", &json!({})), 404, &text);
+        }
+    }
+}
+
+#[test]
 fn a_body_over_one_mebibyte_is_refused_as_text() {
     let scheduler = bed();
     let large = json!({ "Name": "x", "Description": "d".repeat(1 << 20) });

@@ -49,7 +49,7 @@ const DEPARTURES: [(&str, u16, &str); 30] = [
     ("b.unlinked-wait", 403, "F7: a token is proved again at the end of a wait"),
     ("x.time-min-update", 200, "F6: an update keeps the end of a token"),
     ("x.ttl-min-update", 200, "F6: an update keeps the end of a token"),
-    ("t.onetime", 400, "one-time tokens serve a web page that this server has not"),
+    ("t.onetime", 404, "one-time tokens serve a web page that this server has not"),
     ("t.list-filter-type", 400, "no expressions: a filter is refused, never ignored"),
 ];
 

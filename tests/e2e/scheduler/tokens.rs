@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn a_second_bootstrap_needs_an_operators_reset() {
     let scheduler = Scheduler::start();
     let again = |body: &Value| scheduler.ask("PUT", "/v1/acl/bootstrap", "", body);
-    assert_refused(&again(&Value::Null), 400, "ACL bootstrap already done (reset index: 1)");
+    assert_refused(&again(&Value::Null), 400, &already_done(&scheduler));
     let weak = scheduler.server.client(None);
     weak.write("acl/bootstrap-reset", &json!({})).expect(403);
     scheduler.server.root().write("acl/bootstrap-reset", &json!({})).expect(204);
@@ -17,8 +17,66 @@ fn a_second_bootstrap_needs_an_operators_reset() {
     let chosen = "cccccccc-0000-4000-8000-000000000001";
     let made = again(&json!({ "BootstrapSecret": chosen }));
     assert_eq!(made.json()["SecretID"], chosen);
-    assert_eq!(again(&Value::Null).status, 400);
+    assert!(made.index() > 2, "the second bootstrap follows the first and the reset");
+    let text = format!("ACL bootstrap already done (reset index: {})", made.index());
+    assert_refused(&again(&Value::Null), 400, &text);
     scheduler.manage("GET", "/v1/acl/tokens", &Value::Null);
+}
+
+/// Returns the refusal of a second bootstrap, with the index of the first management token.
+fn already_done(scheduler: &Scheduler) -> String {
+    let own = scheduler.manage("GET", "/v1/acl/token/self", &Value::Null).json();
+    format!("ACL bootstrap already done (reset index: {})", own["CreateIndex"])
+}
+
+#[test]
+fn refused_bootstrap_names_the_index_of_the_first() {
+    let scheduler = Scheduler::before_bootstrap();
+    let config = json!({ "region": "west" });
+    scheduler.server.root().write("acl/config", &config).expect(204);
+    let bootstrap = || scheduler.ask("PUT", "/v1/acl/bootstrap", "", &Value::Null);
+    let first = bootstrap();
+    assert!(first.index() > 1, "the configuration was written before: {}", first.index());
+    assert_eq!(first.json()["CreateIndex"], first.index());
+    let secret = first.json()["SecretID"].as_str().expect("a secret").to_owned();
+    let policy = json!({ "Name": "p", "Rules": super::RULES });
+    assert_eq!(scheduler.ask("PUT", "/v1/acl/policy/p", &secret, &policy).status, 200);
+    let text = format!("ACL bootstrap already done (reset index: {})", first.index());
+    assert_refused(&bootstrap(), 400, &text);
+}
+
+#[test]
+fn pages_go_on_after_the_named_token_was_deleted() {
+    let scheduler = bed();
+    for _ in 0..5 {
+        token(&scheduler, &[]);
+    }
+    let listed = |query: &str| {
+        let path = format!("/v1/acl/tokens?{query}");
+        let page = scheduler.manage("GET", &path, &Value::Null);
+        let stubs = page.json().as_array().expect("a list").clone();
+        let accessor = |stub: &Value| stub["AccessorID"].as_str().expect("an id").to_owned();
+        let next = page.header("x-nomad-nexttoken").map(str::to_owned);
+        (stubs.iter().map(accessor).collect::<Vec<_>>(), next)
+    };
+    let own = scheduler.manage("GET", "/v1/acl/token/self", &Value::Null).json();
+    for order in ["stale", "reverse=true", "global=true"] {
+        for _ in 0..3 {
+            let global = json!({ "Name": "g", "Type": "client", "Policies": ["readonly"],
+                                 "Global": true });
+            scheduler.manage("PUT", "/v1/acl/token", &global);
+        }
+        let (whole, _) = listed(order);
+        // The second page begins with a token that the test may delete.
+        let size = if own["AccessorID"] == whole[2] { 3 } else { 2 };
+        let next = listed(&format!("{order}&per_page={size}")).1.expect("a second page");
+        let named = &whole[size];
+        assert!(next.ends_with(named.as_str()), "{next} names {named}");
+        scheduler.manage("DELETE", &format!("/v1/acl/token/{named}"), &Value::Null);
+        let (rest, _) = listed(&format!("{order}&next_token={next}"));
+        assert_eq!(rest, whole[size + 1..], "{order}");
+    }
+    assert_eq!(listed("next_token=zzz").0, Vec::<String>::new());
 }
 
 #[test]
