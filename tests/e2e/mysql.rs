@@ -185,6 +185,28 @@ fn errors_name_an_expired_password_and_a_locked_account() {
 }
 
 #[test]
+fn errors_name_an_account_blocked_after_failed_logins() {
+    let sea = MysqlStage::new(&[]);
+    let is_mariadb = sea.mariadb.query("SELECT VERSION()").contains("MariaDB");
+    let (lock, number) = if is_mariadb {
+        ("", 4150)
+    } else {
+        ("FAILED_LOGIN_ATTEMPTS 1 PASSWORD_LOCK_TIME 1", 3955)
+    };
+    if is_mariadb {
+        sea.mariadb.query("SET GLOBAL max_password_errors = 1");
+    }
+    sea.mariadb.query(&format!("CREATE USER 'barred'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' {lock}"));
+    for _ in 0..2 {
+        sea.mariadb.login("barred", "wrong", "SELECT 1").expect_err("the password is wrong");
+    }
+    let login = json!({ "username": "barred", "password": "Hv3-Pq8-Lm5" });
+    let refusal = sea.connect(login).expect(400).errors();
+    let text = format!("is locked, or blocked after failed logins (error {number})");
+    assert!(refusal.contains(&text), "{refusal}");
+}
+
+#[test]
 fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
     let sea = MysqlStage::new(&[]);
     let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);

@@ -7,6 +7,7 @@ use bulkhead_tests::paths::repository;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
+mod error_codes;
 mod rights;
 
 /// Creates a user that logs in with a certificate.

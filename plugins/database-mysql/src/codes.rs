@@ -21,8 +21,9 @@ bulkhead_sdk::refusal_codes! {
              (error {vendor-code}): reset it at the database (ALTER USER … IDENTIFIED BY …) and \
              write it to the connection",
         AccountLocked = "account-locked":
-            "the account of user {user} of connection {connection} is locked (error \
-             {vendor-code}); unlock it at the database (ALTER USER … ACCOUNT UNLOCK)",
+            "the account of user {user} of connection {connection} is locked, or blocked after \
+             failed logins (error {vendor-code}); unlock it at the database (ALTER USER … ACCOUNT \
+             UNLOCK; MariaDB: FLUSH PRIVILEGES ends a block)",
         HostNotAdmitted = "host-not-admitted":
             "the database of connection {connection} admits no user from this server's address \
              (error {vendor-code}); create user {user} for this host, or for '%'",

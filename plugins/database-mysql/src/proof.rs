@@ -47,11 +47,14 @@ pub(crate) fn check_credential(
     let is_another = !connection.self_managed && connection.target.username != username;
     let is_denied = sql_failure::has_number(&failure, &[ACCESS_DENIED]);
     match failure.code.as_str() {
+        _ if sql_failure::has_number(&failure, &LIMITS) => match is_another {
+            true => Ok(None),
+            false => Err(sql_failure::refusal(failure, &target)),
+        },
         "refused" if !is_another => Ok(Some(false)),
         "refused" if is_denied && is_the_password(host, connection, username)? => Ok(Some(false)),
         // This includes authentication methods that require TLS.
         "refused" | "invalid-request" if is_another => Ok(None),
-        _ if is_another && sql_failure::has_number(&failure, &LIMITS) => Ok(None),
         _ => Err(sql_failure::refusal(failure, &target)),
     }
 }
@@ -133,13 +136,22 @@ mod tests {
         for (code, number) in [
             ("unreachable", Some("1226")),
             ("unreachable", Some("1203")),
-            ("statement-failed", Some("4150")),
+            ("refused", Some("3955")),
+            ("refused", Some("4150")),
             ("invalid-request", None),
         ] {
             assert_eq!(checked(&refused(code, number), "u"), Ok(None), "{number:?}");
         }
         let full = checked(&refused("unreachable", Some("1040")), "u").unwrap_err();
         assert_eq!(full.code, "unreachable", "that passes");
+    }
+
+    #[test]
+    fn a_blocked_account_keeps_its_password() {
+        for number in ["3955", "4150"] {
+            let own = checked(&refused("refused", Some(number)), "root").unwrap_err();
+            assert_eq!(own.code, "account-locked", "{number}");
+        }
     }
 
     #[test]

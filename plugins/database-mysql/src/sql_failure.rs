@@ -8,10 +8,10 @@ use bulkhead_sdk::connection::describe_failure;
 use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
 /// Error numbers of acts that the connection's user may not do.
-const DENIED: [&str; 6] = ["1044", "1142", "1143", "1227", "1370", "1410"];
+const DENIED: [&str; 7] = ["1044", "1142", "1143", "1227", "1370", "1410", "3879"];
 
 /// Error numbers of a password refused by the server's password rules.
-const WEAK: [&str; 3] = ["1819", "3638", "4166"];
+const WEAK: [&str; 2] = ["1819", "3638"];
 
 /// Error number of an operation on an account that already exists or does not exist.
 pub(crate) const NAME_TAKEN: &str = "1396";
@@ -23,7 +23,7 @@ fn refused_login(number: Option<&str>) -> Code {
         Some("1049") => Code::DatabaseMissing,
         Some("1044") => Code::DatabaseClosed,
         Some("1820" | "1862") => Code::PasswordExpired,
-        Some("3118" | "4151") => Code::AccountLocked,
+        Some("3118" | "3955" | "4150" | "4151") => Code::AccountLocked,
         Some("1130") => Code::HostNotAdmitted,
         Some("3159") => Code::TlsRequired,
         _ => Code::Refused,
@@ -80,10 +80,14 @@ mod tests {
             ("refused", "1862", "password-expired"),
             ("statement-failed", "1820", "password-expired"),
             ("refused", "3118", "account-locked"),
+            ("refused", "3955", "account-locked"),
+            ("refused", "4150", "account-locked"),
             ("refused", "4151", "account-locked"),
             ("refused", "1130", "host-not-admitted"),
             ("refused", "3159", "tls-required"),
             ("statement-failed", "1044", "insufficient-privilege"),
+            ("statement-failed", "3879", "insufficient-privilege"),
+            ("statement-failed", "4166", "statement-failed"),
             ("statement-failed", "1396", "name-taken"),
             ("statement-failed", "1064", "statement-failed"),
         ] {
