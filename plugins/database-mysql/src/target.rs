@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// Known parameters of `connection_url`.
+/// Known parameters of `connection_url`: those of go-sql-driver/mysql 1.10.
 const KNOWN: KnownParameters = KnownParameters {
     honoured: &["user", "password", "dbname", "tls", "timeout"],
     indifferent: &[
@@ -43,6 +43,7 @@ const KNOWN: KnownParameters = KnownParameters {
         "allowOldPasswords",
         "compress",
         "serverPubKey",
+        "strict",
     ],
 };
 
@@ -97,4 +98,49 @@ fn timeout(parameters: &ConnectionParameters) -> Result<Option<u32>, Refusal> {
         .map_err(|_| refused_value("timeout", "a duration such as 10s"))?;
     let milliseconds = u32::try_from(seconds.saturating_mul(1000)).unwrap_or(u32::MAX);
     Ok((milliseconds > 0).then_some(milliseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOWN;
+    use std::collections::BTreeSet;
+
+    /// Parameters of go-sql-driver/mysql 1.10.0 (`parseDSNParams`). Recorded on 2026-11-27.
+    const CLIENT: &[&str] = &[
+        "allowAllFiles",
+        "allowCleartextPasswords",
+        "allowFallbackToPlaintext",
+        "allowNativePasswords",
+        "allowOldPasswords",
+        "charset",
+        "checkConnLiveness",
+        "clientFoundRows",
+        "collation",
+        "columnsWithAlias",
+        "compress",
+        "connectionAttributes",
+        "interpolateParams",
+        "loc",
+        "maxAllowedPacket",
+        "multiStatements",
+        "parseTime",
+        "readTimeout",
+        "rejectReadOnly",
+        "serverPubKey",
+        "strict",
+        "timeTruncate",
+        "timeout",
+        "tls",
+        "writeTimeout",
+    ];
+    /// Login and database, which the client reads from other parts of the text.
+    const OTHERS: &[&str] = &["user", "password", "dbname"];
+
+    #[test]
+    fn every_parameter_of_the_client_has_one_treatment() {
+        let known: BTreeSet<&str> = [CLIENT, OTHERS].concat().into_iter().collect();
+        let ours = [KNOWN.honoured, KNOWN.indifferent, KNOWN.unsupported].concat();
+        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(ours.len(), known.len(), "no parameter has two treatments");
+    }
 }

@@ -8,7 +8,8 @@ use bulkhead_sdk::database_plugin::{ConnectionSettings, DatabaseTarget, PoolLimi
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// Known parameters of `connection_url`.
+/// Known parameters of `connection_url`: those of libpq 18, pgx 5.10 and lib/pq 1.12, which
+/// `fixtures/parameters.tsv` lists.
 const KNOWN: KnownParameters = KnownParameters {
     honoured: &[
         "host",
@@ -40,11 +41,23 @@ const KNOWN: KnownParameters = KnownParameters {
         "default_query_exec_mode",
         "statement_cache_capacity",
         "statement_cache_mode",
+        "description_cache_capacity",
+        "disable_prepared_binary_result",
+        "geqo",
         "pool_max_conns",
+        "pool_max_conn_idle_time",
         "pool_max_conn_lifetime",
+        "pool_max_conn_lifetime_jitter",
+        "pool_min_conns",
+        "pool_min_idle_conns",
+        "pool_health_check_period",
+        "pool_ping_timeout",
     ],
     unsupported: &[
         "hostaddr",
+        "database",
+        "datestyle",
+        "tz",
         "service",
         "servicefile",
         "passfile",
@@ -55,15 +68,26 @@ const KNOWN: KnownParameters = KnownParameters {
         "sslcrldir",
         "sslnegotiation",
         "sslcertmode",
+        "sslkeylogfile",
         "ssl_min_protocol_version",
         "ssl_max_protocol_version",
         "channel_binding",
         "require_auth",
         "requirepeer",
+        "gssdelegation",
         "gssencmode",
+        "krbspn",
         "krbsrvname",
         "gsslib",
         "load_balance_hosts",
+        "max_protocol_version",
+        "min_protocol_version",
+        "oauth_client_id",
+        "oauth_client_secret",
+        "oauth_issuer",
+        "oauth_scope",
+        "scram_client_key",
+        "scram_server_key",
         "tcp_user_timeout",
         "search_path",
     ],
@@ -128,4 +152,25 @@ fn connect_timeout(parameters: &ConnectionParameters) -> Result<Option<u32>, Ref
         .parse()
         .map_err(|_| refused_value("connect_timeout", "a whole number of seconds"))?;
     Ok((seconds > 0).then(|| seconds.saturating_mul(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOWN;
+    use std::collections::BTreeSet;
+
+    /// Each parameter with the clients that know the parameter: libpq 18.6 (`PQconndefaults`), pgx
+    /// 5.10.0 with its pool, and lib/pq 1.12.3. Recorded on 2026-11-27.
+    const CLIENTS: &str = include_str!("../fixtures/parameters.tsv");
+    /// Names of older clients, and settings of the server that clients pass on.
+    const OTHERS: [&str; 4] = ["search_path", "statement_cache_mode", "timezone", "TimeZone"];
+
+    #[test]
+    fn every_parameter_of_the_clients_has_one_treatment() {
+        let clients = CLIENTS.lines().map(|line| line.split('\t').next().unwrap());
+        let known = clients.chain(OTHERS).collect::<BTreeSet<_>>();
+        let ours = [KNOWN.honoured, KNOWN.indifferent, KNOWN.unsupported].concat();
+        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(ours.len(), known.len(), "no parameter has two treatments");
+    }
 }

@@ -9,7 +9,15 @@ use percent_encoding::percent_decode_str;
 pub const CONNECTION_URL: &str = "connection_url";
 
 /// Keywords with secret values.
-const SECRET_KEYWORDS: [&str; 4] = ["password", "sslpassword", "sslkey", "passwd"];
+const SECRET_KEYWORDS: [&str; 7] = [
+    "password",
+    "sslpassword",
+    "sslkey",
+    "passwd",
+    "oauth_client_secret",
+    "scram_client_key",
+    "scram_server_key",
+];
 
 /// Maximum length of a keyword that a refusal repeats, in bytes.
 const LONGEST_KEYWORD: usize = 64;
