@@ -7,8 +7,8 @@ use bulkhead_sdk::wire::failure::quoted;
 /// A national cloud. Its origins have no trailing slash.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NationalCloud {
-    /// The cloud's name in the API contract, then the provider's name (decision A1).
-    names: [&'static str; 2],
+    /// The cloud's name in the API contract, then the provider's names (decision A1).
+    names: &'static [&'static str],
     /// Origin of the service that signs and issues tokens.
     pub(crate) authority: &'static str,
     /// Origin of the resource manager.
@@ -20,30 +20,32 @@ pub(crate) struct NationalCloud {
 }
 
 /// All national clouds, default first. The German cloud is retired and listed for completeness.
+/// Sources: azcore 1.24.0 for Go (endpoints), go-autorest 0.11.30 (names, the German cloud), and
+/// the auth method of Vault, 0.24.0 (directory API). The tests compare every cloud.
 const CLOUDS: [NationalCloud; 4] = [
     NationalCloud {
-        names: ["CloudAPublicCloud", "AzurePublicCloud"],
+        names: &["CloudAPublicCloud", "AzurePublicCloud", "AzureCloud"],
         authority: "https://login.microsoftonline.com",
         manager: "https://management.azure.com",
         manager_audience: "https://management.azure.com",
         graph: "https://graph.microsoft.com",
     },
     NationalCloud {
-        names: ["CloudAUSGovernmentCloud", "AzureUSGovernmentCloud"],
+        names: &["CloudAUSGovernmentCloud", "AzureUSGovernmentCloud", "AzureUSGovernment"],
         authority: "https://login.microsoftonline.us",
         manager: "https://management.usgovcloudapi.net",
         manager_audience: "https://management.core.usgovcloudapi.net",
         graph: "https://graph.microsoft.us",
     },
     NationalCloud {
-        names: ["CloudAChinaCloud", "AzureChinaCloud"],
+        names: &["CloudAChinaCloud", "AzureChinaCloud"],
         authority: "https://login.chinacloudapi.cn",
         manager: "https://management.chinacloudapi.cn",
         manager_audience: "https://management.core.chinacloudapi.cn",
         graph: "https://microsoftgraph.chinacloudapi.cn",
     },
     NationalCloud {
-        names: ["CloudAGermanCloud", "AzureGermanCloud"],
+        names: &["CloudAGermanCloud", "AzureGermanCloud"],
         authority: "https://login.microsoftonline.de",
         manager: "https://management.microsoftazure.de",
         manager_audience: "https://management.core.cloudapi.de",
@@ -89,7 +91,7 @@ impl NationalCloud {
         let wanted = if name.is_empty() { "CloudAPublicCloud" } else { name };
         let is_it = |cloud: &&Self| cloud.names.iter().any(|one| one.eq_ignore_ascii_case(wanted));
         CLOUDS.iter().find(is_it).ok_or_else(|| {
-            let known: Vec<&str> = CLOUDS.iter().flat_map(|cloud| cloud.names).collect();
+            let known: Vec<&str> = CLOUDS.iter().flat_map(|cloud| cloud.names).copied().collect();
             Failure::invalid(format!(
                 "no cloud configuration matching the name {}; environment is one of {}",
                 quoted(name),
@@ -122,6 +124,56 @@ mod tests {
         );
         let why = NationalCloud::named("AzureMoonCloud").unwrap_err().message;
         assert!(why.contains("\"AzureMoonCloud\"") && why.contains("CloudAChinaCloud"), "{why}");
+    }
+
+    /// Names, and origins of authority, resource manager and directory API, as the provider's
+    /// libraries have them. Recorded on 2026-11-27.
+    const PROVIDER: [(&[&str], [&str; 3]); 4] = [
+        (
+            &["AzureCloud", "AzurePublicCloud"],
+            [
+                "https://login.microsoftonline.com",
+                "https://management.azure.com",
+                "https://graph.microsoft.com",
+            ],
+        ),
+        (
+            &["AzureUSGovernment", "AzureUSGovernmentCloud"],
+            [
+                "https://login.microsoftonline.us",
+                "https://management.usgovcloudapi.net",
+                "https://graph.microsoft.us",
+            ],
+        ),
+        (
+            &["AzureChinaCloud"],
+            [
+                "https://login.chinacloudapi.cn",
+                "https://management.chinacloudapi.cn",
+                "https://microsoftgraph.chinacloudapi.cn",
+            ],
+        ),
+        (
+            &["AzureGermanCloud"],
+            [
+                "https://login.microsoftonline.de",
+                "https://management.microsoftazure.de",
+                "https://graph.microsoft.de",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn every_cloud_has_names_and_origins_of_its_provider() {
+        for (names, origins) in PROVIDER {
+            for name in names {
+                let cloud = NationalCloud::named(name).unwrap();
+                assert_eq!([cloud.authority, cloud.manager, cloud.graph], origins, "{name}");
+                let ours = cloud.names.iter().filter(|name| name.starts_with("Azure")).count();
+                assert_eq!(ours, names.len(), "{:?}", cloud.names);
+            }
+        }
+        assert_eq!(PROVIDER.len(), CLOUDS.len());
     }
 
     #[test]

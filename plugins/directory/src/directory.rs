@@ -244,13 +244,15 @@ fn absent_is_empty(found: Result<Vec<LdapEntry>, LdapFault>) -> Result<Vec<LdapE
 
 /// Interprets a refused login. Active Directory reports most reasons only if the password was
 /// right: the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
-/// or must change its password (532, 773). A locked account (775) is reported for any password. A
-/// result other than "invalid credentials", such as a demand for TLS, says nothing about the
-/// password.
+/// or must change its password (532, 773). A locked account (775) is reported for any password; a
+/// restricted account (52f), too many groups (568) and a login of a kind that is not granted (569)
+/// say nothing certain about the password. The codes are the logon errors of Windows, from
+/// `ERROR_NO_SUCH_USER` to `ERROR_ACCOUNT_LOCKED_OUT`. A result other than "invalid credentials",
+/// such as a demand for TLS, says nothing about the password either.
 fn told_by(refused: &LdapFault) -> PasswordProof {
     match refused.data {
         Some(0x530..=0x534 | 0x701 | 0x773) => PasswordProof::InForce,
-        Some(0x775) => PasswordProof::CannotTell,
+        Some(0x52f | 0x568 | 0x569 | 0x775) => PasswordProof::CannotTell,
         _ if refused.result_code.is_some_and(|code| code != INVALID_CREDENTIALS) => {
             PasswordProof::CannotTell
         }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 /// Storage key of the configuration.
 const KEY: &str = "config";
-/// Signature algorithms with a public and a private key.
+/// Signature algorithms with a public and a private key: those of the JOSE registry that clients of
+/// this field use (hashicorp/cap, July 2026).
 const ALGORITHMS: [&str; 10] =
     ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"];
 

@@ -6,7 +6,8 @@
 use crate::token::AccountToken;
 use bulkhead_sdk::{Failure, FailureKind, Host};
 
-/// Algorithms that API servers sign with.
+/// Algorithms that the auth method of Vault for Kubernetes accepts (0.23.1). API servers use RS256,
+/// ES256, ES384 or ES512.
 const ALGORITHMS: [&str; 6] = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"];
 
 /// Refuses a token that none of `keys` has signed. Without keys, the API server alone decides.

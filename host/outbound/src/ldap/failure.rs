@@ -95,7 +95,8 @@ fn single_line(text: &str) -> String {
     text.chars().take(SERVER_TEXT_CHARACTERS).map(readable).collect::<String>().trim().to_owned()
 }
 
-/// Returns the meaning of a result code (RFC 4511, appendix A), for codes that servers use.
+/// Returns the meaning of a result code (RFC 4511, appendix A), for all codes of errors but 80
+/// (`other`).
 fn code_meaning(code: u32) -> &'static str {
     match code {
         1 => "operations error",
@@ -108,6 +109,7 @@ fn code_meaning(code: u32) -> &'static str {
         11 => "administrative limit exceeded",
         12 => "unavailable critical extension",
         13 => "it wants confidentiality",
+        14 => "it wants a further step of the login",
         16 => "no such attribute",
         17 => "undefined attribute",
         18 => "inappropriate matching",
@@ -115,16 +117,43 @@ fn code_meaning(code: u32) -> &'static str {
         20 => "attribute or value exists",
         21 => "invalid attribute syntax",
         32 => "no such entry",
+        33 => "alias problem",
         34 => "invalid DN syntax",
+        36 => "alias dereferencing problem",
         48 => "inappropriate login",
         49 => "invalid credentials",
         50 => "insufficient access rights",
         51 => "busy",
         52 => "unavailable",
         53 => "unwilling to perform",
+        54 => "loop detected",
         64 => "naming violation",
         65 => "object class violation",
+        66 => "not allowed on an entry with entries below",
+        67 => "not allowed on the name of an entry",
         68 => "the entry exists",
+        69 => "the object class cannot be changed",
+        71 => "the entries are on several servers",
         _ => "another reason",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code_meaning;
+    use std::collections::BTreeSet;
+
+    /// Codes of errors of RFC 4511, appendix A.1, without the result of a comparison.
+    const ERRORS: [u32; 35] = [
+        1, 2, 3, 4, 7, 8, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 32, 33, 34, 36, 48, 49, 50,
+        51, 52, 53, 54, 64, 65, 66, 67, 68, 69, 71,
+    ];
+
+    #[test]
+    fn every_error_of_the_protocol_has_its_meaning() {
+        let meanings: BTreeSet<&str> = ERRORS.into_iter().map(code_meaning).collect();
+        assert_eq!(meanings.len(), ERRORS.len());
+        let unnamed: Vec<u32> = (1..=120).filter(|code| !ERRORS.contains(code)).collect();
+        assert!(unnamed.into_iter().all(|code| code_meaning(code) == "another reason"));
     }
 }

@@ -7,9 +7,17 @@ use bulkhead_sdk::testbed::Flavour;
 #[test]
 fn a_refused_login_tells_whether_the_password_is_wrong() {
     for (data, proof) in [
-        (Some(0x52e), PasswordProof::NotInForce),
         (Some(0x525), PasswordProof::NotInForce),
+        (Some(0x52e), PasswordProof::NotInForce),
+        (Some(0x52f), PasswordProof::CannotTell),
+        (Some(0x530), PasswordProof::InForce),
+        (Some(0x531), PasswordProof::InForce),
+        (Some(0x532), PasswordProof::InForce),
         (Some(0x533), PasswordProof::InForce),
+        (Some(0x534), PasswordProof::InForce),
+        (Some(0x568), PasswordProof::CannotTell),
+        (Some(0x569), PasswordProof::CannotTell),
+        (Some(0x701), PasswordProof::InForce),
         (Some(0x773), PasswordProof::InForce),
         (Some(0x775), PasswordProof::CannotTell),
         (None, PasswordProof::NotInForce),

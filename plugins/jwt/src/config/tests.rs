@@ -237,3 +237,41 @@ fn a_certificate_is_a_key_and_each_of_several_keys_proves_tokens() {
     stage.configure(&json!({"jwt_validation_pubkeys": [CERTIFICATE]}));
     assert!(stage.refusal(&json!({})).contains("a key that is not known"));
 }
+
+/// Algorithms of signatures in the registry of JOSE (RFC 7518, 8037, 8812 and 9864, and
+/// ML-DSA), and whether the peers' library accepts them. Recorded on 2026-11-27.
+const REGISTERED: [(&str, bool); 20] = [
+    ("none", false),
+    ("HS256", false),
+    ("HS384", false),
+    ("HS512", false),
+    ("RS256", true),
+    ("RS384", true),
+    ("RS512", true),
+    ("PS256", true),
+    ("PS384", true),
+    ("PS512", true),
+    ("ES256", true),
+    ("ES384", true),
+    ("ES512", true),
+    ("ES256K", false),
+    ("EdDSA", true),
+    ("Ed25519", false),
+    ("Ed448", false),
+    ("ML-DSA-44", false),
+    ("ML-DSA-65", false),
+    ("ML-DSA-87", false),
+];
+
+#[test]
+fn every_registered_algorithm_is_configured_or_refused() {
+    for (name, is_accepted) in REGISTERED {
+        let stage = Stage::empty();
+        let config = json!({
+            "jwt_validation_pubkeys": [stage.key.public_key.pem], "jwt_supported_algs": [name],
+        });
+        let written = stage.bed.write("config", &config);
+        assert_eq!(written.is_ok(), is_accepted, "{name}");
+    }
+    assert_eq!(REGISTERED.iter().filter(|(_, is_accepted)| *is_accepted).count(), 10);
+}
