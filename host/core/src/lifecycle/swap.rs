@@ -221,7 +221,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
         reason: format!(
             "version {} crashed {} times in a row within its probation",
             mount.record.version,
-            mount.crashes_that_open()
+            mount.crashes_in_a_row()
         ),
     };
     let pairs = |rollback: &RollbackRecord| {

@@ -1,6 +1,6 @@
 //! A mount: its record, its component, and the resources that its calls share.
 
-use super::breaker::{Breaker, BreakerChange, BreakerPass, MAX_CRASHES};
+use super::breaker::{Breaker, BreakerChange, BreakerPass, MountRest};
 use super::class::MountClass;
 use super::due_writes::DueWrites;
 use super::gate::{ClosedGate, MountGate, PausedGate};
@@ -235,11 +235,11 @@ impl Mount {
     /// # Errors
     /// `unavailable` while the mount rests after crashes.
     pub(crate) fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
-        self.breaker.may_enter(Instant::now()).map_err(|left| {
+        self.breaker.may_enter(Instant::now()).map_err(|MountRest { crashes, left }| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
             let message = format!(
-                "{title} crashed {MAX_CRASHES} times in a row; mount {path} rests, try again \
+                "{title} crashed {crashes} times in a row; mount {path} rests, try again \
                          in {seconds}s"
             );
             let retry_after = u64::try_from(left.as_millis()).ok();
@@ -257,9 +257,9 @@ impl Mount {
         self.breaker.close();
     }
 
-    /// Crashes in a row that open the breaker now.
-    pub(crate) fn crashes_that_open(&self) -> u32 {
-        self.breaker.threshold(Instant::now())
+    /// Returns the number of crashes in a row.
+    pub(crate) fn crashes_in_a_row(&self) -> u32 {
+        self.breaker.crashes()
     }
 
     /// Waits until the breaker opens after too many crashes.
