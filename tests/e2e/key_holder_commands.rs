@@ -68,7 +68,10 @@ fn without_the_setting_a_token_is_needed() {
     let (server, operators) = sealed(5, 3);
     operators.unseal(&server);
     let (code, _, err) = operator(&server, &operators.token, &["generate-root", "-init"], "");
-    assert!(code == 1 && err.contains("allow_key_holders"), "{err}");
+    assert!(code == 1 && err.contains("allow_key_holders = true"), "{err}");
+    assert!(err.contains("Next: the same command with -with-token"), "{err}");
+    let (code, _, err) = operator(&server, &operators.token, &["rekey", "-status"], "");
+    assert!(code == 1 && err.contains("-with-token"), "{err}");
     let token = generated(&server, &operators, &operators.token, &["-with-token"]);
     server.client(Some(&token)).read("sys/mounts").expect(200);
 }

@@ -69,6 +69,9 @@ fn next_command(answer: &ServerAnswer, circumstances: RefusalContext) -> Option<
         403 if circumstances.access == TokenSource::Login && mentions("needs a token") => {
             Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
         }
+        405 if mentions("allow_key_holders") => Some(
+            "the same command with -with-token    # uses your token, which needs sudo; no setting",
+        ),
         400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
         403 if mentions("the token is unknown") => {
             Some("bulkhead login    # your token is not valid")
@@ -103,6 +106,12 @@ mod tests {
             (503, "Vault is sealed", of(Token, Some(false)), Some("bulkhead operator init")),
             (503, "busy", of(Token, None), None),
             (500, "broken", of(Missing, None), None),
+            (
+                405,
+                "set allow_key_holders",
+                of(Token, None),
+                Some("the same command with -with-token"),
+            ),
         ] {
             let text = described(status, error, circumstances);
             assert!(text.starts_with(&format!("{error} ({status})")), "{text}");

@@ -232,7 +232,8 @@ impl<'a, 'io> Session<'a, 'io> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
-        if self.options.is_for_people() && output::rows(&answer.body).is_empty() {
+        let is_empty = !answer.body.is_string() && output::rows(&answer.body).is_empty();
+        if self.options.is_for_people() && is_empty {
             self.warn(answer);
             return self.confirm(done);
         }

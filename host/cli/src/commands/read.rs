@@ -19,6 +19,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
     let call = ServerRequest {
         query: parameters(session, &rest)?,
+        may_answer_text: true,
         ..ServerRequest::new(Method::GET, path.as_str())
     };
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {

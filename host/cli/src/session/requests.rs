@@ -65,7 +65,11 @@ impl Session<'_, '_> {
         last: impl Fn(&ServerAnswer) -> bool,
     ) -> Result<ServerAnswer, CommandProblem> {
         let answer = self.send(&self.caller(RequestIdentity::Own)?, doing, call, &last)?;
-        self.accept(doing, answer)
+        match is_success(&answer) {
+            true => Ok(answer),
+            false if call.is_login() => Err(self.refusal_of(TokenSource::Login, doing, &answer)),
+            false => Err(self.refusal(doing, &answer)),
+        }
     }
 
     /// Asks the server for something that may be missing. A 404 without an error is `None`. A 404
