@@ -19,6 +19,7 @@ mod containment;
 mod contract_versions;
 mod credential_life;
 mod credential_types;
+mod dev_mounts;
 mod directory;
 mod due_work;
 mod endpoints;

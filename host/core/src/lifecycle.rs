@@ -37,7 +37,7 @@ pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
 pub(crate) use open::{begin_due_work, open, stop};
-pub(crate) use provision_dev::provision_dev;
+pub(crate) use provision_dev::{provision_dev, untouched_default};
 pub(crate) use reload::{ReloadTargets, reload};
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;

@@ -242,6 +242,7 @@ impl ServiceSeal {
             self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
+        self.process.begin_dev_mode();
         let core = self.unlock(store).await?;
         lifecycle::provision_dev(&core, root_token).await
     }

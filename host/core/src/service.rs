@@ -13,9 +13,7 @@ use crate::seal::ServiceSeal;
 use crate::settings::ServiceSettings;
 use crate::tables::RouteTables;
 use bulkhead_access::sealing::sealed_failure;
-use bulkhead_access::unauthenticated_limits::UnauthenticatedLimiter;
 use bulkhead_sandbox::SandboxRuntime;
-use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
 use bulkhead_wire::description::{RawAccess, Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -84,17 +82,8 @@ impl Service {
         audit::check(&settings.audit).await?;
         let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
         let table = api::table().map_err(Failure::internal)?;
-        let compiler = Compiler::new(settings.compiler.clone());
-        let (strangers, in_flight) = (UnauthenticatedLimiter::default(), Arc::default());
-        let process = ProcessState {
-            settings,
-            runtime,
-            compiler,
-            directory: Arc::clone(&directory),
-            unauthenticated_limits: strangers,
-            in_flight,
-        };
-        let seal = ServiceSeal::new(Arc::new(process), Arc::clone(&directory));
+        let process = Arc::new(ProcessState::new(settings, runtime, &directory));
+        let seal = ServiceSeal::new(process, Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
     }
 

@@ -11,8 +11,10 @@ use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{field, required};
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
+use crate::lifecycle;
 use crate::mounts::{
-    self, MountChange, MountClass, MountMarks, MountSettings, NewMount, RunningPlugin, api_version,
+    self, MountChange, MountClass, MountMarks, MountRecord, MountSettings, NewMount, RunningPlugin,
+    api_version,
 };
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
@@ -74,10 +76,31 @@ pub(crate) async fn enable_in(
     settings.options.extend(api_version);
     settings::check_identity_token_key(unit, &settings).await?;
     let marks = marks(fields, &mut warnings);
-    let record =
-        core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
-    let enabled = AfterCommit::Mounts(MountChange::Enabled(Box::new(record)));
+    let new = NewMount { path, kind, marks, settings };
+    let change = match lifecycle::untouched_default(core, unit, &new).await? {
+        Some(mut record) => {
+            warnings.push(taken_over_warning(&record));
+            record.settings = new.settings;
+            record.put(unit)?;
+            MountChange::Tuned { record: Box::new(record), swap: None }
+        }
+        None => {
+            let record = core.mounts.enable(unit, &core.catalog, new).await?;
+            MountChange::Enabled(Box::new(record))
+        }
+    };
+    let enabled = AfterCommit::Mounts(change);
     Ok(Reply::from(ReplyBody::Nothing).with_warnings(warnings).after_commit(enabled))
+}
+
+/// Returns the warning for a request that took over a default mount of dev mode.
+fn taken_over_warning(record: &MountRecord) -> String {
+    format!(
+        "dev mode had mounted {} at {} already, and nobody has used that mount: it is enabled as \
+         it was",
+        record.kind,
+        record.path.listed()
+    )
 }
 
 /// Returns the type, or the plugin's name if the type is `plugin`.
