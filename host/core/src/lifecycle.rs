@@ -28,6 +28,7 @@ mod renew_login;
 mod resume;
 mod revive;
 mod swap;
+mod upgrade_api;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};

@@ -35,6 +35,10 @@ pub struct ComponentDescription {
     /// Numbers the commits of a mount, and stores the numbers in its records.
     #[serde(default)]
     pub indexed: bool,
+    /// `migrate`, called with the component's own schema, brings the records of a lower version of
+    /// the API to the version that the mount's option `version` chooses.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub upgrades_api: bool,
     /// Grants the component wants beyond its own mount, as grant lines
     /// (`http:https://login.example.com:443`). An act without a target stands for every target
     /// granted by an operator. The component never gets more than it asks for.
@@ -188,6 +192,9 @@ pub struct Route {
     /// 0: to every version.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub api_version: u64,
+    /// Pattern of the path that serves the same object in later versions of the API: `data/{path}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
     /// Takes bytes as its body, and its fields then from the query; or fields as its body.
     #[serde(default, skip_serializing_if = "is_false")]
     pub raw: bool,
@@ -264,6 +271,7 @@ impl Route {
             open_fields: false,
             verbatim: false,
             api_version: 0,
+            successor: None,
             raw: false,
             leases: false,
             nested: false,

@@ -194,7 +194,8 @@ impl AuditLineWriter<'_> {
             | ResponseBody::Bare(_)
             | ResponseBody::Published { .. }
             | ResponseBody::Document(_)
-            | ResponseBody::Errors(_) => {}
+            | ResponseBody::Errors(_)
+            | ResponseBody::Advice(_) => {}
         }
     }
 

@@ -285,6 +285,7 @@ mod tests {
             schema: 1,
             reads_schema_up_to: None,
             indexed: false,
+            upgrades_api: false,
             asks: Vec::new(),
             metrics: Vec::new(),
             about: String::new(),

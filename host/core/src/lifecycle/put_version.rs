@@ -9,7 +9,7 @@ use super::attempts::CallAttempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::mounts::{
-    Mount, MountPhase, MountRecord, UnfinishedMigration, VersionBefore, VersionSwap,
+    Mount, MountPhase, MountRecord, UnfinishedMigration, VersionBefore, VersionSwap, api_version,
 };
 use crate::permit::Permit;
 use bulkhead_access::background::Claim;
@@ -106,7 +106,7 @@ async fn store_step(
 ) -> Result<MountRecord, Failure> {
     check_steps(migration, after)?;
     let permit = Permit::for_due_work(claim);
-    let cursor = migration.map(|migration| migration.cursor.clone());
+    let cursor = migration.and_then(UnfinishedMigration::cursor);
     let work = BackgroundServices::for_migration(core, after, cursor);
     let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let stored = loop {
@@ -181,6 +181,9 @@ impl PutVersion<'_> {
         let schema = record.schema.max(after.plugin.engine.description().schema);
         record.version.clone_from(&self.swap.version);
         record.settings.selection.clone_from(&self.swap.selection);
+        if let Some(version) = migration.and_then(|migration| migration.api_version) {
+            api_version::choose(&mut record.settings.options, version);
+        }
         record.migration = UnfinishedMigration::after_step(migration, schema, next);
         if record.migration.is_some() {
             // No version before could serve these data.

@@ -143,7 +143,7 @@ pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Resul
 }
 
 /// Holds requests and due work of the mount back, once those in flight have ended.
-async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
+pub(super) async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
     timeout(DRAIN_TIMEOUT, mount.pause()).await.map_err(|_| {
         let message = format!(
             "requests of {} that were in flight did not end within {} s; the version before \
@@ -155,7 +155,7 @@ async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Fa
     })
 }
 
-fn is_serving(phase: &MountPhase) -> bool {
+pub(super) fn is_serving(phase: &MountPhase) -> bool {
     *phase == MountPhase::Serving
 }
 

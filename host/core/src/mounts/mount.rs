@@ -147,6 +147,12 @@ impl Mount {
         }))
     }
 
+    /// Returns true if a request that was routed by `found` may enter this mount: the same component
+    /// serves the same rows.
+    pub(super) fn serves_as(&self, found: &Self) -> bool {
+        Arc::ptr_eq(&self.plugin, &found.plugin) && Arc::ptr_eq(&self.table, &found.table)
+    }
+
     /// Pauses requests and due work until the guards are dropped. Waits until the requests and the
     /// due work inside have ended.
     pub(crate) async fn pause(&self) -> [PausedGate; 2] {

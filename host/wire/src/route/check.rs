@@ -25,6 +25,7 @@ pub(super) fn check(route: &Route) -> Result<(), String> {
     check_keys(route, &captures)?;
     check_exclusive(route)?;
     check_verbatim(route, &captures)?;
+    check_successor(route, &captures)?;
     if route.asked_as.is_some() && route.verb != Verb::Read {
         return Err("asked_as: only a read is asked for as something else".to_owned());
     }
@@ -178,6 +179,19 @@ fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
         check_key(key, captures).map_err(|why| format!("list: {why}"))?;
     }
     Ok(())
+}
+
+/// Refuses a successor without an earlier version, or with an unknown capture.
+fn check_successor(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
+    let Some(pattern) = &route.successor else { return Ok(()) };
+    if route.api_version == 0 {
+        return Err("successor: only a row of one version of the API has one".to_owned());
+    }
+    let known = captures_of(pattern).map_err(|why| format!("successor: {why}"))?;
+    match known.difference(captures).next() {
+        Some(unknown) => Err(format!("successor: the path has no capture {unknown:?}")),
+        None => Ok(()),
+    }
 }
 
 fn check_key(key: &str, captures: &BTreeSet<&str>) -> Result<(), String> {

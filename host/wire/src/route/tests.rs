@@ -246,6 +246,20 @@ fn storage_keys_use_the_captures_of_their_row() {
 }
 
 #[test]
+fn a_successor_uses_the_captures_of_a_row_of_one_version() {
+    let with = |api_version, successor: &str| Route {
+        api_version,
+        successor: Some(successor.to_owned()),
+        fields: vec![field("path", FieldKind::String)],
+        ..row(Verb::Read, "{path+}")
+    };
+    assert!(RouteTable::new(vec![with(1, "data/{path}")]).is_ok());
+    assert!(why(with(0, "data/{path}")).contains("only a row of one version"));
+    assert!(why(with(1, "data/{name}")).contains("no capture \"name\""));
+    assert!(why(with(1, "data//{path}")).contains("successor: it has an empty segment"));
+}
+
+#[test]
 fn an_exclusive_group_names_at_least_two_known_fields() {
     let grouped = |names: &[&str]| Route {
         exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],

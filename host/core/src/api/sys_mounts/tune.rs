@@ -74,13 +74,17 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     let selected_before = record.settings.selection.clone();
     let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
-    check_api_version(unit, &serving, &record, &options_before).await?;
+    let upgrade = check_api_version(unit, &serving, &record, &options_before).await?;
     let is_served = matches!(serving, MountListingEntry::Mount(_));
     let swap = wanted.and_then(|plugin| {
         version_swap(plugin, &mut record, selected_before, is_served, &mut warnings)
     });
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
+    }
+    if upgrade.is_some() {
+        // Stored with the first converted records, so that no request meets the others.
+        keep_api_version(&mut record, &options_before);
     }
     let change = match builtin {
         Some(which) => {
@@ -89,7 +93,7 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
         }
         None => {
             record.put(unit)?;
-            MountChange::Tuned { record: Box::new(record), swap }
+            change_of(Box::new(record), swap, upgrade)?
         }
     };
     let reply = Reply::from(ReplyBody::Nothing).with_warnings(warnings);
@@ -115,15 +119,56 @@ fn version_swap(
     Some(VersionSwap { version, selection, rollback: None })
 }
 
-/// Refuses options that ask for another version of the API than the records of the mount have.
+/// Returns the change to apply after the commit.
+///
+/// # Errors
+/// 400 if both the version of the plugin and the version of its API change.
+fn change_of(
+    record: Box<MountRecord>,
+    swap: Option<VersionSwap>,
+    upgrade: Option<u64>,
+) -> Result<MountChange, Failure> {
+    match (swap, upgrade) {
+        (swap, None) => Ok(MountChange::Tuned { record, swap }),
+        (None, Some(api_version)) => Ok(MountChange::Upgraded { record, api_version }),
+        (Some(_), Some(_)) => Err(Failure::invalid(
+            "plugin_version and options.version both change how the mount reads its records; \
+             change one, and then the other",
+        )),
+    }
+}
+
+/// Returns the version of the API to which the records of the mount have to be brought, if the
+/// options ask for a later version than the records have.
+///
+/// # Errors
+/// 400 for an earlier version, and for another version of a mount whose plugin is unavailable or
+/// whose records are between two versions.
 async fn check_api_version(
     unit: &mut Unit,
     serving: &MountListingEntry,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
-) -> Result<(), Failure> {
-    let MountListingEntry::Mount(mount) = serving else { return Ok(()) };
-    api_version::check_change(unit, record, before, mount.plugin.engine.description()).await
+) -> Result<Option<u64>, Failure> {
+    if record.settings.options.get(api_version::OPTION) == before.get(api_version::OPTION) {
+        return Ok(None);
+    }
+    match serving {
+        MountListingEntry::Mount(mount) if record.migration.is_none() => {
+            let plugin = mount.plugin.engine.description();
+            api_version::check_change(unit, record, before, plugin).await
+        }
+        _ => Err(api_version::not_served_failure(&record.path)),
+    }
+}
+
+/// Takes the option for the version of the API back to its value before the change.
+fn keep_api_version(record: &mut MountRecord, before: &BTreeMap<String, String>) {
+    let options = &mut record.settings.options;
+    match before.get(api_version::OPTION) {
+        Some(version) => options.insert(api_version::OPTION.to_owned(), version.clone()),
+        None => options.remove(api_version::OPTION),
+    };
 }
 
 /// Refuses other settings for an unavailable mount unless the request names a version.
