@@ -77,7 +77,7 @@ fn a_take_over_needs_the_right_to_enable() {
 }
 
 #[test]
-fn a_production_server_refuses_a_second_mount_as_before() {
+fn production_server_refuses_a_second_mount() {
     let (server, operators) = open();
     let root = operators.root(&server);
     let body = json!({ "type": "userpass", "description": "default mount of dev mode" });

@@ -37,7 +37,7 @@ fn shown(done: Output) -> Shown {
 }
 
 #[test]
-fn a_refused_login_by_write_gets_no_advice_to_log_in() {
+fn refused_login_gets_no_login_advice() {
     let server = Bulkhead::start();
     let user = json!({ "password": "long enough" });
     server.root().write("auth/userpass/users/eve", &user).expect(204);

@@ -85,7 +85,7 @@ fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
 }
 
 #[test]
-fn a_token_from_a_file_may_end_with_a_line_break() {
+fn login_token_may_end_with_line_break() {
     let stage = JwtStage::new(&json!({ "claim_mappings": { "email": "mail" } }));
     let jwt = stage.signer.token(&claims(&json!({ "email": "a@b.example" })));
     for sent in [format!("{jwt}\n"), format!("\t{jwt}\r\n"), format!(" {jwt} ")] {

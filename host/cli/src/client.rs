@@ -168,10 +168,8 @@ impl ServerRequest {
 
     /// Returns true for a login, which needs no token.
     pub(crate) fn is_login(&self) -> bool {
-        let mut segments = self.path.split('/');
-        self.body.is_some()
-            && segments.next() == Some("auth")
-            && segments.any(|segment| segment == "login")
+        let is_below_auth = self.body.is_some() && self.path.starts_with("auth/");
+        is_below_auth && self.path.split('/').any(|segment| segment == "login")
     }
 
     /// Returns the path and query of the request's URL, escaped.
@@ -314,12 +312,10 @@ async fn send(
         AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
     })?;
     connection.abort();
-    let bytes = body.to_bytes();
-    if is_text {
-        let body = Value::String(String::from_utf8_lossy(&bytes).into_owned());
-        return Ok(ServerAnswer { status, body });
+    match (is_text, &*body.to_bytes()) {
+        (true, text) => Ok(ServerAnswer { status, body: String::from_utf8_lossy(text).into() }),
+        (false, bytes) => parse_answer(status, bytes, server),
     }
-    parse_answer(status, &bytes, server)
 }
 
 /// Returns true for an answer of plain text.

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_served_elsewhere_is_named_as_error_and_as_warning() {
+    fn moved_path_is_error_and_warning() {
         let expected = r#"{"errors":["use secret/data/a"],"warnings":["use secret/data/a"]}"#;
         let moved = Response::failed(&Failure::moved("use secret/data/a"));
         assert_eq!(text(moved), answer(404, expected));

@@ -49,7 +49,7 @@ fn the_option_chooses_the_version_of_the_api() {
 }
 
 #[test]
-fn a_mount_with_secrets_never_goes_back_to_version_1() {
+fn kv_mount_with_secrets_refuses_downgrade() {
     let world = World::empty();
     world.root.write("sys/mounts/a", &json!({ "type": "kv" })).expect(204);
     let to_2 = json!({ "options": { "version": "2" } });
@@ -99,7 +99,7 @@ fn secrets_of_version_1_become_versions_in_place() {
 }
 
 #[test]
-fn no_write_is_lost_while_a_mount_is_upgraded() {
+fn kv_upgrade_loses_no_concurrent_write() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     for number in 0..600 {
@@ -165,7 +165,7 @@ fn an_interrupted_upgrade_is_completed_after_the_start() {
 }
 
 #[test]
-fn a_path_of_version_1_is_answered_with_the_path_of_version_2() {
+fn kv_version_1_path_names_version_2_path() {
     let world = World::empty();
     let secret = json!({ "password": "c4n4ry" });
     for (answer, path) in [

@@ -210,7 +210,7 @@ async fn an_external_group_has_one_alias_and_loses_its_members_with_it() {
 }
 
 #[tokio::test]
-async fn a_group_alias_without_a_group_makes_an_external_group() {
+async fn group_alias_without_group_makes_external_group() {
     let bed = Bed::new("alias-alone").await;
     let mount = bed.token_mount().await;
     let asked = json!({"name": "folder-1", "mount_accessor": mount});

@@ -252,7 +252,7 @@ fn repeated_settings_are_refused() {
 }
 
 #[test]
-fn blocks_and_settings_may_share_a_line_as_in_vault() {
+fn config_settings_may_share_a_line() {
     for text in [
         "listener \"tcp\" { address = \"127.0.0.1:1\" tls_disable = true }\nui = false",
         "listener \"tcp\" { address = \"127.0.0.1:1\", tls_disable = 1 } ui = false",

@@ -246,7 +246,7 @@ fn storage_keys_use_the_captures_of_their_row() {
 }
 
 #[test]
-fn a_successor_uses_the_captures_of_a_row_of_one_version() {
+fn successor_uses_captures_of_its_row() {
     let with = |api_version, successor: &str| Route {
         api_version,
         successor: Some(successor.to_owned()),
