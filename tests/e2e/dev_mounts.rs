@@ -24,7 +24,7 @@ fn enabling_takes_an_untouched_default_mount_over_once() {
     let server = Bulkhead::start();
     let root = server.root();
     let mounts = default_mounts(&root);
-    assert!(mounts.len() >= 12, "{mounts:?}");
+    assert!(mounts.len() >= 10, "{mounts:?}");
     for (path, mount) in &mounts {
         let body = json!({
             "type": mount["type"], "description": "", "options": mount["options"],

@@ -2,9 +2,9 @@
 //! path, in version 2 the last versions of each value.
 //!
 //! The mount option `version` chooses the version of the API, and the host serves only the rows of
-//! this version. `v1` is version 1, and `upgrade` brings its secrets to version 2. Version 2 has a file for each noun of the URL, the records
-//! `metadata_record` and `version_record`, and `secret_path`, `lifetime`, `timestamp`,
-//! `merge_patch` and `given` for input and output.
+//! this version. `v1` is version 1, and `upgrade` brings its secrets to version 2. Version 2 has a
+//! file for each noun of the URL, the records `metadata_record` and `version_record`, and
+//! `secret_path`, `lifetime`, `timestamp`, `merge_patch` and `given` for input and output.
 //!
 //! The modules in order: a module imports only from modules to its left or in lines above.
 //! `tests/tidy` reads the order from this page.

@@ -1,8 +1,8 @@
 //! Bringing the records of a mount to a later version of its plugin's API (decision K6).
 //!
-//! Requests and due work wait at the gates of the mount while the component's `migrate` converts the
-//! records, in one commit or in steps. The commit of the first step stores the new version together
-//! with the cursor, so that an interrupted change goes on after a restart.
+//! Requests and due work wait at the gates of the mount while the component's `migrate` converts
+//! the records, in one commit or in steps. The commit of the first step stores the new version
+//! together with the cursor, so that an interrupted change goes on after a restart.
 //!
 //! Prevents a request that reads the records of one version by the rows of another.
 

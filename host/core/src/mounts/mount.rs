@@ -147,8 +147,8 @@ impl Mount {
         }))
     }
 
-    /// Returns true if a request that was routed by `found` may enter this mount: the same component
-    /// serves the same rows.
+    /// Returns true if a request that was routed by `found` may enter this mount: the same
+    /// component serves the same rows.
     pub(super) fn serves_as(&self, found: &Self) -> bool {
         Arc::ptr_eq(&self.plugin, &found.plugin) && Arc::ptr_eq(&self.table, &found.table)
     }
