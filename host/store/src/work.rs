@@ -220,8 +220,8 @@ impl WriteSet {
 pub(crate) struct CommitRequest {
     pub(crate) reads: ReadSet,
     pub(crate) writes: WriteSet,
-    /// The limit of the mount's stored bytes; `None`: no limit.
-    pub(crate) limit: Option<Arc<StoredLimit>>,
+    /// The limits of stored bytes that the unit must keep.
+    pub(crate) limits: Vec<Arc<StoredLimit>>,
     /// The turn of a request that retries after a conflict; `None` if the request does not retry.
     pub(crate) turn: Option<Arc<TicketState>>,
 }
@@ -246,7 +246,8 @@ impl CommitRequest {
         sealed.chain(&self.writes.deletes).chain(revised).chain(counter)
     }
 
-    /// Returns the written records that count for a mount, each with its bytes after the write.
+    /// Returns the written records that count for a mount or a caller, each with its bytes after
+    /// the write.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Address, u64)> {
         let sealed = self.writes.puts.iter().map(|row| {
             let size = stored_limit::size(&row.address, &row.lane, &row.owner, row.sealed.len());
@@ -258,7 +259,7 @@ impl CommitRequest {
         });
         let deleted = self.writes.deletes.iter().map(|address| (address, 0));
         let all = sealed.chain(revised).chain(deleted);
-        all.filter(|(address, _)| stored_limit::mount_of(address).is_some())
+        all.filter(|(address, _)| stored_limit::counters_of(address).next().is_some())
     }
 
     /// Returns the earliest due time of the records put, as store time.
