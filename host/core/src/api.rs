@@ -80,7 +80,7 @@ pub(crate) use serve::{
     PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,
 };
 use std::borrow::Cow;
-pub(crate) use sys_wrapping::{is_opened_by_caller, not_wrapping};
+pub(crate) use sys_wrapping::{answers_own_data, is_opened_by_caller, not_wrapping};
 pub(crate) use table::{FoundEndpoint, HostTable, unsupported};
 
 /// Builds the host's table.

@@ -129,6 +129,7 @@ async fn dispatch(
             Box::pin(serve_open_row(core, request, destination, known, trail)).await
         }
         (None, Ok(caller)) => {
+            Box::pin(wrapping::assert_room(core, request, caller)).await?;
             attempt_with_retries(core, request, destination, Some(caller), trail).await
         }
         (_, Err(failure)) => Err(match destination {

@@ -96,9 +96,9 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// Returns whether the request came with a valid token.
-    pub(super) fn has_caller(&self) -> bool {
-        self.caller.is_some()
+    /// Returns the caller, if the request came with a valid token.
+    pub(super) fn caller(&self) -> Option<&'a Caller> {
+        self.caller
     }
 
     /// Records the policies of the caller's entity and groups.
