@@ -61,6 +61,7 @@ mod sealed;
 mod sealed_process;
 mod secrecy;
 mod static_roles;
+mod stops;
 mod storm;
 mod targets;
 mod template;

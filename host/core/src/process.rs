@@ -7,7 +7,7 @@ use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::DataDirectory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, watch};
 
 /// The state.
 pub(crate) struct ProcessState {
@@ -21,6 +21,8 @@ pub(crate) struct ProcessState {
     /// its end. Opening the store waits for the lock, so that no old work runs concurrently with
     /// the reopened store.
     pub(crate) in_flight: Arc<RwLock<()>>,
+    /// The end of the process.
+    pub(crate) ending: ProcessEnd,
     /// True for a server in dev mode, from the first opening on.
     is_dev: AtomicBool,
 }
@@ -38,6 +40,7 @@ impl ProcessState {
             directory: Arc::clone(directory),
             unauthenticated_limits: UnauthenticatedLimiter::default(),
             in_flight: Arc::default(),
+            ending: ProcessEnd::default(),
             is_dev: AtomicBool::new(false),
         }
     }
@@ -50,5 +53,22 @@ impl ProcessState {
     /// Returns true for a server in dev mode.
     pub(crate) fn is_dev(&self) -> bool {
         self.is_dev.load(Ordering::Relaxed)
+    }
+}
+
+/// The signal that the process ends, for work that no request and no open service can reach.
+#[derive(Default)]
+pub(crate) struct ProcessEnd(watch::Sender<bool>);
+
+impl ProcessEnd {
+    /// Sends the signal.
+    pub(crate) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Resolves when the process ends.
+    pub(crate) async fn wait(&self) {
+        // An error means that the sender is gone, which also means the end.
+        _ = self.0.subscribe().wait_for(|ends| *ends).await;
     }
 }

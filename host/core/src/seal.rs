@@ -255,6 +255,16 @@ impl ServiceSeal {
         Some((self.core()?, in_flight))
     }
 
+    /// Answers every request that waits for a change with `failure`, and ends the migrations of
+    /// mounts: for the end of the process. Migrations of a service that is being opened end, too.
+    pub(crate) fn end_waiting(&self, failure: &Failure) {
+        self.process.ending.begin();
+        if let Some(core) = self.core() {
+            core.parking.close(failure);
+            core.sandbox.end_migrations();
+        }
+    }
+
     /// Seals the service if `is_meant` accepts the open core. Another seal and unseal may have
     /// happened since the request for this seal.
     pub(crate) async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {

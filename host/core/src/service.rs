@@ -276,12 +276,10 @@ impl Service {
         served.await.unwrap_or_else(panicked)
     }
 
-    /// Answers every request that waits for a change, and refuses further waiting: for the end of
-    /// the process.
+    /// Answers every request that waits for a change, refuses further waiting, and ends the
+    /// migrations of mounts: for the end of the process.
     pub fn end_waiting(&self) {
-        if let Some(core) = self.seal.core() {
-            core.parking.close(&stopping_failure());
-        }
+        self.seal.end_waiting(&stopping_failure());
     }
 
     /// Opens the audit files again at the paths of the devices, after log rotation: for SIGHUP. If

@@ -57,6 +57,7 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(),
     let uuid = known.clone();
     // In a separate task, so that the swap completes even if the client disconnects.
     let work = async move {
+        swap::end_other_migration(&owner, &uuid, &swap.version).await?;
         match owner.mounts.unavailable_by_uuid(&uuid) {
             Some(_) => revive::revive(&owner, &uuid, &swap).await,
             None => swap::swap(&owner, &uuid, &swap).await,

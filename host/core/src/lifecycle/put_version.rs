@@ -15,7 +15,7 @@ use crate::permit::Permit;
 use bulkhead_access::background::Claim;
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::Unit;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Maximum number of steps of a migration.
@@ -155,13 +155,39 @@ async fn call(
 ) -> Result<CompletedStep, Failure> {
     // Drops the cursor of an earlier attempt.
     drop(work.take_next_cursor());
-    let admitted = work.enter(CallPriority::Background).await?;
+    // Also ends the migration between two steps.
+    let admitted = unless_stopped(core, mount, work.enter(CallPriority::Background)).await?;
     let opened = core.mounts.open(mount, permit);
     let (scope, context) = (work.scope(&opened), work.context(None));
     let done = opened.plugin.engine.migrate(scope, unit, &context, mount.record.schema).await;
     work.note_end(admitted, done.ended);
     done.result?;
     Ok(CompletedStep { unit: done.unit, next: work.take_next_cursor() })
+}
+
+/// Waits for `work`, until the migration of the mount must end: the mount is being disabled or
+/// moved, or the server is sealed or stops.
+///
+/// # Errors
+/// 503 if the migration must end; the failure of the work.
+pub(super) async fn unless_stopped<T>(
+    core: &Core,
+    mount: &Mount,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        () = core.sandbox.wait_for_migration_stop(&mount.record.uuid) => {
+            let message = format!(
+                "the change of the plugin's version of {} was stopped: the mount is being disabled \
+                 or moved, or the server is sealed or stops; choose the version again if the \
+                 mount stays",
+                mount.record.path
+            );
+            Err(Failure::new(FailureKind::Unavailable, message))
+        }
+        done = work => done,
+    }
 }
 
 impl PutVersion<'_> {
