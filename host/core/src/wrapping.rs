@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Maximum number of attempts to store an answer, in case of conflicts with the caller's token.
-const MAX_ATTEMPTS: u32 = 64;
+const ATTEMPTS: u32 = 64;
 
 /// An answer as its client would have received it.
 pub(crate) struct ClientAnswer {
@@ -131,7 +131,7 @@ async fn store_token(
         unit.put(address(&made.caller.hash), row.to_bytes()?, IndexColumns::default());
         content::put_first(&mut unit, &row.content, &new.answer.bytes);
         match unit.commit().await {
-            Err(StoreFault::Conflict) if attempts < MAX_ATTEMPTS => attempts += 1,
+            Err(StoreFault::Conflict) if attempts < ATTEMPTS => attempts += 1,
             committed => {
                 committed?;
                 return Ok(made);

@@ -54,7 +54,7 @@ impl RemovalProgress {
         Arc::new(Self(Mutex::new(RemovalStep::Change)))
     }
 
-    fn reach(&self, step: RemovalStep) {
+    fn begin_step(&self, step: RemovalStep) {
         *sync::lock(&self.0) = step;
     }
 }
@@ -122,14 +122,14 @@ async fn remove(
     let Some(record) = record else { return Ok(()) };
     check_stays(&record)?;
     if record.phase == MountPhase::Erasing {
-        progress.reach(RemovalStep::Data);
+        progress.begin_step(RemovalStep::Data);
         return erase(core, record, claim).await;
     }
     // Checked before the phase is stored, which would otherwise have to be reverted.
     core.leases.assert_ends_work()?;
     match drain_mount(&core, &record, &progress).await {
         Ok(record) => {
-            progress.reach(RemovalStep::Data);
+            progress.begin_step(RemovalStep::Data);
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, record, claim).await
         }
@@ -166,9 +166,9 @@ async fn drain_mount(
     store_phase(core, path, MountPhase::Ending, may).await?;
     let ended = match core.mounts.by_uuid(&record.uuid) {
         Some(mount) => {
-            progress.reach(RemovalStep::Requests);
+            progress.begin_step(RemovalStep::Requests);
             end_requests(core, &mount).await;
-            progress.reach(RemovalStep::Leases);
+            progress.begin_step(RemovalStep::Leases);
             end_leases(core, &mount).await
         }
         None => end_unavailable(core, &record.uuid).await,

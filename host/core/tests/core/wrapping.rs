@@ -384,6 +384,7 @@ async fn wrapped_own_data_end_with_callers_token() {
     let (_, seen) =
         bed.write("auth/token/lookup-accessor", json!({ "accessor": infos[1]["accessor"] })).await;
     assert_eq!(seen["data"]["orphan"], false, "{seen}");
+    let (_, own) = bed.write("auth/token/lookup", json!({ "token": token })).await;
     assert_eq!(bed.write("auth/token/revoke", json!({ "token": token })).await.0, 204);
     for info in &infos {
         Bed::is_refused(&bed.unwrap(&info["token"]).await);
@@ -391,6 +392,7 @@ async fn wrapped_own_data_end_with_callers_token() {
     }
     let (status, opened) = bed.unwrap(&kept).await;
     assert_eq!((status, &opened["data"]["path"]), (200, &json!("auth/token/create")), "{opened}");
+    cleared(&bed, &own["data"]["accessor"]).await;
     let directory = bed.stop().await;
     assert_eq!(stored(&directory).await.values().sum::<usize>(), 0);
     std::fs::remove_dir_all(directory).unwrap();
