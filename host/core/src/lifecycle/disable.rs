@@ -167,7 +167,7 @@ async fn drain_mount(
     let ended = match core.mounts.by_uuid(&record.uuid) {
         Some(mount) => {
             progress.begin_step(RemovalStep::Requests);
-            end_requests(core, &mount).await;
+            let _timers = end_requests(core, &mount).await;
             progress.begin_step(RemovalStep::Leases);
             end_leases(core, &mount).await
         }

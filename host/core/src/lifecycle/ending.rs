@@ -30,9 +30,11 @@ pub(super) async fn claim_stopped(core: &Core, record: &MountRecord) -> (Claim, 
 
 /// Closes the mount for requests, and waits for requests inside. A request that still runs after
 /// [`REQUEST_PATIENCE`] is cut, unless the request is changing something outside. Parked requests
-/// are answered at once.
-pub(super) async fn end_requests(core: &Core, mount: &Mount) {
+/// are answered at once. Returns the stop of the mount's timers, which must not take the turns of
+/// its leases.
+pub(super) async fn end_requests(core: &Core, mount: &Mount) -> MountStop {
     let uuid = &mount.record.uuid;
+    let timers = core.sandbox.stop_calls(uuid, CallKind::Wake);
     let gone = mount.gone_failure();
     let mut closing = std::pin::pin!(mount.close_requests());
     let began = tokio::time::timeout(Duration::ZERO, &mut closing).await;
@@ -43,6 +45,7 @@ pub(super) async fn end_requests(core: &Core, mount: &Mount) {
     }
     // A request inside may have been parked meanwhile.
     core.parking.release(uuid, &gone);
+    timers
 }
 
 /// Ends all tokens of logins, leases and reservations of a mount that admits no requests. Each

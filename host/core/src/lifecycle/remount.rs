@@ -171,7 +171,7 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let _claimed = claim_stopped(&core, &record).await;
     let ended = match core.mounts.by_uuid(&uuid) {
         Some(mount) => {
-            end_requests(&core, &mount).await;
+            let _timers = end_requests(&core, &mount).await;
             end_leases(&core, &mount).await
         }
         None => end_unavailable(&core, &uuid).await,
