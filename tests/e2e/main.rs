@@ -54,6 +54,7 @@ mod readme;
 mod recorded;
 mod refusals;
 mod rekey;
+mod request_fields;
 mod restored;
 mod root_rotation;
 mod scheduler;

@@ -209,6 +209,9 @@ async fn serve_public(
     caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
+    if caller.is_none() {
+        api::refuse_wrapping(request)?;
+    }
     let fields = api::read_public_fields(endpoint, request)?;
     trail.enter(operation(request.verb, false)).await?;
     let asked = PublicRequest { endpoint, request, fields: &fields };
@@ -318,7 +321,8 @@ async fn attempt(
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
-    if request.verb == Verb::Write {
+    // A patch changes the members that the body names, and leaves out all others.
+    if request.verb != Verb::Patch {
         fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
     }
 

@@ -1,20 +1,40 @@
-//! Request headers: token, namespace, and type of the body.
+//! Request headers: token, namespace, wrapping, and type of the body.
 //!
 //! Prevents a proxy and this server from reading the same request differently. A request with 2
 //! different tokens is refused, because a proxy may check one header while this server uses the
 //! other. A request that names 2 servers, or none, is refused too.
+//!
+//! Also prevents a secret in the clear: a header of this API is read under each prefix, or the
+//! request is refused (decision H80).
 
 use bulkhead_wire::duration;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
 use std::collections::BTreeMap;
 
-/// Headers that carry only a token. `Authorization: Bearer` is the third way (decision P2).
-const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
+/// Prefixes of this API's headers. Each header has the same meaning under each prefix.
+const PREFIXES: [&str; 3] = ["x-vault-", "x-secrets-", "x-bulkhead-"];
+
+/// Rest of the name of the headers that carry only a token. `Authorization: Bearer` is the other
+/// way (decision P2).
+const TOKEN: &str = "token";
+
+/// Headers that every answer satisfies, by the rest of the name. One node serves all requests, and
+/// each read sees all earlier writes; no endpoint demands a second factor; no policy can be
+/// overridden. `request` marks a request as an API client's.
+const SATISFIED: [&str; 7] = [
+    "request",
+    "index",
+    "inconsistent",
+    "forward",
+    "no-request-forwarding",
+    "mfa",
+    "policy-override",
+];
 
 /// Maximum size of all headers, in bytes of names and values. hyper refuses at twice that size, and
 /// above 100 headers.
@@ -86,12 +106,18 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the non-empty values of a header of this API, under each prefix.
+fn values<'a>(headers: &'a HeaderMap, rest: &str) -> impl Iterator<Item = &'a HeaderValue> {
+    let named = PREFIXES.map(|prefix| headers.get_all(format!("{prefix}{rest}")));
+    named.into_iter().flatten().filter(|value| !value.is_empty())
+}
+
 /// Returns the token of the token headers. Empty headers are ignored.
 ///
 /// # Errors
 /// 400 if 2 headers carry different tokens.
 pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
-    let named = TOKEN_HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let named = values(headers, TOKEN);
     let bearers = headers.get_all(AUTHORIZATION).iter().filter_map(bearer);
     let mut found: Option<Secret> = None;
     for raw in named.map(HeaderValue::as_bytes).chain(bearers).filter(|raw| !raw.is_empty()) {
@@ -115,12 +141,52 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 /// Refuses headers that would change the meaning of the request and are not supported. If a
-/// namespace were ignored, the answer would be another tenant's.
+/// namespace were ignored, the answer would be another tenant's; if a misspelt wrapping header
+/// were ignored, the answer would hold the secret in the clear.
 ///
 /// # Errors
-/// 400 for a namespace other than the root (decision P6).
+/// 400 for a namespace other than the root (decision P6), a wish that this service cannot fulfil,
+/// and an unknown header of this API (decision H80); 415 for an encoded body.
 pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
-    for value in headers.get_all("x-vault-namespace") {
+    refuse_namespace(headers)?;
+    for name in headers.keys().map(hyper::header::HeaderName::as_str) {
+        let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) else {
+            continue;
+        };
+        match rest {
+            TOKEN | "namespace" | "wrap-ttl" => {}
+            _ if SATISFIED.contains(&rest) => {}
+            "wrap-format" => check_wrap_format(headers)?,
+            _ => {
+                let name = quoted(name);
+                return Err(Failure::invalid(format!(
+                    "header {name} is not known to this service; leave it out, or correct its name"
+                )));
+            }
+        }
+    }
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Ok(());
+    }
+    let message = "the body has a Content-Encoding; send the body without compression";
+    Err(Failure::new(FailureKind::UnsupportedMediaType, message))
+}
+
+/// Refuses every form of the wrapping token but the usual one.
+fn check_wrap_format(headers: &HeaderMap) -> Result<(), Failure> {
+    let is_usual = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"uuid");
+    match values(headers, "wrap-format").all(is_usual) {
+        true => Ok(()),
+        false => Err(Failure::invalid(
+            "X-Vault-Wrap-Format asks for another form of the wrapping token; leave the header out",
+        )),
+    }
+}
+
+/// Refuses a namespace other than the root.
+fn refuse_namespace(headers: &HeaderMap) -> Result<(), Failure> {
+    for value in values(headers, "namespace") {
         let name = String::from_utf8_lossy(value.as_bytes());
         if !matches!(name.trim_matches('/'), "" | "root") {
             let shown: String = name.chars().take(64).collect();
@@ -133,6 +199,20 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses headers that a plain HTTP place would pass over: a namespace, and a wish for wrapping.
+///
+/// # Errors
+/// 400.
+pub fn refuse_of_plain_http(headers: &HeaderMap) -> Result<(), Failure> {
+    refuse_namespace(headers)?;
+    match wrap_ttl(headers)? {
+        None => Ok(()),
+        Some(_) => Err(Failure::invalid(
+            "this path's answers cannot be wrapped; leave X-Vault-Wrap-TTL out",
+        )),
+    }
+}
+
 /// Returns the lifetime of the wrapping token, in seconds; `None` if the answer is not to be
 /// wrapped. Empty headers are ignored.
 ///
@@ -141,7 +221,7 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
 /// the wish were ignored, the answer would hold the secret in the clear.
 pub fn wrap_ttl(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
     let mut found: Option<u64> = None;
-    for value in headers.get_all("x-vault-wrap-ttl").iter().filter(|value| !value.is_empty()) {
+    for value in values(headers, "wrap-ttl") {
         let text = String::from_utf8_lossy(value.as_bytes());
         let seconds = duration::parse(&text)
             .map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
@@ -324,6 +404,49 @@ mod tests {
         assert_eq!(asked(""), Ok(None));
         assert_eq!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "1m"])), Ok(Some(60)));
         assert!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "61"])).is_err());
+    }
+
+    #[test]
+    fn each_header_is_read_under_each_prefix() {
+        for prefix in PREFIXES {
+            let sent = |rest: &str, value: &str| {
+                let name: hyper::header::HeaderName = format!("{prefix}{rest}").parse().unwrap();
+                HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+            };
+            assert_eq!(wrap_ttl(&sent("wrap-ttl", "1m")), Ok(Some(60)), "{prefix}");
+            assert!(refuse_of_plain_http(&sent("wrap-ttl", "1m")).is_err(), "{prefix}");
+            assert!(token(&sent("token", "bhs.a")).unwrap().is_some(), "{prefix}");
+            assert!(refuse_unserved(&sent("namespace", "team")).is_err(), "{prefix}");
+            assert!(refuse_unserved(&sent("wrap-tll", "60")).is_err(), "{prefix}");
+        }
+        let two = headers(&[("x-vault-wrap-ttl", "60"), ("x-bulkhead-wrap-ttl", "61")]);
+        assert!(wrap_ttl(&two).is_err(), "two different lifetimes");
+    }
+
+    #[test]
+    fn headers_are_satisfied_or_refused_by_name() {
+        for (name, value) in [
+            ("x-vault-request", "true"),
+            ("x-vault-index", "aGVsbG8="),
+            ("x-vault-inconsistent", "forward-active-node"),
+            ("x-vault-forward", "active-node"),
+            ("x-vault-no-request-forwarding", "true"),
+            ("x-vault-policy-override", "true"),
+            ("x-vault-mfa", "duo:123456"),
+            ("x-vault-wrap-format", ""),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("content-encoding", "identity"),
+        ] {
+            assert_eq!(refuse_unserved(&headers(&[(name, value)])), Ok(()), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("x-vault-wrap-format", "jwt"),
+            ("x-vault-inline-auth-path", "auth/userpass/login/a"),
+            ("content-encoding", "gzip"),
+        ] {
+            let refused = refuse_unserved(&headers(&[(name, value)])).unwrap_err();
+            assert!(!refused.message.contains(value), "{name}: {}", refused.message);
+        }
     }
 
     #[test]

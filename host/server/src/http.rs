@@ -6,7 +6,7 @@
 
 use crate::answer_body::UnsentBody;
 use crate::answer_budget::AnswerBudget;
-use crate::body::{self, BodyContent};
+use crate::body::{self, BodyContent, BodyHead};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
@@ -312,26 +312,22 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
                 return Ok(ReceivedContent { verb, content, wrap_ttl: None, memory: None });
             }
         };
-        match verb {
-            Verb::Write | Verb::Patch => {
-                let mut memory = self.body_budget.begin(asks.remote);
-                let admitted = match body.is_end_stream() {
-                    true => BodyAdmission::Whole,
-                    false => self.answerer.admit_body(asks).await,
-                };
-                let content =
-                    body::receive((head, verb), body, &self.config, admitted, &mut memory);
-                let content = Box::pin(content).await?;
-                Ok(ReceivedContent { verb, content, wrap_ttl, memory: Some(memory) })
-            }
-            // Some clients send a body with a read or a delete. The body has no meaning and is
-            // ignored.
-            Verb::Read | Verb::List | Verb::Delete => {
-                body::skip(head, body).await;
-                let content = BodyContent { fields, ..BodyContent::default() };
-                Ok(ReceivedContent { verb, content, wrap_ttl, memory: None })
-            }
+        // Most reads and deletes have no body. Some clients send one, which is read as that of a
+        // write.
+        if body.is_end_stream() && !matches!(verb, Verb::Write | Verb::Patch) {
+            let content = BodyContent { fields, ..BodyContent::default() };
+            return Ok(ReceivedContent { verb, content, wrap_ttl, memory: None });
         }
+        let mut memory = self.body_budget.begin(asks.remote);
+        let asks = RequestHead { verb, ..*asks };
+        let admitted = match body.is_end_stream() {
+            true => BodyAdmission::Whole,
+            false => self.answerer.admit_body(&asks).await,
+        };
+        let head = BodyHead { parts: head, verb };
+        let content = body::receive(head, fields, body, &self.config, admitted, &mut memory);
+        let content = Box::pin(content).await?;
+        Ok(ReceivedContent { verb, content, wrap_ttl, memory: Some(memory) })
     }
 
     async fn answer(&self, parsed: ParsedRequest) -> Response {

@@ -86,6 +86,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
     {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
+        headers::refuse_of_plain_http(&head.headers)?;
         let remote = self.config.proxies.client(arrival.origin, &head.headers)?;
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
         let counted = is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?;

@@ -5,7 +5,7 @@
 //! control characters).
 
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::name::canonical_path;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
@@ -60,7 +60,7 @@ fn asks_for_help(method: &Method, query: &str) -> bool {
 }
 
 /// Parses the still escaped query of a read, list or delete. `GET` with `list=true` becomes a list.
-/// The query of a write is ignored: its fields are in the body.
+/// The fields of a write are in its body, see [`refuse_query`].
 ///
 /// # Errors
 /// 400 for an invalid query; 405 for an unsupported operation.
@@ -71,6 +71,52 @@ pub fn query(verb: Verb, query: Option<&str>) -> Result<(Verb, Map<String, Value
     let mut fields = parameters(query.unwrap_or_default())?;
     let verb = take_controls(verb, &mut fields)?;
     Ok((verb, fields))
+}
+
+/// Refuses the query of a request whose fields are in the body. Fields of both places would let a
+/// caller put a secret into the URL, which proxies log, and would join user data where a path
+/// stores its body as sent.
+///
+/// # Errors
+/// 400 if the query has a parameter.
+pub fn refuse_query(query: Option<&str>) -> Result<(), Failure> {
+    match query.unwrap_or_default().split('&').all(str::is_empty) {
+        true => Ok(()),
+        false => Err(Failure::invalid(
+            "a write takes its fields from the body; move the parameters of the query there",
+        )),
+    }
+}
+
+/// Joins the fields of the query and of the body. `null` means absent.
+///
+/// # Errors
+/// 400 if a field has one value in the query and another in the body.
+pub fn join_fields(
+    mut query: Map<String, Value>,
+    body: Map<String, Value>,
+) -> Result<Map<String, Value>, Failure> {
+    for (name, value) in body {
+        match query.get(&name) {
+            Some(_) if value.is_null() => continue,
+            Some(given) if !has_text(&value, given) => {
+                let name = quoted(&name);
+                return Err(Failure::invalid(format!(
+                    "{name} has one value in the query and another in the body; send it once"
+                )));
+            }
+            _ => drop(query.insert(name, value)),
+        }
+    }
+    Ok(query)
+}
+
+/// Returns whether a value of a body is the text `given` of a query.
+fn has_text(value: &Value, given: &Value) -> bool {
+    match (value, given) {
+        (Value::Bool(_) | Value::Number(_), Value::String(given)) => value.to_string() == *given,
+        _ => value == given,
+    }
 }
 
 fn verb_of(method: &Method) -> Result<Verb, Failure> {
@@ -157,7 +203,8 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
 }
 
 /// Takes `list`, `help` and `scan` out of the fields. Scan is refused instead of ignored: a read in
-/// its place could issue a credential that the caller did not ask for. So is help with a delete.
+/// its place could issue a credential that the caller did not ask for. So are help and list with a
+/// delete.
 fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let (list, help) = (take_flag(fields, "list")?, take_flag(fields, "help")?);
     if take_flag(fields, "scan")? {
@@ -165,8 +212,10 @@ fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Fa
             "\"scan\" is not served by this version; leave the parameter out",
         ));
     }
-    if help && verb == Verb::Delete {
-        return Err(unsupported_failure("a delete has no \"help\"; send GET with help=true"));
+    if (help || list) && verb == Verb::Delete {
+        let name = if help { "help" } else { "list" };
+        let message = format!("a delete has no {name:?}; send GET with {name}=true");
+        return Err(unsupported_failure(&message));
     }
     Ok(if verb == Verb::Read && list && !help { Verb::List } else { verb })
 }
@@ -293,7 +342,9 @@ mod tests {
             );
         }
         assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
-        assert_eq!(line(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
+        assert_eq!(status(line(&Method::DELETE, "/v1/a", Some("list=true"))), 405);
+        let kept = line(&Method::DELETE, "/v1/a", Some("list=false")).unwrap();
+        assert_eq!((kept.verb, kept.fields), (Verb::Delete, Map::new()));
         assert_eq!(status(get("/v1/a", "list=yes")), 400);
         assert_eq!(status(get("/v1/a", "list")), 400);
         assert_eq!(status(get("/v1/a", "list=1&list=0")), 400);
@@ -312,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn query_parameters_become_fields_of_reads_and_deletes_only() {
+    fn query_parameters_become_fields_of_reads_and_deletes() {
         let fields = Value::Object(get("/v1/a", "x=1&y=a+b%2F&x=2&x=3&flag").unwrap().fields);
         assert_eq!(fields, json!({"x": ["1", "2", "3"], "y": "a b/", "flag": ""}));
         assert_eq!(
@@ -321,6 +372,34 @@ mod tests {
         );
         assert!(line(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
         assert_eq!(status(get("/v1/a", "x=%ff")), 400);
+    }
+
+    #[test]
+    fn a_field_of_query_and_body_has_one_value() {
+        let joined = |query: &str, body: Value| {
+            let fields = parameters(query).unwrap();
+            join_fields(fields, body.as_object().unwrap().clone()).map(Value::Object)
+        };
+        assert_eq!(joined("a=1&b=2", json!({"c": 3})), Ok(json!({"a": "1", "b": "2", "c": 3})));
+        assert_eq!(joined("a=1&b=x", json!({"a": 1, "b": null})), Ok(json!({"a": 1, "b": "x"})));
+        assert_eq!(joined("a=true", json!({"a": true})), Ok(json!({"a": true})));
+        assert_eq!(joined("a=1&a=2", json!({"a": ["1", "2"]})), Ok(json!({"a": ["1", "2"]})));
+        for body in [json!({"a": "2"}), json!({"a": 2}), json!({"a": ["1"]}), json!({"a": {}})] {
+            let refused = joined("a=1", body).unwrap_err();
+            assert_eq!(refused.kind, FailureKind::InvalidRequest);
+            assert!(refused.message.starts_with("\"a\" has one value"), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_write_is_refused() {
+        for none in [None, Some(""), Some("&")] {
+            assert_eq!(refuse_query(none), Ok(()));
+        }
+        for query in ["token=canary", "a", "list=false"] {
+            let refused = refuse_query(Some(query)).unwrap_err();
+            assert!(!refused.message.contains("canary"), "{}", refused.message);
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn raw(access: &RawAccess) -> Result<(), String> {
         if name.is_empty() || name.len() > NAME || !name.bytes().all(is_word) {
             return Err(format!("{} is not a header's name in lower case", quoted(name)));
         }
-        let is_kept = ["x-vault-", "x-bulkhead-token", "cookie", "proxy-"];
+        let is_kept = ["x-vault-", "x-secrets-", "x-bulkhead-token", "cookie", "proxy-"];
         if is_kept.iter().any(|kept| name.starts_with(kept)) {
             return Err(format!("the header {name} reaches no component"));
         }

@@ -182,15 +182,22 @@ async fn a_write_arrives_with_its_fields_size_and_token() {
 }
 
 #[tokio::test]
-async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
+async fn the_body_of_every_verb_is_read() {
     for method in ["GET", "DELETE", "LIST"] {
-        let (status, _, body) = serve_once(request(method, "/v1/a?x=1", "{not json")).await;
+        let (status, _, body) = serve_once(request(method, "/v1/a?x=1", r#"{"y":2}"#)).await;
         assert_eq!(
             (status, &body["fields"], &body["bytes"]),
-            (200, &json!({"x": "1"}), &json!(0)),
+            (200, &json!({"x": "1", "y": 2}), &json!(7)),
             "{method}"
         );
     }
+    let mut form = request("DELETE", "/v1/a", "secret_id=s");
+    form.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(serve_once(form).await.2["fields"], json!({"secret_id": "s"}));
+    let (status, _, body) = serve_once(request("DELETE", "/v1/stranger", "{not json")).await;
+    assert_eq!((status, &body["unread"]), (200, &json!(true)), "a stranger's body is not parsed");
+    let (_, _, body) = serve_once(request("GET", "/v1/open", r#"{"key":1,"other":2}"#)).await;
+    assert_eq!(body["fields"], json!({"key": 1}), "few fields of a stranger are read");
 }
 
 #[tokio::test]
@@ -234,6 +241,13 @@ async fn an_unreadable_body_reaches_the_service_and_is_recorded() {
         ("GET", "/v1/a?list=perhaps", ("", ""), "", 400),
         ("DELETE", "/v1/a?x=%ff", ("", ""), "", 400),
         ("DELETE", "/v1/a?help=1", ("", ""), "", 405),
+        ("DELETE", "/v1/a?list=1", ("", ""), "", 405),
+        ("GET", "/v1/a?x=1", ("", ""), "{\"x\":2}", 400),
+        ("DELETE", "/v1/a", ("", ""), "{not json", 400),
+        ("POST", "/v1/a?x=1", ("", ""), "{}", 400),
+        ("GET", "/v1/a", ("x-bulkhead-wrap-tll", "60"), "", 400),
+        ("GET", "/v1/a", ("x-vault-wrap-format", "jwt"), "", 400),
+        ("POST", "/v1/a", ("content-encoding", "gzip"), "{}", 415),
     ];
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (method, path, (header, value), content, status) in cases {
@@ -275,9 +289,13 @@ async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
 }
 
 #[tokio::test]
-async fn the_query_of_any_other_write_is_not_read() {
-    let (_, _, body) = serve_once(request("POST", "/v1/a?version=1.0.0", r#"{"x":1}"#)).await;
-    assert_eq!((&body["fields"], &body["raw"]), (&json!({"x": 1}), &Value::Null));
+async fn the_query_of_any_other_write_is_refused() {
+    for content in [r#"{"x":1}"#, ""] {
+        let (status, _, body) = serve_once(request("POST", "/v1/a?version=1.0.0", content)).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(body["errors"][0].as_str().unwrap().contains("query"), "{body}");
+    }
+    assert_eq!(serve_once(request("POST", "/v1/a?", r#"{"x":1}"#)).await.0, 200);
     let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
     asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
     assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON, also if its first byte is not");

@@ -19,10 +19,11 @@ use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 
 /// Headers that `passthrough_request_headers` must not name, because each can carry a credential.
-const TOKEN_HEADERS: [&str; 6] = [
+const TOKEN_HEADERS: [&str; 7] = [
     "authorization",
     "cookie",
     "x-vault-token",
+    "x-bulkhead-token",
     "x-secrets-token",
     "x-scheduler-token",
     "x-nomad-token",
