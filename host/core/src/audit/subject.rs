@@ -1,5 +1,6 @@
 //! A request and its context, as known when a line is written.
 
+use super::redaction::MemberNames;
 use crate::mounts::{MountRecord, RunningPlugin};
 use crate::paging;
 use bulkhead_access::tokens::Caller;
@@ -50,6 +51,29 @@ impl AuditSubject<'_> {
     }
 }
 
+impl<'a> AuditSubject<'a> {
+    /// Returns the names in the data of the request that a line may show.
+    pub(super) fn request_names(&self) -> MemberNames<'a> {
+        let described = self.route.as_ref();
+        match described.and_then(|described| Some((described, described.route?))) {
+            Some((described, route)) => {
+                MemberNames::Declared { fields: &route.fields, is_open: !described.keeps_any_name }
+            }
+            None => MemberNames::Hidden,
+        }
+    }
+
+    /// Returns the names in the data of the answer that a line may show.
+    pub(super) fn answer_names(&self) -> MemberNames<'a> {
+        let keeps_any_name = self.route.as_ref().is_some_and(|described| described.keeps_any_name);
+        if keeps_any_name && self.operation != Operation::List {
+            MemberNames::Hidden
+        } else {
+            MemberNames::Shown
+        }
+    }
+}
+
 /// The policy decision on a request.
 pub(crate) enum PolicyDecision {
     /// Allowed, by the policies with these names.
@@ -67,6 +91,8 @@ pub(crate) struct RouteDescription<'a> {
     /// The mount that serves the request, or the built-in part of the server.
     pub(crate) mount: &'a MountRecord,
     pub(crate) running: RunningPlugin<'a>,
+    /// True if the data are fields of any name, which the caller chose.
+    pub(crate) keeps_any_name: bool,
 }
 
 /// Formats milliseconds since 1970 as RFC 3339 in UTC.

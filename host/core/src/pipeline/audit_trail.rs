@@ -200,14 +200,24 @@ impl<'a> AuditTrail<'a> {
         let route = self.destination.map(|destination| {
             let (captures, route) = (destination.captures.as_slice(), destination.route());
             match &destination.place {
-                ServingCode::Host(_) => {
-                    let (table, running) = (self.table.rows(), BuiltinMount::running());
-                    RouteDescription { table, route, captures, mount: &self.builtin, running }
-                }
-                ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
-                    let (table, running) = (&*mount.table, mount.running());
-                    RouteDescription { table, route, captures, mount: &mount.record, running }
-                }
+                ServingCode::Host(_) => RouteDescription {
+                    table: self.table.rows(),
+                    route,
+                    captures,
+                    mount: &self.builtin,
+                    running: BuiltinMount::running(),
+                    keeps_any_name: route.is_some_and(|route| route.open_fields)
+                        || BuiltinMount::serving(&self.request.path)
+                            == Some(BuiltinMount::Cubbyhole),
+                },
+                ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => RouteDescription {
+                    table: &mount.table,
+                    route,
+                    captures,
+                    mount: &mount.record,
+                    running: mount.running(),
+                    keeps_any_name: mount.table.routes().iter().any(|route| route.verbatim),
+                },
             }
         });
         subject::AuditSubject {

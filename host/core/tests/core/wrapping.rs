@@ -473,14 +473,16 @@ async fn the_audit_hides_what_is_wrapped_and_the_wrapping_token() {
     let wrapped = bed.lines_of("sys/wrapping/wrap");
     assert_eq!(wrapped[0]["request"]["wrap_ttl"], 60);
     let response = &wrapped[1]["response"];
-    assert_eq!(response["data"]["password"], password);
+    let name = bed.hash("password").await;
+    let data = json!({ name.as_str().unwrap(): password });
+    assert_eq!((&wrapped[0]["request"]["data"], &response["data"]), (&data, &data));
     assert_eq!(
         (&response["wrap_info"]["token"], &response["wrap_info"]["accessor"]),
         (&hashed, &accessor)
     );
     let opened = bed.lines_of(UNWRAP);
     assert_eq!((opened.len(), &opened[0]["request"]["data"]["token"]), (2, &hashed));
-    assert_eq!(opened[1]["response"]["data"]["password"], password);
+    assert_eq!(opened[1]["response"]["data"], data);
     let (_, made) = bed.wrapped_as("root", Verb::Write, "auth/token/create", json!({})).await;
     let (_, made) = bed.unwrap(&made["wrap_info"]["token"]).await;
     let inner = made["auth"]["client_token"].as_str().unwrap();
