@@ -33,7 +33,7 @@ async fn help(call: PublicCall<'_>) -> Result<Response, Failure> {
     let path = call.fields.text("path");
     let acl = call.acl.ok_or_else(|| Failure::denied("send the token that help is for"))?;
     let (below, routes) = find_rows(&call, acl, path).ok_or_else(Failure::absent)?;
-    let served = ServedRoutes { below: &below, routes: &routes };
+    let served = ServedRoutes::at(&below, &routes);
     Ok(Response::bare(
         200,
         json!({
