@@ -8,10 +8,10 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! client → component_signature → failure → glob → hcl → hexadecimal → json → listing → login
-//! → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name → size
-//! → stored → description → password_policy → raw → response → ttl → api_version → coercion
-//! → request → fields → route
+//! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
+//! → login → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name
+//! → size → stored → description → password_policy → response → ttl → api_version → coercion
+//! → request → fields → raw → route
 //! ```
 
 pub mod alphabet;
@@ -21,6 +21,7 @@ pub mod client;
 mod coercion;
 pub mod component_signature;
 pub mod description;
+pub mod distinct;
 pub mod duration;
 pub mod envelope;
 pub mod failure;
