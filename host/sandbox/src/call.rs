@@ -310,6 +310,7 @@ impl MountablePlugin {
                         (compartment.mount(), kind),
                         &tree,
                     ) => Err(cut),
+                    () = tree.wait_for_abandonment() => Err(CallInterruption::Abandoned),
                 }
             };
             let outcome = tokio::time::timeout_at(until, work).await;
@@ -385,7 +386,8 @@ fn check_reply(reply: &contract::RawReply, limits: &MountLimits) -> Result<(), E
     if reply.headers.len() > limits::REPLY_HEADERS {
         return Err(ExceededLimit::count("headers", limits::REPLY_HEADERS));
     }
-    if head.fold(0, usize::saturating_add) > limits::REPLY_HEAD_BYTES {
+    let pairs = reply.ext.iter().map(|(name, value)| name.len().saturating_add(value.len()));
+    if head.chain(pairs).fold(0, usize::saturating_add) > limits::REPLY_HEAD_BYTES {
         return Err(ExceededLimit::size("headers", limits::REPLY_HEAD_BYTES));
     }
     if reply.body.len() > limits.answer_bytes {

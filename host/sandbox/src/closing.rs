@@ -17,6 +17,8 @@ pub(crate) enum CallInterruption {
     Sealed,
     /// The mount is being disabled or moved, or the server stops.
     Stopped,
+    /// The client has disconnected, and the call had changed nothing.
+    Abandoned,
 }
 
 impl From<tokio::time::error::Elapsed> for CallInterruption {

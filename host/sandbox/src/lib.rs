@@ -36,7 +36,7 @@
 //! → contract → structure → wasmtime_engine → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
-//! → host_services → nested_refusal → call_tree → closing → context
+//! → host_services → nested_refusal → caller_presence → call_tree → closing → context
 //! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
 //! → instance_cache → imports → sandbox → describe → load → call
 //! ```
@@ -65,6 +65,7 @@ mod wasmtime_engine;
 mod admission;
 mod cache;
 mod call_tree;
+mod caller_presence;
 mod closing;
 mod compartment;
 mod cpu_permits;
@@ -105,6 +106,7 @@ pub use admission::{CallPriority, SlotPermit, SlotRequest};
 pub use call::{CallOutcome, CallScope};
 pub use call_tree::{CallTree, SideEffect};
 pub use closing::CallKind;
+pub use caller_presence::{CallerPresence, PresentCaller};
 pub use compartment::Compartment;
 pub use component::{ComponentSource, Publisher, precompile};
 pub use database_plugin::DatabasePlugin;
