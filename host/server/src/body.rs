@@ -34,8 +34,9 @@ const DRAIN_LEAST: u64 = 4 << 20;
 /// Maximum time for a body to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Maximum size of a body, in bytes, at an endpoint that requires no token.
-const MAX_PUBLIC_BODY: u64 = 64 << 10;
+/// Maximum size of a body, in bytes, at an endpoint that requires no token, and of plain HTTP for
+/// callers whom the component does not know.
+pub(crate) const MAX_PUBLIC_BODY: u64 = 64 << 10;
 
 /// The parsed content of a request.
 #[derive(Default)]
@@ -191,6 +192,12 @@ fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let declared = declared.split(';').next().unwrap_or_default().trim();
     declared.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
+}
+
+/// Returns whether a body may have more bytes than are read without a known caller. A body without
+/// a declared length may have any number.
+pub(crate) fn may_exceed_public(body: &impl Body) -> bool {
+    body.size_hint().upper().is_none_or(|most| most > MAX_PUBLIC_BODY)
 }
 
 pub(crate) async fn read_body<B>(

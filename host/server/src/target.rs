@@ -6,7 +6,7 @@
 
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
-use bulkhead_wire::name::canonical_path;
+use bulkhead_wire::name::{LONGEST_PATH, canonical_path};
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -167,19 +167,52 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
 /// # Errors
 /// 400 for text that is not UTF-8 when decoded, and for more than 1000 parameters.
 pub fn parameters(text: &str) -> Result<Map<String, Value>, Failure> {
+    check_parameters(text)?;
     let mut fields = Map::new();
-    let count = text.split('&').filter(|pair| !pair.is_empty()).count();
-    if count > PARAMETERS_MAX {
-        return Err(Failure::invalid(format!(
-            "the query or form has {count} parameters; the most is {PARAMETERS_MAX}: send lists \
-             as JSON in the body of a write"
-        )));
-    }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         add(&mut fields, decode_parameter(name)?, Value::String(decode_parameter(value)?));
     }
     Ok(fields)
+}
+
+/// Refuses a query or form of too many parameters.
+///
+/// # Errors
+/// 400 for more than 1000 parameters.
+pub fn check_parameters(text: &str) -> Result<(), Failure> {
+    let count = text.split('&').filter(|pair| !pair.is_empty()).count();
+    if count <= PARAMETERS_MAX {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "the query or form has {count} parameters; the most is {PARAMETERS_MAX}: send lists as \
+         JSON in the body of a write"
+    )))
+}
+
+/// Returns the path of a plain HTTP request, below its base, for the comparison with quotas:
+/// decoded, without empty segments and dot segments. A component may read the path otherwise.
+///
+/// # Errors
+/// 400 for a path that is longer than any path may be.
+pub fn plain_path(path: &str) -> Result<String, Failure> {
+    if path.len() > LONGEST_PATH {
+        let length = path.len();
+        let message =
+            format!("a path has at most {LONGEST_PATH} bytes, this one has {length}; shorten it");
+        return Err(Failure::invalid(message));
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    Ok(kept.join("/"))
 }
 
 fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
@@ -400,6 +433,20 @@ mod tests {
             let refused = refuse_query(Some(query)).unwrap_err();
             assert!(!refused.message.contains("canary"), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn plain_paths_are_compared_in_one_spelling() {
+        for (path, plain) in [
+            ("role/x", "role/x"),
+            ("r%6fle//./x/", "role/x"),
+            ("a/../role%2Fx", "role/x"),
+            ("../..", ""),
+        ] {
+            assert_eq!(plain_path(path).unwrap(), plain, "{path}");
+        }
+        let refused = plain_path(&"a".repeat(LONGEST_PATH + 1)).unwrap_err();
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod token;
 mod token_records;
 mod tokens;
 
-use bulkhead_sdk::raw::{RawAccess, RawEngine, RawReply, RawRequest};
+use bulkhead_sdk::raw::{RawAccess, RawCaller, RawEngine, RawReply, RawRequest};
 use bulkhead_sdk::table::{Row, delete, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
 use request::ApiRequest;
@@ -65,6 +65,8 @@ impl SecretsEngine for Scheduler {
         headers: &["x-nomad-token", "x-scheduler-token", "authorization", "x-bulkhead-hop"],
         secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
         body_limit: 1 << 20,
+        paths: api::SHOWN_PATHS,
+        identifies: true,
     });
     const ASKS: &'static [&'static str] = &["http"];
     const METRICS: &'static [Metric] = replicate::METRICS;
@@ -94,6 +96,13 @@ impl RawEngine for Scheduler {
         match ApiRequest::read(host, request) {
             Ok(read) => api::serve(&read),
             Err(redirect) => Ok(redirect),
+        }
+    }
+
+    fn identify(host: &dyn Host, request: &RawRequest) -> Result<Option<RawCaller>, Failure> {
+        match ApiRequest::read(host, request) {
+            Ok(read) => caller::identify(&read),
+            Err(_redirect) => Ok(None),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The endpoints `/v1/acl/policy` and `/v1/acl/policies`.
 
-use crate::caller::{ApiCaller, authenticate};
+use crate::caller::{ApiCaller, authenticate, authenticate_manager};
 use crate::forward::{self, GlobalWrite};
 use crate::index::RecordTable;
 use crate::names::is_name;
@@ -135,8 +135,8 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, Api
 /// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
     let policy = Policy::read(name, request.body())?;
+    authenticate_manager(request)?;
     forward::divert(request, &GlobalWrite::Policy(name, &policy))?;
-    authenticate(request)?.demand_management()?;
     policy.check(name)?;
     let storage = request.storage();
     storage.put(&Policy::key(name), &policy)?;
@@ -150,8 +150,8 @@ pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, Ap
 /// # Errors
 /// 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
+    authenticate_manager(request)?;
     forward::divert(request, &GlobalWrite::PolicyRemoval(name))?;
-    authenticate(request)?.demand_management()?;
     let storage = request.storage();
     if is_name(name) && storage.get_bytes(&Policy::key(name))?.is_some() {
         storage.delete(&Policy::key(name))?;

@@ -14,9 +14,14 @@ use time::format_description::well_known::Rfc3339;
 /// A request and its context, as known when a line is written.
 pub(crate) struct AuditSubject<'a> {
     pub(crate) request: &'a Request,
+    /// Segments of the path that lines show as hashes, besides those that the route marks.
+    pub(crate) hidden_segments: &'a [String],
     pub(crate) operation: Operation,
     /// `None` if the token is missing or unknown.
     pub(crate) caller: Option<&'a Caller>,
+    /// The caller as a component that authenticates its callers itself names the caller; known
+    /// when the answer is recorded.
+    pub(crate) component_caller: Option<&'a ComponentCaller>,
     /// Policies of the caller's entity and its groups, in order; empty until looked up.
     pub(crate) identity_policies: &'a [String],
     /// `None` if no route matches the request.
@@ -72,6 +77,14 @@ impl<'a> AuditSubject<'a> {
             MemberNames::Shown
         }
     }
+}
+
+/// A caller that a component authenticated, in the words of the component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ComponentCaller {
+    /// Public identifier, such as the accessor of a token.
+    pub(crate) accessor: String,
+    pub(crate) display_name: String,
 }
 
 /// The policy decision on a request.

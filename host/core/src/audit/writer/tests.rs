@@ -87,8 +87,10 @@ fn written_of(
         captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
     let subject = AuditSubject {
         request,
+        hidden_segments: &[],
         operation: Operation::Read,
         caller: None,
+        component_caller: None,
         identity_policies: &[],
         route: Some(RouteDescription {
             table: &table,

@@ -4,7 +4,7 @@ use super::{AuditLineWriter, AuditedToken};
 use crate::audit::bounds;
 use crate::audit::digests::MemberDigests;
 use crate::audit::json::{self, JsonObject};
-use crate::audit::subject::{PolicyDecision, time};
+use crate::audit::subject::{ComponentCaller, PolicyDecision, time};
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::envelope::AuthBlock;
 use serde::Serialize;
@@ -51,6 +51,15 @@ impl AuditLineWriter<'_> {
         auth.member("token_ttl", &record.creation_ttl);
         auth.member("token_issue_time", &time(record.issued.saturating_mul(1000)));
         digests.write(&mut auth);
+        auth.end();
+    }
+
+    /// Writes the caller that a component authenticated by a token of its own.
+    pub(in crate::audit) fn component_caller(&self, caller: &ComponentCaller, out: &mut Vec<u8>) {
+        let mut auth = JsonObject::begin(out);
+        self.accessor(&caller.accessor, auth.own_key("accessor"));
+        self.text(&mut auth, "display_name", &caller.display_name);
+        auth.member("token_type", "component");
         auth.end();
     }
 
