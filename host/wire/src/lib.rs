@@ -10,12 +10,13 @@
 //! ```text
 //! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
 //! → login → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name
-//! → size → stored → description → password_policy → response → ttl → api_version → coercion
-//! → request → fields → raw → route
+//! → size → stored → call_limits → description → password_policy → response → ttl → api_version
+//! → coercion → request → fields → raw → route
 //! ```
 
 pub mod alphabet;
 pub mod api_version;
+pub mod call_limits;
 pub mod cidr;
 pub mod client;
 mod coercion;
