@@ -67,7 +67,12 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     lane_answers::note_result(core, &timer.index.lane, ended.as_ref().copied());
     let stored = match ended {
         Ok(()) => Ok(()),
-        Err(failure) => woken.postpone(core, attempt, &failure).await,
+        Err(failure) => {
+            if !lost_a_race(&failure) {
+                mount.count_failed_wake();
+            }
+            woken.postpone(core, attempt, &failure).await
+        }
     };
     call.release_guards().await;
     stored

@@ -21,6 +21,7 @@ use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -38,6 +39,8 @@ pub(crate) struct Mount {
     pub(crate) compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
+    /// Number of failed runs of timers since the start of the process.
+    failed_wakes: Arc<AtomicU64>,
     /// The limit of the mount's stored bytes.
     stored: Arc<StoredLimit>,
     /// The higher limit for calls that end leases, which must succeed in a full mount.
@@ -119,6 +122,8 @@ impl Mount {
             _ => Arc::new(Breaker::new(digest)),
         };
         let due_writes = before.map(|before| Arc::clone(&before.due_writes)).unwrap_or_default();
+        let failed_wakes =
+            before.map(|before| Arc::clone(&before.failed_wakes)).unwrap_or_default();
         let more = limits.stored_bytes / ENDS_SHARE;
         let [stored, stored_at_ends] =
             [0, more].map(|more| Arc::new(limits.stored(&grants, &record.uuid, more)));
@@ -138,6 +143,7 @@ impl Mount {
             compartment,
             breaker,
             due_writes,
+            failed_wakes,
             stored,
             stored_at_ends,
             usual,
@@ -174,6 +180,16 @@ impl Mount {
     /// arrives before the guard is dropped waits for the drop, and stays outside.
     pub(crate) async fn close_work(&self) -> ClosedGate {
         self.work.close().await
+    }
+
+    /// Counts a failed run of a timer: refused by the component, stopped at a limit, or crashed.
+    pub(crate) fn count_failed_wake(&self) {
+        self.failed_wakes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of failed runs of timers since the start of the process.
+    pub(crate) fn failed_wakes(&self) -> u64 {
+        self.failed_wakes.load(Ordering::Relaxed)
     }
 
     /// Describes the plugin that runs behind the mount.
