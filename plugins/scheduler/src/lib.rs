@@ -9,7 +9,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! content_hash → index → names → policy_rules → refusal → body → prefix → query → policy
+//! content_hash → index → names → policy_rules → refusal → body → prefix → query → pages → policy
 //! → region_config → reply → request → role → authority → token → caller → given_token
 //! → token_records → replica → system → forward → replicate → bootstrap → config → policies
 //! → region → roles → tokens → api
@@ -28,6 +28,7 @@ mod forward;
 mod given_token;
 mod index;
 mod names;
+mod pages;
 mod policies;
 mod policy;
 mod policy_rules;
@@ -68,7 +69,10 @@ impl SecretsEngine for Scheduler {
         paths: api::SHOWN_PATHS,
         identifies: true,
     });
-    const ASKS: &'static [&'static str] = &["http"];
+    // Each replicated policy and token costs a request. A run without these limits replicates, too,
+    // but 50 times slower.
+    const ASKS: &'static [&'static str] =
+        &["http", "limit:http-calls=1000", "limit:http-bytes=64MiB"];
     const METRICS: &'static [Metric] = replicate::METRICS;
     const TABLE: &'static [Row] = &[
         read("config", config::read)
@@ -83,9 +87,9 @@ impl SecretsEngine for Scheduler {
             .sudo(),
     ];
 
-    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         match replicate::table_of(key) {
-            Some(table) => replicate::run(host, context, table),
+            Some(table) => replicate::run(host, context, table, attempt),
             None => token_records::expire(host, key),
         }
     }

@@ -4,6 +4,7 @@ use crate::caller::{ApiCaller, authenticate, authenticate_manager};
 use crate::forward::{self, GlobalWrite};
 use crate::index::RecordTable;
 use crate::names::is_name;
+use crate::pages;
 use crate::policy::{Policy, PolicyStub, ShownPolicy};
 use crate::query::ReadQuery;
 use crate::refusal::ApiRefusal;
@@ -36,13 +37,12 @@ fn list_for(
 ) -> Result<ApiReply, ApiRefusal> {
     if caller.is_management() {
         let mut stubs = Vec::new();
-        request.storage().scan::<Policy>("policy/", |name, entry| {
-            if name.starts_with(&query.prefix) {
-                stubs.push(PolicyStub::of(name, entry));
-            }
-            Ok(())
+        let next = pages::scan::<Policy>(request.storage(), "policy/", query, |name, entry| {
+            let is_found = name.starts_with(&query.prefix);
+            stubs.extend(is_found.then(|| PolicyStub::of(name, entry)));
+            is_found
         })?;
-        return listed(request, &stubs, query);
+        return Ok(listed(request, &stubs, query)?.continued(next));
     }
     let reachable = reachable(request.storage(), caller)?;
     let names = reachable.into_iter().filter(|name| name.starts_with(&query.prefix));

@@ -5,8 +5,13 @@
 //! confirms before the listing that the token is management, and deletes nothing unless the region
 //! confirms this again after the listing. Records are compared by content, because a restored
 //! region restarts its indexes.
+//!
+//! Prevents a round from failing for ever at a limit of its run (decision F10): a round commits in
+//! batches, ends before every limit of the run, and the next round goes on behind the last record.
 
-mod diff;
+mod budget;
+mod converge;
+mod listing;
 mod policies;
 mod roles;
 mod tokens;
@@ -17,34 +22,26 @@ mod tests;
 use crate::authority::{AuthoritativeRegion, unfit};
 use crate::index::RecordTable;
 use crate::region_config::RegionConfig;
-use crate::replica::ForwardedMark;
+use budget::RunBudget;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::{LogLevel, Storage};
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::{Context, Failure, FailureKind, Host, Metric};
-use diff::{RecordChange, batches};
+use converge::RoundProgress;
+use listing::ListingIndex;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// Key prefix of the timers.
 const TIMER: &str = "replicate/";
-/// Maximum wait of a listing in the authoritative region, in milliseconds.
-const LISTING_WAIT_MS: u64 = 10_000;
-/// Milliseconds reserved for the rest of a round after the wait.
-const ROUND_RESERVE_MS: u64 = 30_000;
 /// Timeout for one answer, in milliseconds.
 const ANSWER_TIMEOUT_MS: u32 = 10_000;
-/// Maximum number of records that a round fetches singly.
-const MAX_FETCHED_RECORDS: usize = 500;
-/// Number of fetched bytes after which a round fetches no more records.
-const MAX_FETCHED_BYTES: usize = 8 << 20;
 /// Maximum number of records that a round may delete even if they are most of the table and the
 /// list's index did not change.
 const MAX_UNPROVEN_DELETIONS: usize = 10;
 
-/// 1 while the last round of a table failed.
+/// 1 while the last round of a table failed, was stopped, or has not succeeded yet.
 pub(crate) const FAILING: Metric =
-    Metric::gauge("replication_failing", "1 while the last round of replication failed.")
+    Metric::gauge("replication_failing", "1 while no round of replication succeeds.")
         .with_label("table", &["policies", "roles", "tokens"]);
 /// Records written or deleted by replication.
 const APPLIED: Metric =
@@ -60,13 +57,27 @@ pub(crate) const REFUSED: Metric = Metric::counter(
 /// All metrics of replication.
 pub(crate) const METRICS: &[Metric] = &[FAILING, APPLIED, REFUSED];
 
-/// The last successful round of a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The replication of a table so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplicaState {
-    /// Index of the table in the authoritative region; 0 requests an immediate listing.
+    /// Index of the table in the authoritative region at the start of the last complete pass.
     pub(crate) index: u64,
-    /// Store time at the start of the last successful round.
+    /// Store time at the start of the last complete pass.
     pub(crate) confirmed: StoreTime,
+    /// The pass that an earlier round began; the next listing is then immediate.
+    #[serde(default)]
+    pass: Option<ReplicaPass>,
+}
+
+/// A pass over the records of a table, in as many rounds as the limits of a run demand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ReplicaPass {
+    /// Index of the first listing. Later changes are for the next pass.
+    index: u64,
+    /// Store time at the start of the first round.
+    begun: StoreTime,
+    /// Identifier of the last handled record.
+    after: String,
 }
 
 bulkhead_sdk::stored!(ReplicaState, "replica-state", reads_stored_replica_states);
@@ -93,6 +104,15 @@ const fn name_of(table: RecordTable) -> &'static str {
         RecordTable::Policies => "policies",
         RecordTable::Roles => "roles",
         RecordTable::Tokens => "tokens",
+    }
+}
+
+/// Returns the word of a table's records in the paths of single records.
+const fn noun_of(table: RecordTable) -> &'static str {
+    match table {
+        RecordTable::Policies => "policy",
+        RecordTable::Roles => "role",
+        RecordTable::Tokens => "token",
     }
 }
 
@@ -137,38 +157,31 @@ fn schedule(host: &dyn Host, table: RecordTable, pause: u64) -> Result<(), Failu
 ///
 /// # Errors
 /// Failures of the store; the host then runs the round again.
-pub(crate) fn run(host: &dyn Host, context: &Context, table: RecordTable) -> Result<(), Failure> {
+pub(crate) fn run(
+    host: &dyn Host,
+    context: &Context,
+    table: RecordTable,
+    attempt: u32,
+) -> Result<(), Failure> {
     let config = RegionConfig::stored(host)?;
     if !config.is_replica() {
         return Ok(());
     }
-    let round = ReplicationRound {
-        host,
-        config: &config,
-        table,
-        begun: host.clock().now(),
-        deadline: context.deadline,
+    let round = ReplicationRound::begin(host, context, &config, table)?;
+    round.tell_doubt(attempt);
+    let done = match table {
+        RecordTable::Policies => policies::converge(&round),
+        RecordTable::Roles => roles::converge(&round),
+        RecordTable::Tokens => tokens::converge(&round),
     };
-    // A listing writes nothing, so every failure can be retried later.
-    let answered = round.listing().map_err(|why| unfit(why.message));
-    // If the configuration was changed meanwhile, a new round starts at once.
-    if RegionConfig::stored(host)? != config {
-        return schedule(host, table, 0);
-    }
-    let done = answered.and_then(|listing| match table {
-        RecordTable::Policies => policies::converge(&round, &listing),
-        RecordTable::Roles => roles::converge(&round, &listing),
-        RecordTable::Tokens => tokens::converge(&round, &listing),
-    });
-    let label = name_of(table);
     match done {
-        Ok(applied) => {
-            host.metrics().set(&FAILING, label, 0.0);
-            host.metrics().count(&APPLIED, label, u64::try_from(applied).unwrap_or(u64::MAX));
+        Ok((progress, listing)) => {
+            round.finish(&listing, &progress)?;
+            host.metrics().set(&FAILING, name_of(table), 0.0);
             schedule(host, table, 0)
         }
         Err(why) if is_remote(&why) => {
-            let region = config.authoritative_region.as_str();
+            let (label, region) = (name_of(table), config.authoritative_region.as_str());
             let pairs = [("table", label), ("region", region), ("error", why.message.as_str())];
             host.log().write(LogLevel::Warn, "replication-failed", &pairs);
             host.metrics().set(&FAILING, label, 1.0);
@@ -178,8 +191,8 @@ pub(crate) fn run(host: &dyn Host, context: &Context, table: RecordTable) -> Res
     }
 }
 
-/// Returns true if the authoritative region caused the failure. A round finishes all requests
-/// before its first write, so such a failure leaves no partial changes.
+/// Returns true if the authoritative region caused the failure. All writes before such a failure
+/// are committed batches, so the failure leaves no partial change.
 fn is_remote(why: &Failure) -> bool {
     matches!(
         why.kind,
@@ -187,100 +200,70 @@ fn is_remote(why: &Failure) -> bool {
     )
 }
 
-/// A listing of the authoritative region.
-pub(crate) struct RegionListing {
-    body: Vec<u8>,
-    index: u64,
-    /// The table's index differs from that of the last round.
-    is_moved: bool,
-}
-
 /// One round of one table.
 pub(crate) struct ReplicationRound<'a> {
     host: &'a dyn Host,
     config: &'a RegionConfig,
     table: RecordTable,
+    region: AuthoritativeRegion<'a>,
+    budget: RunBudget<'a>,
     begun: StoreTime,
-    deadline: StoreTime,
+    /// `None` before the first round that succeeded.
+    state: Option<ReplicaState>,
 }
 
-/// Count and size of the records that a round has fetched singly.
-#[derive(Default)]
-struct FetchTotals {
-    records: usize,
-    bytes: usize,
-}
-
-impl FetchTotals {
-    fn add(&mut self, bytes: usize) {
-        self.records += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
+impl<'a> ReplicationRound<'a> {
+    fn begin(
+        host: &'a dyn Host,
+        context: &Context,
+        config: &'a RegionConfig,
+        table: RecordTable,
+    ) -> Result<Self, Failure> {
+        let probes = if config.addresses.len() > 1 { config.addresses.len() } else { 0 };
+        Ok(Self {
+            host,
+            config,
+            table,
+            region: AuthoritativeRegion::of(host, config),
+            budget: RunBudget::of(host, context, table, probes),
+            begun: host.clock().now(),
+            state: ReplicaState::stored(host.storage(), table)?,
+        })
     }
 
-    const fn records(&self) -> usize {
-        self.records
-    }
-}
-
-impl ReplicationRound<'_> {
-    /// Fetches the table's list, after proving that the token may see every record.
-    fn listing(&self) -> Result<RegionListing, Failure> {
-        let state = ReplicaState::stored(self.host.storage(), self.table)?.unwrap_or_default();
-        self.prove()?;
-        let left = self.deadline.saturating_sub(self.begun);
-        let wait = LISTING_WAIT_MS.min(left.saturating_sub(ROUND_RESERVE_MS)).max(1);
-        let (name, region) = (name_of(self.table), &self.config.authoritative_region);
-        let global = if self.table == RecordTable::Tokens { "&global=true" } else { "" };
-        let index = state.index;
-        let path = format!("/v1/acl/{name}?region={region}&index={index}&wait={wait}ms{global}");
-        // The region extends the wait by up to a sixteenth.
-        let timeout = u32::try_from(wait + wait / 16).unwrap_or(u32::MAX);
-        let answer = self.read(&path, timeout.saturating_add(ANSWER_TIMEOUT_MS))?;
-        if answer.status != 200 {
-            return Err(unfit(format!("region {region} has no list of {name}")));
+    /// Sets the gauge before the work, if no round succeeded yet or the last attempt failed. A round
+    /// that the host stops at a limit cannot set the gauge any more.
+    fn tell_doubt(&self, attempt: u32) {
+        if attempt > 1 || self.state.is_none() {
+            self.host.metrics().set(&FAILING, name_of(self.table), 1.0);
         }
-        let index = answer.header("x-nomad-index").and_then(|text| text.parse().ok());
-        let index: u64 =
-            index.ok_or_else(|| unfit(format!("region {region} lists {name} without an index")))?;
-        Ok(RegionListing { body: answer.body, index, is_moved: index != state.index })
     }
 
-    fn read(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
-        AuthoritativeRegion::of(self.host, self.config).read(path, timeout)
+    /// Sends a GET request, if the limits of the run allow the request.
+    fn ask(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
+        if !self.budget.may_request(timeout) {
+            return Err(self.budget.too_small());
+        }
+        let answer = self.region.ask(path, timeout);
+        self.budget.count_request(match &answer {
+            Ok(answer) => Some(answer.body.len()),
+            Err(why) if why.kind == FailureKind::TooLarge => None,
+            Err(_) => Some(0),
+        });
+        answer
     }
 
-    /// Fetches one record; `None` if the record was deleted meanwhile.
+    /// Fetches a record of the table; `None` if the record does not exist there.
+    fn fetch_record(&self, id: &str) -> Result<Option<Response>, Failure> {
+        self.fetch(&format!("{}/{id}", noun_of(self.table)))
+    }
+
+    /// Fetches one record; `None` if the record does not exist there.
     fn fetch(&self, path: &str) -> Result<Option<Response>, Failure> {
         let region = &self.config.authoritative_region;
-        let answer = self.read(&format!("/v1/acl/{path}?region={region}"), ANSWER_TIMEOUT_MS)?;
+        let answer = self.ask(&format!("/v1/acl/{path}?region={region}"), ANSWER_TIMEOUT_MS);
+        let answer = self.region.accept(answer.map_err(|why| unfit(why.message))?)?;
         Ok((answer.status == 200).then_some(answer))
-    }
-
-    /// Returns true if the round may fetch another record. The next round fetches the rest.
-    fn may_fetch(&self, fetched: &FetchTotals) -> bool {
-        let left = self.deadline.saturating_sub(self.host.clock().now());
-        fetched.records < MAX_FETCHED_RECORDS
-            && fetched.bytes < MAX_FETCHED_BYTES
-            && left > 2 * u64::from(ANSWER_TIMEOUT_MS)
-    }
-
-    /// Applies the changes in as many commits as needed. The last batch is left to the commit of
-    /// the round.
-    fn apply<T>(
-        &self,
-        changes: Vec<RecordChange<T>>,
-        bytes: impl Fn(&RecordChange<T>) -> usize,
-        apply: impl Fn(&[RecordChange<T>]) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let storage = self.host.storage();
-        for (place, batch) in batches(changes, bytes).iter().enumerate() {
-            if place > 0 {
-                storage.checkpoint()?;
-            }
-            apply(batch)?;
-            self.table.touch(storage)?;
-        }
-        Ok(())
     }
 
     /// Checks that the token is a management token in the authoritative region.
@@ -317,12 +300,12 @@ impl ReplicationRound<'_> {
         &self,
         gone: usize,
         all: usize,
-        listing: &RegionListing,
+        listing: &ListingIndex,
     ) -> Result<(), Failure> {
         if gone == 0 {
             return Ok(());
         }
-        if gone > MAX_UNPROVEN_DELETIONS && gone * 2 > all && !listing.is_moved {
+        if gone > MAX_UNPROVEN_DELETIONS && gone * 2 > all && !self.is_moved(listing) {
             self.host.metrics().count(&REFUSED, "", 1);
             return Err(unfit(format!(
                 "{gone} of {all} records are missing from a list whose index did not change; \
@@ -332,29 +315,37 @@ impl ReplicationRound<'_> {
         self.prove()
     }
 
-    /// Returns the identifiers of records that a forwarded write stored after the listing was made.
-    /// Deletes expired marks.
-    fn ahead(&self, listing: &RegionListing) -> Result<BTreeSet<String>, Failure> {
-        let (folder, now) = (ForwardedMark::folder(self.table), self.host.clock().now());
-        let (mut ahead, mut over) = (BTreeSet::new(), Vec::new());
-        self.host.storage().scan::<ForwardedMark>(folder, |id, entry| {
-            if entry.value.is_ahead_of(listing.index, now) {
-                ahead.insert(id.to_owned());
-            } else {
-                over.push(id.to_owned());
-            }
-            Ok(())
-        })?;
-        for id in over {
-            self.host.storage().delete(&format!("{folder}{id}"))?;
-        }
-        Ok(ahead)
+    /// Returns true if the table's index differs from that of the last complete pass.
+    fn is_moved(&self, listing: &ListingIndex) -> bool {
+        listing.index != self.state.as_ref().map_or(0, |state| state.index)
     }
 
-    /// Stores the end of the round. If records were left out, the next listing is immediate.
-    fn finish(&self, listing: &RegionListing, is_complete: bool) -> Result<(), Failure> {
-        let index = if is_complete { listing.index } else { 0 };
-        let state = ReplicaState { index, confirmed: self.begun };
+    /// Identifier behind which this round goes on; empty at the begin of a pass.
+    fn resumed_after(&self) -> &str {
+        let pass = self.state.as_ref().and_then(|state| state.pass.as_ref());
+        pass.map_or("", |pass| pass.after.as_str())
+    }
+
+    /// Stores the end of the round.
+    fn finish(&self, listing: &ListingIndex, progress: &RoundProgress) -> Result<(), Failure> {
+        let before = self.state.clone().unwrap_or_else(|| ReplicaState {
+            confirmed: self.config.since,
+            ..ReplicaState::default()
+        });
+        let pass = before.pass.clone().unwrap_or_else(|| ReplicaPass {
+            index: listing.index,
+            begun: self.begun,
+            after: String::new(),
+        });
+        let state = match progress {
+            RoundProgress::Complete => {
+                ReplicaState { index: pass.index, confirmed: pass.begun, pass: None }
+            }
+            RoundProgress::Stopped { after } => {
+                let pass = ReplicaPass { after: after.clone(), ..pass };
+                ReplicaState { pass: Some(pass), ..before }
+            }
+        };
         self.host.storage().put(&ReplicaState::key(self.table), &state)
     }
 }

@@ -8,6 +8,7 @@ use crate::caller::{authenticate, authenticate_manager};
 use crate::forward::{self, GlobalWrite};
 use crate::index::{RecordTable, latest};
 use crate::names::{is_name, is_uuid, uuid_of};
+use crate::pages;
 use crate::policy::Policy;
 use crate::prefix::IdPrefix;
 use crate::query::ReadQuery;
@@ -29,17 +30,14 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let prefix = IdPrefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
-    let mut roles = Vec::new();
+    let (mut roles, mut next) = (Vec::new(), None);
     let mut show = |id: &str, entry: Entry<Role>| {
-        if prefix.begins(id) {
-            roles.push(ShownRole::of(id, entry));
-        }
+        let is_found = prefix.begins(id);
+        roles.extend(is_found.then(|| ShownRole::of(id, entry)));
+        is_found
     };
     if caller.is_management() {
-        storage.scan::<Role>("role/", |id, entry| {
-            show(id, entry);
-            Ok(())
-        })?;
+        next = pages::scan::<Role>(storage, "role/", &query, show)?;
     } else {
         let mut ids = caller.token().map(|token| token.roles.clone()).unwrap_or_default();
         ids.sort_unstable();
@@ -50,7 +48,11 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
         }
     }
     let reply = ApiReply::read(&roles, RecordTable::Roles.index(storage)?, request.is_pretty())?;
-    Ok(reply.watching(vec![RecordTable::Roles.marker().to_owned()], &query, request.wait(&query)))
+    Ok(reply.continued(next).watching(
+        vec![RecordTable::Roles.marker().to_owned()],
+        &query,
+        request.wait(&query),
+    ))
 }
 
 /// Serves `GET /v1/acl/role/:id`.

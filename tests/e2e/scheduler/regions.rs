@@ -3,6 +3,7 @@
 
 mod disconnects;
 mod link;
+mod many;
 
 use super::{RULES, assert_refused, id, role};
 use bulkhead_tests::scheduler::{PlainAnswer, Scheduler};
