@@ -89,3 +89,15 @@ fn removed_metadata_take_all_versions_along() {
     let again = bed.write("data/x", &json!({"data": {}, "options": {"cas": 0}})).unwrap();
     assert_eq!(again.data["version"], json!(1));
 }
+
+#[test]
+fn a_secret_with_thousands_of_versions_is_deleted() {
+    let bed = v2();
+    bed.write("metadata/x", &json!({"max_versions": 5_000})).unwrap();
+    for _ in 0..2_500 {
+        bed.write("data/x", &json!({"data": {}})).unwrap();
+    }
+    bed.delete("metadata/x").unwrap();
+    assert_eq!(bed.read("metadata/x").err().unwrap().kind, FailureKind::NotFound);
+    assert_eq!(bed.host.storage().keys("", "", 10).unwrap(), Vec::<String>::new());
+}
