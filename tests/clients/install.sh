@@ -90,8 +90,8 @@ install_validator() {
 if [ ! -d "$folder" ]; then
     if ! install_validator; then
         rm -rf "$folder.$$"
-        echo "openapi-spec-validator could not be fetched from its registry; without a network its" \
-            "tests are left out" >&2
+        echo "openapi-spec-validator could not be fetched from its registry; without a network" \
+            "its tests are left out" >&2
         exit 3
     fi
 fi

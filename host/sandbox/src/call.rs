@@ -9,7 +9,7 @@
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth::AuthAnswer;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
 use crate::call_tree::CallTree;
-use crate::closing::CallKind;
+use crate::closing::{CallInterruption, CallKind};
 use crate::compartment::Compartment;
 use crate::context::CallContext;
 use crate::contract::{

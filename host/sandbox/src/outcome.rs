@@ -42,9 +42,9 @@ pub(crate) fn classify_termination<T>(state: &CallState, outcome: &EntryResult<T
         Ok(Ok(Err(_))) => Termination::Refused,
         Ok(Err(_)) if state.memory.starved => Termination::Late,
         Ok(Err(trap)) if !is_interrupted(trap) => Termination::Trapped,
-        Err(
-            CallInterruption::Sealed | CallInterruption::Stopped | CallInterruption::Abandoned,
-        ) => Termination::Late,
+        Err(CallInterruption::Sealed | CallInterruption::Stopped | CallInterruption::Abandoned) => {
+            Termination::Late
+        }
         // The deadline has passed: the guest is at fault only if it was computing.
         Ok(Err(_)) | Err(CallInterruption::Late) if state.is_computing => Termination::Trapped,
         Ok(Err(_)) | Err(CallInterruption::Late) => Termination::Late,

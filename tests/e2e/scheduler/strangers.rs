@@ -13,20 +13,14 @@ const INVENTED: &str = "12345678-1111-4222-8333-444444444444";
 /// Processor time for a request of a stranger. A comparison of all pairs of names takes a minute.
 const TIME_OF_ONE: Duration = Duration::from_millis(50);
 
-impl Scheduler {
-    /// Returns the lines of the audit log.
-    fn audited(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.server.data().join("audit.log"));
-        let text = text.expect("a server in dev mode audits to its data folder");
-        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
-    }
-
-    /// Returns the lines about answers to requests for this path.
-    fn answers_to(&self, path: &str) -> Vec<Value> {
-        let mut lines = self.audited();
-        lines.retain(|line| line["type"] == "response" && line["request"]["path"] == path);
-        lines
-    }
+/// Returns the lines of the audit log about answers to requests for this path.
+fn answers_to(scheduler: &Scheduler, path: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(scheduler.server.data().join("audit.log"));
+    let text = text.expect("a server in dev mode audits to its data folder");
+    let lines =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+    let is_meant = |line: &Value| line["type"] == "response" && line["request"]["path"] == path;
+    lines.filter(is_meant).collect()
 }
 
 /// Returns the body of a token with a list of distinct names that takes `bytes` bytes.
@@ -106,7 +100,7 @@ fn quotas_limit_plain_requests_in_every_spelling() {
     let on_the_servers_listener = PlainRequest::new("GET", "/v1/acl/roles");
     let on_the_servers_listener = on_the_servers_listener.with_token(&scheduler.management);
     assert_eq!(on_the_servers_listener.send(scheduler.server.address()).status, 429);
-    let refusals = scheduler.answers_to("acl/v1/acl/roles");
+    let refusals = answers_to(&scheduler, "acl/v1/acl/roles");
     let last = refusals.last().expect("refusals of quotas are audited");
     assert!(last["error"].as_str().is_some_and(|error| error.contains("rate limit quota")));
     root.delete("sys/quotas/rate-limit/slow").expect(204);
@@ -120,7 +114,7 @@ fn the_audit_names_callers_and_hides_secrets_in_paths() {
     let management = scheduler.management.clone();
     let ask = |path: &str, token: &str| scheduler.ask("GET", path, token, &Value::Null);
     ask("/v1/acl/policy/readonly", secret(&client));
-    let line = scheduler.answers_to("acl/v1/acl/policy/readonly").pop().expect("a line");
+    let line = answers_to(&scheduler, "acl/v1/acl/policy/readonly").pop().expect("a line");
     assert_eq!(line["auth"]["display_name"], "client");
     assert_eq!(line["auth"]["token_type"], "component");
     let accessor = client["AccessorID"].as_str().expect("an accessor");
@@ -128,7 +122,7 @@ fn the_audit_names_callers_and_hides_secrets_in_paths() {
         scheduler.server.root().write("sys/audit-hash/file", &json!({ "input": accessor }));
     assert_eq!(line["auth"]["accessor"], hashed.expect(200).text("hash"));
     ask("/v1/acl/roles", INVENTED);
-    let line = scheduler.answers_to("acl/v1/acl/roles").pop().expect("a line");
+    let line = answers_to(&scheduler, "acl/v1/acl/roles").pop().expect("a line");
     assert!(line.get("auth").is_none(), "a stranger has no name: {line}");
     for path in [
         format!("/v1/acl/token/{management}"),

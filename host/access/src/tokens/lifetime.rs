@@ -51,9 +51,8 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
 /// 400 if there are none.
 pub(super) fn narrower_networks(own: &[Cidr], present: &[Cidr]) -> Result<Vec<Cidr>, Failure> {
     Cidr::in_both(own, present).ok_or_else(|| {
-        let list = |networks: &[Cidr]| {
-            networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ")
-        };
+        let list =
+            |networks: &[Cidr]| networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ");
         Failure::invalid(format!(
             "the token may be used from {}, and its role or parent from {} by now, so that no \
              address is left: get a new token",

@@ -1,7 +1,7 @@
 //! `sys/host-info`: processors, memory, disks and load of the machine, from `/proc`.
 //!
-//! The answer tells much about the machine, so the endpoint needs `sudo`. Typed clients demand every
-//! member that published servers show, so that an unknown figure is 0 or empty and never absent.
+//! The answer tells much about the machine, so the endpoint needs `sudo`. Typed clients demand
+//! every member that published servers show, so an unknown figure is 0 or empty and never absent.
 
 mod disks;
 

@@ -295,25 +295,6 @@ impl AuditLineWriter<'_> {
         redaction.object(&data.iter().map(elided).collect::<Map<_, _>>(), most, out)
     }
 
-    /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
-    /// hashed.
-    fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
-        let mut object = JsonObject::begin(out);
-        for (name, value) in wrapped.as_object().into_iter().flatten() {
-            match (name.as_str(), value.as_str()) {
-                ("accessor" | "wrapped_accessor", Some(accessor)) => {
-                    self.accessor(accessor, object.key(name))
-                }
-                ("token", Some(token)) => self.write_hashed(token, object.key(name)),
-                (_, Some(text)) => {
-                    self.text_within(bounds::CREATION_PATH, text, object.key(name));
-                }
-                _ => json::value(value, object.key(name)),
-            }
-        }
-        object.end();
-    }
-
     /// Writes the members that describe the mount.
     fn mount(&self, route: &RouteDescription<'_>, object: &mut JsonObject<'_>) {
         let MountRecord { path, kind, accessor, .. } = route.mount;

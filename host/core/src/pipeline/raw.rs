@@ -80,16 +80,14 @@ pub(crate) async fn handle_raw(
         hidden_segments: &hidden,
     });
     let refusal = over_the_rate.or_else(|| recorded.refusal.clone());
-    let admitted = match refusal.map_or(found, Err) {
-        Ok(mount) => {
-            let entered = Box::pin(trail.enter(operation(recorded.verb, false))).await;
-            entered.map(|()| mount)
-        }
-        Err(refusal) => Err(refusal),
-    };
+    let mut admitted = refusal.map_or(found, Err);
+    if admitted.is_ok() {
+        let entered = Box::pin(trail.enter(operation(recorded.verb, false))).await;
+        admitted = entered.and(admitted);
+    }
 
-    // 6. The component, and 7. the answer. Each part of the future is boxed: a waiting request is
-    //    as large as the largest part that is not.
+    // 6. The component, and 7. the answer. A waiting request is as large as the largest part of the
+    //    future that is not boxed.
     let served = match admitted {
         Ok(mount) => {
             let request = Arc::new(with_passed_headers(request, &access));

@@ -260,7 +260,7 @@ fn config_settings_may_share_a_line() {
         "\"listener\" \"tcp\" { \"address\" = \"127.0.0.1:1\" tls_disable = true } ui = false",
     ] {
         let config = read(&format!("{STORAGE}{text}"));
-        assert_eq!(config.listener.address.as_str(), "127.0.0.1:1", "{text}");
+        assert_eq!(config.listener.address.as_deref(), Some("127.0.0.1:1"), "{text}");
     }
     let both = "listener \"tcp\" { address = \"a:1\" address = \"b:1\" }";
     refuse_all(&[

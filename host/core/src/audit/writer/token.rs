@@ -88,6 +88,25 @@ impl AuditLineWriter<'_> {
         object.end();
     }
 
+    /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
+    /// hashed.
+    pub(super) fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
+        let mut object = JsonObject::begin(out);
+        for (name, value) in wrapped.as_object().into_iter().flatten() {
+            match (name.as_str(), value.as_str()) {
+                ("accessor" | "wrapped_accessor", Some(accessor)) => {
+                    self.accessor(accessor, object.key(name))
+                }
+                ("token", Some(token)) => self.write_hashed(token, object.key(name)),
+                (_, Some(text)) => {
+                    self.text_within(bounds::CREATION_PATH, text, object.key(name));
+                }
+                _ => json::value(value, object.key(name)),
+            }
+        }
+        object.end();
+    }
+
     /// Writes the policy decision and the policies that grant the request.
     fn write_decision(&self, verdict: &PolicyDecision, out: &mut Vec<u8>) {
         let mut results = JsonObject::begin(out);
