@@ -56,8 +56,8 @@ impl CallLimits {
         limits
     }
 
-    /// Sets the limit with this name in a grant line. Passes over other names and texts that are no
-    /// number.
+    /// Sets the limit with this name in a grant line. Ignores other names, and texts other than
+    /// numbers.
     fn set(&mut self, name: &str, value: &str) {
         let size = || value.parse().ok();
         let count = || value.parse().ok();

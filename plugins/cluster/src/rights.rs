@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 /// Maximum number of namespaces checked per role.
 const MOST: usize = 4;
-/// Maximum number of rights checked per role. Each right costs a request, and the write of a role may
-/// need a few requests besides.
+/// Maximum number of rights checked per role. Each right costs a request, and the write of a role
+/// may need a few requests besides.
 const MOST_REVIEWS: usize = 16;
 
 const _: () = assert!(MOST_REVIEWS < CallLimits::DEFAULT.http_calls as usize);
@@ -88,7 +88,7 @@ pub(crate) fn warning(
     let Ok(target) = ApiServerTarget::of(host, &config) else { return Ok(None) };
     let api = ApiServer::new(host, &target);
     let mut lacked: Vec<String> = Vec::new();
-    for AccessReview { told, asked } in reviews(namespaces, &needed(made)) {
+    for RightQuestion { told, asked } in reviews(namespaces, &needed(made)) {
         match api.is_permitted(&asked) {
             Ok(true) => {}
             Ok(false) => lacked.push(told),
@@ -105,22 +105,22 @@ pub(crate) fn warning(
 }
 
 /// A question about a right in a namespace.
-struct AccessReview {
+struct RightQuestion {
     /// The right in words.
     told: String,
     asked: Value,
 }
 
 /// Returns the questions about `rights` in the first namespaces, each once.
-fn reviews(namespaces: &[String], rights: &[AccessRight]) -> Vec<AccessReview> {
-    let mut reviews: Vec<AccessReview> = Vec::new();
+fn reviews(namespaces: &[String], rights: &[AccessRight]) -> Vec<RightQuestion> {
+    let mut reviews: Vec<RightQuestion> = Vec::new();
     for namespace in namespaces.iter().take(MOST) {
         for right in rights {
             let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
             let namespace = if is_of_all { "" } else { namespace };
             let told = right.describe(namespace);
             if reviews.iter().all(|review| review.told != told) {
-                reviews.push(AccessReview { told, asked: right.review(namespace) });
+                reviews.push(RightQuestion { told, asked: right.review(namespace) });
             }
         }
     }
@@ -157,5 +157,20 @@ fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
             let roles = if *is_cluster_wide { CLUSTER_ROLES } else { "roles" };
             account().chain(objects(RBAC, roles)).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_of_many_namespaces_are_asked_once() {
+        let namespaces: Vec<String> = (0..1_000).map(|number| format!("n-{number}")).collect();
+        let one = reviews(&namespaces, &needed(&CreatedObjects::Token("bot")));
+        assert_eq!(one.len(), MOST);
+        let of_all = CreatedObjects::AccountAndRole { is_cluster_wide: true };
+        assert_eq!(reviews(&[ALL.to_owned()], &needed(&of_all)).len(), 10);
+        assert_eq!(reviews(&namespaces, &needed(&of_all)).len(), MOST_REVIEWS);
     }
 }

@@ -110,8 +110,8 @@ impl Metadata {
         self.prune(config.versions_kept(self.max_versions))
     }
 
-    /// Removes versions before `end`, the oldest first and at most [`REMOVED_VERSIONS`], and returns
-    /// their numbers.
+    /// Removes versions before `end`, the oldest first and at most [`REMOVED_VERSIONS`], and
+    /// returns their numbers.
     pub(crate) fn take_before(&mut self, end: u64) -> Vec<u64> {
         let before = self.versions.range(..end).take(REMOVED_VERSIONS);
         let taken: Vec<u64> = before.map(|(number, _)| *number).collect();

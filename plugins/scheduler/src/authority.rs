@@ -7,7 +7,7 @@
 use crate::region_config::RegionConfig;
 use bulkhead_sdk::http::{HttpTls, Request, Response};
 use bulkhead_sdk::{Failure, FailureKind, Host};
-use std::cell::OnceCell;
+use std::cell::Cell;
 
 /// Header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
@@ -21,14 +21,14 @@ pub(crate) struct AuthoritativeRegion<'a> {
     host: &'a dyn Host,
     config: &'a RegionConfig,
     /// Base URL of the server that answered the probe.
-    reached: OnceCell<&'a str>,
+    reached: Cell<Option<&'a str>>,
 }
 
 impl<'a> AuthoritativeRegion<'a> {
     /// Creates the client for the servers in a configuration.
     #[must_use]
     pub(crate) const fn of(host: &'a dyn Host, config: &'a RegionConfig) -> Self {
-        Self { host, config, reached: OnceCell::new() }
+        Self { host, config, reached: Cell::new(None) }
     }
 
     /// Sends a request to the first server that answers a probe. The server stays the same for the
@@ -89,7 +89,8 @@ impl<'a> AuthoritativeRegion<'a> {
             return Ok(base);
         }
         let base = self.probe()?;
-        Ok(self.reached.get_or_init(|| base))
+        self.reached.set(Some(base));
+        Ok(base)
     }
 
     fn probe(&self) -> Result<&'a str, Failure> {

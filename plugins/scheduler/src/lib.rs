@@ -11,8 +11,8 @@
 //! ```text
 //! content_hash → index → names → policy_rules → refusal → body → prefix → query → pages → policy
 //! → region_config → reply → request → role → authority → token → caller → given_token
-//! → token_records → replica → system → forward → replicate → bootstrap → config → policies
-//! → region → roles → tokens → api
+//! → token_records → replica → system → forward → replication_round → replicate → bootstrap
+//! → config → policies → region → roles → tokens → api
 //! ```
 
 mod api;
@@ -39,6 +39,7 @@ mod region;
 mod region_config;
 mod replica;
 mod replicate;
+mod replication_round;
 mod reply;
 mod request;
 mod role;
@@ -73,7 +74,7 @@ impl SecretsEngine for Scheduler {
     // but 50 times slower.
     const ASKS: &'static [&'static str] =
         &["http", "limit:http-calls=1000", "limit:http-bytes=64MiB"];
-    const METRICS: &'static [Metric] = replicate::METRICS;
+    const METRICS: &'static [Metric] = replication_round::METRICS;
     const TABLE: &'static [Row] = &[
         read("config", config::read)
             .about("Shows the region and the authoritative region, without the token."),

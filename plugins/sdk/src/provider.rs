@@ -175,8 +175,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Checks that the limits of the call allow another request. Beyond them, the host would stop the
-    /// call as if the component had crashed.
+    /// Checks that the limits of the call allow another request. Beyond the limits, the host would
+    /// stop the call as if the component had crashed.
     fn check_limits(&self) -> Result<(), ProviderRefusal> {
         let UsedRequests { requests, bytes } = &*self.used;
         let CallLimits { http_calls, http_bytes, .. } = self.limits;

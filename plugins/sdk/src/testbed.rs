@@ -8,8 +8,8 @@
 //! dies ([`TestHost::die_after`]).
 //!
 //! A call that exceeds a limit of its component, such as the number of HTTP requests, is stopped as
-//! by the real host ([`TestHost::set_limits`]). The test bed checks neither policies nor tokens: the
-//! host does, out of sight of engines.
+//! by the real host ([`TestHost::set_limits`]). The test bed checks neither policies nor tokens:
+//! the host does, out of sight of engines.
 
 mod ambient;
 mod auth;

@@ -198,6 +198,11 @@ async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
         assert!((earliest..=latest).contains(&next.parse::<u64>().unwrap()), "{line}");
     }
     assert_eq!(bed.noted("away").await, 2);
+    let (_, shown) = bed.call_as("root", Verb::Read, "sys/metrics", json!({})).await;
+    let counted = json!({
+        "Name": "bulkhead_mount_failed_wakes_total", "Count": 2, "Labels": { "mount": "probe/" },
+    });
+    assert!(shown["Counters"].as_array().unwrap().contains(&counted), "{shown}");
     assert_eq!(
         bed.read("probe/note/refused").await.0,
         404,

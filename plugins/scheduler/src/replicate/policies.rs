@@ -1,11 +1,11 @@
 //! Policies: the list contains everything except the rules, which are fetched if the hash differs.
 
-use super::ReplicationRound;
-use super::converge::{RemoteRecord, RoundProgress, TableDifferences};
-use super::listing::ListingIndex;
 use crate::authority::unfit;
 use crate::names::is_name;
 use crate::policy::{JobAcl, Policy};
+use crate::replication_round::ReplicationRound;
+use crate::replication_round::converge::{RemoteRecord, RoundProgress, TableDifferences};
+use crate::replication_round::listing::ListingIndex;
 use bulkhead_sdk::Failure;
 use serde::Deserialize;
 use std::collections::BTreeSet;

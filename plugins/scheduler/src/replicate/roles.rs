@@ -3,12 +3,12 @@
 //! Prevents two roles that exchange their names from blocking each other: roles are matched by
 //! identifier, and a role frees its former name only while no other role has taken the name.
 
-use super::ReplicationRound;
-use super::converge::{RemoteRecord, RoundProgress, TableDifferences};
-use super::listing::ListingIndex;
 use crate::authority::unfit;
 use crate::names::is_uuid;
 use crate::replica::or_default;
+use crate::replication_round::ReplicationRound;
+use crate::replication_round::converge::{RemoteRecord, RoundProgress, TableDifferences};
+use crate::replication_round::listing::ListingIndex;
 use crate::role::Role;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::host::Storage;

@@ -1,11 +1,11 @@
 //! Rounds of replication against an authoritative region on the test bed.
 
-use super::{FAILING, REFUSED};
 use crate::Scheduler;
 use crate::fixture::{
     AUTHORITY, LOCAL, answer, call, continued, get, lists, page_of, prove, replica, replica_config,
     role, role_id, role_names, shows,
 };
+use crate::replication_round::{FAILING, REFUSED};
 use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::{Failure, FailureKind};

@@ -4,12 +4,12 @@
 //! neither compared nor deleted. Prevents expired tokens, which a region lists until it removes
 //! them, from being fetched and removed in each round.
 
-use super::ReplicationRound;
-use super::converge::{RemoteRecord, RoundProgress, TableDifferences};
-use super::listing::{ListingIndex, RegionListing};
 use crate::authority::unfit;
 use crate::names::is_uuid;
 use crate::replica::{RemoteToken, put_token, store_time};
+use crate::replication_round::ReplicationRound;
+use crate::replication_round::converge::{RemoteRecord, RoundProgress, TableDifferences};
+use crate::replication_round::listing::{ListingIndex, RegionListing};
 use crate::token::Token;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;

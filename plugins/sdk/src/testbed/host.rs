@@ -5,6 +5,7 @@
 //! the cache are outside the transaction: a rollback does not undo their effects.
 
 mod faces;
+mod limits;
 
 use super::ambient::{SharedPod, TestAmbient};
 use super::cache::TestCache;
@@ -28,9 +29,8 @@ use crate::host::{
 };
 use crate::http::{Request, Response};
 use crate::metric::Metric;
-use bulkhead_wire::call_limits::{COMMIT_BYTES, COMMIT_READS, COMMIT_RECORDS, CallLimits};
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -90,17 +90,6 @@ impl TestHost {
     /// Advances the clock.
     pub fn advance(&self, seconds: u64) {
         self.script.advance(seconds);
-    }
-
-    /// Returns the limits of each call: the component's own asks, or the defaults.
-    #[must_use]
-    pub fn limits(&self) -> CallLimits {
-        self.script.limits()
-    }
-
-    /// Sets the limits of each call, as an operator's grants do.
-    pub fn set_limits(&self, limits: CallLimits) {
-        self.script.set_limits(limits);
     }
 
     /// Fails the next `step` (its first word, such as `checkpoint` or `get`) before the step
@@ -276,26 +265,6 @@ impl TestHost {
     /// Begins to number commits.
     pub(super) fn number_commits(&self) {
         self.records.borrow_mut().number_commits();
-    }
-
-    /// Refuses a commit that is too large, as the store does.
-    pub(super) fn check_commit(&self) -> Result<(), Failure> {
-        let (records, bytes) = self.records.borrow().count_buffered();
-        let records = records + self.timers.borrow().count_buffered();
-        let is_read_only = records == 0;
-        let is_too_large = records > COMMIT_RECORDS
-            || bytes > COMMIT_BYTES
-            || (!is_read_only && self.script.reads() > COMMIT_READS);
-        match is_too_large {
-            true => Err(Failure::new(
-                FailureKind::TooLarge,
-                format!(
-                    "the commit has {records} records of {bytes} bytes after {} reads",
-                    self.script.reads()
-                ),
-            )),
-            false => Ok(()),
-        }
     }
 
     /// Commits and returns the index of the commit, as [`Storage::checkpoint`] does.

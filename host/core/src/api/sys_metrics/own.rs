@@ -58,8 +58,8 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     Ok(families)
 }
 
-/// Returns the counter of failed runs of timers, for each mount with such a run. A component that is
-/// stopped at a limit cannot report its own failure.
+/// Returns the counter of failed runs of timers, for each mount with such a run. A component that
+/// is stopped at a limit cannot report its own failure.
 fn failed_wakes(core: &Core) -> Option<(String, MetricFamily)> {
     let mounts = core.mounts.all();
     let of_mount = |mount: &Arc<Mount>| {

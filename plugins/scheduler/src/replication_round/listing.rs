@@ -3,7 +3,7 @@
 //! Prevents a deletion on the word of a list that changed between its pages: such a list is marked,
 //! and each record that it lacks is then asked for singly.
 
-use super::{ANSWER_TIMEOUT_MS, ReplicationRound, name_of};
+use super::{ANSWER_TIMEOUT_MS, ReplicationRound};
 use crate::authority::unfit;
 use crate::index::RecordTable;
 use bulkhead_sdk::http::Response;
@@ -23,17 +23,17 @@ const LONGEST_NEXT: usize = 512;
 
 /// The table's index in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListingIndex {
+pub(crate) struct ListingIndex {
     /// Index of the first page.
-    pub(super) index: u64,
+    pub(crate) index: u64,
     /// All pages have the same index, so that the list is the table at one moment.
-    pub(super) is_steady: bool,
+    pub(crate) is_steady: bool,
 }
 
 /// A complete list of the authoritative region, by identifier.
-pub(super) struct RegionListing<R> {
-    pub(super) records: BTreeMap<String, R>,
-    pub(super) index: ListingIndex,
+pub(crate) struct RegionListing<R> {
+    pub(crate) records: BTreeMap<String, R>,
+    pub(crate) index: ListingIndex,
 }
 
 /// The place of a page in a list.
@@ -61,7 +61,7 @@ impl ReplicationRound<'_> {
     ///
     /// # Errors
     /// Unreachable, because a listing writes nothing and can be retried.
-    pub(super) fn list<R>(
+    pub(crate) fn list<R>(
         &self,
         read: impl Fn(&[u8]) -> Result<Vec<(String, R)>, Failure>,
     ) -> Result<RegionListing<R>, Failure> {
@@ -71,6 +71,7 @@ impl ReplicationRound<'_> {
         let mut listing: Option<RegionListing<R>> = None;
         loop {
             let answer = self.page(&mut page)?;
+            page.wait.clear();
             let index = self.index_of(&answer)?;
             let listing = listing.get_or_insert_with(|| RegionListing {
                 records: BTreeMap::new(),
@@ -117,7 +118,7 @@ impl ReplicationRound<'_> {
     }
 
     fn path_of(&self, page: &ListingPage) -> String {
-        let (name, region) = (name_of(self.table), &self.config.authoritative_region);
+        let (name, region) = (self.table.name(), &self.config.authoritative_region);
         let ListingPage { begin, size, wait } = page;
         let kind = if self.table == RecordTable::Tokens { "global=true" } else { "paged=true" };
         let next = if begin.is_empty() { String::new() } else { format!("&next_token={begin}") };
@@ -125,7 +126,7 @@ impl ReplicationRound<'_> {
     }
 
     fn index_of(&self, answer: &Response) -> Result<u64, Failure> {
-        let (name, region) = (name_of(self.table), &self.config.authoritative_region);
+        let (name, region) = (self.table.name(), &self.config.authoritative_region);
         if answer.status != 200 {
             return Err(unfit(format!("region {region} has no list of {name}")));
         }

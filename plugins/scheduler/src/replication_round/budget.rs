@@ -1,10 +1,9 @@
-//! The limits of a run of replication: a round ends before each of them and goes on in the next run.
+//! The limits of a run of replication: a round ends before each limit and goes on in the next run.
 //!
 //! Prevents a round that the host stops at a limit, which would lose its work and begin anew for
 //! ever. The limits are those of the mount, told by the host: neither a constant of this component
 //! nor a narrower grant of an operator can differ from them.
 
-use super::name_of;
 use crate::authority::unfit;
 use crate::index::RecordTable;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -96,7 +95,7 @@ impl<'a> RunBudget<'a> {
             "the limits of the mount (http-calls={http_calls}, http-bytes={http_bytes}B, \
              host-calls={host_calls}, storage={storage_bytes}B) and the time of a run do not \
              suffice for the list of {} and one record; grant more",
-            name_of(self.table)
+            self.table.name()
         ))
     }
 

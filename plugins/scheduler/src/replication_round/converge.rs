@@ -5,7 +5,7 @@
 //! and the mark of each record are read again, so that a change meanwhile is a conflict.
 
 use super::listing::ListingIndex;
-use super::{ANSWER_TIMEOUT_MS, APPLIED, ReplicationRound, name_of};
+use super::{ANSWER_TIMEOUT_MS, APPLIED, ReplicationRound};
 use crate::index::RecordTable;
 use crate::region_config::RegionConfig;
 use crate::replica::ForwardedMark;
@@ -29,7 +29,7 @@ const _: () = assert!(BATCH_BYTES + LARGEST_RECORD < COMMIT_BYTES);
 
 /// The end of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RoundProgress {
+pub(crate) enum RoundProgress {
     /// All differences are applied.
     Complete,
     /// The limits of the run allowed no more.
@@ -40,42 +40,42 @@ pub(super) enum RoundProgress {
 }
 
 /// The differences of a table from the authoritative region's list.
-pub(super) struct TableDifferences {
+pub(crate) struct TableDifferences {
     /// Identifiers of records that the region has and this table lacks, sorted.
-    pub(super) wanted: Vec<String>,
+    pub(crate) wanted: Vec<String>,
     /// Identifiers of local records that the list lacks.
-    pub(super) gone: Vec<String>,
+    pub(crate) gone: Vec<String>,
     /// Number of all local records.
-    pub(super) local: usize,
+    pub(crate) local: usize,
     /// Keys of marks and copies that have no use any more.
-    pub(super) spent: Vec<String>,
+    pub(crate) spent: Vec<String>,
 }
 
 /// Identifiers of records that a forwarded write stored after a listing was made.
-pub(super) struct ForwardedWrites {
+pub(crate) struct ForwardedWrites {
     ahead: BTreeSet<String>,
     /// Keys of expired marks.
     expired: Vec<String>,
 }
 
 impl ForwardedWrites {
-    pub(super) fn contains(&self, id: &str) -> bool {
+    pub(crate) fn contains(&self, id: &str) -> bool {
         self.ahead.contains(id)
     }
 }
 
 impl TableDifferences {
     /// Creates the comparison of an empty table with an empty list.
-    pub(super) fn new(forwarded: &ForwardedWrites) -> Self {
+    pub(crate) fn new(forwarded: &ForwardedWrites) -> Self {
         let spent = forwarded.expired.clone();
         Self { wanted: Vec::new(), gone: Vec::new(), local: 0, spent }
     }
 }
 
 /// A record of the authoritative region, and its size.
-pub(super) struct RemoteRecord<T> {
-    pub(super) record: T,
-    pub(super) bytes: usize,
+pub(crate) struct RemoteRecord<T> {
+    pub(crate) record: T,
+    pub(crate) bytes: usize,
 }
 
 /// Records that are committed together.
@@ -101,13 +101,13 @@ impl<T> RecordBatch<T> {
 
 impl ReplicationRound<'_> {
     /// Applies the differences: first the removals, then the records that the table lacks. `obtain`
-    /// returns the region's record, or `None` if the record was deleted meanwhile. `apply` stores or
-    /// removes a record without a commit.
+    /// returns the region's record, or `None` if the record was deleted meanwhile. `apply` stores
+    /// or removes a record without a commit.
     ///
     /// # Errors
     /// Unreachable for failures of the authoritative region, after all obtained records are
     /// committed. Failures of the store.
-    pub(super) fn apply<T>(
+    pub(crate) fn apply<T>(
         &self,
         differences: &TableDifferences,
         listing: &ListingIndex,
@@ -116,7 +116,7 @@ impl ReplicationRound<'_> {
     ) -> Result<RoundProgress, Failure> {
         let TableDifferences { wanted, gone, local, spent } = differences;
         // Ends the segment of the comparison, which wrote nothing: a later write of another record
-        // is no conflict, and the number of compared records is not that of a commit.
+        // causes no conflict, and a commit does not check all compared records.
         self.host.storage().checkpoint()?;
         self.permit_deletions(gone.len(), *local, listing)?;
         self.forget(spent)?;
@@ -249,7 +249,7 @@ impl ReplicationRound<'_> {
         }
         self.table.touch(storage)?;
         storage.checkpoint()?;
-        self.host.metrics().count(&APPLIED, name_of(self.table), applied);
+        self.host.metrics().count(&APPLIED, self.table.name(), applied);
         Ok(())
     }
 
@@ -283,7 +283,7 @@ impl ReplicationRound<'_> {
     }
 
     /// Reads the marks of forwarded writes.
-    pub(super) fn forwarded(&self, listing: &ListingIndex) -> Result<ForwardedWrites, Failure> {
+    pub(crate) fn forwarded(&self, listing: &ListingIndex) -> Result<ForwardedWrites, Failure> {
         let (folder, now) = (ForwardedMark::folder(self.table), self.host.clock().now());
         let mut found = ForwardedWrites { ahead: BTreeSet::new(), expired: Vec::new() };
         self.host.storage().scan::<ForwardedMark>(folder, |id, entry| {
