@@ -284,7 +284,7 @@ fn failing_of(bed: &TestBed<Scheduler>, table: &str) -> bool {
 }
 
 #[test]
-fn limits_too_small_for_a_record_are_a_failure() {
+fn limits_below_one_record_are_a_failure() {
     let bed = replica(&["a"]);
     prove(&bed, "management");
     has_policies(&bed, 5, 3);
@@ -381,7 +381,7 @@ fn a_list_in_pages_is_read_whole() {
 }
 
 #[test]
-fn a_page_that_is_too_large_is_asked_for_smaller() {
+fn too_large_pages_are_requested_smaller() {
     let bed = replica(&[]);
     prove(&bed, "management");
     bed.host.answer(&page_of("roles", "", 2_000, ""), answer(502, 0, &json!("too large")));
@@ -391,7 +391,7 @@ fn a_page_that_is_too_large_is_asked_for_smaller() {
 }
 
 #[test]
-fn a_list_that_moves_between_pages_deletes_only_what_is_gone() {
+fn moving_lists_delete_only_records_that_are_gone() {
     let bed = replica(&[]);
     prove(&bed, "management");
     let all: Vec<Value> = (1..4).map(|number| role(number, &format!("r-{number}"))).collect();
