@@ -69,9 +69,9 @@ fn next_command(answer: &ServerAnswer, circumstances: RefusalContext) -> Option<
         403 if circumstances.access == TokenSource::Login && mentions("needs a token") => {
             Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
         }
-        405 if mentions("allow_key_holders") => Some(
-            "the same command with -with-token    # uses your token, which needs sudo; no setting",
-        ),
+        405 if mentions("allow_key_holders") => {
+            Some("the same command with -with-token    # uses your token, which needs sudo")
+        }
         400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
         403 if mentions("the token is unknown") => {
             Some("bulkhead login    # your token is not valid")
