@@ -35,14 +35,15 @@ fn generated(server: &Bulkhead, operators: &Operators, token: &str, more: &[&str
         let answer = shown(server, token, &[words, more].concat(), input);
         if answer["data"].is_object() { answer["data"].clone() } else { answer }
     };
-    let begun = run(&["generate-root", "-init"], "");
+    let made = run(&["generate-root", "-generate-otp"], "");
+    let otp = made["otp"].as_str().expect("an OTP");
+    run(&["generate-root", "-init", &format!("-otp={otp}")], "");
     assert_eq!(run(&["generate-root", "-status"], "")["progress"], 0);
     for key in &operators.keys[1..3] {
         assert_eq!(run(&["generate-root"], key)["complete"], false);
     }
     let done = run(&["generate-root", "-"], &operators.keys[4]);
     let decode = format!("-decode={}", done["encoded_token"].as_str().expect("a token"));
-    let otp = begun["otp"].as_str().expect("an OTP");
     let (code, out, err) = operator(server, "", &["generate-root", &decode], otp);
     assert_eq!(code, 0, "{err}");
     out.trim_end().to_owned()

@@ -23,6 +23,10 @@ pub(crate) enum TokenSource {
     Login,
 }
 
+/// The advice for a login at a path that no auth method serves.
+pub(crate) const NO_METHOD_AT_PATH: &str =
+    "bulkhead login -path=PATH ...    # no auth method is mounted at this path";
+
 /// Returns true if the answer says that the server is sealed.
 pub(crate) fn is_sealed(answer: &ServerAnswer) -> bool {
     answer.status == 503 && errors(answer).iter().any(|error| error.contains("sealed"))
@@ -67,7 +71,7 @@ fn next_command(answer: &ServerAnswer, circumstances: RefusalContext) -> Option<
         }
         // The server answers so for a path that no auth method serves.
         403 if circumstances.access == TokenSource::Login && mentions("needs a token") => {
-            Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
+            Some(NO_METHOD_AT_PATH)
         }
         405 if mentions("allow_key_holders") => {
             Some("the same command with -with-token    # uses your token, which needs sudo")

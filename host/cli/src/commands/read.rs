@@ -2,16 +2,17 @@
 
 use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::options::WRAP_TTL;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 
 pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
     about: "read a path; the values become query parameters",
-    options: &[&[WRAP_TTL]],
+    options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

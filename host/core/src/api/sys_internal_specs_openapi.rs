@@ -94,8 +94,9 @@ fn describe_mounts(call: &PublicCall<'_>, acl: &Acl) -> Arc<Vec<u8>> {
         let host = ServedRoutes::at("", call.rows.routes());
         let served: Vec<ServedRoutes<'_>> = std::iter::once(host).chain(groups.served()).collect();
         let mut document = document(&served);
-        if let Some(note) = groups.note_of_omitted() {
-            document["info"]["description"] = note.into();
+        let info = document.pointer_mut("/info").and_then(Value::as_object_mut);
+        if let (Some(note), Some(info)) = (groups.note_of_omitted(), info) {
+            info.insert("description".to_owned(), note.into());
         }
         document.to_string().into_bytes()
     })
