@@ -72,7 +72,7 @@ pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_access::policies::spelling;
 use bulkhead_wire::request::Request;
-pub(crate) use call::{PermittedCall, RequestFields};
+pub(crate) use call::{PermittedCall, PresentQuestion, RequestFields};
 pub(crate) use cubbyhole::EXISTENCE as CUBBYHOLE_EXISTENCE;
 pub(crate) use envelope::{respond, respond_enveloped, respond_listed};
 pub(crate) use row::{Endpoint, EndpointHandler};

@@ -9,6 +9,7 @@ mod answer;
 mod audit_trail;
 mod component_call;
 mod destination;
+mod field_rights;
 mod host_endpoint;
 mod login_lockout;
 mod mount_listing;
@@ -36,6 +37,7 @@ use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use destination::{Destination, ServingCode};
+use field_rights::FieldRequest;
 use operation::{creates, operation};
 use permitted_request::PermittedRequest;
 use std::pin::Pin;
@@ -292,6 +294,9 @@ async fn attempt(
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
+    let values = &folded.values;
+    let fields = FieldRequest { core, request, destination, caller, values, creates };
+    fields.check(&mut unit, &permit).await?;
     if request.verb != Verb::Patch {
         fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
     }

@@ -239,6 +239,10 @@ pub struct Field {
     /// `existence`: always).
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
+    /// A change of the value requires `sudo` on the path of the request, besides the capability
+    /// that the row requires (decision H74).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sudo: bool,
     /// Keeps the value out of logs, audit records and errors. The value joins the secrets of the
     /// call.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -306,6 +310,7 @@ impl Field {
             aliases: Vec::new(),
             default: None,
             required: false,
+            sudo: false,
             secret: false,
             old_name_of: None,
             counts_as: None,
@@ -344,6 +349,12 @@ impl Field {
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
+    }
+
+    /// Requires `sudo` on the path for a change of the value.
+    #[must_use]
+    pub fn needs_sudo(self) -> Self {
+        Self { sudo: true, ..self }
     }
 
     /// Marks the field as secret.

@@ -11,7 +11,7 @@
 //! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
 //! → login → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name
 //! → size → stored → call_limits → description → password_policy → response → ttl → api_version
-//! → coercion → request → fields → raw → route
+//! → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
@@ -26,6 +26,7 @@ pub mod distinct;
 pub mod duration;
 pub mod envelope;
 pub mod failure;
+pub mod field_rights;
 pub mod fields;
 pub mod glob;
 pub mod hcl;

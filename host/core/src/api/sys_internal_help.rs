@@ -87,8 +87,9 @@ fn format_rows(below: &str, routes: &[Route]) -> String {
     text.trim_end().to_owned()
 }
 
-fn line(Field { name, kind, required, about, .. }: &Field) -> String {
+fn line(Field { name, kind, required, sudo, about, .. }: &Field) -> String {
     let kind = format!("{kind:?}").to_lowercase();
     let must = if *required { ", required" } else { "" };
-    format!("{name} ({kind}{must}): {about}")
+    let right = if *sudo { ", a change needs sudo" } else { "" };
+    format!("{name} ({kind}{must}{right}): {about}")
 }

@@ -33,7 +33,7 @@ pub(super) struct Destination<'a> {
 impl Destination<'_> {
     /// Returns the endpoint if it needs no token.
     pub(super) fn public(&self) -> Option<PublicEndpoint<'_>> {
-        let ServingCode::Host(Endpoint { route, answers }) = &self.place else { return None };
+        let ServingCode::Host(Endpoint { route, answers, .. }) = &self.place else { return None };
         let EndpointHandler::WithoutToken(handler) = answers else { return None };
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }

@@ -3,6 +3,7 @@
 use super::{capture_of, segments, takes_rest};
 use crate::coercion::coerce;
 use crate::description::{Field, FieldKind, Route, Verb};
+use crate::field_rights::declare_sudo;
 use crate::name::is_name;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -59,7 +60,7 @@ fn check_open(route: &Route) -> Result<(), String> {
     }
     let cannot = [
         ("answer anything but writes", route.login && route.verb != Verb::Write),
-        ("need sudo", route.sudo),
+        ("need sudo", route.sudo || declare_sudo(&route.fields)),
         ("take open fields", route.open_fields),
         ("take bytes", route.raw),
         ("answer leases", route.leases),
@@ -158,6 +159,9 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
             return Err(format!(
                 "capture {capture:?} needs a field of that name, of kind name or string"
             ));
+        }
+        if field.is_some_and(|field| field.sudo) {
+            return Err(format!("capture {capture:?} cannot need sudo: mark the row"));
         }
     }
     Ok(())

@@ -316,6 +316,7 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
     for change in [
         &(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route),
         &|route| route.sudo = true,
+        &|route| route.fields = vec![field("x", FieldKind::String).needs_sudo()],
         &|route| route.open_fields = true,
         &|route| route.raw = true,
         &|route| route.leases = true,
@@ -370,4 +371,12 @@ fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
         let why = row(change).unwrap_err();
         assert!(why.contains(told), "{why}");
     }
+}
+
+#[test]
+fn a_capture_cannot_need_sudo_of_its_own() {
+    let row = |name: Field| Route { fields: vec![name], ..Route::new(Verb::Write, "x/{name}", "") };
+    let name = || field("name", FieldKind::Name);
+    assert!(RouteTable::new(vec![row(name())]).is_ok());
+    assert!(why(row(name().needs_sudo())).contains("mark the row"));
 }

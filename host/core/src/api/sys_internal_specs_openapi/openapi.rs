@@ -264,6 +264,9 @@ fn property(field: &Field) -> Value {
     if let Some(members) = property.as_object_mut() {
         members.insert("description".to_owned(), json!(field.about));
         members.extend(default_of(field).map(|default| ("default".to_owned(), default)));
+        if field.sudo {
+            members.insert("x-bulkhead-sudo".to_owned(), json!(true));
+        }
         if field.secret {
             members.insert("x-vault-displayAttrs".to_owned(), json!({ "sensitive": true }));
         }
