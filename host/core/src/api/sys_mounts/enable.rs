@@ -6,7 +6,7 @@ use super::settings;
 use super::subject::TuneTarget;
 use super::version;
 use crate::api::after_commit::AfterCommit;
-use crate::api::call::{PermittedCall, RequestFields};
+use crate::api::call::{PermittedCall, PresentQuestion, RequestFields};
 use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{field, required};
 use crate::catalog::EnginePlugin;
@@ -18,7 +18,7 @@ use crate::mounts::{
 };
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Settings that clients also send outside of `config`.
@@ -50,6 +50,19 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
     ]
 }
 
+/// Returns the settings that a new mount has, for the rights of fields. Missing settings are empty.
+pub(super) async fn present_at_enabling(
+    _question: PresentQuestion<'_>,
+) -> Result<Map<String, Value>, Failure> {
+    let MountSettings { probation, token_type, .. } = MountSettings::default();
+    let config = json!({
+        "plugin_rollback": probation.plugin_rollback.word(),
+        "plugin_probation": probation.plugin_probation,
+        "token_type": token_type.word(),
+    });
+    Ok(Map::from_iter([("config".to_owned(), config)]))
+}
+
 /// Mounts a plugin of a class.
 pub(crate) async fn enable_in(
     class: MountClass,
@@ -68,7 +81,9 @@ pub(crate) async fn enable_in(
     let named = kind(fields, &config)?;
     let (kind, api_version) = of_api_version(core, class, named, &config);
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    let plugin = core.catalog.choose(class.plugin_type(), &kind, version::choice(&config))?;
+    let (plugin_type, choice) = (class.plugin_type(), version::choice(&config));
+    core.catalog.check_choice(plugin_type, &kind, choice)?;
+    let plugin = core.catalog.choose(plugin_type, &kind, choice)?;
     let usual = mounts::default_grants(&plugin.engine);
     let running = RunningPlugin::of(&plugin.engine, &usual);
     let subject = TuneTarget { class, builtin: None, kind: &kind, running, system: core.lifetimes };
