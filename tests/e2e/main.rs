@@ -23,6 +23,7 @@ mod dev_mounts;
 mod directory;
 mod due_work;
 mod endpoints;
+mod field_rights;
 mod first_commands;
 mod foreign_files;
 mod full_disk;

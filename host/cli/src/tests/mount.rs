@@ -213,7 +213,7 @@ fn lockout_options_are_members_of_one_setting() {
 }
 
 #[test]
-fn version_of_tune_is_an_option_of_the_engine() {
+fn tune_version_is_an_option_of_engine() {
     let expected = ("POST /v1/sys/mounts/kv/tune".to_owned(), json!({"options": {"version": "2"}}));
     assert_eq!(sent(&["secrets", "tune", "-version=2", "kv"]), expected);
 }

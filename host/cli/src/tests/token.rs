@@ -136,7 +136,7 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
 }
 
 #[test]
-fn revoke_says_what_it_did() {
+fn revoke_tells_its_effect() {
     let warned = json!({"request_id": "r", "data": null, "warnings": ["no token has it"]});
     for (status, answer, args, done) in [
         (204, Value::Null, &["-self"][..], "revoked your token, its leases and its children\n"),

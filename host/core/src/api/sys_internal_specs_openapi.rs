@@ -24,6 +24,7 @@ use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::{Response, ResponseBody};
 use mount_groups::MountGroups;
 pub(super) use openapi::{ServedRoutes, document};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Returns the rows of this file.
