@@ -48,7 +48,6 @@ const WAYS: [PipelinePair; 2] = [
         roots: &["headers", "target", "body", "self"],
         absent: &[
             ("body::receive", "the body is bytes, and is read by read_body within the same limits"),
-            ("body::skip", "the body of every method reaches the component"),
             ("headers.insert", "the component sets the content type"),
             ("headers::check_patch", NO_ROW),
             ("headers::refuse_unserved", "headers of the API have no meaning here"),

@@ -31,7 +31,7 @@ use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::SideEffect;
 use bulkhead_store::{QueueTicket, Unit};
-use bulkhead_wire::description::Verb;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
@@ -40,6 +40,7 @@ use destination::{Destination, ServingCode};
 use field_rights::FieldRequest;
 use operation::{creates, operation};
 use permitted_request::PermittedRequest;
+use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -297,15 +298,12 @@ async fn attempt(
     let values = &folded.values;
     let fields = FieldRequest { core, request, destination, caller, values, creates };
     fields.check(&mut unit, &permit).await?;
-    if request.verb != Verb::Patch {
-        fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
-    }
+    apply_defaults(route, request, &mut folded.values, creates)?;
 
     // 5. The request is recorded, or ends here.
     progress.trail.enter(operation(request.verb, creates)).await?;
 
     // 6. The endpoint itself, then one commit, then the answer.
-    let (is_first, began) = (progress.is_first, progress.began);
     let permitted = PermittedRequest {
         core,
         request,
@@ -316,10 +314,26 @@ async fn attempt(
         permit,
         folded,
         creates,
-        is_first,
-        began,
+        is_first: progress.is_first,
+        began: progress.began,
     };
     serve(permitted, unit, progress.effect).await
+}
+
+/// Completes the fields of a request, which a PATCH leaves as they are.
+///
+/// # Errors
+/// 400 for a missing field or for fields that exclude each other.
+fn apply_defaults(
+    route: &Route,
+    request: &Request,
+    values: &mut Map<String, Value>,
+    creates: bool,
+) -> Result<(), Failure> {
+    if request.verb == Verb::Patch {
+        return Ok(());
+    }
+    fields::apply_defaults(route, values, creates || route.existence.is_none())
 }
 
 /// Serves a permitted request at the destination. Boxed: a request's future is moved several times,

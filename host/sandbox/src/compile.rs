@@ -10,6 +10,7 @@
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
 //! with `sudo` on the catalog reach this code.
 
+mod process;
 mod speed;
 
 pub use speed::processor_seconds;
@@ -19,11 +20,10 @@ use crate::component::{digest, precompile};
 use crate::structure::{self, World};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
+use process::{CompilerProcess, read_answer, write_component};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -43,12 +43,6 @@ const OUTCOME_RETENTION: Duration = Duration::from_secs(600);
 /// Maximum size of a component that does not wait for the compilation of a larger component, in
 /// bytes. The official components are smaller.
 const SMALL_COMPONENT_BYTES: usize = 2 << 20;
-/// Signal by which the kernel ends a process at its limit of processor time (signal(7)).
-const SIGXCPU: i32 = 24;
-/// Signal by which the kernel ends a process if the machine has no memory left (signal(7)).
-const SIGKILL: i32 = 9;
-/// Signal by which a program ends itself if an allocation fails (signal(7)).
-const SIGABRT: i32 = 6;
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
 /// Maximum length of the first line of the child's answer, in bytes.
@@ -231,88 +225,6 @@ async fn run(program: &Path, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Fa
     }
     let (limit, answered) = split_limit(&answered);
     parse_answer(answered).unwrap_or_else(|| Err(child.into_failure(bytes, limit)))
-}
-
-/// The child. Dropping this value ends the child.
-struct CompilerProcess(Child);
-
-impl CompilerProcess {
-    /// Starts a child for a component of `bytes` bytes.
-    fn start(program: &Path, bytes: usize) -> Result<Self, Failure> {
-        let started = Command::new(program)
-            .arg(COMPILE_SUBCOMMAND)
-            .arg(bytes.to_string())
-            .env_clear()
-            .env("RAYON_NUM_THREADS", "1")
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        started
-            .map(Self)
-            .map_err(|error| Failure::internal(format!("the compiler cannot be started: {error}")))
-    }
-
-    fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Failure> {
-        let pipes = self.0.stdin.take().zip(self.0.stdout.take());
-        pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
-    }
-
-    /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
-    /// the upload. Only a limit that a repeated upload reaches as well asks for a smaller component.
-    fn into_failure(mut self, bytes: usize, limit: Option<CompilerLimit>) -> Failure {
-        let status = match self.0.wait() {
-            Ok(status) => status,
-            Err(error) => {
-                return Failure::internal(format!("the compiler's end is unknown: {error}"));
-            }
-        };
-        match (status.signal(), limit) {
-            (Some(SIGXCPU), Some(CompilerLimit { processor_seconds })) => {
-                Failure::invalid(format!(
-                    "the compiler used the {processor_seconds} s of processor time that a \
-                     component of {bytes} bytes gets on this machine; make the component smaller"
-                ))
-            }
-            (Some(SIGABRT), _) => Failure::invalid(format!(
-                "the component cannot be compiled within the compiler's limit of memory \
-                 ({status}); make the component smaller"
-            )),
-            (Some(SIGKILL), _) => retry_failure(&format!(
-                "the compiler was killed ({status}): an operator or a machine without free memory \
-                 did that"
-            )),
-            (Some(_), _) => {
-                Failure::invalid(format!("the compiler crashed on the component ({status})"))
-            }
-            (None, _) => {
-                Failure::internal(format!("the compiler ended without an answer ({status})"))
-            }
-        }
-    }
-}
-
-impl Drop for CompilerProcess {
-    fn drop(&mut self) {
-        // Both calls fail if the child has ended and was waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Writes the component to the child. A write error is ignored: a child that ends early gives the
-/// reason on its other pipe.
-fn write_component(mut input: ChildStdin, wasm: &[u8]) {
-    let _ = input.write_all(wasm);
-}
-
-/// Reads the child's answer, and at most one byte over the limit.
-fn read_answer(output: ChildStdout) -> io::Result<Vec<u8>> {
-    let mut answered = Vec::new();
-    let most = u64::try_from(CODE_BYTES).unwrap_or(u64::MAX);
-    output.take(most.saturating_add(1)).read_to_end(&mut answered)?;
-    Ok(answered)
 }
 
 /// Returns the child's answer if `reading` ends within `time`.

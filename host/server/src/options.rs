@@ -184,7 +184,7 @@ pub fn parse(
             Long("check") => typed.check = true,
             // The level and format of the log are fixed (decision H70).
             Long("log-level" | "log-format") => _ = text_value(&mut parser)?,
-            Long("no-color") => {}
+            Long("no-color") => (),
             Long(name) => return Err(unknown_option(name)),
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
         }
@@ -196,11 +196,8 @@ pub fn parse(
 fn unknown_option(name: &str) -> String {
     let known = USAGE.split([' ', '\n']).filter_map(|word| word.strip_prefix("--"));
     let near = find_nearest(name, known).map(|near| format!("; did you mean --{near}?"));
-    format!(
-        "there is no option --{}{}; see `bulkhead server --help`",
-        name.escape_debug(),
-        near.unwrap_or_default()
-    )
+    let (name, near) = (name.escape_debug(), near.unwrap_or_default());
+    format!("there is no option --{name}{near}; see `bulkhead server --help`")
 }
 
 fn text_value(parser: &mut lexopt::Parser) -> Result<String, String> {

@@ -114,7 +114,9 @@ pub fn join_fields(
 /// Returns whether a value of a body is the text `given` of a query.
 fn has_text(value: &Value, given: &Value) -> bool {
     match (value, given) {
-        (Value::Bool(value), Value::String(given)) => given == if *value { "true" } else { "false" },
+        (Value::Bool(value), Value::String(given)) => {
+            given == if *value { "true" } else { "false" }
+        }
         (Value::Number(value), Value::String(given)) => *given == value.to_string().as_str(),
         _ => value == given,
     }

@@ -46,7 +46,7 @@ fn with_ha_enabled(session: &Session<'_, '_>, mut answer: ServerAnswer) -> Serve
         return answer;
     }
     let call = ServerRequest::new(Method::GET, "sys/leader");
-    // An answer that is missing is no reason to withhold the status.
+    // The status is shown without the answer of `sys/leader`.
     let leader = session.find_unwrapped("asking for the leader", &call).ok().flatten();
     if let Some(is_enabled) = leader.and_then(|leader| leader.body.get("ha_enabled").cloned()) {
         status.insert("ha_enabled".to_owned(), is_enabled);

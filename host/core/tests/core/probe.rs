@@ -563,8 +563,9 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
     assert_eq!(bed.read("team/a/note/x").await.0, 200);
     assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has its own storage");
     for taken in ["team/a", "team", "team/a/b", "probe"] {
-        let (status, refused) =
-            bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
+        // A local mount is not the default mount of dev mode, which may be enabled again.
+        let asked = json!({"type": "probe", "local": true});
+        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), asked).await;
         assert_eq!(status, 400, "{taken}: {refused}");
         assert!(error(&refused).starts_with("path is already in use at "), "{refused}");
     }

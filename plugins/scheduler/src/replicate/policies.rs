@@ -54,7 +54,7 @@ pub(super) fn converge(
         }
         Ok(())
     })?;
-    let differs = |name: &&String| !ahead.contains(*name) && !same.contains(*name);
+    let differs = |name: &&String| !ahead.contains(name.as_str()) && !same.contains(name.as_str());
     differences.wanted = listing.records.keys().filter(differs).cloned().collect();
     let obtain = |name: &str| {
         let Some(answer) = round.fetch_record(name)? else { return Ok(None) };

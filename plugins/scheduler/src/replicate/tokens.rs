@@ -89,8 +89,9 @@ pub(super) fn converge(
     })?;
     let now = round.host.clock().now();
     let is_wanted = |(accessor, listed): &(&String, &ListedToken)| {
-        let is_same = local.contains(*accessor) && told.unchanged.contains(*accessor);
-        !is_same && !ahead.contains(*accessor) && !listed.is_expired(now)
+        let is_same =
+            local.contains(accessor.as_str()) && told.unchanged.contains(accessor.as_str());
+        !is_same && !ahead.contains(accessor.as_str()) && !listed.is_expired(now)
     };
     let wanted = listing.records.iter().filter(is_wanted);
     differences.wanted = wanted.map(|(accessor, _)| accessor.clone()).collect();

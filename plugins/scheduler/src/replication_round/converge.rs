@@ -184,7 +184,7 @@ impl ReplicationRound<'_> {
         let (mut batch, mut after) = (RecordBatch::new(), self.resumed_after());
         let begin = wanted.partition_point(|id| id.as_str() <= after);
         let mut ended = Ok(RoundProgress::Complete);
-        for id in &wanted[begin..] {
+        for id in wanted.iter().skip(begin) {
             if !self.may_obtain(&batch) {
                 ended = self.stopped(after);
                 break;

@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// Rows that are served below a path.
-pub(in crate::api) struct ServedRoutes<'a> {
+pub(crate) struct ServedRoutes<'a> {
     /// Path above the rows: empty for the host, `database/` for a mount, `{database_mount_path}/`
     /// for any mount of an engine.
-    pub(in crate::api) below: &'a str,
+    pub(crate) below: &'a str,
     /// The rows, with paths relative to `below`.
-    pub(in crate::api) routes: &'a [Route],
+    pub(crate) routes: &'a [Route],
     /// The parameter of `below` that stands for the `names`; empty if there is none.
     pub(super) placeholder: &'a str,
     /// The possible values of the placeholder.
@@ -24,7 +24,7 @@ pub(in crate::api) struct ServedRoutes<'a> {
 
 impl<'a> ServedRoutes<'a> {
     /// Returns the rows at one path.
-    pub(in crate::api) fn at(below: &'a str, routes: &'a [Route]) -> Self {
+    pub(crate) fn at(below: &'a str, routes: &'a [Route]) -> Self {
         Self { below, routes, placeholder: "", names: &[] }
     }
 
@@ -43,7 +43,7 @@ impl<'a> ServedRoutes<'a> {
 const ENGINE_PLACE: &str = "where the engine is mounted";
 
 /// Builds the document of everything in `served`.
-pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
+pub(crate) fn document(served: &[ServedRoutes<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
     let mut ids = BTreeSet::new();
