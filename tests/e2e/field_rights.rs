@@ -113,7 +113,8 @@ fn requests_of_unmodified_clients_need_no_sudo() {
     let grown = json!({ "type": "probe", "config": config });
     world.root.write("sys/mounts/third", &grown).expect(204);
     let shown = mounter.read("sys/mounts/third/tune").expect(200).body["data"].clone();
-    let changed = with(shown, json!({ "description": "by a declaration", "max_lease_ttl": 3_456_000 }));
+    let changed =
+        with(shown, json!({ "description": "by a declaration", "max_lease_ttl": 3_456_000 }));
     let told = mounter.write("sys/mounts/third/tune", &changed);
     assert!(told.status < 300, "{told:?}");
     let lines = json!({ "plugin_probation": "120s", "audit_non_hmac_request_keys": ["a", "b"] });

@@ -4,6 +4,7 @@ use super::*;
 use std::fs;
 use std::future::pending;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
 #[test]
 fn a_refusal_reaches_the_author_and_no_code_follows_it() {
