@@ -25,9 +25,11 @@ const TOKEN: &str = "token";
 
 /// Headers that every answer satisfies, by the rest of the name. One node serves all requests, and
 /// each read sees all earlier writes; no endpoint demands a second factor; no policy can be
-/// overridden. `request` marks a request as an API client's.
-const SATISFIED: [&str; 7] = [
+/// overridden. `request` marks a request as an API client's, and `kv-client` as that of a command
+/// for secrets.
+const SATISFIED: [&str; 8] = [
     "request",
+    "kv-client",
     "index",
     "inconsistent",
     "forward",
@@ -147,7 +149,10 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 /// # Errors
 /// 400 for a namespace other than the root (decision P6), a wish that this service cannot fulfil,
 /// and an unknown header of this API (decision H80); 415 for an encoded body.
-pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
+pub fn refuse_unserved(
+    headers: &HeaderMap,
+    audited: &BTreeMap<String, bool>,
+) -> Result<(), Failure> {
     refuse_namespace(headers)?;
     for name in headers.keys().map(hyper::header::HeaderName::as_str) {
         let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) else {
@@ -155,7 +160,7 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
         };
         match rest {
             TOKEN | "namespace" | "wrap-ttl" => {}
-            _ if SATISFIED.contains(&rest) => {}
+            _ if SATISFIED.contains(&rest) || audited.contains_key(name) => {}
             "wrap-format" => check_wrap_format(headers)?,
             _ => {
                 let name = quoted(name);

@@ -31,6 +31,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, Version};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -85,8 +86,12 @@ struct ReceivedContent {
 
 /// Checks the headers about the form of request and answer. Returns the lifetime of the wrapping
 /// token.
-fn check_headers(headers: &HeaderMap, verb: Verb) -> Result<Option<u64>, Failure> {
-    headers::refuse_unserved(headers)?;
+fn check_headers(
+    headers: &HeaderMap,
+    verb: Verb,
+    audited: &BTreeMap<String, bool>,
+) -> Result<Option<u64>, Failure> {
+    headers::refuse_unserved(headers, audited)?;
     (verb == Verb::Patch).then(|| headers::check_patch(headers)).transpose()?;
     headers::wrap_ttl(headers)
 }
@@ -234,7 +239,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         B: Body<Data = Bytes>,
     {
         let verb = asks.verb;
-        let checked = check_headers(&head.headers, verb);
+        let checked = check_headers(&head.headers, verb, &self.answerer.audited_headers());
         let queried = checked.and_then(|wrap_ttl| {
             let (verb, fields) = target::query(verb, head.uri.query())?;
             Ok((verb, fields, wrap_ttl))

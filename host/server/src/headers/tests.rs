@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
+    super::refuse_unserved(headers, &BTreeMap::from([("x-vault-audited".to_owned(), true)]))
+}
+
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs
         .iter()
@@ -162,6 +166,8 @@ fn headers_are_satisfied_or_refused_by_name() {
         ("x-vault-forward", "active-node"),
         ("x-vault-no-request-forwarding", "true"),
         ("x-vault-policy-override", "true"),
+        ("x-vault-kv-client", "v2"),
+        ("x-vault-audited", "by an operator"),
         ("x-vault-mfa", "duo:123456"),
         ("x-vault-wrap-format", ""),
         ("x-forwarded-for", "10.0.0.1"),
