@@ -2,7 +2,7 @@
 //!
 //! Prevents a component that hangs from blocking the seal, and so the next unseal, and from
 //! blocking the removal of its mount. A call is cut at the signal, but never during a change
-//! outside that the call has begun: the undo of the change must not run beside the change.
+//! outside of Bulkhead: the undo of the change must not run beside the change.
 
 use crate::call_tree::CallTree;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Compiles uploaded components, in a child process with its own limits.
 //!
 //! Prevents a component from using hours of processor time or all memory during its compilation.
-//! The kernel ends the child at its limits of processor time and memory (the server's
+//! The kernel ends the child at the limits of processor time and memory (the server's
 //! `compile_worker.rs`). The limit of processor time follows from the size of the component and
-//! from the speed of this machine, which the child measures first (`compile/speed.rs`), so that a
-//! slow machine compiles the same components as a fast machine. The wall-clock limit bounds only
+//! from the measured speed of the machine (`compile/speed.rs`), so that a slow machine compiles the
+//! same components as a fast machine. The wall-clock limit bounds only
 //! the caller's wait: a busy machine may leave the child without a processor, so the compilation
 //! goes on, and the caller who sends the component again gets its outcome. The limits do not
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
@@ -40,8 +40,8 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// Time for which the outcome waits for the caller to send the component again.
 const OUTCOME_RETENTION: Duration = Duration::from_secs(600);
-/// Maximum size of a component that does not wait for the compilation of a larger component, in
-/// bytes. The official components are smaller.
+/// Maximum size of a component in the queue for small components, in bytes. The official components
+/// are smaller.
 const SMALL_COMPONENT_BYTES: usize = 2 << 20;
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
@@ -67,7 +67,7 @@ impl CompilerLane {
         Self { one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
     }
 
-    /// Returns the compilation of the component with this digest, if its outcome was not fetched.
+    /// Returns the compilation of the component with a digest, until the outcome is fetched.
     fn pending(&self, digest: &str) -> Option<PendingCompilation> {
         sync::lock(&self.last).clone().filter(|last| last.digest == digest)
     }
@@ -93,7 +93,7 @@ pub struct CompiledComponent {
     pub code: AuthenticCode,
 }
 
-/// The child's first line, in JSON: the limit that the child set for itself.
+/// The first line of the child, in JSON: the limit of the child.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct CompilerLimit {
@@ -244,7 +244,7 @@ async fn read_within(
     }
 }
 
-/// The failure for the first caller of a compilation that goes on.
+/// The failure for the first caller of an unfinished compilation.
 fn unfinished_failure(bytes: usize, wait: Duration) -> Failure {
     retry_failure(&format!(
         "the component of {bytes} bytes was not compiled within {} s; the compilation goes on, \
@@ -253,7 +253,7 @@ fn unfinished_failure(bytes: usize, wait: Duration) -> Failure {
     ))
 }
 
-/// The failure for a caller who joined a compilation that goes on since `elapsed`.
+/// The failure for a caller who joined a compilation, unfinished after `elapsed`.
 fn joined_failure(elapsed: Duration) -> Failure {
     retry_failure(&format!(
         "this upload joined the compilation of the same component, which began {} s ago and goes \
@@ -262,7 +262,7 @@ fn joined_failure(elapsed: Duration) -> Failure {
     ))
 }
 
-/// Splits the child's first line from the rest of its answer.
+/// Splits the first line from the rest of the answer.
 fn split_limit(answered: &[u8]) -> (Option<CompilerLimit>, &[u8]) {
     let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n');
     let split = end.and_then(|end| Some((answered.get(..end)?, answered.get(end + 1..)?)));
@@ -272,7 +272,7 @@ fn split_limit(answered: &[u8]) -> (Option<CompilerLimit>, &[u8]) {
     }
 }
 
-/// Parses the child's answer without its first line; `None` if the answer is incomplete.
+/// Parses the child's answer without the first line; `None` if the answer is incomplete.
 fn parse_answer(answered: &[u8]) -> Option<Result<CompiledComponent, Failure>> {
     let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
@@ -294,8 +294,8 @@ fn retry_failure(why: &str) -> Failure {
     Failure { retry_after: Some(10_000), ..Failure::new(FailureKind::Unavailable, message) }
 }
 
-/// Runs the child with a limit of processor time that the caller has set: writes the limit, reads a
-/// component, and writes its world and its code.
+/// Runs the child within a limit of processor time: writes the limit, reads a component, and writes
+/// the world and the code of the component. The caller has set the limit.
 ///
 /// # Errors
 /// If reading from or writing to the parent fails.

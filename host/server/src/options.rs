@@ -29,8 +29,7 @@ opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
                                (or BULKHEAD_LISTEN_ADDRESS)
   --tls-disable                plain HTTP also where other machines reach it; TLS needs a
                                configuration file
-  --log-level LEVEL            without effect, as --log-format and --no-color: the log has one
-                               level and one format
+  --log-level LEVEL            without effect, as --log-format and --no-color
 
 With --dev: an open server for trying things out: plain HTTP unless told otherwise,
 and the key that opens its data lies beside the data. Not for real secrets.

@@ -1,4 +1,4 @@
-//! The child process that compiles one component, and the meaning of its end.
+//! The child process for the compilation of one component, and the meanings of the process's end.
 
 use super::{CODE_BYTES, COMPILE_SUBCOMMAND, CompilerLimit, retry_failure};
 use bulkhead_wire::failure::Failure;
@@ -7,11 +7,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Signal by which the kernel ends a process at its limit of processor time (signal(7)).
+/// Signal by which the kernel ends a process at the limit of processor time (signal(7)).
 const SIGXCPU: i32 = 24;
 /// Signal by which the kernel ends a process if the machine has no memory left (signal(7)).
 const SIGKILL: i32 = 9;
-/// Signal by which a program ends itself if an allocation fails (signal(7)).
+/// Signal by which a program ends after a failed allocation (signal(7)).
 const SIGABRT: i32 = 6;
 
 /// The child. Dropping this value ends the child.
@@ -40,9 +40,9 @@ impl CompilerProcess {
         pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
     }
 
-    /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
-    /// the upload. Only a limit that a repeated upload reaches as well asks for a smaller
-    /// component.
+    /// Waits for the end of a child without an answer, and returns the failure for the caller of
+    /// the upload. The failure asks for a smaller component only if a repeated upload would reach
+    /// the same limit.
     pub(super) fn into_failure(mut self, bytes: usize, limit: Option<CompilerLimit>) -> Failure {
         let status = match self.0.wait() {
             Ok(status) => status,

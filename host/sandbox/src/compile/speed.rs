@@ -1,8 +1,8 @@
-//! The processor time that a compilation may use, from the measured speed of this machine.
+//! The limit of processor time of a compilation, from the measured speed of the machine.
 //!
-//! Prevents a limit that a slow machine or an unoptimised build reaches with components that other
-//! machines compile, and an unbounded compilation on any machine. The measure is the compilation
-//! of a module of known size, so that the limit grows with everything that slows the compiler down.
+//! Prevents refusals of good components by a slow machine or an unoptimised build, and an unbounded
+//! compilation on any machine. The measure is the compilation of a module of known size, so that
+//! the limit grows with every cause of a slower compiler.
 
 use crate::component::precompile;
 use std::time::Duration;
@@ -19,8 +19,8 @@ const REFERENCE_FUNCTIONS: usize = 24;
 const REFERENCE_ADDITIONS: usize = 120;
 
 /// Returns the limit of processor time for a component of `bytes` bytes, in whole seconds, and
-/// measures this machine by compiling the reference module. `processor_time` returns the processor
-/// time of this process.
+/// measures the machine by compiling the reference module. `processor_time` returns the processor
+/// time of the process.
 ///
 /// # Errors
 /// The compiler's message, if the reference module does not compile.
@@ -29,7 +29,7 @@ pub fn processor_seconds(
     processor_time: impl Fn() -> Duration,
 ) -> Result<u64, String> {
     let reference = reference_component();
-    // The first compilation builds the compiler's tables, which belong to no component.
+    // The first compilation also builds the tables of the compiler.
     precompile(&reference)?;
     let before = processor_time();
     precompile(&reference)?;
@@ -74,13 +74,13 @@ fn reference_component() -> Vec<u8> {
     component
 }
 
-/// Appends a section with its number and length.
+/// Appends a section with number and length.
 fn section(to: &mut Vec<u8>, number: u8, content: &[u8]) {
     to.push(number);
     to.extend(sized(content));
 }
 
-/// Returns `content` after its length.
+/// Returns the length of `content`, and `content`.
 fn sized(content: &[u8]) -> Vec<u8> {
     let mut bytes = unsigned(content.len());
     bytes.extend(content);
