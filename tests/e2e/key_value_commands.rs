@@ -97,7 +97,6 @@ fn wrapping_variable_wraps_secrets_of_every_command() {
         &["kv", "rollback", "-version=1", "secret/web"],
         &["kv", "metadata", "get", "secret/web"],
         &["kv", "list", "secret"],
-        &["lease", "list"],
         &["policy", "read", "default"],
         &["auth", "list"],
         &["token", "capabilities", "secret/data/web"],
