@@ -8,7 +8,6 @@
 mod clouds;
 mod hvac;
 mod node_vault;
-mod openapi;
 mod plugins;
 mod program;
 mod scheduler;

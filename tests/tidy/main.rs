@@ -19,7 +19,6 @@ mod log_lines;
 mod maps;
 mod modules;
 mod names;
-mod pipelines;
 mod prose;
 mod rust_text;
 mod sources;

@@ -126,8 +126,6 @@ pub(crate) struct ServerRequest {
     pub(crate) query: Vec<(String, String)>,
     /// Body, if any.
     pub(crate) body: Option<RequestBody>,
-    /// An answer of plain text is accepted, such as metrics for Prometheus.
-    pub(crate) may_answer_text: bool,
 }
 
 /// The body of a request.
@@ -144,8 +142,7 @@ pub(crate) enum RequestBody {
 impl ServerRequest {
     /// Creates a call without parameters or body.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
-        let path = path.into();
-        Self { method, path, query: Vec::new(), body: None, may_answer_text: false }
+        Self { method, path: path.into(), query: Vec::new(), body: None }
     }
 
     /// Adds a JSON body.
@@ -164,12 +161,6 @@ impl ServerRequest {
     #[must_use]
     pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
         Self { body: Some(RequestBody::Component(component)), ..self }
-    }
-
-    /// Returns true for a login, which needs no token.
-    pub(crate) fn is_login(&self) -> bool {
-        let is_below_auth = self.body.is_some() && self.path.starts_with("auth/");
-        is_below_auth && self.path.split('/').any(|segment| segment == "login")
     }
 
     /// Returns the path and query of the request's URL, escaped.
@@ -204,7 +195,7 @@ pub(crate) struct RequestCaller {
 pub(crate) struct ServerAnswer {
     /// HTTP status.
     pub(crate) status: u16,
-    /// JSON body; null if empty, and a text if the server answered plain text.
+    /// JSON body; null if empty.
     pub(crate) body: Value,
 }
 
@@ -306,22 +297,12 @@ async fn send(
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status().as_u16();
     refuse_redirect(server, &response)?;
-    let is_text = call.may_answer_text && response.status().is_success() && is_plain(&response);
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
     let body = body.map_err(|error| {
         AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
     })?;
     connection.abort();
-    match (is_text, &*body.to_bytes()) {
-        (true, text) => Ok(ServerAnswer { status, body: String::from_utf8_lossy(text).into() }),
-        (false, bytes) => parse_answer(status, bytes, server),
-    }
-}
-
-/// Returns true for an answer of plain text.
-fn is_plain<B>(response: &Response<B>) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/plain"))
+    parse_answer(status, &body.to_bytes(), server)
 }
 
 /// Refuses a redirect, because the token may go only to the configured server.

@@ -8,8 +8,7 @@
 //!
 //! ```text
 //! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → io → options
-//! → token_file → curl → output → refusal → sample_policy → wrapping → settings → session → command
-//! → commands → completion
+//! → token_file → curl → output → refusal → settings → session → command → commands → completion
 //! ```
 
 mod client;
@@ -26,17 +25,14 @@ mod options;
 mod output;
 mod problem;
 mod refusal;
-mod sample_policy;
 mod session;
 mod settings;
 mod terminal;
 mod tls;
 mod token_file;
-mod wrapping;
 mod yaml;
 
 pub use io::CommandIo;
-pub use nearest::find_nearest;
 pub use options::double_dashes;
 
 use completion::Shell;
@@ -80,8 +76,7 @@ fn execute(args: Vec<OsString>, io: &mut CommandIo<'_>) -> Result<u8, CommandPro
     if options.help {
         return print(io, &command.help());
     }
-    let mut session = Session::new((command.wrapping, command.usage_problem()), options, io)?;
-    (command.run)(&mut session)
+    (command.run)(&mut Session::new(command.usage_problem(), options, io)?)
 }
 
 /// Lists the commands of a group, or reports an unknown command. `words` name no command.

@@ -11,7 +11,6 @@ mod plugin;
 mod shell;
 mod token;
 mod unwrap;
-mod wrapping;
 
 use super::*;
 use serde_json::{Value, json};

@@ -2,13 +2,12 @@
 //! time limit of a call.
 
 use crate::access;
-use crate::endpoints::{ASKS, CloudService};
+use crate::endpoints::CloudService;
 use crate::settings::Config;
 use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, RetryPolicy};
-use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::{Failure, Host};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,8 +24,7 @@ pub(crate) struct CloudClient<'a> {
 impl<'a> CloudClient<'a> {
     /// Creates a client that makes requests until `deadline`.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config, deadline: StoreTime) -> Self {
-        let provider = Provider::new(host, RETRIES, deadline).within(CallLimits::asked(ASKS));
-        Self { provider, config }
+        Self { provider: Provider::new(host, RETRIES, deadline), config }
     }
 
     /// Returns the host of this client's requests.
@@ -39,7 +37,7 @@ impl<'a> CloudClient<'a> {
     /// # Errors
     /// The failure to get access.
     pub(crate) fn access(&self) -> Result<ProviderAccess<'a>, Failure> {
-        access::of_method(self.provider.clone(), self.config)
+        access::of_method(self.provider, self.config)
     }
 
     /// Builds the URL of a service from segments, which are percent-encoded.

@@ -59,7 +59,8 @@ impl AuthMethod for CloudB {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Lets in service accounts and instances of Google Cloud.";
-    const ASKS: &'static [&'static str] = endpoints::ASKS;
+    const ASKS: &'static [&'static str] =
+        &["http", "identity:token", "ambient:cloud-token", "crypto:sign"];
     const TABLE: &'static [Row] = &[
         read("config", config::read).about("Shows the configuration without its private key."),
         write("config", config::write)

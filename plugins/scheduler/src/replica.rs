@@ -135,8 +135,7 @@ impl RemoteToken {
     }
 }
 
-/// Parses a time in RFC 3339; `None` for any other text.
-pub(crate) fn store_time(text: &str) -> Option<StoreTime> {
+fn store_time(text: &str) -> Option<StoreTime> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos().max(0) / 1_000_000).ok()
 }

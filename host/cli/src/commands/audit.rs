@@ -7,7 +7,6 @@ use crate::commands::paths::join_path;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -18,7 +17,6 @@ pub(crate) const LIST: Command = Command {
     takes: "",
     about: "list the audit devices",
     options: &[&[CommandOption::switch("detailed", "with the options of each device")]],
-    wrapping: AnswerWrapping::Sent,
     run: list,
 };
 
@@ -31,7 +29,6 @@ pub(crate) const ENABLE: Command = Command {
             A server\n\
             may be configured to take its devices from its configuration only.",
     options: &[&NEW],
-    wrapping: AnswerWrapping::Sent,
     run: enable,
 };
 
@@ -44,7 +41,6 @@ pub(crate) const HASH: Command = Command {
             a single line without its line break. \
             An INPUT on the command line stays in the shell's history.",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: hash,
 };
 
@@ -53,7 +49,6 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "remove an audit device; without any device nothing is recorded",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: disable,
 };
 

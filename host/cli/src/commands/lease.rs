@@ -8,7 +8,6 @@ use crate::commands::paths::join_path;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -17,7 +16,6 @@ pub(crate) const LIST: Command = Command {
     takes: "[PREFIX]",
     about: "list the leases below a path, such as database/creds/reader",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: list,
 };
 
@@ -26,7 +24,6 @@ pub(crate) const LOOKUP: Command = Command {
     takes: "LEASE_ID",
     about: "show when a lease was issued and when it ends",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: lookup,
 };
 
@@ -35,7 +32,6 @@ pub(crate) const RENEW: Command = Command {
     takes: "LEASE_ID",
     about: "renew a lease",
     options: &[&[INCREMENT]],
-    wrapping: AnswerWrapping::Sent,
     run: renew,
 };
 
@@ -51,7 +47,6 @@ pub(crate) const REVOKE: Command = Command {
             "with -prefix: forget leases that cannot be revoked; their credentials may stay valid",
         ),
     ]],
-    wrapping: AnswerWrapping::Sent,
     run: revoke,
 };
 

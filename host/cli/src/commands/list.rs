@@ -2,12 +2,10 @@
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::option::CommandOption;
-use crate::options::OutputFormat;
+use crate::options::{OutputFormat, WRAP_TTL};
 use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::Value;
 
@@ -15,11 +13,7 @@ pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
     about: "list the names below a path",
-    options: &[&[
-        CommandOption::text("after", "NAME", "only the names behind this one"),
-        CommandOption::number("limit", "at most this many names"),
-    ]],
-    wrapping: AnswerWrapping::Sent,
+    options: &[&[WRAP_TTL]],
     run,
 };
 
@@ -33,11 +27,8 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
 
 /// Lists the names below `path`, as a table or as a JSON list.
 pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, CommandProblem> {
-    let part = ["after", "limit"].into_iter();
-    let part = part.filter_map(|name| Some((name, session.options.value(name)?)));
-    let query = [("list", "true")].into_iter().chain(part);
     let call = ServerRequest {
-        query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        query: vec![("list".to_owned(), "true".to_owned())],
         ..ServerRequest::new(Method::GET, path)
     };
     let answer = session.find(&format!("listing {path}"), &call)?;

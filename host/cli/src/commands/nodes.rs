@@ -6,7 +6,6 @@ use crate::command::Command;
 use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -15,7 +14,6 @@ pub(crate) const MEMBERS: Command = Command {
     takes: "",
     about: "list the nodes of the service; this version has a single node",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: members,
 };
 
@@ -24,7 +22,6 @@ pub(crate) const STEP_DOWN: Command = Command {
     takes: "",
     about: "for scripts of Vault: the server is the only node and goes on answering",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: step_down,
 };
 

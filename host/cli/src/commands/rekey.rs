@@ -12,7 +12,6 @@ use crate::option::CommandOption;
 use crate::output::TableRows;
 use crate::problem::CommandProblem;
 use crate::session::Session;
-use crate::wrapping::{AnswerWrapping, NEVER_WRAPPED};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -49,7 +48,6 @@ pub(crate) const REKEY: Command = Command {
         ],
         SHARED,
     ],
-    wrapping: AnswerWrapping::Refused(NEVER_WRAPPED),
     run,
 };
 

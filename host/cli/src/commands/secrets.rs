@@ -1,17 +1,13 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{
-    self, CONFIG, LISTED, MOUNT, MOVE_IS_AWAITED, MountKind, NEW, REGRANTED, VERSION,
-};
-use crate::wrapping::AnswerWrapping;
+use crate::commands::mount::{self, CONFIG, LISTED, MOUNT, MountKind, NEW, REGRANTED, VERSION};
 
 pub(crate) const LIST: Command = Command {
     words: "secrets list",
     takes: "",
     about: "list the secrets engines and where they are mounted",
     options: &[&LISTED],
-    wrapping: AnswerWrapping::Sent,
     run: |session| mount::list(session, MountKind::SecretsEngine),
 };
 
@@ -20,7 +16,6 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE",
     about: "mount a secrets engine, such as database",
     options: &[&NEW, &VERSION, &MOUNT, &CONFIG],
-    wrapping: AnswerWrapping::Sent,
     run: |session| mount::enable(session, MountKind::SecretsEngine),
 };
 
@@ -29,8 +24,7 @@ pub(crate) const TUNE: Command = Command {
     takes: "PATH",
     about: "change the settings of a secrets engine\n\n\
             Only the given settings change; an empty value restores the default of the system.",
-    options: &[&VERSION, &MOUNT, &REGRANTED, &CONFIG],
-    wrapping: AnswerWrapping::Sent,
+    options: &[&MOUNT, &REGRANTED, &CONFIG],
     run: |session| mount::tune(session, MountKind::SecretsEngine),
 };
 
@@ -41,7 +35,6 @@ pub(crate) const MOVE: Command = Command {
             Its leases are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
-    wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
     run: |session| mount::relocate(session, MountKind::SecretsEngine),
 };
 
@@ -50,6 +43,5 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "unmount a secrets engine: its leases are revoked, its data are gone",
     options: &[],
-    wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::SecretsEngine),
 };

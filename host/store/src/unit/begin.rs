@@ -20,7 +20,7 @@ impl Store {
             checkpoints: 0,
             is_whole: false,
             spoiled: None,
-            limits: Vec::new(),
+            limit: None,
             turn: None,
         }
     }
@@ -34,16 +34,10 @@ impl Store {
 }
 
 impl Unit {
-    /// Bounds stored bytes by `limit`, besides the limits that the unit has.
+    /// Bounds the stored bytes of the mount by `limit`.
     #[must_use]
-    pub fn with_limit(mut self, limit: &Arc<StoredLimit>) -> Unit {
-        self.add_limit(limit);
-        self
-    }
-
-    /// Bounds stored bytes by `limit`, besides the limits that the unit has.
-    pub fn add_limit(&mut self, limit: &Arc<StoredLimit>) {
-        self.limits.push(Arc::clone(limit));
+    pub fn with_limit(self, limit: &Arc<StoredLimit>) -> Unit {
+        Unit { limit: Some(Arc::clone(limit)), ..self }
     }
 
     /// Stores everything in one commit or nothing: a checkpoint fails.
