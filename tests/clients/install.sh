@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the clients that the tests use: hvac, python-nomad, an Ansible module, node-vault, and
-# programs with the Go modules of Nomad, Vault and OpenBao, from their registries, pinned by hashes.
+# Installs the clients that the tests use: hvac, python-nomad, an Ansible module, the validator of
+# OpenAPI documents, node-vault, and programs with the Go modules of Nomad, Vault and OpenBao, from
+# their registries, pinned by hashes.
 #
 #   tests/clients/install.sh [FOLDER]    FOLDER is the build's folder (default: `target`)
 #
@@ -73,6 +74,28 @@ if [ ! -d "$folder" ]; then
     fi
 fi
 ln -sfn "$(basename "$folder")" "$clients/hvac"
+
+documents=$here/openapi.txt
+folder=$clients/$(sha256sum "$documents" | cut -c1-16)
+
+# Uses a temporary folder, as above.
+install_validator() {
+    local unfinished=$folder.$$
+    python3 -m pip install --quiet --no-input --disable-pip-version-check --no-compile \
+        --root-user-action ignore --require-hashes --no-deps --only-binary :all: \
+        --target "$unfinished" --requirement "$documents" >&2 || return 1
+    mv "$unfinished" "$folder"
+}
+
+if [ ! -d "$folder" ]; then
+    if ! install_validator; then
+        rm -rf "$folder.$$"
+        echo "openapi-spec-validator could not be fetched from its registry; without a network" \
+            "its tests are left out" >&2
+        exit 3
+    fi
+fi
+ln -sfn "$(basename "$folder")" "$clients/openapi"
 
 lock=$here/node/package-lock.json
 folder=$clients/$(sha256sum "$lock" | cut -c1-16)

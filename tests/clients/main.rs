@@ -8,6 +8,7 @@
 mod clouds;
 mod hvac;
 mod node_vault;
+mod openapi;
 mod plugins;
 mod program;
 mod scheduler;

@@ -123,6 +123,29 @@ fn a_secret_id_bound_to_other_networks_is_refused() {
 }
 
 #[test]
+fn a_narrowed_role_binds_earlier_secret_ids_and_tokens() {
+    let stage = AppRoleStage::new(&json!({}));
+    let fields = json!({ "token_bound_cidrs": ["127.0.0.0/8", "192.0.2.0/24"] });
+    let made = stage.secret_id(&fields);
+    let login = || stage.login(made.text("secret_id"));
+    let machine = stage.server.client(login().expect(200).body["auth"]["client_token"].as_str());
+    let role = |networks: &str| {
+        let narrowed = json!({ "token_bound_cidrs": networks });
+        stage.root.write("auth/approle/role/web", &narrowed).expect(204);
+    };
+    role("127.0.0.1/32,10.0.0.0/8");
+    machine.write("auth/token/renew-self", &json!({})).expect(200);
+    let shown = machine.read("auth/token/lookup-self").expect(200);
+    assert_eq!(shown.body["data"]["bound_cidrs"], json!(["127.0.0.1"]));
+    role("192.0.2.0/24");
+    login().expect(403);
+    machine.write("auth/token/renew-self", &json!({})).expect(400);
+    role("10.0.0.0/8");
+    let refused = login().expect(403);
+    assert!(refused.errors().contains("outside of those of its role"), "{refused:?}");
+}
+
+#[test]
 fn guesses_do_not_lock_a_role() {
     let stage = AppRoleStage::new(&json!({}));
     let made = stage.secret_id(&json!({}));

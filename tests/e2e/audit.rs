@@ -114,9 +114,62 @@ fn unreadable_bodies_are_recorded_and_audit_lines_stay_short() {
     // Regression: 597 KB of empty strings wrote 31 MB.
     let texts = json!({ "x": vec![""; 199_000] });
     world.root.write("auth/token/renew-self", &texts);
-    assert_eq!(world.lines_of("auth/token/renew-self")[0]["request"]["unknown_fields"][0], "x");
+    let asked = &world.lines_of("auth/token/renew-self")[0]["request"];
+    assert_eq!(asked["unknown_fields"][0], world.hash("x"));
     let longest = world.audited().lines().map(str::len).max();
     assert!(longest.is_some_and(|bytes| bytes <= 64 << 10), "{longest:?}");
+}
+
+#[test]
+fn names_that_a_caller_chose_are_hashed() {
+    let world = World::empty();
+    let root = &world.root;
+    root.write("sys/mounts/one", &json!({ "type": "kv" })).expect(204);
+    root.write("sys/mounts/two", &json!({ "type": "kv", "options": { "version": "2" } }))
+        .expect(204);
+    let wrapping = root.wrapping("60");
+    let wrapped =
+        wrapping.write("sys/wrapping/wrap", &json!({ CANARY: { CANARY: 7 } })).expect(200);
+    let token = wrapped.body["wrap_info"]["token"].as_str().expect("a wrapping token");
+    root.write("sys/wrapping/unwrap", &json!({ "token": token })).expect(200);
+    root.write("cubbyhole/a", &json!({ CANARY: [{ CANARY: 1 }] })).expect(204);
+    root.read("cubbyhole/a").expect(200);
+    root.write("one/a", &json!({ CANARY: { CANARY: 1 } })).expect(204);
+    root.read("one/a").expect(200);
+    root.write("two/data/a", &json!({ "data": { CANARY: { CANARY: 1 } } })).expect(200);
+    root.read("two/data/a").expect(200);
+    // A text, a list and a map of texts, each with an object in place of a text.
+    let wrong = json!({ "display_name": { CANARY: 1 } });
+    root.write("auth/token/create", &wrong).expect(400);
+    root.write("auth/token/create", &json!({ "policies": [{ CANARY: true }] })).expect(400);
+    root.write("auth/token/create", &json!({ "meta": { "owner": { CANARY: 1 } } })).expect(400);
+    // A field that no endpoint reads, in the body, the query and a form.
+    root.write("auth/token/lookup-self", &json!({ CANARY: 1 }));
+    root.write("auth/token/renew-self", &json!({ CANARY: 1 })).expect(400);
+    let escaped: String = CANARY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    root.read(&format!("auth/token/lookup-self?{escaped}=1")).expect(200);
+    let mut form = PlainRequest::new("POST", "/v1/auth/token/renew-self")
+        .with_header("X-Vault-Token", ROOT)
+        .with_header("Content-Type", "application/x-www-form-urlencoded");
+    form.body = escaped.clone().into_bytes();
+    assert_eq!(form.send(world.bulkhead.address()).status, 400, "a root token never ends");
+    root.write("no/such/path", &json!({ CANARY: 1 })).expect(404);
+    root.write("sys/mounts", &json!({ CANARY: 1 })).expect(405);
+
+    leaks::assert_silent("the audit file", &world.audited(), CANARY);
+    let hash = world.hash(CANARY);
+    let wrap = &world.lines_of("sys/wrapping/wrap")[1];
+    let nested = json!({ hash.as_str(): { hash.as_str(): world.hash("7") } });
+    assert_eq!((&wrap["request"]["data"], &wrap["response"]["data"]), (&nested, &nested));
+    assert_eq!(world.lines_of("sys/wrapping/unwrap")[1]["response"]["data"], nested);
+    for line in &world.lines_of("auth/token/renew-self") {
+        assert_eq!(line["request"]["unknown_fields"], json!([hash]), "{line}");
+    }
+    // Names that a field asks for are shown, as in published servers.
+    root.write("auth/token/create", &json!({ "meta": { "owner": "amy" } })).expect(200);
+    let made = world.lines_of("auth/token/create");
+    let meta = &made[made.len() - 2]["request"]["data"]["meta"];
+    assert_eq!(*meta, json!({ "owner": world.hash("amy") }));
 }
 
 #[test]

@@ -280,3 +280,80 @@ fn operator_mistakes_are_reported_and_change_nothing() {
         json!({ "initialized": false })
     );
 }
+
+#[test]
+fn printed_policy_allows_the_command() {
+    let server = Bulkhead::start();
+    assert_eq!(run(&server, &["kv", "put", "secret/web", "a=b"]).0, 0);
+    for arguments in [
+        &["kv", "get", "secret/web"][..],
+        &["kv", "list", "secret"],
+        &["kv", "put", "secret/web", "a=c"],
+        &["kv", "metadata", "delete", "secret/web"],
+        &["secrets", "enable", "-path=other", "kv"],
+        &["auth", "tune", "-description=d", "token"],
+        &["audit", "list"],
+        &["plugin", "pin", "kv", "0.0.1"],
+        &["token", "revoke", "-mode=path", "auth/nothing"],
+    ] {
+        let (code, policy, error) = run(&server, &[arguments, &["-output-policy"]].concat());
+        assert_eq!(code, 0, "{arguments:?}: {error}");
+        let (code, _, error) = piped(server.command(&["policy", "write", "printed", "-"]), &policy);
+        assert_eq!(code, 0, "{policy}: {error}");
+        let made = ["token", "create", "-policy=printed", "-field=token"];
+        let (_, token, _) = run(&server, &made);
+        let mut command = server.command(arguments);
+        let done = command.env("BULKHEAD_TOKEN", &token).output().expect("it can be started");
+        let (_, _, error) = shown(done);
+        assert!(!error.contains("(403)"), "{arguments:?} with {policy}: {error}");
+    }
+}
+
+#[test]
+fn lockout_options_lock_a_name() {
+    let server = Bulkhead::start();
+    let options = ["-user-lockout-threshold=2", "-user-lockout-duration=10m", "-path=people"];
+    let (code, _, error) =
+        run(&server, &[&["auth", "enable"], &options[..], &["userpass"]].concat());
+    assert_eq!(code, 0, "{error}");
+    let tuned = server.root().read("sys/auth/people/tune").expect(200);
+    assert_eq!(tuned.body["data"]["user_lockout_config"]["lockout_threshold"], 2, "{}", tuned.body);
+    let disable = ["auth", "tune", "-user-lockout-disable", "people"];
+    assert_eq!(run(&server, &disable).0, 0);
+    let tuned = server.root().read("sys/auth/people/tune").expect(200);
+    let config = &tuned.body["data"]["user_lockout_config"];
+    assert_eq!(
+        (&config["lockout_disable"], &config["lockout_threshold"]),
+        (&json!(true), &json!(2))
+    );
+}
+
+#[test]
+fn tokens_of_logins_below_a_path_are_revoked() {
+    let server = Bulkhead::start();
+    for arguments in [
+        &["auth", "enable", "-path=people", "userpass"][..],
+        &["write", "auth/people/users/bob", "password=pw-of-bob"],
+    ] {
+        let (code, _, error) = run(&server, arguments);
+        assert_eq!(code, 0, "{error}");
+    }
+    let login = ["login", "-method=userpass", "-path=people", "-token-only", "username=bob"];
+    let (code, token, error) = piped(server.command(&login), "pw-of-bob");
+    assert_eq!(code, 0, "{error}");
+    let own = server.client(Some(&token));
+    own.read("auth/token/lookup-self").expect(200);
+    let (code, said, error) = run(&server, &["token", "revoke", "-mode=path", "auth/people"]);
+    assert!(code == 0 && said.contains("below auth/people"), "{said}{error}");
+    own.read("auth/token/lookup-self").expect(403);
+}
+
+#[test]
+fn status_tells_about_high_availability() {
+    let server = Bulkhead::start();
+    let (code, table, error) = run(&server, &["status"]);
+    assert!(code == 0 && table.contains("\nha_enabled "), "{table}{error}");
+    let (_, document, _) = run(&server, &["status", "-format=json"]);
+    let document: Value = serde_json::from_str(&document).expect("-format=json prints JSON");
+    assert!(document["ha_enabled"].is_boolean(), "{document}");
+}

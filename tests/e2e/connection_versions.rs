@@ -152,6 +152,32 @@ fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
 }
 
 #[test]
+fn a_pin_reaches_connections_with_own_versions() {
+    let world = world(&["1.0.0", "2.0.0"]);
+    let root = &world.root;
+    connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
+    root.write(PIN, &json!({ "version": "2.0.0" })).expect(204);
+    connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
+    assert_eq!(versions(&world, "keys"), pair("1.0.0", "1.0.0"), "a pin waits for the reload");
+    let reload = format!("sys/plugins/reload/database/{KEYRING}");
+    root.write(&reload, &json!({})).expect(200);
+    assert_eq!(versions(&world, "keys"), pair("1.0.0", "2.0.0"));
+    root.write("database/config/keys", &json!({ "allowed_roles": "a" })).expect(204);
+    assert_eq!(versions(&world, "keys"), pair("1.0.0", "2.0.0"));
+
+    root.delete(PIN).expect(204);
+    root.write("database/reset/keys", &json!({})).expect(204);
+    assert_eq!(versions(&world, "keys"), pair("1.0.0", "1.0.0"), "the own version counts again");
+    root.write(PIN, &json!({ "version": "2.0.0" })).expect(204);
+    root.write("database/reset/keys", &json!({})).expect(204);
+    assert_eq!(versions(&world, "keys"), pair("1.0.0", "2.0.0"), "a reset is a reload");
+    root.write("database/config/keys", &json!({ "plugin_version": "" })).expect(204);
+    root.delete(PIN).expect(204);
+    root.write(&format!("database/reload/{KEYRING}"), &json!({})).expect(200);
+    assert_eq!(versions(&world, "keys"), pair("", "2.0.0"), "nothing names 1.0.0 any more");
+}
+
+#[test]
 fn missing_versions_are_refused_with_the_existing_versions() {
     let world = world(&["1.0.0", "2.0.0"]);
     connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));

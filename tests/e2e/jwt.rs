@@ -85,6 +85,27 @@ fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
 }
 
 #[test]
+fn login_token_may_end_with_line_break() {
+    let stage = JwtStage::new(&json!({ "claim_mappings": { "email": "mail" } }));
+    let jwt = stage.signer.token(&claims(&json!({ "email": "a@b.example" })));
+    for sent in [format!("{jwt}\n"), format!("\t{jwt}\r\n"), format!(" {jwt} ")] {
+        login(&stage.server, &sent).expect(200);
+    }
+    let (signed, signature) = jwt.rsplit_once('.').expect("a token has parts");
+    for sent in [format!("{signed}.\n{signature}"), format!("{signed}\n.{signature}")] {
+        login(&stage.server, &sent).expect(400);
+    }
+    let file = stage.server.data().join("token.jwt");
+    std::fs::write(&file, format!("{jwt}\n")).expect("a file");
+    let from_file = format!("jwt=@{}", file.display());
+    let words = ["write", "-field=token", "auth/jwt/login", "role=dev", &from_file];
+    let done = stage.server.command(&words).output().expect("the program runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let audit = std::fs::read_to_string(stage.server.data().join("audit.log"));
+    assert!(!audit.expect("dev mode audits to its folder").contains(signature));
+}
+
+#[test]
 fn subjects_that_differ_in_case_are_two_entities_and_groups_come_from_the_token() {
     let stage = JwtStage::new(&json!({ "groups_claim": "groups" }));
     let rules = r#"path "auth/jwt/role/dev" { capabilities = ["read"] }"#;

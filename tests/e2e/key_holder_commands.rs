@@ -35,14 +35,15 @@ fn generated(server: &Bulkhead, operators: &Operators, token: &str, more: &[&str
         let answer = shown(server, token, &[words, more].concat(), input);
         if answer["data"].is_object() { answer["data"].clone() } else { answer }
     };
-    let begun = run(&["generate-root", "-init"], "");
+    let made = run(&["generate-root", "-generate-otp"], "");
+    let otp = made["otp"].as_str().expect("an OTP");
+    run(&["generate-root", "-init", &format!("-otp={otp}")], "");
     assert_eq!(run(&["generate-root", "-status"], "")["progress"], 0);
     for key in &operators.keys[1..3] {
         assert_eq!(run(&["generate-root"], key)["complete"], false);
     }
     let done = run(&["generate-root", "-"], &operators.keys[4]);
     let decode = format!("-decode={}", done["encoded_token"].as_str().expect("a token"));
-    let otp = begun["otp"].as_str().expect("an OTP");
     let (code, out, err) = operator(server, "", &["generate-root", &decode], otp);
     assert_eq!(code, 0, "{err}");
     out.trim_end().to_owned()
@@ -68,7 +69,10 @@ fn without_the_setting_a_token_is_needed() {
     let (server, operators) = sealed(5, 3);
     operators.unseal(&server);
     let (code, _, err) = operator(&server, &operators.token, &["generate-root", "-init"], "");
-    assert!(code == 1 && err.contains("allow_key_holders"), "{err}");
+    assert!(code == 1 && err.contains("allow_key_holders = true"), "{err}");
+    assert!(err.contains("Next: the same command with -with-token"), "{err}");
+    let (code, _, err) = operator(&server, &operators.token, &["rekey", "-status"], "");
+    assert!(code == 1 && err.contains("-with-token"), "{err}");
     let token = generated(&server, &operators, &operators.token, &["-with-token"]);
     server.client(Some(&token)).read("sys/mounts").expect(200);
 }

@@ -64,3 +64,63 @@ fn an_empty_mount_is_upgraded_to_versions() {
     typed(&["kv", "enable-versioning", "empty"]);
     assert!(typed(&["kv", "put", "empty/x", "a=2"]).contains("empty/data/x"));
 }
+
+/// Runs a command with a wrapping time in the environment, and returns the wrapping token.
+#[track_caller]
+fn wrapping_token(server: &Bulkhead, arguments: &[&str]) -> String {
+    let mut command = server.command(arguments);
+    let done = command.env("VAULT_WRAP_TTL", "60").output().expect("the command can be started");
+    let output = String::from_utf8_lossy(&done.stdout).into_owned();
+    let error = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{arguments:?}: {error}");
+    assert!(!output.contains("p4ssw0rd"), "{arguments:?}: {output}");
+    let row = output.lines().find_map(|line| line.strip_prefix("wrapping_token "));
+    row.unwrap_or_else(|| panic!("{arguments:?} is not wrapped: {output}")).trim().to_owned()
+}
+
+#[test]
+fn wrapping_variable_wraps_secrets_of_every_command() {
+    let server = Bulkhead::start();
+    output(&server, &["kv", "put", "secret/web", "password=p4ssw0rd"]);
+    for arguments in [
+        &["kv", "get", "secret/web"][..],
+        &["kv", "get", "-mount=secret", "web"],
+        &["read", "secret/data/web"],
+    ] {
+        let token = wrapping_token(&server, arguments);
+        let opened = output(&server, &["unwrap", "-format=json", &token]);
+        let opened: Value = serde_json::from_str(&opened).expect("-format=json prints JSON");
+        assert_eq!(opened["data"]["data"]["password"], "p4ssw0rd", "{arguments:?}");
+    }
+    for arguments in [
+        &["kv", "patch", "-method=rw", "secret/web", "user=web"][..],
+        &["kv", "rollback", "-version=1", "secret/web"],
+        &["kv", "metadata", "get", "secret/web"],
+        &["kv", "list", "secret"],
+        &["policy", "read", "default"],
+        &["auth", "list"],
+        &["token", "capabilities", "secret/data/web"],
+        &["plugin", "list"],
+    ] {
+        let opened = output(&server, &["unwrap", &wrapping_token(&server, arguments)]);
+        assert!(!opened.contains("wrapping_token"), "{arguments:?}: {opened}");
+    }
+    assert_eq!(output(&server, &["kv", "get", "-field=password", "secret/web"]), "p4ssw0rd");
+}
+
+#[test]
+fn patch_changes_settings_of_secret() {
+    let server = Bulkhead::start();
+    output(&server, &["kv", "put", "secret/web", "a=b"]);
+    output(&server, &["kv", "metadata", "put", "-max-versions=7", "secret/web"]);
+    let changed = output(&server, &["patch", "secret/metadata/web", "cas_required=true"]);
+    assert_eq!(changed, "changed secret/metadata/web\n");
+    let shown = output(&server, &["read", "-format=json", "secret/metadata/web"]);
+    let shown: Value = serde_json::from_str(&shown).expect("-format=json prints JSON");
+    assert_eq!(shown["data"]["cas_required"], true, "{shown}");
+    assert_eq!(shown["data"]["max_versions"], 7, "{shown}");
+    let (code, _, error) = run(&server, &["patch", "sys/policies/acl/p", "policy="]);
+    assert!(code == 1 && error.contains("(405)"), "{error}");
+    let (code, _, _) = run(&server, &["patch", "secret/metadata/nothing", "cas_required=true"]);
+    assert_eq!(code, 2);
+}

@@ -278,7 +278,7 @@ fn paths_that_cannot_be_had() -> Vec<Nonsense> {
     vec![
         (
             "sys/mounts/database",
-            json!({ "type": "database" }),
+            json!({ "type": "database", "local": true }),
             "path is already in use at database/",
         ),
         (

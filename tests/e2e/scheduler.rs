@@ -7,6 +7,7 @@ mod policies;
 mod recorded;
 mod regions;
 mod rights;
+mod strangers;
 mod tokens;
 
 use bulkhead_tests::scheduler::{PlainAnswer, Scheduler};

@@ -239,7 +239,8 @@ fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
         assert!(killed.expect("kill is there").success());
         uploading.join().expect("an answer comes")
     });
-    assert!(answer.expect(400).errors().contains("SIGKILL"));
+    let told = answer.expect(503).errors();
+    assert!(told.contains("SIGKILL") && told.contains("try again"), "{told}");
     assert_eq!(compiler_of(server), None, "no request waited for the compilation");
     world.root.read(PROBE).expect(404);
     world.root.upload(PROBE, &guest("probe")).expect(204);

@@ -64,6 +64,21 @@ fn a_user_logs_in_and_the_token_follows_the_user() {
 }
 
 #[test]
+fn a_narrowed_user_binds_earlier_tokens_from_their_renewal() {
+    let stage = UserpassStage::new();
+    stage.user("bob", &json!({ "password": "open sesame" }));
+    let bob = stage.client(&stage.login("bob", "open sesame").expect(200));
+    stage.user("bob", &json!({ "token_bound_cidrs": "127.0.0.0/8" }));
+    bob.write("auth/token/renew-self", &json!({})).expect(200);
+    let shown = bob.read("auth/token/lookup-self").expect(200);
+    assert_eq!(shown.body["data"]["bound_cidrs"], json!(["127.0.0.0/8"]));
+    stage.user("bob", &json!({ "token_bound_cidrs": "192.0.2.0/24" }));
+    let refused = bob.write("auth/token/renew-self", &json!({})).expect(400);
+    assert!(refused.errors().contains("192.0.2.0/24 by now"), "{refused:?}");
+    stage.login("bob", "open sesame").expect(403);
+}
+
+#[test]
 fn guesses_do_not_reveal_existing_names() {
     let stage = UserpassStage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));

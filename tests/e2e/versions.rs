@@ -344,6 +344,57 @@ fn a_pin_decides_for_every_mount_that_does_not_override_the_pin() {
 }
 
 #[test]
+fn a_pin_reaches_mounts_with_own_versions() {
+    const PIN: &str = "sys/plugins/pins/secret/probe";
+    let world = two_probes();
+    let root = &world.root;
+    let reload = || root.write("sys/plugins/reload/secret/probe", &json!({})).expect(200);
+    let pair = |asked: &str, running: &str| (asked.to_owned(), running.to_owned());
+    root.write(PIN, &json!({ "version": "2.0.0" })).expect(204);
+    let repeated = swap(root, "1.0.0").expect(200);
+    let warned = "the next reload, which chooses version 2.0.0";
+    assert!(repeated.warnings().contains(warned), "{repeated:?}");
+    assert_eq!(versions(root), both("1.0.0"), "a pin waits for the reload");
+    reload();
+    assert_eq!(versions(root), pair("1.0.0", "2.0.0"));
+    root.write("sys/mounts/third/tune", &json!({ "description": "d" })).expect(204);
+    swap(root, "1.0.0").expect(200);
+    assert_eq!(versions(root), pair("1.0.0", "2.0.0"), "a repeated choice moves nothing");
+
+    let over = json!({ "plugin_version": "1.0.0", "override_pinned_version": true });
+    root.write("sys/mounts/third/tune", &over).expect(204);
+    reload();
+    assert_eq!(versions(root), both("1.0.0"), "the override comes before the pin");
+    let lifted = json!({ "override_pinned_version": false });
+    root.write("sys/mounts/third/tune", &lifted).expect(204);
+    assert_eq!(versions(root), pair("1.0.0", "2.0.0"), "without the override, the pin decides");
+    root.delete(PIN).expect(204);
+    reload();
+    assert_eq!(versions(root), both("1.0.0"), "without the pin, the own version counts again");
+}
+
+#[test]
+fn an_empty_version_clears_a_mounts_choice() {
+    let world = two_probes();
+    let root = &world.root;
+    let cleared = |running: &str| (String::new(), running.to_owned());
+    swap(root, "").expect(204);
+    assert_eq!(versions(root), cleared("2.0.0"), "the newest version");
+    swap(root, "1.0.0").expect(204);
+    root.write("sys/plugins/pins/secret/probe", &json!({ "version": "1.0.0" })).expect(204);
+    let over = json!({ "plugin_version": "2.0.0", "override_pinned_version": true });
+    root.write("sys/mounts/third/tune", &over).expect(204);
+    swap(root, "").expect(204);
+    assert_eq!(versions(root), cleared("1.0.0"), "the pin, and no override");
+    let tuned = root.read("sys/mounts/third/tune").expect(200);
+    assert_eq!(tuned.body["data"]["override_pinned_version"], json!(false));
+    root.delete("sys/plugins/pins/secret/probe").expect(204);
+    let told = swap(root, "").expect(200);
+    assert!(told.warnings().contains("the next reload, which chooses version 2.0.0"), "{told:?}");
+    assert_eq!(versions(root), cleared("1.0.0"), "an empty choice that stays empty moves nothing");
+}
+
+#[test]
 fn a_pin_survives_a_restart_and_keeps_its_version_in_the_catalog() {
     let (mut server, operators) = open();
     let root = operators.root(&server);

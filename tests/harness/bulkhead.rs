@@ -106,6 +106,19 @@ impl Bulkhead {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
+    /// Returns the processor time that the server has used, in steps of 10 ms.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))
+            .expect("a running server");
+        // The name of the program, in parentheses, may contain spaces.
+        let (_, fields) = stat.rsplit_once(')').expect("Linux shows the name");
+        let field = |index: usize| {
+            let text = fields.split_whitespace().nth(index).expect("Linux shows the times");
+            text.parse::<u64>().expect("a number")
+        };
+        Duration::from_millis(10 * (field(11) + field(12)))
+    }
+
     /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         let process = self.process.as_mut().expect("the server was started");

@@ -36,7 +36,7 @@ fn steady(key: &str, value: &Value) -> Value {
     match value {
         // Facts about the machine.
         Value::Object(_) if key == "memory" || key == "host" => json!("<object>"),
-        Value::Array(list) if ["cpu", "cpu_times"].contains(&key) && !list.is_empty() => {
+        Value::Array(list) if ["cpu", "cpu_times", "disk"].contains(&key) && !list.is_empty() => {
             json!("<list>")
         }
         Value::Object(map) => {

@@ -1,8 +1,12 @@
-//! The rules of `.deny.toml` about versions, checked against `Cargo.lock` without a network.
+//! The rules of `.deny.toml` about versions, checked against `Cargo.lock` without a network, and
+//! the rule that each crate uses the dependencies that its manifest names.
 
-use crate::sources::assert_none;
+use crate::sources::{self, Source, assert_none};
 use bulkhead_tests::paths::repository;
 use std::collections::BTreeMap;
+
+/// Packages whose library has another name than the package.
+const LIBRARY_NAMES: [(&str, &str); 2] = [("hcl-rs", "hcl"), ("rustls-webpki", "webpki")];
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(repository().join(path))
@@ -100,6 +104,74 @@ fn no_reason_remains_without_its_duplicate() {
         gone.map(|(name, _, _)| name).collect(),
         "only one version is left: remove the line from .deny.toml",
     );
+}
+
+/// Returns the names of the dependencies in a manifest, of all sections.
+fn dependencies_of(manifest: &str) -> Vec<String> {
+    let mut is_list = false;
+    let mut names = Vec::new();
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            is_list = section.trim_end_matches(']').ends_with("dependencies");
+        } else if is_list && line.starts_with(char::is_alphanumeric) {
+            names.extend(line.split([' ', '.', '=']).next().map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// Reports whether a Rust file has the word `name` in its code.
+fn names_library(file: &Source, name: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    file.code().any(|(_, line)| {
+        let mut rest = line;
+        while let Some(place) = rest.find(name) {
+            let (before, after) = (&rest[..place], &rest[place + name.len()..]);
+            if !before.ends_with(is_part) && !after.starts_with(is_part) {
+                return true;
+            }
+            rest = after;
+        }
+        false
+    })
+}
+
+fn library_name(package: &str) -> String {
+    let other = LIBRARY_NAMES.iter().find(|(known, _)| *known == package);
+    other.map_or(package, |(_, library)| library).replace('-', "_")
+}
+
+#[test]
+fn every_crate_uses_each_of_its_dependencies() {
+    let files = sources::all();
+    let mut found = Vec::new();
+    for manifest in files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        let code: Vec<&Source> = files
+            .iter()
+            .filter(|file| file.path.starts_with(folder) && file.path.ends_with(".rs"))
+            .collect();
+        let names = dependencies_of(&manifest.text);
+        assert!(!names.is_empty() || folder == "host/fuzz/", "{} has no list", manifest.path);
+        for name in names {
+            let library = library_name(&name);
+            if !code.iter().any(|file| names_library(file, &library)) {
+                found.push(format!("{} names {name}", manifest.path));
+            }
+        }
+    }
+    assert_none(found, "these dependencies are not used: remove them from the manifest");
+}
+
+#[test]
+fn every_version_of_the_workspace_is_used() {
+    let files = sources::all();
+    let manifests: Vec<&Source> =
+        files.iter().filter(|file| file.path.ends_with("/Cargo.toml")).collect();
+    let unused = dependencies_of(&read("Cargo.toml")).into_iter().filter(|name| {
+        !manifests.iter().any(|manifest| dependencies_of(&manifest.text).contains(name))
+    });
+    assert_none(unused.collect(), "no crate uses these versions: remove them from Cargo.toml");
 }
 
 #[test]

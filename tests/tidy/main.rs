@@ -19,6 +19,7 @@ mod log_lines;
 mod maps;
 mod modules;
 mod names;
+mod pipelines;
 mod prose;
 mod rust_text;
 mod sources;

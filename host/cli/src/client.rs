@@ -126,6 +126,8 @@ pub(crate) struct ServerRequest {
     pub(crate) query: Vec<(String, String)>,
     /// Body, if any.
     pub(crate) body: Option<RequestBody>,
+    /// An answer of plain text is accepted, such as metrics for Prometheus.
+    pub(crate) may_answer_text: bool,
 }
 
 /// The body of a request.
@@ -142,7 +144,8 @@ pub(crate) enum RequestBody {
 impl ServerRequest {
     /// Creates a call without parameters or body.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), query: Vec::new(), body: None }
+        let path = path.into();
+        Self { method, path, query: Vec::new(), body: None, may_answer_text: false }
     }
 
     /// Adds a JSON body.
@@ -161,6 +164,12 @@ impl ServerRequest {
     #[must_use]
     pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
         Self { body: Some(RequestBody::Component(component)), ..self }
+    }
+
+    /// Returns true for a login, which needs no token.
+    pub(crate) fn is_login(&self) -> bool {
+        let is_below_auth = self.body.is_some() && self.path.starts_with("auth/");
+        is_below_auth && self.path.split('/').any(|segment| segment == "login")
     }
 
     /// Returns the path and query of the request's URL, escaped.
@@ -195,7 +204,7 @@ pub(crate) struct RequestCaller {
 pub(crate) struct ServerAnswer {
     /// HTTP status.
     pub(crate) status: u16,
-    /// JSON body; null if empty.
+    /// JSON body; null if empty, and a text if the server answered plain text.
     pub(crate) body: Value,
 }
 
@@ -297,12 +306,22 @@ async fn send(
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status().as_u16();
     refuse_redirect(server, &response)?;
+    let is_text = call.may_answer_text && response.status().is_success() && is_plain(&response);
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
     let body = body.map_err(|error| {
         AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
     })?;
     connection.abort();
-    parse_answer(status, &body.to_bytes(), server)
+    match (is_text, &*body.to_bytes()) {
+        (true, text) => Ok(ServerAnswer { status, body: String::from_utf8_lossy(text).into() }),
+        (false, bytes) => parse_answer(status, bytes, server),
+    }
+}
+
+/// Returns true for an answer of plain text.
+fn is_plain<B>(response: &Response<B>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/plain"))
 }
 
 /// Refuses a redirect, because the token may go only to the configured server.

@@ -4,6 +4,7 @@ use crate::option::CommandOption;
 use crate::options::{self, ParsedOptions};
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
@@ -17,12 +18,14 @@ pub(crate) struct Command {
     pub(crate) about: &'static str,
     /// Options besides [`COMMON`], in groups that commands share.
     pub(crate) options: &'static [&'static [CommandOption]],
+    /// Effect of `-wrap-ttl` and its variables.
+    pub(crate) wrapping: AnswerWrapping,
     /// Runs the command and returns the exit code.
     pub(crate) run: fn(&mut Session<'_, '_>) -> Result<u8, CommandProblem>,
 }
 
 impl Command {
-    /// Returns all options, the command's own options first.
+    /// Returns the options of the help, the command's own options first.
     pub(crate) fn options(&self) -> impl Iterator<Item = &'static CommandOption> {
         self.options.iter().copied().flatten().chain(&COMMON)
     }
@@ -35,7 +38,8 @@ impl Command {
         &self,
         args: impl Iterator<Item = OsString>,
     ) -> Result<ParsedOptions, CommandProblem> {
-        let known: Vec<CommandOption> = self.options().copied().collect();
+        let known: Vec<CommandOption> =
+            self.options().chain(&WITHOUT_EFFECT).chain(&UNSERVED).copied().collect();
         options::parse(self.words, &known, args)
     }
 
@@ -63,12 +67,14 @@ impl Command {
             // Writing to a String cannot fail.
             writeln!(text, "  {:<width$}{}", shown(opt), opt.about).unwrap_or_default();
         }
+        let accepted: Vec<String> = WITHOUT_EFFECT.iter().map(shown).collect();
+        writeln!(text, "\nAccepted without effect: {}", accepted.join(", ")).unwrap_or_default();
         text
     }
 }
 
 /// Options of every command.
-const COMMON: [CommandOption; 13] = [
+const COMMON: [CommandOption; 16] = [
     CommandOption::text(
         "address",
         "URL",
@@ -103,10 +109,40 @@ const COMMON: [CommandOption; 13] = [
     ),
     CommandOption::switch("tls-skip-verify", "accept any certificate (or BULKHEAD_SKIP_VERIFY)"),
     CommandOption::pairs("header", "send this HTTP header; may be repeated"),
+    CommandOption::text(
+        "wrap-ttl",
+        "TIME",
+        "wrap the answer: print a token that opens it once (or BULKHEAD_WRAP_TTL)",
+    ),
     CommandOption::text("namespace", "NAME", "refused: this version has no namespaces"),
+    CommandOption::switch(
+        "non-interactive",
+        "ask nothing at the terminal; a missing secret is an error",
+    ),
     CommandOption::switch(
         "output-curl-string",
         "print the request as a curl command, and do not send it",
     ),
+    CommandOption::switch(
+        "output-policy",
+        "print the policy that the request needs, and do not send it",
+    ),
     CommandOption::switch("help", "print this text"),
+];
+
+/// Options of every command that change nothing here: output has no colours, redirects are never
+/// followed, commands write no log, and no Sentinel policy can be overridden.
+const WITHOUT_EFFECT: [CommandOption; 4] = [
+    CommandOption::switch("no-color", "output has no colours"),
+    CommandOption::switch("disable-redirects", "redirects are never followed"),
+    CommandOption::text("log-level", "LEVEL", "commands write no log"),
+    CommandOption::switch("policy-override", "there are no Sentinel policies"),
+];
+
+/// Options of every command that are refused with a reason, see `settings::refuse_unserved`.
+const UNSERVED: [CommandOption; 4] = [
+    CommandOption::text("ns", "NAME", "refused"),
+    CommandOption::text("mfa", "CREDENTIAL", "refused"),
+    CommandOption::text("unlock-key", "KEY", "refused"),
+    CommandOption::text("agent-address", "URL", "refused"),
 ];

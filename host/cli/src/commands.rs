@@ -13,9 +13,11 @@ mod login;
 mod mount;
 mod nodes;
 mod operator;
+mod patch;
 mod path_help;
 mod paths;
 mod plugin;
+mod plugin_file_name;
 mod plugin_list;
 mod plugin_signature;
 mod policy;
@@ -37,9 +39,10 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 68] = [
+const ALL: [&Command; 69] = [
     &read::READ,
     &write::WRITE,
+    &patch::PATCH,
     &list::LIST,
     &delete::DELETE,
     &unwrap::UNWRAP,

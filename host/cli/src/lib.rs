@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → io → options
-//! → token_file → curl → output → refusal → settings → session → command → commands → completion
+//! → token_file → curl → output → refusal → sample_policy → wrapping → settings → session → command
+//! → commands → completion
 //! ```
 
 mod client;
@@ -25,14 +26,17 @@ mod options;
 mod output;
 mod problem;
 mod refusal;
+mod sample_policy;
 mod session;
 mod settings;
 mod terminal;
 mod tls;
 mod token_file;
+mod wrapping;
 mod yaml;
 
 pub use io::CommandIo;
+pub use nearest::find_nearest;
 pub use options::double_dashes;
 
 use completion::Shell;
@@ -76,7 +80,8 @@ fn execute(args: Vec<OsString>, io: &mut CommandIo<'_>) -> Result<u8, CommandPro
     if options.help {
         return print(io, &command.help());
     }
-    (command.run)(&mut Session::new(command.usage_problem(), options, io)?)
+    let mut session = Session::new((command.wrapping, command.usage_problem()), options, io)?;
+    (command.run)(&mut session)
 }
 
 /// Lists the commands of a group, or reports an unknown command. `words` name no command.

@@ -2,10 +2,8 @@
 
 /// Returns the nearest of `known` if it is near enough to be a typing mistake: about one wrong
 /// letter in three. Neighbouring letters in the wrong order are one mistake.
-pub(crate) fn find_nearest<'a>(
-    typed: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn find_nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed: Vec<char> = typed.chars().collect();
     let most = (typed.len() / 3).max(1);
     let measured =

@@ -37,13 +37,6 @@ impl OutputFormat {
     }
 }
 
-/// The option of commands whose answer may be wrapped.
-pub(crate) const WRAP_TTL: CommandOption = CommandOption::text(
-    "wrap-ttl",
-    "TIME",
-    "wrap the answer: print a token that opens it once (else BULKHEAD_WRAP_TTL)",
-);
-
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ParsedOptions {
@@ -55,8 +48,6 @@ pub(crate) struct ParsedOptions {
     pub(crate) format: Option<OutputFormat>,
     /// `-field`.
     pub(crate) field: Option<String>,
-    /// The command has the option `-wrap-ttl`.
-    pub(crate) may_wrap: bool,
     /// Arguments other than options, in order.
     pub(crate) words: Vec<String>,
     /// The command's own options, in order.
@@ -165,8 +156,7 @@ pub(crate) fn parse(
     let wrong =
         |why: String| CommandProblem::usage(format!("{why}; see `bulkhead {called} -help`"));
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
-    let may_wrap = known.iter().any(|opt| opt.name == WRAP_TTL.name);
-    let mut options = ParsedOptions { may_wrap, ..ParsedOptions::default() };
+    let mut options = ParsedOptions::default();
     while let Some(arg) = parser.next().map_err(|error| wrong(error.to_string()))? {
         let name = match arg {
             Arg::Value(word) => {
@@ -177,7 +167,8 @@ pub(crate) fn parse(
             }
             Arg::Short('h') => "help".to_owned(),
             Arg::Short('f') => "force".to_owned(),
-            Arg::Long(name) => name.to_owned(),
+            // Some options of Vault are written with underscores.
+            Arg::Long(name) => name.replace('_', "-"),
             other => return Err(wrong(other.unexpected().to_string())),
         };
         read_option(known, &name, &mut parser, &mut options).map_err(wrong)?;

@@ -25,9 +25,11 @@ pub(crate) fn render(
     if let Some(name) = &options.field {
         return field(&rows, name, &answer.body, (options.format(), terminal));
     }
-    Ok(match options.format() {
-        OutputFormat::Table => table(&rows),
-        format => document(format, &answer.body),
+    Ok(match (options.format(), answer.body.as_str()) {
+        (OutputFormat::Table | OutputFormat::Raw, Some(text)) if terminal => visible_lines(text),
+        (OutputFormat::Table | OutputFormat::Raw, Some(text)) => text.to_owned(),
+        (OutputFormat::Table, None) => table(&rows),
+        (format, _) => document(format, &answer.body),
     })
 }
 
@@ -299,6 +301,19 @@ username           v-x
         let answer = ServerAnswer { status: 200, body: json!({"sealed": false, "version": "1"}) };
         let table = render(&answer, &asked(None, OutputFormat::Table), false).unwrap();
         assert_eq!(table, "Key        Value\n---        -----\nsealed     false\nversion    1\n");
+    }
+
+    #[test]
+    fn a_text_answer_is_printed_as_it_came() {
+        let answer = ServerAnswer { status: 200, body: json!("# HELP a b\na 1\u{7}\n") };
+        for format in [OutputFormat::Table, OutputFormat::Raw] {
+            let printed = |terminal| render(&answer, &asked(None, format), terminal).unwrap();
+            assert_eq!(printed(false), "# HELP a b\na 1\u{7}\n");
+            assert_eq!(printed(true), "# HELP a b\na 1\\u{7}\n");
+        }
+        let quoted = render(&answer, &asked(None, OutputFormat::Json), false).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&quoted).unwrap(), answer.body);
+        assert!(render(&answer, &asked(Some("a"), OutputFormat::Table), false).is_err());
     }
 
     #[test]

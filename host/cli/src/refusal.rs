@@ -23,6 +23,10 @@ pub(crate) enum TokenSource {
     Login,
 }
 
+/// The advice for a login at a path that no auth method serves.
+pub(crate) const NO_METHOD_AT_PATH: &str =
+    "bulkhead login -path=PATH ...    # no auth method is mounted at this path";
+
 /// Returns true if the answer says that the server is sealed.
 pub(crate) fn is_sealed(answer: &ServerAnswer) -> bool {
     answer.status == 503 && errors(answer).iter().any(|error| error.contains("sealed"))
@@ -67,7 +71,10 @@ fn next_command(answer: &ServerAnswer, circumstances: RefusalContext) -> Option<
         }
         // The server answers so for a path that no auth method serves.
         403 if circumstances.access == TokenSource::Login && mentions("needs a token") => {
-            Some("bulkhead login -path=PATH ...    # no auth method is mounted at this path")
+            Some(NO_METHOD_AT_PATH)
+        }
+        405 if mentions("allow_key_holders") => {
+            Some("the same command with -with-token    # uses your token, which needs sudo")
         }
         400 if mentions("missing client token") => Some("bulkhead login    # you have no token"),
         403 if mentions("the token is unknown") => {
@@ -103,6 +110,12 @@ mod tests {
             (503, "Vault is sealed", of(Token, Some(false)), Some("bulkhead operator init")),
             (503, "busy", of(Token, None), None),
             (500, "broken", of(Missing, None), None),
+            (
+                405,
+                "set allow_key_holders",
+                of(Token, None),
+                Some("the same command with -with-token"),
+            ),
         ] {
             let text = described(status, error, circumstances);
             assert!(text.starts_with(&format!("{error} ({status})")), "{text}");

@@ -13,6 +13,7 @@ use crate::output;
 use crate::problem::CommandProblem;
 use crate::settings;
 use crate::tls::TlsTrust;
+use crate::wrapping::AnswerWrapping;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -26,24 +27,34 @@ pub(crate) struct Session<'a, 'io> {
     server: ServerAddress,
     trust: TlsTrust,
     headers: Vec<ExtraHeader>,
+    wrapping: AnswerWrapping,
+    /// The header that asks for a wrapped answer.
+    wrapping_time: Option<ExtraHeader>,
     io: &'a mut CommandIo<'io>,
 }
 
 impl<'a, 'io> Session<'a, 'io> {
-    /// Prepares a run without asking the server. `misuse` is the problem returned for arguments
-    /// that do not fit the command.
+    /// Prepares a run without asking the server. The command gives its effect of a wrapping time,
+    /// and the problem for arguments that do not fit.
     ///
     /// # Errors
-    /// An invalid address, format, header or TLS setting.
+    /// An invalid address, format, header or TLS setting; an option that this version does not
+    /// serve.
     pub(crate) fn new(
-        misuse: CommandProblem,
+        (wrapping, misuse): (AnswerWrapping, CommandProblem),
         mut options: ParsedOptions,
         io: &'a mut CommandIo<'io>,
     ) -> Result<Self, CommandProblem> {
-        settings::refuse_namespace(&options)?;
+        settings::refuse_unserved(&options)?;
         options.format = Some(settings::format(&options, io.env)?);
-        let mut headers = settings::headers(&options)?;
-        headers.extend(settings::wrapping(&options, io.env)?);
+        let headers = settings::headers(&options)?;
+        let wrapping_time = settings::wrapping(&options, io.env)?;
+        if wrapping == AnswerWrapping::Offline && options.value("wrap-ttl").is_some() {
+            return Err(CommandProblem::usage(
+                "this command asks no server, so that there is no answer to wrap; leave -wrap-ttl \
+                 out",
+            ));
+        }
         let server = settings::server(options.address.as_deref(), io.env)?;
         let trust = settings::read_trust(&options, io.env)?;
         if trust.skip_verify && matches!(server, ServerAddress::Network { is_encrypted: true, .. })
@@ -52,7 +63,7 @@ impl<'a, 'io> Session<'a, 'io> {
             let warning = "warning: the server's certificate is not checked (-tls-skip-verify)";
             writeln!(io.stderr, "{warning}").unwrap_or_default();
         }
-        Ok(Self { options, misuse, server, trust, headers, io })
+        Ok(Self { options, misuse, server, trust, headers, wrapping, wrapping_time, io })
     }
 
     /// Returns the arguments if there are exactly `N`.
@@ -126,6 +137,11 @@ impl<'a, 'io> Session<'a, 'io> {
         let Some(hide) = self.io.hide else {
             return self.text("-").map(Secret::new);
         };
+        if self.options.switch("non-interactive") {
+            return Err(CommandProblem::usage(format!(
+                "{question}: -non-interactive asks nothing; give the secret on standard input"
+            )));
+        }
         let answered = keyboard::ask(question, hide, self.io.stdin, self.io.stderr);
         answered.map_err(|error| {
             CommandProblem::usage(format!(
@@ -232,7 +248,8 @@ impl<'a, 'io> Session<'a, 'io> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
-        if self.options.is_for_people() && output::rows(&answer.body).is_empty() {
+        let is_empty = !answer.body.is_string() && output::rows(&answer.body).is_empty();
+        if self.options.is_for_people() && is_empty {
             self.warn(answer);
             return self.confirm(done);
         }
@@ -241,6 +258,11 @@ impl<'a, 'io> Session<'a, 'io> {
 
     /// Prints the server's warnings in table format. Programs find the warnings in the answer.
     fn warn(&mut self, answer: &ServerAnswer) {
+        if self.wrapping_time.is_some()
+            && let Some(warning) = self.wrapping.warning(answer)
+        {
+            self.note(warning);
+        }
         if self.options.format() == OutputFormat::Table {
             for warning in output::warnings(answer) {
                 self.note(&format!("warning: {warning}"));
@@ -273,9 +295,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// Wraps the answers for `time` unless the user says another time.
     pub(crate) fn wrap_for(&mut self, time: &'static str) {
         let header = HeaderName::from_static(settings::WRAP_HEADER);
-        if self.headers.iter().all(|(name, _)| *name != header) {
-            self.headers.push((header, HeaderValue::from_static(time)));
-        }
+        self.wrapping_time.get_or_insert((header, HeaderValue::from_static(time)));
     }
 
     /// Prints a note on standard error.

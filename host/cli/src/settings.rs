@@ -3,7 +3,7 @@
 
 use crate::client::{ExtraHeader, ServerAddress};
 use crate::option::split_pair;
-use crate::options::{OutputFormat, ParsedOptions, WRAP_TTL};
+use crate::options::{OutputFormat, ParsedOptions};
 use crate::problem::CommandProblem;
 use crate::tls::TlsTrust;
 use crate::token_file;
@@ -13,7 +13,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Headers that `-header` cannot set.
-const OWN_HEADERS: [&str; 4] = ["x-vault-token", "authorization", "host", "content-length"];
+const OWN_HEADERS: [&str; 3] = ["authorization", "host", "content-length"];
+
+/// First letters of the API's headers, which only options and variables set. A header of all
+/// requests would reach requests whose answers a command reads itself.
+const OWN_PREFIXES: [&str; 3] = ["x-vault-", "x-bulkhead-", "x-secrets-"];
 
 /// The header that asks for a wrapped answer.
 pub(crate) const WRAP_HEADER: &str = "x-vault-wrap-ttl";
@@ -80,7 +84,7 @@ pub(crate) fn namespace(env: EnvironmentLookup<'_>) -> Result<Option<String>, Co
 }
 
 /// Returns the header for the wrapping time of `-wrap-ttl`, `BULKHEAD_WRAP_TTL` or
-/// `VAULT_WRAP_TTL`, for a command with that option. The server checks the time.
+/// `VAULT_WRAP_TTL`. The server checks the time. An empty `-wrap-ttl` switches the variables off.
 ///
 /// # Errors
 /// A value that cannot stand in a header.
@@ -88,10 +92,9 @@ pub(crate) fn wrapping(
     options: &ParsedOptions,
     env: EnvironmentLookup<'_>,
 ) -> Result<Option<ExtraHeader>, CommandProblem> {
-    let time = match options.value(WRAP_TTL.name) {
+    let time = match options.value("wrap-ttl") {
         Some(typed) => Some(typed.to_owned()).filter(|typed| !typed.is_empty()),
-        None if options.may_wrap => read_variable(env, "WRAP_TTL")?,
-        None => None,
+        None => read_variable(env, "WRAP_TTL")?,
     };
     let value = time.map(|time| HeaderValue::from_str(&time)).transpose();
     let value =
@@ -167,9 +170,11 @@ pub(crate) fn headers(options: &ParsedOptions) -> Result<Vec<ExtraHeader>, Comma
 fn header((name, value): (&str, &str)) -> Result<ExtraHeader, CommandProblem> {
     let invalid = || CommandProblem::usage(format!("-header {name:?} is not a header of HTTP"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-    if OWN_HEADERS.contains(&parsed.as_str()) {
+    let is_own = |prefix: &str| parsed.as_str().starts_with(prefix);
+    if OWN_HEADERS.contains(&parsed.as_str()) || OWN_PREFIXES.into_iter().any(is_own) {
         return Err(CommandProblem::usage(format!(
-            "-header cannot set {name}; the token comes from `bulkhead login` or BULKHEAD_TOKEN"
+            "-header cannot set {name}: the token comes from `bulkhead login` or BULKHEAD_TOKEN, \
+             and the wrapping time from -wrap-ttl"
         )));
     }
     let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
@@ -177,20 +182,34 @@ fn header((name, value): (&str, &str)) -> Result<ExtraHeader, CommandProblem> {
     Ok((parsed, value))
 }
 
-/// Refuses `-namespace`: a request in the root namespace would act on other data than the caller
-/// means.
+/// Refuses options for parts that this version does not have: without them, a request would act on
+/// other data, or with another proof, than the caller means. No value is repeated, because some
+/// are secrets.
 ///
 /// # Errors
-/// A namespace other than the root.
-pub(crate) fn refuse_namespace(options: &ParsedOptions) -> Result<(), CommandProblem> {
-    match options.value("namespace").map(|name| name.trim_matches('/')) {
-        None | Some("" | "root") => Ok(()),
-        Some(name) => Err(CommandProblem::usage(format!(
-            "-namespace {name:?}: this version has no namespaces; \
-             give each team mounts and policies of its own, and leave -namespace out"
-        ))),
+/// A namespace other than the root; `-mfa`, `-unlock-key` and `-agent-address`.
+pub(crate) fn refuse_unserved(options: &ParsedOptions) -> Result<(), CommandProblem> {
+    let is_given = |name: &str| match options.value(name).map(|value| value.trim_matches('/')) {
+        None | Some("") => false,
+        Some(value) => !(value == "root" && ["namespace", "ns"].contains(&name)),
+    };
+    match UNSERVED.into_iter().find(|(name, _)| is_given(name)) {
+        None => Ok(()),
+        Some((name, reason)) => Err(CommandProblem::usage(format!("-{name} is refused: {reason}"))),
     }
 }
+
+/// Options that are refused, with the reason and the way out.
+const UNSERVED: [(&str, &str); 5] = [
+    ("namespace", NO_NAMESPACES),
+    ("ns", NO_NAMESPACES),
+    ("mfa", "this version checks no second factor; leave -mfa out"),
+    ("unlock-key", "this version has no namespaces that could be locked; leave -unlock-key out"),
+    ("agent-address", "there is no agent; give the address of the server with -address"),
+];
+
+const NO_NAMESPACES: &str = "this version has no namespaces; give each team mounts and policies \
+                             of its own, and leave the option out";
 
 /// Reads a variable. `BULKHEAD_x` takes precedence over `VAULT_x` (decision P16). An empty variable
 /// counts as unset.

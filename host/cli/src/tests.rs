@@ -11,6 +11,7 @@ mod plugin;
 mod shell;
 mod token;
 mod unwrap;
+mod wrapping;
 
 use super::*;
 use serde_json::{Value, json};

@@ -72,15 +72,16 @@ pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_access::policies::spelling;
 use bulkhead_wire::request::Request;
-pub(crate) use call::{PermittedCall, RequestFields};
+pub(crate) use call::{PermittedCall, PresentQuestion, RequestFields};
 pub(crate) use cubbyhole::EXISTENCE as CUBBYHOLE_EXISTENCE;
 pub(crate) use envelope::{respond, respond_enveloped, respond_listed};
 pub(crate) use row::{Endpoint, EndpointHandler};
 pub(crate) use serve::{
-    PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,
+    PublicEndpoint, PublicRequest, read_public_fields, refuse_wrapping, serve_while_sealed,
+    serve_without_a_token,
 };
 use std::borrow::Cow;
-pub(crate) use sys_wrapping::{is_opened_by_caller, not_wrapping};
+pub(crate) use sys_wrapping::{answers_own_data, is_opened_by_caller, not_wrapping};
 pub(crate) use table::{FoundEndpoint, HostTable, unsupported};
 
 /// Builds the host's table.

@@ -38,7 +38,7 @@ pub(crate) use loading::CompilationOutcome;
 pub use official::OfficialComponent;
 pub(crate) use origin::ComponentOrigin;
 pub(crate) use pin::{Pin, VersionChoice};
-pub(crate) use plugin::{CatalogChange, EnginePlugin, Plugin, PluginLoader};
+pub(crate) use plugin::{ApiSuccessor, CatalogChange, EnginePlugin, Plugin, PluginLoader};
 pub use plugin_directory::PluginDirectory;
 pub(crate) use registration::{ComponentUpload, RegistrationResult};
 pub(crate) use reloads::{ReloadHistory, ReloadRecord};

@@ -1,11 +1,11 @@
 //! The cubbyhole: values that belong to a single token and end with the token.
 //!
 //! Prevents another caller, also root, from reading a value: the key of each value begins with the
-//! row key of its token. The number of values of a token is bounded, because every token with the
-//! default policy can write values.
+//! row key of its token. Number and bytes of the values of a token are bounded, and the bytes of
+//! all cubbyholes, because every token with the default policy can write values.
 
 use crate::paging::{ListingSlots, ListingText, Paging};
-use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::stored;
@@ -16,6 +16,10 @@ use std::sync::Arc;
 
 /// Maximum number of values of a token.
 const MAX_TOKEN_VALUES: u32 = 1_024;
+/// Maximum bytes of the values of a token, with their names.
+const MAX_TOKEN_BYTES: u64 = 4 << 20;
+/// Maximum bytes of all cubbyholes.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The fields written to a path.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +31,23 @@ stored!(CubbyholeFields, "cubbyhole", reads_stored_cubbyholes);
 
 fn prefix(token: &str) -> String {
     format!("cubbyhole/{token}/")
+}
+
+/// Returns the limits of the token's cubbyhole and of all cubbyholes.
+fn limits(token: &str) -> [Arc<StoredLimit>; 2] {
+    let own = StoredLimit {
+        counter: prefix(token).trim_end_matches('/').to_owned(),
+        most: MAX_TOKEN_BYTES,
+        name: "the cubbyhole of this token".to_owned(),
+        remedy: "delete values that are not needed, or keep large ones in a mount of kv".to_owned(),
+    };
+    let all = StoredLimit {
+        counter: "cubbyhole/".to_owned(),
+        most: MAX_BYTES,
+        name: "the server, for the cubbyholes of all tokens,".to_owned(),
+        remedy: "delete values that are not needed, and revoke tokens that are not used".to_owned(),
+    };
+    [Arc::new(own), Arc::new(all)]
 }
 
 /// Returns the address of a value, by the row key of its token.
@@ -51,13 +72,15 @@ pub(crate) async fn read(
 /// Writes the fields at `path`.
 ///
 /// # Errors
-/// 400 if the token has too many values.
+/// 400 if the token has too many values. The commit is refused with 429 if the values of the token,
+/// or of all tokens, have too many bytes.
 pub(crate) async fn put(
     unit: &mut Unit,
     token: &str,
     path: &str,
     data: Map<String, Value>,
 ) -> Result<(), Failure> {
+    limits(token).iter().for_each(|limit| unit.add_limit(limit));
     let address = address(token, path);
     if unit.get(&address).await?.is_none() {
         let keys = unit.keys(Space::Core, &prefix(token), "", MAX_TOKEN_VALUES).await?;

@@ -36,14 +36,20 @@ pub(crate) struct InFlightEntry {
 }
 
 impl InFlightRequests {
-    /// Adds a request until the entry is dropped.
+    /// Adds a request until the entry is dropped. `path` is the path to show.
     #[must_use]
-    pub(crate) fn enter(&self, request: &Request, began: u64, entity_id: &str) -> InFlightEntry {
+    pub(crate) fn enter(
+        &self,
+        request: &Request,
+        path: &str,
+        began: u64,
+        entity_id: &str,
+    ) -> InFlightEntry {
         let shown = InFlightRequest {
             began,
             remote: SocketAddr::new(request.remote, request.remote_port),
             verb: request.verb,
-            path: request.path.clone(),
+            path: path.to_owned(),
             entity_id: entity_id.to_owned(),
         };
         sync::lock(&self.0).insert(request.id.clone(), shown);

@@ -28,6 +28,7 @@ mod renew_login;
 mod resume;
 mod revive;
 mod swap;
+mod upgrade_api;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
@@ -37,7 +38,7 @@ pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;
 pub(crate) use leave_groups::let_members_leave;
 pub(crate) use open::{begin_due_work, open, stop};
-pub(crate) use provision_dev::provision_dev;
+pub(crate) use provision_dev::{provision_dev, untouched_default};
 pub(crate) use reload::{ReloadTargets, reload};
 pub(crate) use renew_lease::renew_lease;
 pub(crate) use renew_login::renew_login;

@@ -24,23 +24,36 @@ impl Paging {
     /// limit.
     ///
     /// # Errors
-    /// 400 for a limit that is not a number.
+    /// 400 for a limit that is not a number, and for a field that has no single value.
     pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, Failure> {
-        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-        let limit = match text("limit") {
+        let number = single_text(fields, "limit")?;
+        let limit = match number.as_str() {
             "" | "max" => 0,
             number => number.parse::<i64>().map_err(|_| {
                 Failure::invalid(format!("limit {} is not a whole number", quoted(number)))
             })?,
         };
         let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        Ok(Self { after: text("after").to_owned(), limit })
+        Ok(Self { after: single_text(fields, "after")?, limit })
+    }
+}
+
+/// Returns a field as text; empty if the field is missing.
+fn single_text(fields: &Map<String, Value>, name: &str) -> Result<String, Failure> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        Some(_) => {
+            Err(Failure::invalid(format!("{name} must be one text or number; send it once")))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulkhead_wire::failure::FailureKind;
     use serde_json::json;
 
     #[test]
@@ -54,6 +67,16 @@ mod tests {
         assert_eq!(limit("7"), Ok(7));
         for wrong in ["seven", "7.5", "99999999999999999999"] {
             assert!(limit(wrong).unwrap_err().message.starts_with("limit "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_asked_for_by_one_value() {
+        let of = |fields: Value| Paging::of(fields.as_object().unwrap());
+        let part = Paging { after: "5".to_owned(), limit: 7 };
+        assert_eq!(of(json!({"after": 5, "limit": 7})), Ok(part));
+        for twice in [json!({"limit": ["1", "2"]}), json!({"after": {}}), json!({"limit": true})] {
+            assert_eq!(of(twice.clone()).unwrap_err().kind, FailureKind::InvalidRequest, "{twice}");
         }
     }
 

@@ -4,8 +4,9 @@
 //! single run of the component answers the whole group. The comparison includes the headers, so
 //! that callers with different tokens never share a run.
 //!
-//! Prevents an unbounded number of waiting requests, by a maximum for the process and a maximum for
-//! each client.
+//! Prevents waiting requests without bounds: the process and each client have a maximum number of
+//! requests and of bytes that they hold. Callers whom no component named have a small part of both,
+//! so that strangers leave most places to callers with a token.
 
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -20,6 +21,18 @@ use tokio::sync::{Notify, watch};
 const MAX_PARKED: usize = 10_000;
 /// Maximum number of parked requests of a client.
 const MAX_PARKED_PER_CLIENT: usize = 1_000;
+/// Maximum number of parked requests of all callers whom no component named.
+const MAX_PARKED_UNNAMED: usize = 1_000;
+/// Maximum number of parked requests of a client whose callers no component named.
+const MAX_PARKED_UNNAMED_PER_CLIENT: usize = 100;
+/// Maximum number of bytes that parked requests of the process hold.
+const MAX_PARKED_BYTES: usize = 64 << 20;
+/// Maximum number of bytes that parked requests of a client hold.
+const MAX_PARKED_BYTES_PER_CLIENT: usize = 16 << 20;
+/// Maximum number of bytes that parked requests of all callers hold whom no component named.
+const MAX_PARKED_UNNAMED_BYTES: usize = 4 << 20;
+/// Maximum number of bytes that parked requests of a client hold whose callers no component named.
+const MAX_PARKED_UNNAMED_BYTES_PER_CLIENT: usize = 1 << 20;
 
 /// All parked requests.
 #[derive(Default)]
@@ -29,7 +42,7 @@ pub(crate) struct ParkedRequests {
     closed: OnceLock<Failure>,
     /// Number of component runs for parked requests.
     runs: AtomicU64,
-    places: Arc<Mutex<HashMap<Client, usize>>>,
+    places: Arc<Mutex<PlacesInUse>>,
 }
 
 /// Equal requests that wait for the same run.
@@ -47,10 +60,41 @@ enum GroupStatus {
     Answered(Result<RawResponse, Failure>),
 }
 
+/// A request that wants to wait.
+#[derive(Clone, Copy)]
+pub(crate) struct PlaceClaim {
+    pub(crate) client: Client,
+    /// True if the component named the caller.
+    pub(crate) is_known: bool,
+    /// Bytes that the request holds while it waits.
+    pub(crate) bytes: usize,
+}
+
 /// The right to wait, until dropped.
 pub(crate) struct ParkingPlace {
-    places: Arc<Mutex<HashMap<Client, usize>>>,
-    client: Client,
+    places: Arc<Mutex<PlacesInUse>>,
+    claim: PlaceClaim,
+}
+
+/// A number of waiting requests, and the bytes that they hold.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct ParkedUsage {
+    requests: usize,
+    bytes: usize,
+}
+
+/// The usage of all callers, and the part of callers whom no component named.
+#[derive(Default)]
+struct UsageByCaller {
+    all: ParkedUsage,
+    unnamed: ParkedUsage,
+}
+
+/// The usage of the process and of each client.
+#[derive(Default)]
+struct PlacesInUse {
+    process: UsageByCaller,
+    by_client: HashMap<Client, UsageByCaller>,
 }
 
 /// A request's membership in its group.
@@ -66,29 +110,17 @@ pub(crate) enum WaitOutcome {
 }
 
 impl ParkedRequests {
-    /// Takes a place for a request of `client`.
+    /// Takes a place for a request.
     ///
     /// # Errors
-    /// 429 if the client or the process has the maximum number of parked requests; the reason for
-    /// the closing, once parking is closed.
-    pub(crate) fn take_place(&self, client: Client) -> Result<ParkingPlace, Failure> {
+    /// 429 if the client or the process has the maximum number of parked requests or of their
+    /// bytes; the reason for the closing, once parking is closed.
+    pub(crate) fn take_place(&self, claim: PlaceClaim) -> Result<ParkingPlace, Failure> {
         if let Some(closed) = self.closed.get() {
             return Err(closed.clone());
         }
-        let mut places = sync::lock(&self.places);
-        if places.values().sum::<usize>() >= MAX_PARKED {
-            return Err(overload_failure(format!(
-                "{MAX_PARKED} requests wait for a change, the most of a server"
-            )));
-        }
-        let of_client = places.entry(client).or_default();
-        if *of_client >= MAX_PARKED_PER_CLIENT {
-            let whole =
-                format!("{MAX_PARKED_PER_CLIENT} requests of this client wait for a change");
-            return Err(overload_failure(format!("{whole}, the most of a client")));
-        }
-        *of_client += 1;
-        Ok(ParkingPlace { places: Arc::clone(&self.places), client })
+        sync::lock(&self.places).add(claim).map_err(overload_failure)?;
+        Ok(ParkingPlace { places: Arc::clone(&self.places), claim })
     }
 
     /// Joins the group `name`, and creates the group if there is none. The second value is the new
@@ -174,7 +206,7 @@ impl ParkedRequests {
 
     /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
-        sync::lock(&self.places).values().sum()
+        sync::lock(&self.places).process.all.requests
     }
 }
 
@@ -192,13 +224,109 @@ impl GroupWaiter {
 
 impl Drop for ParkingPlace {
     fn drop(&mut self) {
-        let mut places = sync::lock(&self.places);
-        if let Some(of_client) = places.get_mut(&self.client) {
-            *of_client -= 1;
-            if *of_client == 0 {
-                places.remove(&self.client);
+        sync::lock(&self.places).remove(self.claim);
+    }
+}
+
+impl PlacesInUse {
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// The maximum that the request would exceed, in words. Nothing is added.
+    fn add(&mut self, claim: PlaceClaim) -> Result<(), String> {
+        let of_process = UsageByCaller {
+            all: usage(MAX_PARKED, MAX_PARKED_BYTES),
+            unnamed: usage(MAX_PARKED_UNNAMED, MAX_PARKED_UNNAMED_BYTES),
+        };
+        let of_client = UsageByCaller {
+            all: usage(MAX_PARKED_PER_CLIENT, MAX_PARKED_BYTES_PER_CLIENT),
+            unnamed: usage(MAX_PARKED_UNNAMED_PER_CLIENT, MAX_PARKED_UNNAMED_BYTES_PER_CLIENT),
+        };
+        let client = self.by_client.entry(claim.client).or_default();
+        let checked = client.check(claim, &of_client).map_err(|most| format!("{most} of a client"));
+        let checked = checked.and_then(|()| {
+            let of_all = self.process.check(claim, &of_process);
+            of_all.map_err(|most| format!("{most} of a server"))
+        });
+        match checked {
+            Ok(()) => {
+                client.add(claim);
+                self.process.add(claim);
             }
+            Err(_) => self.forget_if_idle(claim.client),
         }
+        checked
+    }
+
+    fn remove(&mut self, claim: PlaceClaim) {
+        self.process.remove(claim);
+        if let Some(client) = self.by_client.get_mut(&claim.client) {
+            client.remove(claim);
+        }
+        self.forget_if_idle(claim.client);
+    }
+
+    fn forget_if_idle(&mut self, client: Client) {
+        if self.by_client.get(&client).is_some_and(|usage| usage.all.requests == 0) {
+            self.by_client.remove(&client);
+        }
+    }
+}
+
+const fn usage(requests: usize, bytes: usize) -> ParkedUsage {
+    ParkedUsage { requests, bytes }
+}
+
+impl UsageByCaller {
+    /// Checks that the request fits into the limits.
+    ///
+    /// # Errors
+    /// The exceeded limit, in words.
+    fn check(&self, claim: PlaceClaim, limits: &Self) -> Result<(), String> {
+        self.all.check(claim.bytes, limits.all).map_err(|most| format!("{most}, the most"))?;
+        if claim.is_known {
+            return Ok(());
+        }
+        self.unnamed
+            .check(claim.bytes, limits.unnamed)
+            .map_err(|most| format!("{most} without an accepted token, the most"))
+    }
+
+    fn add(&mut self, claim: PlaceClaim) {
+        self.all.add(claim.bytes);
+        if !claim.is_known {
+            self.unnamed.add(claim.bytes);
+        }
+    }
+
+    fn remove(&mut self, claim: PlaceClaim) {
+        self.all.remove(claim.bytes);
+        if !claim.is_known {
+            self.unnamed.remove(claim.bytes);
+        }
+    }
+}
+
+impl ParkedUsage {
+    fn check(self, bytes: usize, limit: Self) -> Result<(), String> {
+        if self.requests >= limit.requests {
+            return Err(format!("{} requests wait for a change", limit.requests));
+        }
+        if self.bytes.saturating_add(bytes) > limit.bytes {
+            let kib = limit.bytes >> 10;
+            return Err(format!("requests that wait for a change hold {kib} KiB"));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.requests += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.requests = self.requests.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
@@ -208,56 +336,4 @@ fn overload_failure(why: String) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::{IpAddr, Ipv4Addr};
-
-    fn answer(text: &str) -> Result<RawResponse, Failure> {
-        let body = Arc::new(text.as_bytes().to_vec());
-        Ok(RawResponse { status: 200, headers: Vec::new(), body })
-    }
-
-    fn client(last: u8) -> Client {
-        Client::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)))
-    }
-
-    #[tokio::test]
-    async fn equal_requests_have_one_group_and_later_ones_another() {
-        let parking = ParkedRequests::default();
-        let (mut one, made) = parking.join("a", "m");
-        let group = made.unwrap();
-        let (mut other, joined) = parking.join("a", "m");
-        assert!(joined.is_none());
-        parking.answer(&group, answer("x"));
-        assert!(one.answer().await == answer("x") && other.answer().await == answer("x"));
-        assert!(parking.join("a", "m").1.is_some(), "a new run begins after the end of the first");
-    }
-
-    #[tokio::test]
-    async fn a_group_ends_with_its_last_request_or_when_it_is_released() {
-        let parking = ParkedRequests::default();
-        let (seat, made) = parking.join("a", "m");
-        drop(seat);
-        assert_eq!(parking.wait_until_idle(&made.unwrap()).await, WaitOutcome::Empty);
-        let (mut seat, made) = parking.join("a", "m");
-        let group = made.unwrap();
-        parking.release("other", &Failure::denied("x"));
-        parking.release("m", &Failure::denied("gone"));
-        assert_eq!(parking.wait_until_idle(&group).await, WaitOutcome::Released);
-        assert_eq!(seat.answer().await.err().unwrap(), Failure::denied("gone"));
-    }
-
-    #[test]
-    fn a_client_has_its_places_and_gives_them_back() {
-        let parking = ParkedRequests::default();
-        let taken: Vec<_> =
-            (0..MAX_PARKED_PER_CLIENT).map(|_| parking.take_place(client(1)).unwrap()).collect();
-        let refused = parking.take_place(client(1)).err().unwrap();
-        assert_eq!(refused.kind, FailureKind::RateLimited);
-        let of_other = parking.take_place(client(2)).unwrap();
-        assert_eq!(parking.waiting(), MAX_PARKED_PER_CLIENT + 1);
-        drop((taken, of_other));
-        assert_eq!(parking.waiting(), 0);
-        assert!(parking.take_place(client(1)).is_ok());
-    }
-}
+mod tests;

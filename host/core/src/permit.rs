@@ -6,6 +6,7 @@
 
 use bulkhead_access::background::Claim;
 use bulkhead_access::policies::acl::{AccessRequest, AccessVerdict, Acl, GrantedAccess};
+use bulkhead_access::policies::capability;
 use bulkhead_wire::description::{RawAccess, Route};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -69,6 +70,11 @@ impl Permit {
     /// Returns the capabilities that the token's policies grant on the path.
     pub(crate) fn capabilities(&self) -> &[String] {
         &self.granted.capabilities
+    }
+
+    /// Returns whether the token's policies grant `sudo` on the path.
+    pub(crate) fn has_sudo(&self) -> bool {
+        capability::include_sudo(self.capabilities())
     }
 
     /// Returns the names of the granting policies for the audit line; empty if no token was used.

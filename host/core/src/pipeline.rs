@@ -4,10 +4,12 @@
 //! a conflict the request is attempted again in turn, unless something outside may have been
 //! changed. A failed request also gets a response and leaves nothing half-done.
 
+mod admission;
 mod answer;
 mod audit_trail;
 mod component_call;
 mod destination;
+mod field_rights;
 mod host_endpoint;
 mod login_lockout;
 mod mount_listing;
@@ -17,7 +19,7 @@ mod policy_check;
 mod raw;
 mod wrapping;
 
-pub(crate) use raw::handle_raw;
+pub(crate) use raw::{handle_raw, identify_raw};
 
 use crate::api::{self, FoundEndpoint, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::{CallerRights, Core};
@@ -26,18 +28,19 @@ use crate::permit::Permit;
 use audit_trail::{AuditTrail, TrailSubject};
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::policies::acl::Acl;
-use bulkhead_access::quotas::RateRefusal;
 use bulkhead_access::tokens::Caller;
 use bulkhead_sandbox::SideEffect;
 use bulkhead_store::{QueueTicket, Unit};
-use bulkhead_wire::description::Verb;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use destination::{Destination, ServingCode};
+use field_rights::FieldRequest;
 use operation::{creates, operation};
 use permitted_request::PermittedRequest;
+use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -59,19 +62,16 @@ pub(crate) async fn handle(
         false => core.tokens.authenticate(token, remote).await,
     };
 
-    if let Err(refused) = admit_stranger(core, request, &caller).await {
-        return Response::failed(&refused);
-    }
-
     // Nothing of a request over a rate limit is looked at, and it is recorded only if an operator
     // wants that.
-    let over_the_rate = admit_by_quotas(core, request);
-    if let Some(RateRefusal { failure, is_audited: false }) = over_the_rate {
-        return Response::failed(&failure);
-    }
+    let is_stranger = caller.as_ref().is_err_and(is_stranger);
+    let over_the_rate = match admission::admit(core, (&request.path, remote), is_stranger).await {
+        Ok(recorded) => recorded,
+        Err(unrecorded) => return Response::failed(&unrecorded),
+    };
 
     let entity = caller.as_ref().map_or("", |caller| &caller.record.entity_id);
-    let _in_flight = core.requests.enter(request, core.store.now(), entity);
+    let _in_flight = core.requests.enter(request, &request.path, core.store.now(), entity);
 
     // 2. The request finds its endpoint or mount, and enters the mount. The caller is not told
     //    whether the destination exists before policy allows the path (decision P11).
@@ -87,9 +87,9 @@ pub(crate) async fn handle(
         request,
         destination: destination.ok(),
         caller: authenticated.ok(),
+        hidden_segments: &[],
     });
-    let refusal = over_the_rate.map(|refused| refused.failure);
-    let served = match refusal.as_ref().or(request.refusal.as_ref()) {
+    let served = match over_the_rate.as_ref().or(request.refusal.as_ref()) {
         Some(refusal) => Err(refusal.clone()),
         None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
@@ -122,13 +122,14 @@ async fn dispatch(
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
         }
         // The endpoint needs no token: an invalid token counts as none.
-        (Some(endpoint), Err(refused)) if refused.kind == FailureKind::PermissionDenied => {
+        (Some(endpoint), Err(refused)) if is_stranger(refused) => {
             Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
         }
         (None, known) if is_open_row => {
             Box::pin(serve_open_row(core, request, destination, known, trail)).await
         }
         (None, Ok(caller)) => {
+            Box::pin(wrapping::assert_room(core, request, caller)).await?;
             attempt_with_retries(core, request, destination, Some(caller), trail).await
         }
         (_, Err(failure)) => Err(match destination {
@@ -155,42 +156,16 @@ fn needs_no_token(found: &Result<Option<FoundEndpoint<'_>>, Failure>) -> bool {
 fn refuse_token(request: &Request, failure: &Failure) -> Failure {
     let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
     let names_another = request.is_unread || request.fields.contains_key("token");
-    if failure.kind == FailureKind::PermissionDenied
-        && api::is_opened_by_caller(&request.path)
-        && is_sent
-        && !names_another
+    if is_stranger(failure) && api::is_opened_by_caller(&request.path) && is_sent && !names_another
     {
         return api::not_wrapping();
     }
     failure.clone()
 }
 
-/// Rate-limits callers without a valid token. Requests over the limit are refused and not audited.
-async fn admit_stranger(
-    core: &Core,
-    request: &Request,
-    caller: &Result<Caller, Failure>,
-) -> Result<(), Failure> {
-    match caller {
-        Err(refused) if refused.kind == FailureKind::PermissionDenied => {
-            Box::pin(core.process.unauthenticated_limits.admit(request.remote, &*core.log)).await
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Takes a request from the budget of its client, if a rate-limit quota holds the path.
-fn admit_by_quotas(core: &Core, request: &Request) -> Option<RateRefusal> {
-    let rates = &core.quotas.rates;
-    if rates.is_empty() {
-        return None;
-    }
-    let holder = core.mounts.holder(&request.path);
-    let (mount, below) = match &holder {
-        Some((holder, below)) => (holder.uuid.as_str(), *below),
-        None => ("", request.path.as_str()),
-    };
-    rates.admit(&request.path, (mount, below), request.remote).err()
+/// Reports whether a failed authentication means a caller without a valid token.
+fn is_stranger(refused: &Failure) -> bool {
+    refused.kind == FailureKind::PermissionDenied
 }
 
 /// The error for a request whose body was not read, because the token or the service became valid
@@ -208,6 +183,9 @@ async fn serve_public(
     caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
+    if caller.is_none() {
+        api::refuse_wrapping(request)?;
+    }
     let fields = api::read_public_fields(endpoint, request)?;
     trail.enter(operation(request.verb, false)).await?;
     let asked = PublicRequest { endpoint, request, fields: &fields };
@@ -227,8 +205,8 @@ async fn serve_open_row(
         return Err(came_too_early());
     }
     let served = attempt_with_retries(core, request, destination, None, trail).await;
-    if served.is_ok() && known.is_err_and(|refused| refused.kind == FailureKind::PermissionDenied) {
-        core.process.unauthenticated_limits.give_back(request.remote);
+    if served.is_ok() && known.is_err_and(is_stranger) {
+        admission::give_back(core, request.remote);
     }
     served
 }
@@ -317,15 +295,15 @@ async fn attempt(
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
-    if request.verb == Verb::Write {
-        fields::apply_defaults(route, &mut folded.values, creates || route.existence.is_none())?;
-    }
+    let values = &folded.values;
+    let fields = FieldRequest { core, request, destination, caller, values, creates };
+    fields.check(&mut unit, &permit).await?;
+    apply_defaults(route, request, &mut folded.values, creates)?;
 
     // 5. The request is recorded, or ends here.
     progress.trail.enter(operation(request.verb, creates)).await?;
 
     // 6. The endpoint itself, then one commit, then the answer.
-    let (is_first, began) = (progress.is_first, progress.began);
     let permitted = PermittedRequest {
         core,
         request,
@@ -336,10 +314,26 @@ async fn attempt(
         permit,
         folded,
         creates,
-        is_first,
-        began,
+        is_first: progress.is_first,
+        began: progress.began,
     };
     serve(permitted, unit, progress.effect).await
+}
+
+/// Completes the fields of a request, which a PATCH leaves as they are.
+///
+/// # Errors
+/// 400 for a missing field or for fields that exclude each other.
+fn apply_defaults(
+    route: &Route,
+    request: &Request,
+    values: &mut Map<String, Value>,
+    creates: bool,
+) -> Result<(), Failure> {
+    if request.verb == Verb::Patch {
+        return Ok(());
+    }
+    fields::apply_defaults(route, values, creates || route.existence.is_none())
 }
 
 /// Serves a permitted request at the destination. Boxed: a request's future is moved several times,

@@ -6,7 +6,8 @@ use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::DataDirectory;
 use std::sync::Arc;
-use tokio::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{RwLock, watch};
 
 /// The state.
 pub(crate) struct ProcessState {
@@ -20,4 +21,54 @@ pub(crate) struct ProcessState {
     /// its end. Opening the store waits for the lock, so that no old work runs concurrently with
     /// the reopened store.
     pub(crate) in_flight: Arc<RwLock<()>>,
+    /// The end of the process.
+    pub(crate) ending: ProcessEnd,
+    /// True for a server in dev mode, from the first opening on.
+    is_dev: AtomicBool,
+}
+
+impl ProcessState {
+    pub(crate) fn new(
+        settings: ServiceSettings,
+        runtime: Arc<SandboxRuntime>,
+        directory: &Arc<DataDirectory>,
+    ) -> Self {
+        Self {
+            compiler: Compiler::new(settings.compiler.clone()),
+            settings,
+            runtime,
+            directory: Arc::clone(directory),
+            unauthenticated_limits: UnauthenticatedLimiter::default(),
+            in_flight: Arc::default(),
+            ending: ProcessEnd::default(),
+            is_dev: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that the server runs in dev mode.
+    pub(crate) fn begin_dev_mode(&self) {
+        self.is_dev.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true for a server in dev mode.
+    pub(crate) fn is_dev(&self) -> bool {
+        self.is_dev.load(Ordering::Relaxed)
+    }
+}
+
+/// The signal that the process ends, for work that no request and no open service can reach.
+#[derive(Default)]
+pub(crate) struct ProcessEnd(watch::Sender<bool>);
+
+impl ProcessEnd {
+    /// Sends the signal.
+    pub(crate) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Resolves when the process ends.
+    pub(crate) async fn wait(&self) {
+        // An error means that the sender is gone, which also means the end.
+        _ = self.0.subscribe().wait_for(|ends| *ends).await;
+    }
 }

@@ -242,6 +242,7 @@ impl ServiceSeal {
             self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
+        self.process.begin_dev_mode();
         let core = self.unlock(store).await?;
         lifecycle::provision_dev(&core, root_token).await
     }
@@ -252,6 +253,16 @@ impl ServiceSeal {
         self.core()?;
         let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
         Some((self.core()?, in_flight))
+    }
+
+    /// Answers every request that waits for a change with `failure`, and ends the migrations of
+    /// mounts: for the end of the process. Migrations of a service that is being opened end, too.
+    pub(crate) fn end_waiting(&self, failure: &Failure) {
+        self.process.ending.begin();
+        if let Some(core) = self.core() {
+            core.parking.close(failure);
+            core.sandbox.end_migrations();
+        }
     }
 
     /// Seals the service if `is_meant` accepts the open core. Another seal and unseal may have

@@ -13,9 +13,7 @@ use crate::seal::ServiceSeal;
 use crate::settings::ServiceSettings;
 use crate::tables::RouteTables;
 use bulkhead_access::sealing::sealed_failure;
-use bulkhead_access::unauthenticated_limits::UnauthenticatedLimiter;
-use bulkhead_sandbox::SandboxRuntime;
-use bulkhead_sandbox::compile::Compiler;
+use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
 use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
 use bulkhead_wire::description::{RawAccess, Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -25,9 +23,9 @@ use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// The part of a request's body to read. The request's head decides, before anything from an
 /// unknown client is parsed.
@@ -84,17 +82,8 @@ impl Service {
         audit::check(&settings.audit).await?;
         let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
         let table = api::table().map_err(Failure::internal)?;
-        let compiler = Compiler::new(settings.compiler.clone());
-        let (strangers, in_flight) = (UnauthenticatedLimiter::default(), Arc::default());
-        let process = ProcessState {
-            settings,
-            runtime,
-            compiler,
-            directory: Arc::clone(&directory),
-            unauthenticated_limits: strangers,
-            in_flight,
-        };
-        let seal = ServiceSeal::new(Arc::new(process), Arc::clone(&directory));
+        let process = Arc::new(ProcessState::new(settings, runtime, &directory));
+        let seal = ServiceSeal::new(process, Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
     }
 
@@ -271,28 +260,54 @@ impl Service {
     }
 
     /// Serves one request of plain HTTP. Never fails: each failure is a response. If the future is
-    /// dropped while the request waits for a change, the request gives up its place; a run in
-    /// progress continues to its end.
+    /// dropped, a request that waits for a change gives up its place, and a run that has changed
+    /// nothing ends.
     pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
         let Some((core, in_flight)) = self.seal.enter().await else {
             return RawResponse::failed(&sealed_failure());
         };
         // Dropped with this future.
-        let (_here, gone) = oneshot::channel();
+        let (_caller, presence) = CallerPresence::begin();
         let service = Arc::clone(self);
         let served = tokio::spawn(async move {
-            pipeline::handle_raw(core, &service.table, Arc::new(request), in_flight, gone).await
+            pipeline::handle_raw(core, &service.table, request, in_flight, presence).await
         });
         let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
-        served.await.unwrap_or_else(panicked)
+        let response = served.await.unwrap_or_else(panicked);
+        failpoint::reach_only("answer.leaves");
+        response
     }
 
-    /// Answers every request that waits for a change, and refuses further waiting: for the end of
-    /// the process.
+    /// Checks that the client of a plain HTTP request is within the rate limit for strangers,
+    /// before the request's body is received. Counts nothing.
+    ///
+    /// # Errors
+    /// 429 over the rate limit, after a delay.
+    pub async fn check_raw(&self, remote: IpAddr) -> Result<(), Failure> {
+        self.seal.check_stranger(remote).await
+    }
+
+    /// Returns whether the component knows the caller of a plain HTTP request, by the request's
+    /// head: `request` has no body yet. If the future is dropped, the run ends.
+    ///
+    /// # Errors
+    /// 429 over the rate limit for strangers; 503 while sealed; failures of the component.
+    pub async fn identify_raw(&self, request: RawRequest) -> Result<bool, Failure> {
+        let (core, in_flight) = self.seal.enter().await.ok_or_else(sealed_failure)?;
+        // Dropped with this future.
+        let (_caller, presence) = CallerPresence::begin();
+        let identified = tokio::spawn(async move {
+            let is_known = pipeline::identify_raw(core, request, presence).await;
+            drop(in_flight);
+            is_known
+        });
+        identified.await.unwrap_or_else(|_| Err(Failure::internal("internal error")))
+    }
+
+    /// Answers every request that waits for a change, refuses further waiting, and ends the
+    /// migrations of mounts: for the end of the process.
     pub fn end_waiting(&self) {
-        if let Some(core) = self.seal.core() {
-            core.parking.close(&stopping_failure());
-        }
+        self.seal.end_waiting(&stopping_failure());
     }
 
     /// Opens the audit files again at the paths of the devices, after log rotation: for SIGHUP. If

@@ -6,11 +6,12 @@
 //! token expires or is revoked ([`erase`]).
 //!
 //! The record of a wrapping token names the content, and the content lies apart in pieces: wrapping
-//! an answer again moves the name only.
+//! an answer again moves the name only. The content counts for the caller of the request
+//! ([`WrappingPayer`]).
 
 mod content;
+mod payer;
 
-use bulkhead_access::random;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{
     self, Caller, CreatedToken, NewWrapping, TokenEnding, TokenType, Tokens,
@@ -19,9 +20,13 @@ use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
+pub(crate) use payer::WrappingPayer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// Maximum number of attempts to store an answer, in case of conflicts with the caller's token.
+const ATTEMPTS: u32 = 64;
 
 /// An answer as its client would have received it.
 pub(crate) struct ClientAnswer {
@@ -59,26 +64,94 @@ fn address(token: &str) -> Address {
     Address::new(Space::Core, format!("wrapped/{token}"))
 }
 
+/// An answer to wrap.
+pub(crate) struct NewWrapped<'a> {
+    /// Path of the request.
+    pub(crate) path: &'a str,
+    /// Requested lifetime of the wrapping token, in seconds.
+    pub(crate) ttl: u64,
+    pub(crate) answer: ClientAnswer,
+    pub(crate) payer: WrappingPayer,
+    /// The caller whose own data the answer holds: the wrapping token ends with the caller's token.
+    /// `None` if the answer outlives the caller's token.
+    pub(crate) owner: Option<&'a Caller>,
+}
+
 /// Stores the answer, and returns the `wrap_info` of its wrapping token.
 ///
 /// # Errors
-/// The store's failure. The token then ends at its time, without having been handed out.
+/// 429 if a limit of stored bytes is reached, 400 if the owner has no uses left, or the store's
+/// failure. The wrapping token then ends without having been handed out.
 pub(crate) async fn wrap(
     store: &Arc<Store>,
     tokens: &Tokens,
-    new: NewWrapping,
-    answer: ClientAnswer,
+    new: NewWrapped<'_>,
 ) -> Result<Value, Failure> {
-    let ClientAnswer { status, content_type, bytes, accessor } = answer;
-    let content = random::random_hex::<16>()?;
-    let row = WrappedAnswer { content, bytes: bytes.len(), status, content_type, accessor };
-    let mut unit = store.begin();
-    let made = tokens.create_wrapping(&mut unit, new)?;
-    unit.put(address(&made.caller.hash), row.to_bytes()?, IndexColumns::default());
+    if let Some(owner) = new.owner {
+        owner.may_hold_leases()?;
+    }
+    let NewWrapped { answer: ClientAnswer { status, content_type, bytes, accessor }, .. } = &new;
+    let row = WrappedAnswer {
+        content: content::new_id(&new.payer)?,
+        bytes: bytes.len(),
+        status: *status,
+        content_type: content_type.clone(),
+        accessor: accessor.clone(),
+    };
     // The token comes first: if the process dies between two pieces, the end of the token removes
     // the pieces.
-    content::put_content(store, unit, &row.content, &bytes).await?;
+    let made = store_token(store, tokens, &new, &row).await?;
+    if let Err(failure) = content::put_rest(store, &new.payer, &row.content, bytes).await {
+        let mut unit = store.begin();
+        end(&mut unit, &made.caller)?;
+        content::delete(&mut unit, &row.content, row.bytes);
+        unit.commit().await?;
+        return Err(failure);
+    }
     Ok(wrap_info(&made, &row.accessor))
+}
+
+/// Stores the wrapping token with the first pieces of the answer. After a conflict with a change of
+/// the owner's token, such as a use that another request took, the token is stored anew.
+async fn store_token(
+    store: &Arc<Store>,
+    tokens: &Tokens,
+    new: &NewWrapped<'_>,
+    row: &WrappedAnswer,
+) -> Result<CreatedToken, Failure> {
+    let mut attempts = 1;
+    loop {
+        let mut unit = content::within(store, &new.payer);
+        let (parent, ttl) = match new.owner {
+            Some(owner) => bound_to(store, &mut unit, owner, new.ttl).await?,
+            None => (None, new.ttl),
+        };
+        let token = NewWrapping { path: new.path.to_owned(), ttl, parent };
+        let made = tokens.create_wrapping(&mut unit, token)?;
+        unit.put(address(&made.caller.hash), row.to_bytes()?, IndexColumns::default());
+        content::put_first(&mut unit, &row.content, &new.answer.bytes);
+        match unit.commit().await {
+            Err(StoreFault::Conflict) if attempts < ATTEMPTS => attempts += 1,
+            committed => {
+                committed?;
+                return Ok(made);
+            }
+        }
+    }
+}
+
+/// Returns parent and lifetime of a wrapping token that ends with the owner's token. The commit
+/// asserts that the owner's token is valid.
+async fn bound_to(
+    store: &Store,
+    unit: &mut Unit,
+    owner: &Caller,
+    ttl: u64,
+) -> Result<(Option<String>, u64), Failure> {
+    let owner = tokens::assert_valid(store, unit, owner).await?;
+    let parent = Some(owner.lease_owner().to_owned()).filter(|parent| !parent.is_empty());
+    let longest = owner.record.longest_dependent(store.now());
+    Ok((parent, longest.map_or(ttl, |longest| ttl.min(longest))))
 }
 
 /// Returns the wrapping token with its answer; `None` for any other token.
@@ -123,14 +196,28 @@ impl WrappingToken {
         Ok(ClientAnswer { status, content_type, bytes, accessor })
     }
 
-    /// Moves the answer to a new token with the same lifetime and path, and ends this token.
-    /// Returns the new `wrap_info`.
+    /// Moves the answer to a new token with the same lifetime, path and parent, and ends this
+    /// token. Returns the new `wrap_info`.
     ///
     /// # Errors
-    /// The store's failure.
-    pub(crate) fn rewrap(self, unit: &mut Unit, tokens: &Tokens) -> Result<Value, Failure> {
+    /// 400 if the parent has ended; the store's failure.
+    pub(crate) async fn rewrap(
+        self,
+        store: &Store,
+        unit: &mut Unit,
+        tokens: &Tokens,
+    ) -> Result<Value, Failure> {
         let record = &self.token.record;
-        let new = NewWrapping { path: record.path.clone(), ttl: record.creation_ttl };
+        let (mut ttl, parent) = (record.creation_ttl, record.parent.clone());
+        if let Some(parent) = &parent {
+            let now = store.now();
+            let found = tokens::read(unit, parent).await?.filter(|record| record.is_alive(now));
+            let found = found.ok_or_else(|| {
+                Failure::invalid("the token that this wrapping token ends with has ended")
+            })?;
+            ttl = found.longest_dependent(now).map_or(ttl, |longest| ttl.min(longest));
+        }
+        let new = NewWrapping { path: record.path.clone(), ttl, parent };
         let made = tokens.create_wrapping(unit, new)?;
         unit.put(address(&made.caller.hash), self.answer.to_bytes()?, IndexColumns::default());
         end(unit, &self.token)?;

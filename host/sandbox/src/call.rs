@@ -9,7 +9,7 @@
 use crate::bindings::auth_method::exports::bulkhead::plugin::auth::AuthAnswer;
 use crate::bindings::secrets_engine::bulkhead::plugin::types;
 use crate::call_tree::CallTree;
-use crate::closing::CallInterruption;
+use crate::closing::{CallInterruption, CallKind};
 use crate::compartment::Compartment;
 use crate::context::CallContext;
 use crate::contract::{
@@ -83,9 +83,11 @@ impl MountablePlugin {
         let entered = match self.entry_point(|exports| Some(exports.handle)) {
             None => WorldCall::Neither(Box::new(unit)),
             Some(entry) if self.world() == World::AuthMethod => {
+                let entry = (CallKind::Request, entry);
                 WorldCall::AuthMethod(self.enter::<_, AuthAnswer>(scope, unit, entry, (call,)))
             }
             Some(entry) => {
+                let entry = (CallKind::Request, entry);
                 WorldCall::Engine(self.enter::<_, types::Answer>(scope, unit, entry, (call,)))
             }
         };
@@ -120,7 +122,7 @@ impl MountablePlugin {
             return self.cannot_enter(unit);
         };
         let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
-        let served = self.enter(scope, unit, serve, (request,)).await;
+        let served = self.enter(scope, unit, (CallKind::Request, serve), (request,)).await;
         served.and_then(|reply: contract::RawReply| {
             let limits = compartment.limits();
             check_reply(&reply, limits).map_err(|exceeded| {
@@ -142,7 +144,7 @@ impl MountablePlugin {
         let Some(wake) = self.entry_point(|exports| Some(exports.wake)) else {
             return self.cannot_enter(unit);
         };
-        self.enter(scope, unit, wake, (context, key, attempt)).await
+        self.enter(scope, unit, (CallKind::Wake, wake), (context, key, attempt)).await
     }
 
     /// Migrates stored data from schema `from` to the component's schema.
@@ -156,7 +158,7 @@ impl MountablePlugin {
         let Some(migrate) = self.entry_point(|exports| Some(exports.migrate)) else {
             return self.cannot_enter(unit);
         };
-        self.enter(scope, unit, migrate, (context, from)).await
+        self.enter(scope, unit, (CallKind::Migration, migrate), (context, from)).await
     }
 
     /// Renews a lease.
@@ -171,7 +173,7 @@ impl MountablePlugin {
         let Some(renew) = self.entry_point(ComponentExports::renew) else {
             return self.cannot_enter(unit);
         };
-        self.enter(scope, unit, renew, (context, lease, increment)).await
+        self.enter(scope, unit, (CallKind::Lease, renew), (context, lease, increment)).await
     }
 
     /// Revokes the secret of a lease.
@@ -186,7 +188,7 @@ impl MountablePlugin {
         let Some(revoke) = self.entry_point(ComponentExports::revoke) else {
             return self.cannot_enter(unit);
         };
-        self.enter(scope, unit, revoke, (context, lease, reason)).await
+        self.enter(scope, unit, (CallKind::Lease, revoke), (context, lease, reason)).await
     }
 
     /// Proves again that a login is valid. Bounds the size of the answer.
@@ -202,7 +204,8 @@ impl MountablePlugin {
             return self.cannot_enter(unit);
         };
         let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
-        let renewed = self.enter(scope, unit, renew_login, (context, held, increment)).await;
+        let entry = (CallKind::Request, renew_login);
+        let renewed = self.enter(scope, unit, entry, (context, held, increment)).await;
         renewed.and_then(|login: Login| {
             let limits = compartment.limits();
             if contract::login_size(&login) <= limits.answer_bytes {
@@ -229,7 +232,7 @@ impl MountablePlugin {
             return self.cannot_enter(unit);
         };
         scope.tree.secrets.set_caller_words(call);
-        self.enter(scope, unit, alias_lookahead, (call,)).await
+        self.enter(scope, unit, (CallKind::Request, alias_lookahead), (call,)).await
     }
 
     /// Ends a call before an instance was entered: components of this world do not serve it, or
@@ -252,7 +255,7 @@ impl MountablePlugin {
         &'a self,
         scope: CallScope,
         unit: Unit,
-        entry: EntryPoint<'a>,
+        entry: (CallKind, EntryPoint<'a>),
         parameters: P,
     ) -> impl Future<Output = CallOutcome<T>> + Send + 'a
     where
@@ -270,7 +273,7 @@ impl MountablePlugin {
         &'a self,
         scope: CallScope,
         unit: Unit,
-        entry: EntryPoint<'a>,
+        (kind, entry): (CallKind, EntryPoint<'a>),
         parameters: P,
     ) -> impl Future<Output = CallOutcome<T>> + Send + 'a
     where
@@ -303,9 +306,11 @@ impl MountablePlugin {
                 tokio::select! {
                     biased;
                     done = work => Ok(done),
-                    () = self.sandbox.resources.closing.wait_for_interruption(&tree) => {
-                        Err(CallInterruption::Sealed)
-                    }
+                    cut = self.sandbox.resources.closing.wait_for_interruption(
+                        (compartment.mount(), kind),
+                        &tree,
+                    ) => Err(cut),
+                    () = tree.wait_for_abandonment() => Err(CallInterruption::Abandoned),
                 }
             };
             let outcome = tokio::time::timeout_at(until, work).await;
@@ -381,7 +386,8 @@ fn check_reply(reply: &contract::RawReply, limits: &MountLimits) -> Result<(), E
     if reply.headers.len() > limits::REPLY_HEADERS {
         return Err(ExceededLimit::count("headers", limits::REPLY_HEADERS));
     }
-    if head.fold(0, usize::saturating_add) > limits::REPLY_HEAD_BYTES {
+    let pairs = reply.ext.iter().map(|(name, value)| name.len().saturating_add(value.len()));
+    if head.chain(pairs).fold(0, usize::saturating_add) > limits::REPLY_HEAD_BYTES {
         return Err(ExceededLimit::size("headers", limits::REPLY_HEAD_BYTES));
     }
     if reply.body.len() > limits.answer_bytes {

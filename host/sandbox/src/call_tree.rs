@@ -1,5 +1,6 @@
 //! State that a root call and its nested calls share: secrets, counters, and the effect mark.
 
+use crate::caller_presence::CallerPresence;
 use crate::cpu_permits::CpuMeter;
 use crate::held_memory::HeldMemory;
 use crate::key_ring::LastSigner;
@@ -7,7 +8,7 @@ use crate::secrets::SecretSet;
 use bulkhead_outbound::password_changes::CallPasswords;
 use bulkhead_wire::client::Client;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
 
 /// State that a root call and its nested calls share.
@@ -30,6 +31,10 @@ pub struct CallTree {
     changes_ended: RwLock<bool>,
     /// Changes of connections' passwords by this call.
     pub(crate) passwords: CallPasswords,
+    /// `None` for a call that continues without its client.
+    presence: Option<CallerPresence>,
+    /// A commit of the call has begun, so that the call must run to its end.
+    has_committed: AtomicBool,
 }
 
 impl CallTree {
@@ -37,6 +42,32 @@ impl CallTree {
     #[must_use]
     pub fn of(caller: Client) -> Self {
         Self { cpu_meter: CpuMeter::of(caller), ..Self::default() }
+    }
+
+    /// Makes the calls end once their client has disconnected, if they have changed nothing until
+    /// then.
+    #[must_use]
+    pub fn bound_to(self, presence: CallerPresence) -> Self {
+        Self { presence: Some(presence), ..self }
+    }
+
+    /// Notes that a commit of the call begins. From then on the call runs to its end.
+    pub(crate) fn note_commit(&self) {
+        self.has_committed.store(true, Ordering::Relaxed);
+    }
+
+    /// Resolves once the client has disconnected, unless the call has begun a change: an effect, or
+    /// a commit. A call begins its changes in the task that awaits this future, so that no change
+    /// begins between the check and the end of the call.
+    pub(crate) async fn wait_for_abandonment(&self) {
+        if let Some(presence) = &self.presence {
+            presence.wait_for_end().await;
+            let has_changed = self.has_committed.load(Ordering::Relaxed);
+            if !has_changed && self.effect() < SideEffect::Effect {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Returns the client of the root call; `None` for due work.
@@ -112,4 +143,36 @@ pub enum SideEffect {
     Safe = 1,
     /// A possible change outside.
     Effect = 2,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    fn is_abandoned(tree: &CallTree) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        pin!(tree.wait_for_abandonment()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn abandoned_calls_without_changes_end() {
+        assert!(!is_abandoned(&CallTree::default()), "no client is known");
+        let (client, presence) = CallerPresence::begin();
+        let tree = CallTree::default().bound_to(presence);
+        tree.mark_effect(SideEffect::Safe);
+        assert!(!is_abandoned(&tree), "the client is present");
+        drop(client);
+        assert!(is_abandoned(&tree));
+    }
+
+    #[test]
+    fn abandoned_calls_with_changes_continue() {
+        let gone = || CallTree::default().bound_to(CallerPresence::begin().1);
+        let (effectful, committing) = (gone(), gone());
+        effectful.mark_effect(SideEffect::Effect);
+        committing.note_commit();
+        assert!(!is_abandoned(&effectful) && !is_abandoned(&committing));
+    }
 }

@@ -1,25 +1,31 @@
 //! Compiles uploaded components, in a child process with its own limits.
 //!
 //! Prevents a component from using hours of processor time or all memory during its compilation.
-//! The kernel ends the child at its limits of processor time and memory (the server's
-//! `compile_worker.rs`). The wall-clock limit bounds only the caller's wait: a busy machine may
-//! leave the child without a processor, so the compilation goes on, and the caller who sends the
-//! component again gets its outcome. The limits do not
+//! The kernel ends the child at the limits of processor time and memory (the server's
+//! `compile_worker.rs`). The limit of processor time follows from the size of the component and
+//! from the measured speed of the machine (`compile/speed.rs`), so that a slow machine compiles the
+//! same components as a fast machine. The wall-clock limit bounds only
+//! the caller's wait: a busy machine may leave the child without a processor, so the compilation
+//! goes on, and the caller who sends the component again gets its outcome. The limits do not
 //! protect against a fault of the compiler: the server loads the compiler's output. Only callers
 //! with `sudo` on the catalog reach this code.
+
+mod process;
+mod speed;
+
+pub use speed::processor_seconds;
 
 use crate::compiled::AuthenticCode;
 use crate::component::{digest, precompile};
 use crate::structure::{self, World};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
+use process::{CompilerProcess, read_answer, write_component};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -34,19 +40,37 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// Time for which the outcome waits for the caller to send the component again.
 const OUTCOME_RETENTION: Duration = Duration::from_secs(600);
-/// Signal by which the kernel ends a process at its limit of processor time (signal(7)).
-const SIGXCPU: i32 = 24;
+/// Maximum size of a component in the queue for small components, in bytes. The official components
+/// are smaller.
+const SMALL_COMPONENT_BYTES: usize = 2 << 20;
 /// Maximum length of the child's answer, in bytes: its first line and the code.
 const CODE_BYTES: usize = 64 << 20;
 /// Maximum length of the first line of the child's answer, in bytes.
 const OUTPUT_LINE_BYTES: usize = 64 << 10;
 
-/// Compiles one component at a time.
+/// Compiles one small and one large component at a time.
 pub struct Compiler {
     program: PathBuf,
+    small: CompilerLane,
+    large: CompilerLane,
+}
+
+/// Compiles one component at a time.
+struct CompilerLane {
     one_at_a_time: Arc<Semaphore>,
     /// The last compilation of an upload, until its outcome was fetched.
     last: Arc<Mutex<Option<PendingCompilation>>>,
+}
+
+impl CompilerLane {
+    fn new() -> Self {
+        Self { one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
+    }
+
+    /// Returns the compilation of the component with a digest, until the outcome is fetched.
+    fn pending(&self, digest: &str) -> Option<PendingCompilation> {
+        sync::lock(&self.last).clone().filter(|last| last.digest == digest)
+    }
 }
 
 /// The outcome of a compilation; `None` while the compilation goes on.
@@ -56,6 +80,7 @@ type CompileOutcome = Option<Result<CompiledComponent, Failure>>;
 #[derive(Clone)]
 struct PendingCompilation {
     digest: String,
+    began: Instant,
     outcome: watch::Receiver<CompileOutcome>,
 }
 
@@ -68,7 +93,15 @@ pub struct CompiledComponent {
     pub code: AuthenticCode,
 }
 
-/// The first line of the child's answer, in JSON. The code follows the line.
+/// The first line of the child, in JSON: the limit of the child.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct CompilerLimit {
+    /// Processor time, in seconds.
+    processor_seconds: u64,
+}
+
+/// The child's second line, in JSON. The code follows the line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum CompilerOutput {
@@ -83,7 +116,12 @@ impl Compiler {
     /// build would not load.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, one_at_a_time: Arc::new(Semaphore::new(1)), last: Arc::default() }
+        Self { program, small: CompilerLane::new(), large: CompilerLane::new() }
+    }
+
+    /// Returns the lane of a component: a large component delays no small component.
+    fn lane(&self, wasm: &[u8]) -> &CompilerLane {
+        if wasm.len() <= SMALL_COMPONENT_BYTES { &self.small } else { &self.large }
     }
 
     /// Compiles `wasm`, or waits for the compilation of the same bytes that goes on.
@@ -102,24 +140,27 @@ impl Compiler {
         wasm: Arc<Vec<u8>>,
     ) -> Result<CompiledComponent, Failure> {
         let digest = digest(&wasm);
-        let going_on = sync::lock(&self.last).clone().filter(|last| last.digest == digest);
-        let mut started = match going_on {
-            Some(started) => started,
+        let (lane, bytes) = (self.lane(&wasm), wasm.len());
+        let joined = lane.pending(&digest);
+        let is_joined = joined.is_some();
+        let mut pending = match joined {
+            Some(joined) => joined,
             None => {
-                let turn = Arc::clone(&self.one_at_a_time).acquire_owned();
+                let turn = Arc::clone(&lane.one_at_a_time).acquire_owned();
                 let Ok(Ok(turn)) = tokio::time::timeout(QUEUE_TIMEOUT, turn).await else {
                     return Err(retry_failure("another component is being compiled"));
                 };
                 self.start(digest, wasm, turn)
             }
         };
-        let ended = tokio::time::timeout(wait, started.outcome.wait_for(Option::is_some)).await;
+        let ended = tokio::time::timeout(wait, pending.outcome.wait_for(Option::is_some)).await;
         let outcome = match ended {
             Ok(Ok(outcome)) => outcome.clone(),
             Ok(Err(_)) => None,
-            Err(_) => return Err(busy_failure(wait)),
+            Err(_) if is_joined => return Err(joined_failure(pending.began.elapsed())),
+            Err(_) => return Err(unfinished_failure(bytes, wait)),
         };
-        forget(&self.last, &started.digest);
+        forget(&lane.last, &pending.digest);
         outcome.unwrap_or_else(|| Err(Failure::internal("the compilation ended early")))
     }
 
@@ -131,9 +172,10 @@ impl Compiler {
         turn: OwnedSemaphorePermit,
     ) -> PendingCompilation {
         let (ended, outcome) = watch::channel(None);
-        let started = PendingCompilation { digest: digest.clone(), outcome };
-        *sync::lock(&self.last) = Some(started.clone());
-        let (program, last) = (self.program.clone(), Arc::clone(&self.last));
+        let started = PendingCompilation { digest: digest.clone(), began: Instant::now(), outcome };
+        let last = Arc::clone(&self.lane(&wasm).last);
+        *sync::lock(&last) = Some(started.clone());
+        let program = self.program.clone();
         tokio::spawn(async move {
             let compiled = run(&program, wasm).await;
             drop(turn);
@@ -153,7 +195,7 @@ impl Compiler {
     /// # Errors
     /// The errors of [`Compiler::compile`].
     pub async fn compile_stored(&self, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Failure> {
-        let _turn = self.one_at_a_time.acquire().await;
+        let _turn = self.lane(&wasm).one_at_a_time.acquire().await;
         run(&self.program, wasm).await
     }
 }
@@ -168,108 +210,69 @@ fn forget(last: &Mutex<Option<PendingCompilation>>, digest: &str) {
 
 /// Compiles `wasm` in a child, which ends when this future is dropped.
 async fn run(program: &Path, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Failure> {
-    let mut child = CompilerProcess::start(program)?;
+    let bytes = wasm.len();
+    let mut child = CompilerProcess::start(program, bytes)?;
     let (input, output) = child.pipes()?;
     // One thread for each direction, because the two processes could otherwise wait for each
     // other.
     drop(spawn_blocking(move || write_component(input, &wasm)));
     let reading = spawn_blocking(move || read_answer(output));
-    let answered = read_within(COMPILE_TIMEOUT, reading).await?;
+    let answered = read_within(COMPILE_TIMEOUT, bytes, reading).await?;
     if answered.len() > CODE_BYTES {
         return Err(Failure::invalid(
             "the component compiles to more than 64MiB of code; make it smaller",
         ));
     }
-    parse_answer(&answered).unwrap_or_else(|| Err(child.into_failure()))
-}
-
-/// The child. Dropping this value ends the child.
-struct CompilerProcess(Child);
-
-impl CompilerProcess {
-    fn start(program: &Path) -> Result<Self, Failure> {
-        let started = Command::new(program)
-            .arg(COMPILE_SUBCOMMAND)
-            .env_clear()
-            .env("RAYON_NUM_THREADS", "1")
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        started
-            .map(Self)
-            .map_err(|error| Failure::internal(format!("the compiler cannot be started: {error}")))
-    }
-
-    fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Failure> {
-        let pipes = self.0.stdin.take().zip(self.0.stdout.take());
-        pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
-    }
-
-    /// Waits for the end of a child that gave no answer, and returns the failure for the caller of
-    /// the upload.
-    fn into_failure(mut self) -> Failure {
-        let status = match self.0.wait() {
-            Ok(status) if status.signal() == Some(SIGXCPU) => {
-                return Failure::invalid(
-                    "the component takes more processor time to compile than the compiler may use; \
-                     make it smaller",
-                );
-            }
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        Failure::invalid(format!(
-            "the component cannot be compiled within the compiler's limits of processor time and \
-             memory ({status}); make it smaller"
-        ))
-    }
-}
-
-impl Drop for CompilerProcess {
-    fn drop(&mut self) {
-        // Both calls fail if the child has ended and was waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Writes the component to the child. A write error is ignored: a child that ends early gives the
-/// reason on its other pipe.
-fn write_component(mut input: ChildStdin, wasm: &[u8]) {
-    let _ = input.write_all(wasm);
-}
-
-/// Reads the child's answer, and at most one byte over the limit.
-fn read_answer(output: ChildStdout) -> io::Result<Vec<u8>> {
-    let mut answered = Vec::new();
-    let most = u64::try_from(CODE_BYTES).unwrap_or(u64::MAX);
-    output.take(most.saturating_add(1)).read_to_end(&mut answered)?;
-    Ok(answered)
+    let (limit, answered) = split_limit(&answered);
+    parse_answer(answered).unwrap_or_else(|| Err(child.into_failure(bytes, limit)))
 }
 
 /// Returns the child's answer if `reading` ends within `time`.
 async fn read_within(
     time: Duration,
+    bytes: usize,
     reading: impl Future<Output = Result<io::Result<Vec<u8>>, JoinError>>,
 ) -> Result<Vec<u8>, Failure> {
     match tokio::time::timeout(time, reading).await {
         Ok(Ok(Ok(answered))) => Ok(answered),
         Ok(_) => Err(Failure::internal("the compiler's answer cannot be read")),
-        Err(_) => Err(busy_failure(time)),
+        Err(_) => Err(retry_failure(&format!(
+            "the component of {bytes} bytes was not compiled within {} s, and the compiler has \
+             not used up its processor time: the machine is busy",
+            time.as_secs()
+        ))),
     }
 }
 
-fn busy_failure(time: Duration) -> Failure {
+/// The failure for the first caller of an unfinished compilation.
+fn unfinished_failure(bytes: usize, wait: Duration) -> Failure {
     retry_failure(&format!(
-        "the component was not compiled within {} s, and the compiler has not used up its \
-         processor time: the machine is busy",
-        time.as_secs()
+        "the component of {bytes} bytes was not compiled within {} s; the compilation goes on, \
+         and the next upload of the component joins the compilation",
+        wait.as_secs()
     ))
 }
 
-/// Parses the child's answer; `None` if the answer is incomplete.
+/// The failure for a caller who joined a compilation, unfinished after `elapsed`.
+fn joined_failure(elapsed: Duration) -> Failure {
+    retry_failure(&format!(
+        "this upload joined the compilation of the same component, which began {} s ago and goes \
+         on",
+        elapsed.as_secs()
+    ))
+}
+
+/// Splits the first line from the rest of the answer.
+fn split_limit(answered: &[u8]) -> (Option<CompilerLimit>, &[u8]) {
+    let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n');
+    let split = end.and_then(|end| Some((answered.get(..end)?, answered.get(end + 1..)?)));
+    match split.map(|(line, rest)| (serde_json::from_slice(line), rest)) {
+        Some((Ok(limit), rest)) => (Some(limit), rest),
+        _ => (None, answered),
+    }
+}
+
+/// Parses the child's answer without the first line; `None` if the answer is incomplete.
 fn parse_answer(answered: &[u8]) -> Option<Result<CompiledComponent, Failure>> {
     let end = answered.iter().take(OUTPUT_LINE_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
@@ -291,11 +294,21 @@ fn retry_failure(why: &str) -> Failure {
     Failure { retry_after: Some(10_000), ..Failure::new(FailureKind::Unavailable, message) }
 }
 
-/// Runs the child: reads a component, and writes its world and its code.
+/// Runs the child within a limit of processor time: writes the limit, reads a component, and writes
+/// the world and the code of the component. The caller has set the limit.
 ///
 /// # Errors
 /// If reading from or writing to the parent fails.
-pub fn run_worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+pub fn run_worker(
+    processor_seconds: u64,
+    mut input: impl Read,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let mut limit = serde_json::to_vec(&CompilerLimit { processor_seconds })?;
+    limit.push(b'\n');
+    // The limit reaches the parent even if the kernel ends this process during the compilation.
+    output.write_all(&limit)?;
+    output.flush()?;
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;
     let (said, code) =

@@ -36,7 +36,7 @@
 //! → contract → structure → wasmtime_engine → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
-//! → host_services → nested_refusal → call_tree → closing → context
+//! → host_services → nested_refusal → caller_presence → call_tree → closing → context
 //! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
 //! → instance_cache → imports → sandbox → describe → load → call
 //! ```
@@ -65,6 +65,7 @@ mod wasmtime_engine;
 mod admission;
 mod cache;
 mod call_tree;
+mod caller_presence;
 mod closing;
 mod compartment;
 mod cpu_permits;
@@ -104,6 +105,8 @@ mod sandbox;
 pub use admission::{CallPriority, SlotPermit, SlotRequest};
 pub use call::{CallOutcome, CallScope};
 pub use call_tree::{CallTree, SideEffect};
+pub use caller_presence::{CallerPresence, PresentCaller};
+pub use closing::CallKind;
 pub use compartment::Compartment;
 pub use component::{ComponentSource, Publisher, precompile};
 pub use database_plugin::DatabasePlugin;
@@ -118,6 +121,6 @@ pub use limits::{MountLimits, ReuseBounds};
 pub use load::MountablePlugin;
 pub use metrics::{MetricReading, MetricReadings};
 pub use outcome::Termination;
-pub use sandbox::{Sandbox, SandboxRuntime};
+pub use sandbox::{MountStop, Sandbox, SandboxRuntime};
 pub use secrets::SecretSet;
 pub use wasmtime_engine::open_page_map;

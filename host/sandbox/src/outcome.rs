@@ -42,7 +42,9 @@ pub(crate) fn classify_termination<T>(state: &CallState, outcome: &EntryResult<T
         Ok(Ok(Err(_))) => Termination::Refused,
         Ok(Err(_)) if state.memory.starved => Termination::Late,
         Ok(Err(trap)) if !is_interrupted(trap) => Termination::Trapped,
-        Err(CallInterruption::Sealed) => Termination::Late,
+        Err(CallInterruption::Sealed | CallInterruption::Stopped | CallInterruption::Abandoned) => {
+            Termination::Late
+        }
         // The deadline has passed: the guest is at fault only if it was computing.
         Ok(Err(_)) | Err(CallInterruption::Late) if state.is_computing => Termination::Trapped,
         Ok(Err(_)) | Err(CallInterruption::Late) => Termination::Late,
@@ -57,6 +59,8 @@ pub(crate) fn settle<T>(state: &CallState, outcome: EntryResult<T>) -> Result<T,
         Ok(Err(trap)) => Err(report_trap(state, &trap)),
         Err(CallInterruption::Late) => Err(deadline_failure(state)),
         Err(CallInterruption::Sealed) => Err(seal_failure(state)),
+        Err(CallInterruption::Stopped) => Err(stop_failure(state)),
+        Err(CallInterruption::Abandoned) => Err(abandonment_failure(state)),
     };
     if state.conflict {
         return Err(Failure::new(
@@ -173,6 +177,23 @@ pub(crate) fn stopped_failure(
 fn seal_failure(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = format!("Vault is sealed: {title} was stopped before it had answered");
+    Failure::new(FailureKind::Unavailable, message).recordable()
+}
+
+/// Returns the failure of a call that the stop of its mount cut.
+fn stop_failure(state: &CallState) -> Failure {
+    let title = state.plugin.title();
+    let message = format!(
+        "{title} was stopped before it had answered: its mount is being disabled or moved, or the \
+         server stops"
+    );
+    Failure::new(FailureKind::Unavailable, message).recordable()
+}
+
+/// The failure for the audit log: the client has disconnected, and no caller receives the failure.
+fn abandonment_failure(state: &CallState) -> Failure {
+    let title = state.plugin.title();
+    let message = format!("the client disconnected: {title} was stopped, and nothing was changed");
     Failure::new(FailureKind::Unavailable, message).recordable()
 }
 

@@ -1,6 +1,7 @@
 //! The process's WebAssembly runtime, and the sandbox over an open store: admission and closing.
 
 use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
+use crate::closing::CallKind;
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
 use crate::metrics::MetricReadings;
@@ -42,6 +43,19 @@ pub struct Sandbox {
     pub(crate) runtime: Arc<SandboxRuntime>,
     pub(crate) resources: Arc<StoreResources>,
     pub(crate) instance_caches: InstanceCaches,
+}
+
+/// The stop of a kind of calls of a mount, until dropped.
+pub struct MountStop {
+    resources: Arc<StoreResources>,
+    mount: String,
+    kind: CallKind,
+}
+
+impl Drop for MountStop {
+    fn drop(&mut self) {
+        self.resources.closing.resume(&self.mount, self.kind);
+    }
 }
 
 impl Sandbox {
@@ -91,6 +105,24 @@ impl Sandbox {
     /// mount's data in memory.
     pub fn close_mount(&self, mount: &str) {
         self.resources.close_mount(mount);
+    }
+
+    /// Cuts the running and the coming calls of a kind of `mount` until the guard is dropped. A
+    /// change outside that a call has begun is never cut.
+    #[must_use]
+    pub fn stop_calls(&self, mount: &str, kind: CallKind) -> MountStop {
+        self.resources.closing.stop(mount, kind);
+        MountStop { resources: Arc::clone(&self.resources), mount: mount.to_owned(), kind }
+    }
+
+    /// Cuts the migrations of all mounts, for the seal and for the end of the process.
+    pub fn end_migrations(&self) {
+        self.resources.closing.end_migrations();
+    }
+
+    /// Resolves as soon as the migration of `mount` must end.
+    pub async fn wait_for_migration_stop(&self, mount: &str) {
+        self.resources.closing.wait_for_stop(mount, CallKind::Migration).await;
     }
 
     /// Returns the metrics that the calls of a mount have reported since this sandbox was made or

@@ -34,11 +34,9 @@ const DRAIN_LEAST: u64 = 4 << 20;
 /// Maximum time for a body to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Maximum time for a body to arrive that is ignored.
-const SKIP_TIME: Duration = Duration::from_secs(5);
-
-/// Maximum size of a body, in bytes, at an endpoint that requires no token.
-const MAX_PUBLIC_BODY: u64 = 64 << 10;
+/// Maximum size of a body, in bytes, at an endpoint that requires no token, and of plain HTTP for
+/// callers whom the component does not know.
+pub(crate) const MAX_PUBLIC_BODY: u64 = 64 << 10;
 
 /// The parsed content of a request.
 #[derive(Default)]
@@ -61,14 +59,23 @@ impl BodyContent {
     }
 }
 
-/// Receives the body of a write and reads the part that is `admitted`, within `memory`. A body that
-/// does not arrive or cannot be parsed (400), is too large (413) or finds no memory (429, 503)
-/// becomes the refusal of its request.
+/// The head of a request whose body is received.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyHead<'a> {
+    pub(crate) parts: &'a Parts,
+    pub(crate) verb: Verb,
+}
+
+/// Receives the body of a request of any verb, reads the part that is `admitted`, within `memory`,
+/// and joins its fields with the fields of the query. A body that does not arrive or cannot be
+/// parsed (400), is too large (413) or finds no memory (429, 503) becomes the refusal of its
+/// request.
 ///
 /// # Errors
 /// The failure of [`BodyAdmission::Refused`], which is sent without an audit record.
 pub(crate) async fn receive<B>(
-    (head, verb): (&Parts, Verb),
+    head: BodyHead<'_>,
+    queried: Map<String, Value>,
     body: B,
     config: &ListenerConfig,
     admitted: BodyAdmission,
@@ -77,28 +84,49 @@ pub(crate) async fn receive<B>(
 where
     B: Body<Data = Bytes>,
 {
-    let mut bytes = 0;
+    let (mut bytes, headers) = (0, &head.parts.headers);
     let received = match admitted {
         BodyAdmission::Whole => {
-            let body = read_body(&head.headers, body, config, memory).await;
+            let body = read_body(headers, body, config, memory).await;
             body.and_then(|body| {
                 bytes = length(&body);
-                read_content(head, verb, body, memory)
+                join_query(head, queried, read_content(head, body, memory)?)
             })
         }
         BodyAdmission::Fields(names) => {
             let body_max = config.body_max.min(MAX_PUBLIC_BODY);
             let config = ListenerConfig { body_max, ..config.clone() };
-            let body = read_body(&head.headers, body, &config, memory).await;
+            let body = read_body(headers, body, &config, memory).await;
             body.and_then(|body| {
                 bytes = length(&body);
-                read_members(head, body, &names)
+                join_query(head, queried, read_members(headers, body, &names)?)
             })
         }
-        BodyAdmission::Nothing => discard(head, body, config).await,
+        BodyAdmission::Nothing => discard(head.parts, body, config).await,
         BodyAdmission::Refused(failure) => return Err(*failure),
     };
     Ok(received.unwrap_or_else(|refusal| BodyContent::from_refusal(refusal, bytes)))
+}
+
+/// Joins the fields `queried` of a read, list or delete with the fields of the body. The query of a
+/// write is refused, unless the body is a component: then the fields have no other place.
+fn join_query(
+    head: BodyHead<'_>,
+    queried: Map<String, Value>,
+    content: BodyContent,
+) -> Result<BodyContent, Failure> {
+    let BodyHead { parts, verb } = head;
+    let fields = match verb {
+        Verb::Read | Verb::List | Verb::Delete => target::join_fields(queried, content.fields)?,
+        Verb::Write if content.raw.is_some() => {
+            target::parameters(parts.uri.query().unwrap_or_default())?
+        }
+        Verb::Write | Verb::Patch => {
+            target::refuse_query(parts.uri.query())?;
+            content.fields
+        }
+    };
+    Ok(BodyContent { fields, ..content })
 }
 
 /// Receives a body without reading its content.
@@ -112,22 +140,17 @@ where
     Ok(BodyContent { bytes, is_unread: true, ..BodyContent::default() })
 }
 
-/// Reads a body: JSON, a form, or a component's bytes. Only for a component the query is read too,
-/// because its fields have no other place. For any other write, query fields would bypass the
-/// policies, which check the fields of the body.
+/// Reads a body: JSON, a form, or a component's bytes.
 fn read_content(
-    head: &Parts,
-    verb: Verb,
+    head: BodyHead<'_>,
     body: Vec<u8>,
     memory: &mut BodyMemory,
 ) -> Result<BodyContent, Failure> {
-    let bytes = length(&body);
-    if verb == Verb::Write && is_component(&head.headers, &body) {
-        let fields = target::parameters(head.uri.query().unwrap_or_default())?;
-        let raw = Some(RawBody::new(body));
-        return Ok(BodyContent { fields, raw, bytes, ..BodyContent::default() });
+    let (bytes, headers) = (length(&body), &head.parts.headers);
+    if head.verb != Verb::Patch && is_component(headers, &body) {
+        return Ok(BodyContent { raw: Some(RawBody::new(body)), bytes, ..BodyContent::default() });
     }
-    let fields = if headers::is_form(&head.headers, &body) {
+    let fields = if headers::is_form(headers, &body) {
         read_form(&body)?
     } else {
         memory.grow_to_parsed(json::parsed_size(&body))?;
@@ -137,12 +160,16 @@ fn read_content(
 }
 
 /// Reads the members `names` of a body and skips all others.
-fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<BodyContent, Failure> {
+fn read_members(
+    headers: &HeaderMap,
+    body: Vec<u8>,
+    names: &[String],
+) -> Result<BodyContent, Failure> {
     let bytes = length(&body);
-    if is_component(&head.headers, &body) {
+    if is_component(headers, &body) {
         return Ok(BodyContent { raw: Some(RawBody::new(body)), bytes, ..BodyContent::default() });
     }
-    let fields = if headers::is_form(&head.headers, &body) {
+    let fields = if headers::is_form(headers, &body) {
         let mut fields = read_form(&body)?;
         fields.retain(|name, _| names.contains(name));
         fields
@@ -165,6 +192,12 @@ fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let declared = declared.split(';').next().unwrap_or_default().trim();
     declared.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
+}
+
+/// Returns whether a body may have more bytes than are read without a known caller. A body without
+/// a declared length may have any number.
+pub(crate) fn may_exceed_public(body: &impl Body) -> bool {
+    body.size_hint().upper().is_none_or(|most| most > MAX_PUBLIC_BODY)
 }
 
 pub(crate) async fn read_body<B>(
@@ -218,20 +251,6 @@ where
         Ok(())
     });
     if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
-}
-
-/// Reads and discards the body of a request whose method has none, so that its sender sees the
-/// whole answer: an unread body resets the connection. A larger or later body stays unread.
-pub(crate) async fn skip<B>(head: &Parts, body: B)
-where
-    B: Body<Data = Bytes>,
-{
-    if body.is_end_stream() || head.headers.contains_key(EXPECT) {
-        return;
-    }
-    let arriving = for_each_chunk(body, MAX_PUBLIC_BODY, |_, _| Ok(()));
-    // The answer does not depend on the body, so that a failure changes nothing.
-    _ = tokio::time::timeout(SKIP_TIME, arriving).await;
 }
 
 /// Reads and discards a body, so that its sender sees the answer. Returns the length.

@@ -2,15 +2,18 @@
 //! then ends. Not for users.
 //!
 //! Prevents a malicious component from exhausting the machine during compilation. The limits are
-//! set before the first byte is read, and hold for everything that the compiler does.
+//! set before the first byte is read, and hold for everything that the compiler does. The limit of
+//! processor time follows from the size of the component, which the parent names, and from the
+//! measured speed of this machine. Wall-clock time does not count: a busy machine takes longer.
 
 use bulkhead_sandbox::compile;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Maximum processor time, in seconds. Wall-clock time does not count: a busy machine takes longer.
-const CPU_SECONDS: u64 = 30;
 /// Maximum size of writable memory, in bytes. The address space is not limited: the compiler and
 /// the allocator reserve far more than they use.
 const MEMORY_BYTES: u64 = 3 << 30;
@@ -21,18 +24,22 @@ const FILES: u64 = 16;
 /// two seconds took more than 30 s.
 const NICE: i32 = 5;
 
-/// Compiles the component on standard input. The server reads the exit code and never standard
-/// error.
+/// Compiles the component of `bytes` bytes on standard input. The server reads the exit code and
+/// never standard error.
 #[must_use]
-pub fn run() -> ExitCode {
-    let done = limit_resources()
-        .and_then(|()| compile::run_worker(io::stdin().lock(), io::stdout().lock()));
+pub fn run(bytes: &OsStr) -> ExitCode {
+    let bytes = bytes.to_str().and_then(|bytes| bytes.parse().ok()).unwrap_or_default();
+    let done = limit_resources(bytes)
+        .and_then(|seconds| compile::run_worker(seconds, io::stdin().lock(), io::stdout().lock()));
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn limit_resources() -> io::Result<()> {
+/// Sets the limits of this process, and returns the limit of processor time in seconds.
+fn limit_resources(bytes: usize) -> io::Result<u64> {
+    nice(NICE)?;
+    let most = compile::processor_seconds(bytes, processor_time).map_err(io::Error::other)?;
     let limits = [
-        (Resource::Cpu, CPU_SECONDS),
+        (Resource::Cpu, most),
         (Resource::Data, MEMORY_BYTES),
         (Resource::Fsize, 0),
         (Resource::Nofile, FILES),
@@ -44,6 +51,12 @@ fn limit_resources() -> io::Result<()> {
         let maximum = if resource == Resource::Cpu { most + 1 } else { most };
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
     }
-    nice(NICE)?;
-    Ok(())
+    Ok(most)
+}
+
+/// Returns the processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }

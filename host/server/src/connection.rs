@@ -6,10 +6,11 @@
 //! be closed when slots are scarce (see [`crate::connection_slots`]).
 
 use crate::answer_body::UntakenAnswers;
+use crate::answerer::RequestAnswerer;
 use crate::connection_slots::{CloseMoment, ConnectionSlot};
 use crate::error_body::{self, WithErrorBody};
 use crate::headers;
-use crate::http::{HttpFrontend, RequestAnswerer, RequestArrival};
+use crate::http::{HttpFrontend, RequestArrival};
 use crate::proxies::ConnectionOrigin;
 use crate::tls;
 use crate::write_timeout::WriteTimeout;

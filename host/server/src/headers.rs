@@ -1,20 +1,42 @@
-//! Request headers: token, namespace, and type of the body.
+//! Request headers: token, namespace, wrapping, and type of the body.
 //!
 //! Prevents a proxy and this server from reading the same request differently. A request with 2
 //! different tokens is refused, because a proxy may check one header while this server uses the
 //! other. A request that names 2 servers, or none, is refused too.
+//!
+//! Also prevents a secret in the clear: a header of this API is read under each prefix, or the
+//! request is refused (decision H80).
 
 use bulkhead_wire::duration;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
 use std::collections::BTreeMap;
 
-/// Headers that carry only a token. `Authorization: Bearer` is the third way (decision P2).
-const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
+/// Prefixes of this API's headers. Each header has the same meaning under each prefix.
+const PREFIXES: [&str; 3] = ["x-vault-", "x-secrets-", "x-bulkhead-"];
+
+/// Rest of the name of the headers that carry only a token. `Authorization: Bearer` is the other
+/// way (decision P2).
+const TOKEN: &str = "token";
+
+/// Headers that every answer satisfies, by the rest of the name. One node serves all requests, and
+/// each read sees all earlier writes; no endpoint demands a second factor; no policy can be
+/// overridden. `request` marks a request as an API client's, and `kv-client` as that of a command
+/// for secrets.
+const SATISFIED: [&str; 8] = [
+    "request",
+    "kv-client",
+    "index",
+    "inconsistent",
+    "forward",
+    "no-request-forwarding",
+    "mfa",
+    "policy-override",
+];
 
 /// Maximum size of all headers, in bytes of names and values. hyper refuses at twice that size, and
 /// above 100 headers.
@@ -86,12 +108,18 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the non-empty values of a header of this API, under each prefix.
+fn values<'a>(headers: &'a HeaderMap, rest: &str) -> impl Iterator<Item = &'a HeaderValue> {
+    let named = PREFIXES.map(|prefix| headers.get_all(format!("{prefix}{rest}")));
+    named.into_iter().flatten().filter(|value| !value.is_empty())
+}
+
 /// Returns the token of the token headers. Empty headers are ignored.
 ///
 /// # Errors
 /// 400 if 2 headers carry different tokens.
 pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
-    let named = TOKEN_HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let named = values(headers, TOKEN);
     let bearers = headers.get_all(AUTHORIZATION).iter().filter_map(bearer);
     let mut found: Option<Secret> = None;
     for raw in named.map(HeaderValue::as_bytes).chain(bearers).filter(|raw| !raw.is_empty()) {
@@ -115,12 +143,55 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 /// Refuses headers that would change the meaning of the request and are not supported. If a
-/// namespace were ignored, the answer would be another tenant's.
+/// namespace were ignored, the answer would be another tenant's; if a misspelt wrapping header
+/// were ignored, the answer would hold the secret in the clear.
 ///
 /// # Errors
-/// 400 for a namespace other than the root (decision P6).
-pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
-    for value in headers.get_all("x-vault-namespace") {
+/// 400 for a namespace other than the root (decision P6), a wish that this service cannot fulfil,
+/// and an unknown header of this API (decision H80); 415 for an encoded body.
+pub fn refuse_unserved(
+    headers: &HeaderMap,
+    audited: &BTreeMap<String, bool>,
+) -> Result<(), Failure> {
+    refuse_namespace(headers)?;
+    for name in headers.keys().map(hyper::header::HeaderName::as_str) {
+        let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) else {
+            continue;
+        };
+        match rest {
+            TOKEN | "namespace" | "wrap-ttl" => {}
+            _ if SATISFIED.contains(&rest) || audited.contains_key(name) => {}
+            "wrap-format" => check_wrap_format(headers)?,
+            _ => {
+                let name = quoted(name);
+                return Err(Failure::invalid(format!(
+                    "header {name} is not known to this service; leave it out, or correct its name"
+                )));
+            }
+        }
+    }
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Ok(());
+    }
+    let message = "the body has a Content-Encoding; send the body without compression";
+    Err(Failure::new(FailureKind::UnsupportedMediaType, message))
+}
+
+/// Refuses every form of the wrapping token but the usual one.
+fn check_wrap_format(headers: &HeaderMap) -> Result<(), Failure> {
+    let is_usual = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"uuid");
+    match values(headers, "wrap-format").all(is_usual) {
+        true => Ok(()),
+        false => Err(Failure::invalid(
+            "X-Vault-Wrap-Format asks for another form of the wrapping token; leave the header out",
+        )),
+    }
+}
+
+/// Refuses a namespace other than the root.
+fn refuse_namespace(headers: &HeaderMap) -> Result<(), Failure> {
+    for value in values(headers, "namespace") {
         let name = String::from_utf8_lossy(value.as_bytes());
         if !matches!(name.trim_matches('/'), "" | "root") {
             let shown: String = name.chars().take(64).collect();
@@ -133,6 +204,20 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses headers that a plain HTTP place would pass over: a namespace, and a wish for wrapping.
+///
+/// # Errors
+/// 400.
+pub fn refuse_of_plain_http(headers: &HeaderMap) -> Result<(), Failure> {
+    refuse_namespace(headers)?;
+    match wrap_ttl(headers)? {
+        None => Ok(()),
+        Some(_) => Err(Failure::invalid(
+            "this path's answers cannot be wrapped; leave X-Vault-Wrap-TTL out",
+        )),
+    }
+}
+
 /// Returns the lifetime of the wrapping token, in seconds; `None` if the answer is not to be
 /// wrapped. Empty headers are ignored.
 ///
@@ -141,7 +226,7 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
 /// the wish were ignored, the answer would hold the secret in the clear.
 pub fn wrap_ttl(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
     let mut found: Option<u64> = None;
-    for value in headers.get_all("x-vault-wrap-ttl").iter().filter(|value| !value.is_empty()) {
+    for value in values(headers, "wrap-ttl") {
         let text = String::from_utf8_lossy(value.as_bytes());
         let seconds = duration::parse(&text)
             .map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
@@ -188,171 +273,4 @@ fn media_type(headers: &HeaderMap) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| {
-                (name.parse().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
-            })
-            .collect()
-    }
-
-    /// Builds a map with several values of the same header, which `collect` would replace.
-    fn repeated(name: &'static str, values: &[&str]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for value in values {
-            map.append(name, value.parse().unwrap());
-        }
-        map
-    }
-
-    fn found(pairs: &[(&'static str, &str)]) -> Option<String> {
-        token(&headers(pairs)).unwrap().map(|token| token.expose().to_owned())
-    }
-
-    #[test]
-    fn a_request_names_its_server_once() {
-        let checked = |version: Version, uri: &str, hosts: &[&str]| {
-            let mut request = hyper::Request::builder().uri(uri).version(version);
-            for host in hosts {
-                request = request.header(HOST, *host);
-            }
-            check_server(&request.body(()).unwrap().into_parts().0).map_err(|failure| failure.kind)
-        };
-        assert_eq!(checked(Version::HTTP_11, "/v1/a", &["x"]), Ok(()));
-        assert_eq!(checked(Version::HTTP_10, "/v1/a", &[]), Ok(()));
-        assert_eq!(checked(Version::HTTP_11, "/v1/a", &[]), Err(FailureKind::InvalidRequest));
-        for version in [Version::HTTP_10, Version::HTTP_11] {
-            assert_eq!(checked(version, "/v1/a", &["x", "x"]), Err(FailureKind::InvalidRequest));
-            assert_eq!(checked(version, "http://x/v1/a", &["x"]), Err(FailureKind::InvalidRequest));
-            assert_eq!(checked(version, "x:443", &["x"]), Err(FailureKind::InvalidRequest));
-        }
-    }
-
-    #[test]
-    fn a_request_of_http_2_names_its_server_beside_the_path_and_no_other_in_a_header() {
-        let checked = |method: &str, uri: &str, hosts: &[&str]| {
-            let mut request =
-                hyper::Request::builder().method(method).uri(uri).version(Version::HTTP_2);
-            for host in hosts {
-                request = request.header(HOST, *host);
-            }
-            check_server(&request.body(()).unwrap().into_parts().0).is_ok()
-        };
-        assert!(checked("GET", "https://x:8200/v1/a", &[]));
-        assert!(checked("GET", "https://x:8200/v1/a", &["X:8200"]));
-        assert!(checked("GET", "/v1/a", &["x"]));
-        assert!(!checked("GET", "https://x/v1/a", &["y"]));
-        assert!(!checked("GET", "https://x/v1/a", &["x", "x"]));
-        assert!(!checked("GET", "/v1/a", &[]));
-        assert!(!checked("CONNECT", "x:443", &[]));
-    }
-
-    #[test]
-    fn each_of_the_three_headers_carries_a_token() {
-        assert_eq!(found(&[]), None);
-        assert_eq!(found(&[("x-vault-token", "bhs.a")]).as_deref(), Some("bhs.a"));
-        assert_eq!(found(&[("x-secrets-token", "bhs.b")]).as_deref(), Some("bhs.b"));
-        assert_eq!(found(&[("authorization", "Bearer bhs.c")]).as_deref(), Some("bhs.c"));
-        assert_eq!(found(&[("authorization", "bearer   bhs.c")]).as_deref(), Some("bhs.c"));
-    }
-
-    #[test]
-    fn empty_headers_and_other_schemes_carry_none() {
-        assert_eq!(found(&[("x-vault-token", ""), ("authorization", "Bearer ")]), None);
-        assert_eq!(found(&[("authorization", "Basic Zm9vOmJhcg==")]), None);
-        assert_eq!(found(&[("authorization", "Bearertoken")]), None);
-        assert_eq!(found(&[("x-vault-token", ""), ("x-secrets-token", "t")]).as_deref(), Some("t"));
-    }
-
-    #[test]
-    fn the_same_token_twice_is_one_and_two_tokens_are_refused() {
-        assert_eq!(
-            found(&[("x-vault-token", "t"), ("authorization", "Bearer t")]).as_deref(),
-            Some("t")
-        );
-        for map in [
-            headers(&[("x-vault-token", "canary-one"), ("x-secrets-token", "canary-two")]),
-            headers(&[("x-vault-token", "canary-one"), ("authorization", "Bearer canary-two")]),
-            repeated("x-vault-token", &["canary-one", "canary-two"]),
-        ] {
-            let failure = token(&map).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::InvalidRequest);
-            assert!(!failure.message.contains("canary"), "{}", failure.message);
-        }
-    }
-
-    #[test]
-    fn a_token_of_unprintable_characters_is_handed_on_to_be_refused_and_recorded() {
-        for raw in ["canary one", "canary\tone", "canaryé"] {
-            assert!(token(&headers(&[("x-vault-token", raw)])).unwrap().is_some(), "{raw}");
-        }
-    }
-
-    #[test]
-    fn only_the_root_namespace_exists() {
-        for name in ["", "/", "root", "root/"] {
-            assert_eq!(refuse_unserved(&headers(&[("x-vault-namespace", name)])), Ok(()), "{name}");
-        }
-        for name in ["team-a", "root/team-a", "Root"] {
-            let failure = refuse_unserved(&headers(&[("x-vault-namespace", name)])).unwrap_err();
-            assert!(
-                failure.kind == FailureKind::InvalidRequest && failure.message.contains(name),
-                "{}",
-                failure.message
-            );
-        }
-        assert!(refuse_unserved(&repeated("x-vault-namespace", &["root", "team-a"])).is_err());
-    }
-
-    #[test]
-    fn a_wish_for_wrapping_is_read_or_refused_and_never_ignored() {
-        let asked = |ttl: &str| wrap_ttl(&headers(&[("x-vault-wrap-ttl", ttl)]));
-        for (ttl, seconds) in
-            [("60", 60), ("60s", 60), ("1h", 3_600), (" 1m30s ", 90), ("1d", 86_400)]
-        {
-            assert_eq!(asked(ttl), Ok(Some(seconds)), "{ttl}");
-        }
-        for ttl in ["0", "0s", "500ms", "-1", "-5s", "soon", "1h;", "99999999999"] {
-            let refused = asked(ttl).unwrap_err();
-            assert!(refused.message.contains("X-Vault-Wrap-TTL"), "{ttl}: {}", refused.message);
-        }
-        assert_eq!(wrap_ttl(&headers(&[])), Ok(None));
-        assert_eq!(asked(""), Ok(None));
-        assert_eq!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "1m"])), Ok(Some(60)));
-        assert!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "61"])).is_err());
-    }
-
-    #[test]
-    fn a_patch_needs_its_content_type() {
-        assert_eq!(
-            check_patch(&headers(&[(
-                "content-type",
-                "application/merge-patch+json; charset=utf-8"
-            )])),
-            Ok(())
-        );
-        for map in [headers(&[]), headers(&[("content-type", "application/json")])] {
-            assert_eq!(check_patch(&map).unwrap_err().kind, FailureKind::UnsupportedMediaType);
-        }
-    }
-
-    #[test]
-    fn a_body_is_a_form_only_if_it_does_not_begin_like_json() {
-        let form = headers(&[("content-type", "application/x-www-form-urlencoded")]);
-        assert!(is_form(&form, b"a=1"));
-        assert!(!is_form(&form, b" \n{\"a\":1}"));
-        assert!(!is_form(&form, b"[1]"));
-        assert!(!is_form(&headers(&[("content-type", "text/plain")]), b"a=1"));
-    }
-
-    #[test]
-    fn a_list_of_headers_that_is_too_long_is_431() {
-        assert_eq!(check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX - 3))])), Ok(()));
-        let failure = check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX))])).unwrap_err();
-        assert_eq!(failure.kind, FailureKind::HeadersTooLarge);
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@
 
 use crate::answer_body::UnsentBody;
 use crate::answer_budget::AnswerBudget;
-use crate::body::{self, BodyContent};
+use crate::answerer::RequestAnswerer;
+use crate::body::{self, BodyContent, BodyHead};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
@@ -15,12 +16,11 @@ use crate::headers;
 use crate::proxies::ConnectionOrigin;
 use crate::target::{self, RequestTarget};
 use bulkhead_access::random;
-use bulkhead_core::{BodyAdmission, Service};
+use bulkhead_core::BodyAdmission;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 
@@ -41,73 +41,6 @@ const MAX_PUBLIC_STREAMS: u64 = 16;
 
 /// Retry delay after a request over that maximum, in milliseconds.
 const RETRY_STREAM_AFTER: u64 = 1_000;
-
-/// The service behind the listener.
-pub(crate) trait RequestAnswerer: Send + Sync + 'static {
-    /// Answers a request. Never fails, because failures are answers.
-    fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
-
-    /// Returns the part of the request's body that the listener may read.
-    fn admit_body(&self, head: &RequestHead<'_>) -> impl Future<Output = BodyAdmission> + Send;
-
-    /// Returns whether the request has a valid token, without consuming a use of the token.
-    fn has_token(&self, head: &RequestHead<'_>) -> impl Future<Output = bool> + Send;
-
-    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
-    /// is true for a header whose value is hashed.
-    fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
-        Arc::default()
-    }
-
-    /// Returns the plain HTTP place of `path`, the part of the URL path after `/v1/` exactly as
-    /// sent.
-    fn raw_place(&self, path: &str) -> Option<RawBasePath>;
-
-    /// Returns whether a component's route table has a row for `path`, which is canonical.
-    fn is_row(&self, path: &str) -> bool;
-
-    /// Returns the plain HTTP place of every request on the mount's own listener.
-    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath;
-
-    /// Answers a plain HTTP request. If the future is dropped while the request waits, the request
-    /// gives up its place.
-    fn answer_raw(self: Arc<Self>, request: RawRequest)
-    -> impl Future<Output = RawResponse> + Send;
-}
-
-impl RequestAnswerer for Service {
-    async fn answer(self: Arc<Self>, request: Request) -> Response {
-        self.handle(request).await
-    }
-
-    async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
-        Self::admit_body(self, head).await
-    }
-
-    async fn has_token(&self, head: &RequestHead<'_>) -> bool {
-        Self::has_token(self, head).await
-    }
-
-    fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
-        Self::audited_headers(self)
-    }
-
-    fn raw_place(&self, path: &str) -> Option<RawBasePath> {
-        Self::raw_place(self, path)
-    }
-
-    fn is_row(&self, path: &str) -> bool {
-        Self::is_row(self, path)
-    }
-
-    fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
-        Self::own_raw_place(self, mount)
-    }
-
-    async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
-        self.handle_raw(request).await
-    }
-}
 
 /// The connection of a request, and the number of requests in flight on that connection.
 #[derive(Clone, Copy)]
@@ -153,8 +86,12 @@ struct ReceivedContent {
 
 /// Checks the headers about the form of request and answer. Returns the lifetime of the wrapping
 /// token.
-fn check_headers(headers: &HeaderMap, verb: Verb) -> Result<Option<u64>, Failure> {
-    headers::refuse_unserved(headers)?;
+fn check_headers(
+    headers: &HeaderMap,
+    verb: Verb,
+    audited: &BTreeMap<String, bool>,
+) -> Result<Option<u64>, Failure> {
+    headers::refuse_unserved(headers, audited)?;
     (verb == Verb::Patch).then(|| headers::check_patch(headers)).transpose()?;
     headers::wrap_ttl(headers)
 }
@@ -191,8 +128,9 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
     {
         let (head, body) = request.into_parts();
         if let Some(place) = self.raw_place(&head) {
-            let reply = Box::pin(self.serve_raw(&head, body, arrival, place)).await;
-            return without_forbidden_body(reply, &head.method);
+            let method = head.method.clone();
+            let reply = Box::pin(self.serve_raw(head, body, arrival, place)).await;
+            return without_forbidden_body(reply, &method);
         }
         let (mut reply, is_last) = match self.parse(&head, body, arrival).await {
             // A proxy in front may have seen the end of a chunked body at another place (request
@@ -240,7 +178,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         // From here on a malformed query or body becomes a request with a refusal, which the audit
         // log records. The rate limits below are not recorded.
         let asks = RequestHead { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
-        self.check_streams(&asks, arrival).await?;
+        self.check_streams(arrival, self.answerer.has_token(&asks)).await?;
         let ReceivedContent { verb, content, wrap_ttl, memory } =
             self.receive(head, &asks, body).await?;
         let BodyContent { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
@@ -263,17 +201,18 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         Ok(ParsedRequest { request, memory, counted })
     }
 
-    /// Refuses a request that exceeds the stream limit for callers without a valid token.
+    /// Refuses a request that exceeds the stream limit for callers without a valid token. Looks at
+    /// the token only if the connection exceeds the limit.
     ///
     /// # Errors
     /// 429, with a retry delay.
-    async fn check_streams(
+    pub(crate) async fn check_streams(
         &self,
-        asks: &RequestHead<'_>,
         arrival: RequestArrival,
+        has_token: impl Future<Output = bool>,
     ) -> Result<(), Failure> {
         let is_within = arrival.requests <= MAX_PUBLIC_STREAMS || self.trusts(arrival.origin);
-        if is_within || self.answerer.has_token(asks).await {
+        if is_within || has_token.await {
             return Ok(());
         }
         let message = format!(
@@ -300,7 +239,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         B: Body<Data = Bytes>,
     {
         let verb = asks.verb;
-        let checked = check_headers(&head.headers, verb);
+        let checked = check_headers(&head.headers, verb, &self.answerer.audited_headers());
         let queried = checked.and_then(|wrap_ttl| {
             let (verb, fields) = target::query(verb, head.uri.query())?;
             Ok((verb, fields, wrap_ttl))
@@ -312,26 +251,22 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
                 return Ok(ReceivedContent { verb, content, wrap_ttl: None, memory: None });
             }
         };
-        match verb {
-            Verb::Write | Verb::Patch => {
-                let mut memory = self.body_budget.begin(asks.remote);
-                let admitted = match body.is_end_stream() {
-                    true => BodyAdmission::Whole,
-                    false => self.answerer.admit_body(asks).await,
-                };
-                let content =
-                    body::receive((head, verb), body, &self.config, admitted, &mut memory);
-                let content = Box::pin(content).await?;
-                Ok(ReceivedContent { verb, content, wrap_ttl, memory: Some(memory) })
-            }
-            // Some clients send a body with a read or a delete. The body has no meaning and is
-            // ignored.
-            Verb::Read | Verb::List | Verb::Delete => {
-                body::skip(head, body).await;
-                let content = BodyContent { fields, ..BodyContent::default() };
-                Ok(ReceivedContent { verb, content, wrap_ttl, memory: None })
-            }
+        // Most reads and deletes have no body. Some clients send one, which is read as that of a
+        // write.
+        if body.is_end_stream() && !matches!(verb, Verb::Write | Verb::Patch) {
+            let content = BodyContent { fields, ..BodyContent::default() };
+            return Ok(ReceivedContent { verb, content, wrap_ttl, memory: None });
         }
+        let mut memory = self.body_budget.begin(asks.remote);
+        let asks = RequestHead { verb, ..*asks };
+        let admitted = match body.is_end_stream() {
+            true => BodyAdmission::Whole,
+            false => self.answerer.admit_body(&asks).await,
+        };
+        let head = BodyHead { parts: head, verb };
+        let content = body::receive(head, fields, body, &self.config, admitted, &mut memory);
+        let content = Box::pin(content).await?;
+        Ok(ReceivedContent { verb, content, wrap_ttl, memory: Some(memory) })
     }
 
     async fn answer(&self, parsed: ParsedRequest) -> Response {

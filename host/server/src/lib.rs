@@ -9,13 +9,14 @@
 //! ```text
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
-//! → config → connection_slots → dev_tls → answer_budget → body → options → answer_body → http
-//! → connection → raw → listener → process → dev → production → diagnose
+//! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
+//! → http → connection → raw → listener → process → dev → production → diagnose
 //! → inspect
 //! ```
 
 mod answer_body;
 mod answer_budget;
+mod answerer;
 mod body;
 mod body_budget;
 mod client_concurrency;

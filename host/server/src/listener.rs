@@ -8,10 +8,11 @@ mod unix;
 
 pub(crate) use unix::UnixSocket;
 
+use crate::answerer::RequestAnswerer;
 use crate::config::{ListenerConfig, ListenerTransport, plain_beyond_loopback};
 use crate::connection::{self, AcceptedStream, ConnectionPeer};
 use crate::connection_slots::{self, ConnectionSlots};
-use crate::http::{HttpFrontend, RequestAnswerer};
+use crate::http::HttpFrontend;
 use crate::proxies::ConnectionOrigin;
 use crate::tls;
 use bulkhead_access::log::{Log, cause};

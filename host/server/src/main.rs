@@ -39,7 +39,7 @@ pub(crate) fn main() -> ExitCode {
         [first, rest @ ..] if first == "server" => {
             run_server(&program.to_string_lossy(), rest.iter().cloned())
         }
-        [only] if only == compile::COMPILE_SUBCOMMAND => compile_worker::run(),
+        [first, bytes] if first == compile::COMPILE_SUBCOMMAND => compile_worker::run(bytes),
         [first, second, rest @ ..] if first == "plugin" && second == "inspect" => {
             run_inspect(rest.iter().cloned())
         }

@@ -4,7 +4,7 @@
 //! server at another address, or less protected, than its operator believes.
 
 use crate::config::DEFAULT_ADDRESS;
-use bulkhead_cli::double_dashes;
+use bulkhead_cli::{double_dashes, find_nearest};
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
 use std::ffi::OsString;
@@ -29,6 +29,7 @@ opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
                                (or BULKHEAD_LISTEN_ADDRESS)
   --tls-disable                plain HTTP also where other machines reach it; TLS needs a
                                configuration file
+  --log-level LEVEL            without effect, as --log-format and --no-color
 
 With --dev: an open server for trying things out: plain HTTP unless told otherwise,
 and the key that opens its data lies beside the data. Not for real secrets.
@@ -180,10 +181,22 @@ pub fn parse(
                     Some(path_value(&mut parser, "--config", "the file with the configuration")?)
             }
             Long("check") => typed.check = true,
+            // The level and format of the log are fixed (decision H70).
+            Long("log-level" | "log-format") => _ = text_value(&mut parser)?,
+            Long("no-color") => (),
+            Long(name) => return Err(unknown_option(name)),
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
         }
     }
     typed.into_action(env)
+}
+
+/// Describes an option that the server does not have, with the nearest one.
+fn unknown_option(name: &str) -> String {
+    let known = USAGE.split([' ', '\n']).filter_map(|word| word.strip_prefix("--"));
+    let near = find_nearest(name, known).map(|near| format!("; did you mean --{near}?"));
+    let (name, near) = (name.escape_debug(), near.unwrap_or_default());
+    format!("there is no option --{name}{near}; see `bulkhead server --help`")
 }
 
 fn text_value(parser: &mut lexopt::Parser) -> Result<String, String> {

@@ -3,17 +3,23 @@
 //! These requests pass the same limits as all others, but have no token, fields or envelope for
 //! this server. A request that waits for a change is abandoned when its client disconnects, because
 //! hyper then drops the future.
+//!
+//! Prevents a stranger from making the server hold large bodies: a body of more than 64 KiB is
+//! received only if the component knows the caller.
 
 use crate::answer_body::UnsentBody;
+use crate::answerer::RequestAnswerer;
 use crate::body;
-use crate::compression;
+use crate::body_budget::BodyMemory;
+use crate::client_concurrency::CountedRequest;
+use crate::compression::{self, ContentCoding};
 use crate::config::ListenerConfig;
 use crate::headers;
-use crate::http::{HttpFrontend, HttpReply, RequestAnswerer, RequestArrival};
+use crate::http::{HttpFrontend, HttpReply, RequestArrival};
 use crate::target;
 use bulkhead_access::random;
 use bulkhead_wire::client::Client;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::response::ResponseBytes;
 use hyper::body::{Body, Bytes};
@@ -22,6 +28,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
+use std::sync::Arc;
 
 impl<A: RequestAnswerer> HttpFrontend<A> {
     /// Returns the plain HTTP place of a request, if any. On a mount's own listener every request
@@ -43,7 +50,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
     /// Serves a plain HTTP request.
     pub(crate) async fn serve_raw<B>(
         &self,
-        head: &Parts,
+        head: Parts,
         body: B,
         arrival: RequestArrival,
         place: RawBasePath,
@@ -51,76 +58,148 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
     where
         B: Body<Data = Bytes>,
     {
-        let received = Box::pin(self.receive_raw(head, body, arrival, place)).await;
-        let (response, client, is_last) = match received {
-            Ok((request, held)) => {
+        let terms = ReplyTerms::of(&head);
+        let received = Box::pin(self.receive_raw(&head, body, arrival, place)).await;
+        // A waiting request keeps only the headers that its component reads.
+        drop(head);
+        let (mut reply, is_last) = match received {
+            Ok(ReceivedRequest { request, memory, counted }) => {
                 let client = Client::of(request.remote.0);
+                // The body of a refused request may be unread.
+                let is_last = terms.is_chunked || request.refusal.is_some();
                 let response = Box::pin(self.answerer.clone().answer_raw(request)).await;
-                drop(held);
-                (response, client, head.headers.contains_key(TRANSFER_ENCODING))
+                drop(memory);
+                let reply = into_reply(&terms, response, client);
+                (reply.map(|body| body.counted_by(counted)), is_last)
             }
             // The rest of an unread body could be taken for the next request of the connection.
             Err(failure) => {
                 let client = Client::of(arrival.origin.address().ip());
-                (RawResponse::failed(&failure), client, true)
+                (into_reply(&terms, RawResponse::failed(&failure), client), true)
             }
         };
-        let mut reply = into_reply(head, response, client);
-        if is_last && head.version < Version::HTTP_2 {
+        if is_last && terms.version < Version::HTTP_2 {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         reply
     }
 
-    /// Receives the request. The second value holds its memory and its place in the concurrency
-    /// limit.
+    /// Receives the request. A body that cannot be received becomes the refusal of the request,
+    /// which the audit log records.
     async fn receive_raw<B>(
         &self,
         head: &Parts,
         body: B,
         arrival: RequestArrival,
         place: RawBasePath,
-    ) -> Result<(RawRequest, impl Send), Failure>
+    ) -> Result<ReceivedRequest, Failure>
     where
         B: Body<Data = Bytes>,
     {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
+        headers::refuse_of_plain_http(&head.headers)?;
         let remote = self.config.proxies.client(arrival.origin, &head.headers)?;
         let is_counted = self.trusts(arrival.origin) || head.version >= Version::HTTP_2;
-        let counted = is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?;
-        let body_max = self.config.body_max.min(place.body_limit);
-        let config = ListenerConfig { body_max, ..self.config.clone() };
-        let mut memory = self.body_budget.begin(remote.ip());
-        let body = match body.is_end_stream() {
-            true => Vec::new(),
-            false => body::read_body(&head.headers, body, &config, &mut memory).await?,
-        };
+        let counted =
+            is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
         let path = head.uri.path();
         let path = path.strip_prefix(place.base.as_str()).unwrap_or_default().to_owned();
+        let query = head.uri.query().unwrap_or_default().to_owned();
         // A header that is not text is kept with replaced bytes: an unreadable token is different
         // from no token.
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
-        let request = RawRequest {
+        let mut request = RawRequest {
             id: random::uuid()?,
             method: head.method.as_str().to_owned(),
+            canonical_path: target::plain_path(&path)?,
             path,
-            query: head.uri.query().unwrap_or_default().to_owned(),
+            query,
             headers: headers.collect(),
-            body,
+            audited_headers: headers::audited(&head.headers, &self.answerer.audited_headers()),
+            body: Vec::new(),
+            refusal: None,
             remote: (remote.ip(), remote.port()),
             place,
         };
-        Ok((request, (memory, counted)))
+        let identified =
+            async { self.answerer.identify_raw(request.clone()).await.is_ok_and(|known| known) };
+        self.check_streams(arrival, identified).await?;
+        let mut memory = self.body_budget.begin(remote.ip());
+        let received = match target::check_parameters(&request.query) {
+            Ok(()) => self.receive_raw_body(head, body, &request, &mut memory).await?,
+            Err(refusal) => Err(refusal),
+        };
+        match received {
+            Ok(body) => request.body = body,
+            Err(refusal) => request.refusal = Some(refusal),
+        }
+        Ok(ReceivedRequest { request, memory, counted })
+    }
+
+    /// Receives the body of a request: 64 KiB, or the limit of its place if the component knows the
+    /// caller. Returns the refusal of a body that cannot be received.
+    ///
+    /// # Errors
+    /// 429 over the rate limit for strangers, which is sent without an audit record.
+    async fn receive_raw_body<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        request: &RawRequest,
+        memory: &mut BodyMemory,
+    ) -> Result<Result<Vec<u8>, Failure>, Failure>
+    where
+        B: Body<Data = Bytes>,
+    {
+        if body.is_end_stream() {
+            return Ok(Ok(Vec::new()));
+        }
+        self.answerer.check_raw(request.remote.0).await?;
+        let mut body_max = self.config.body_max.min(request.place.body_limit);
+        if body_max > body::MAX_PUBLIC_BODY && body::may_exceed_public(&body) {
+            match self.answerer.identify_raw(request.clone()).await {
+                Ok(true) => {}
+                Ok(false) => body_max = body::MAX_PUBLIC_BODY,
+                Err(failure) if failure.kind == FailureKind::RateLimited => return Err(failure),
+                Err(failure) => return Ok(Err(failure)),
+            }
+        }
+        let config = ListenerConfig { body_max, ..self.config.clone() };
+        Ok(body::read_body(&head.headers, body, &config, memory).await)
+    }
+}
+
+/// A request, the memory reserved for its body, and its place in the concurrency limit.
+struct ReceivedRequest {
+    request: RawRequest,
+    memory: BodyMemory,
+    counted: Option<Arc<CountedRequest>>,
+}
+
+/// The part of a request's head that decides the form of the answer.
+struct ReplyTerms {
+    coding: Option<ContentCoding>,
+    is_chunked: bool,
+    version: Version,
+}
+
+impl ReplyTerms {
+    fn of(head: &Parts) -> Self {
+        Self {
+            coding: compression::requested_coding(&head.headers),
+            is_chunked: head.headers.contains_key(TRANSFER_ENCODING),
+            version: head.version,
+        }
     }
 }
 
 /// Converts an answer into HTTP, compressed if the client accepts compression.
-fn into_reply(head: &Parts, response: RawResponse, client: Client) -> HttpReply {
+fn into_reply(terms: &ReplyTerms, response: RawResponse, client: Client) -> HttpReply {
     let RawResponse { status, headers, body } = response;
-    let coding = compression::requested_coding(&head.headers).filter(|_| !body.is_empty());
+    let coding = terms.coding.filter(|_| !body.is_empty());
     let content = match coding {
         Some(coding) => ResponseBytes::Own(coding.compress(&body)),
         None => ResponseBytes::Shared(body),

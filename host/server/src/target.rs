@@ -5,8 +5,8 @@
 //! control characters).
 
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, FailureKind};
-use bulkhead_wire::name::canonical_path;
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::name::{LONGEST_PATH, canonical_path};
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ fn asks_for_help(method: &Method, query: &str) -> bool {
 }
 
 /// Parses the still escaped query of a read, list or delete. `GET` with `list=true` becomes a list.
-/// The query of a write is ignored: its fields are in the body.
+/// The fields of a write are in its body, see [`refuse_query`].
 ///
 /// # Errors
 /// 400 for an invalid query; 405 for an unsupported operation.
@@ -71,6 +71,55 @@ pub fn query(verb: Verb, query: Option<&str>) -> Result<(Verb, Map<String, Value
     let mut fields = parameters(query.unwrap_or_default())?;
     let verb = take_controls(verb, &mut fields)?;
     Ok((verb, fields))
+}
+
+/// Refuses the query of a request whose fields are in the body. Fields of both places would let a
+/// caller put a secret into the URL, which proxies log, and would join user data where a path
+/// stores its body as sent.
+///
+/// # Errors
+/// 400 if the query has a parameter.
+pub fn refuse_query(query: Option<&str>) -> Result<(), Failure> {
+    match query.unwrap_or_default().split('&').all(str::is_empty) {
+        true => Ok(()),
+        false => Err(Failure::invalid(
+            "a write takes its fields from the body; move the parameters of the query there",
+        )),
+    }
+}
+
+/// Joins the fields of the query and of the body. `null` means absent.
+///
+/// # Errors
+/// 400 if a field has one value in the query and another in the body.
+pub fn join_fields(
+    mut query: Map<String, Value>,
+    body: Map<String, Value>,
+) -> Result<Map<String, Value>, Failure> {
+    for (name, value) in body {
+        match query.get(&name) {
+            Some(_) if value.is_null() => continue,
+            Some(given) if !has_text(&value, given) => {
+                let name = quoted(&name);
+                return Err(Failure::invalid(format!(
+                    "{name} has one value in the query and another in the body; send it once"
+                )));
+            }
+            _ => drop(query.insert(name, value)),
+        }
+    }
+    Ok(query)
+}
+
+/// Returns whether a value of a body is the text `given` of a query.
+fn has_text(value: &Value, given: &Value) -> bool {
+    match (value, given) {
+        (Value::Bool(value), Value::String(given)) => {
+            given == if *value { "true" } else { "false" }
+        }
+        (Value::Number(value), Value::String(given)) => *given == value.to_string().as_str(),
+        _ => value == given,
+    }
 }
 
 fn verb_of(method: &Method) -> Result<Verb, Failure> {
@@ -121,19 +170,52 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
 /// # Errors
 /// 400 for text that is not UTF-8 when decoded, and for more than 1000 parameters.
 pub fn parameters(text: &str) -> Result<Map<String, Value>, Failure> {
+    check_parameters(text)?;
     let mut fields = Map::new();
-    let count = text.split('&').filter(|pair| !pair.is_empty()).count();
-    if count > PARAMETERS_MAX {
-        return Err(Failure::invalid(format!(
-            "the query or form has {count} parameters; the most is {PARAMETERS_MAX}: send lists \
-             as JSON in the body of a write"
-        )));
-    }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         add(&mut fields, decode_parameter(name)?, Value::String(decode_parameter(value)?));
     }
     Ok(fields)
+}
+
+/// Refuses a query or form of too many parameters.
+///
+/// # Errors
+/// 400 for more than 1000 parameters.
+pub fn check_parameters(text: &str) -> Result<(), Failure> {
+    let count = text.split('&').filter(|pair| !pair.is_empty()).count();
+    if count <= PARAMETERS_MAX {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "the query or form has {count} parameters; the most is {PARAMETERS_MAX}: send lists as \
+         JSON in the body of a write"
+    )))
+}
+
+/// Returns the path of a plain HTTP request, below its base, for the comparison with quotas:
+/// decoded, without empty segments and dot segments. A component may read the path otherwise.
+///
+/// # Errors
+/// 400 for a path that is longer than any path may be.
+pub fn plain_path(path: &str) -> Result<String, Failure> {
+    if path.len() > LONGEST_PATH {
+        let length = path.len();
+        let message =
+            format!("a path has at most {LONGEST_PATH} bytes, this one has {length}; shorten it");
+        return Err(Failure::invalid(message));
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    Ok(kept.join("/"))
 }
 
 fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
@@ -157,7 +239,8 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
 }
 
 /// Takes `list`, `help` and `scan` out of the fields. Scan is refused instead of ignored: a read in
-/// its place could issue a credential that the caller did not ask for. So is help with a delete.
+/// its place could issue a credential that the caller did not ask for. So are help and list with a
+/// delete.
 fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let (list, help) = (take_flag(fields, "list")?, take_flag(fields, "help")?);
     if take_flag(fields, "scan")? {
@@ -165,8 +248,10 @@ fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Fa
             "\"scan\" is not served by this version; leave the parameter out",
         ));
     }
-    if help && verb == Verb::Delete {
-        return Err(unsupported_failure("a delete has no \"help\"; send GET with help=true"));
+    if (help || list) && verb == Verb::Delete {
+        let name = if help { "help" } else { "list" };
+        let message = format!("a delete has no {name:?}; send GET with {name}=true");
+        return Err(unsupported_failure(&message));
     }
     Ok(if verb == Verb::Read && list && !help { Verb::List } else { verb })
 }
@@ -192,145 +277,4 @@ fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failur
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    /// A parsed request line.
-    #[derive(Debug, PartialEq)]
-    struct RequestLine {
-        verb: Verb,
-        path: String,
-        fields: Map<String, Value>,
-    }
-
-    fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<RequestLine, Failure> {
-        let RequestTarget { verb, path } = read(method, path, asked)?;
-        let (verb, fields) = query(verb, asked)?;
-        Ok(RequestLine { verb, path, fields })
-    }
-
-    fn get(path: &str, query: &str) -> Result<RequestLine, Failure> {
-        line(&Method::GET, path, Some(query))
-    }
-
-    fn status(result: Result<RequestLine, Failure>) -> u16 {
-        result.unwrap_err().kind.status()
-    }
-
-    #[test]
-    fn methods_become_verbs() {
-        let verb = |name: &str| {
-            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb)
-        };
-        assert_eq!(verb("GET"), Ok(Verb::Read));
-        assert_eq!(verb("HEAD"), Ok(Verb::Read));
-        assert_eq!(verb("POST"), Ok(Verb::Write));
-        assert_eq!(verb("PUT"), Ok(Verb::Write));
-        assert_eq!(verb("PATCH"), Ok(Verb::Patch));
-        assert_eq!(verb("DELETE"), Ok(Verb::Delete));
-        assert_eq!(verb("LIST"), Ok(Verb::List));
-        for unknown in ["OPTIONS", "TRACE", "SCAN", "get"] {
-            let failure = verb(unknown).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::UnsupportedOperation, "{unknown}");
-            assert!(failure.message.contains("unsupported operation"));
-        }
-    }
-
-    #[test]
-    fn only_v1_is_api_and_the_rest_is_an_empty_404() {
-        for path in ["/", "/v1", "/v1/", "/v2/sys/health", "/ui", "*", "/V1/sys/health", "/v1x/y"] {
-            let failure = get(path, "").unwrap_err();
-            assert_eq!(
-                (failure.kind, failure.message.as_str()),
-                (FailureKind::NotFound, ""),
-                "{path}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_path_is_decoded_once() {
-        assert_eq!(get("/v1/database/roles/a%2Db", "").unwrap().path, "database/roles/a-b");
-        assert_eq!(get("/v1/database/roles/a%252Fb", "").unwrap().path, "database/roles/a%2Fb");
-        assert_eq!(get("/v1/sys/health/", "").unwrap().path, "sys/health");
-    }
-
-    #[test]
-    fn paths_that_two_readers_could_read_two_ways_are_refused() {
-        for path in [
-            "/v1/a%2fb",
-            "/v1/a%2Fb",
-            "/v1/a/%2e%2e/b",
-            "/v1/a/../b",
-            "/v1/a//b",
-            "/v1/a%00b",
-            "/v1/a%0ab",
-            "/v1/a%zz",
-            "/v1/a%",
-            "/v1/a%2",
-            "/v1/%ff",
-            "/v1/a/%E2%80%AEb/..",
-        ] {
-            assert_eq!(status(get(path, "")), 400, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_write_may_not_end_in_a_slash() {
-        assert_eq!(status(line(&Method::POST, "/v1/a/b/", None)), 400);
-        assert_eq!(line(&Method::DELETE, "/v1/a/b/", None).unwrap().path, "a/b");
-    }
-
-    #[test]
-    fn list_is_a_parameter_of_get_in_every_spelling_of_the_clients() {
-        for word in ["true", "True", "1", "t"] {
-            let target = get("/v1/a", &format!("list={word}&after=x")).unwrap();
-            assert_eq!(
-                (target.verb, Value::Object(target.fields)),
-                (Verb::List, json!({"after": "x"})),
-                "{word}"
-            );
-        }
-        assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
-        assert_eq!(line(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
-        assert_eq!(status(get("/v1/a", "list=yes")), 400);
-        assert_eq!(status(get("/v1/a", "list")), 400);
-        assert_eq!(status(get("/v1/a", "list=1&list=0")), 400);
-    }
-
-    #[test]
-    fn help_and_scan_never_become_a_plain_read() {
-        let help = get("/v1/a", "help=1&list=true").unwrap();
-        assert_eq!((help.verb, help.path.as_str()), (Verb::Read, "sys/internal/help/a"));
-        let method = Method::from_bytes(b"HELP").unwrap();
-        assert_eq!(line(&method, "/v1/a", None).unwrap().path, "sys/internal/help/a");
-        assert_eq!(status(line(&Method::DELETE, "/v1/a", Some("help=1"))), 405);
-        assert_eq!(status(get("/v1/a", "help=maybe")), 400);
-        assert_eq!(status(get("/v1/a", "scan=true")), 405);
-        assert_eq!(get("/v1/a", "help=0").unwrap().fields, Map::new());
-    }
-
-    #[test]
-    fn query_parameters_become_fields_of_reads_and_deletes_only() {
-        let fields = Value::Object(get("/v1/a", "x=1&y=a+b%2F&x=2&x=3&flag").unwrap().fields);
-        assert_eq!(fields, json!({"x": ["1", "2", "3"], "y": "a b/", "flag": ""}));
-        assert_eq!(
-            line(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"],
-            json!("2")
-        );
-        assert!(line(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
-        assert_eq!(status(get("/v1/a", "x=%ff")), 400);
-    }
-
-    #[test]
-    fn a_query_of_more_parameters_than_any_client_sends_is_refused_by_their_number() {
-        let many = |count| vec!["a"; count].join("&");
-        assert!(get("/v1/a", &many(PARAMETERS_MAX)).is_ok());
-        for query in [many(PARAMETERS_MAX + 1), many(32_000)] {
-            let failure = get("/v1/a", &query).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::InvalidRequest);
-            assert!(failure.message.contains("the most is 1000"), "{}", failure.message);
-        }
-    }
-}
+mod tests;

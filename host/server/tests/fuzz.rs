@@ -5,6 +5,7 @@ use bulkhead_server::{headers, target};
 use bulkhead_wire::json;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 #[test]
@@ -76,7 +77,7 @@ fn header_lists() {
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let told = [
             headers::check_size(&map).err(),
-            headers::refuse_unserved(&map).err(),
+            headers::refuse_unserved(&map, &BTreeMap::new()).err(),
             headers::check_patch(&map).err(),
             headers::token(&map).err(),
             proxies.client(peer, &map).err(),

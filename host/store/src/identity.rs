@@ -23,11 +23,12 @@ use crate::sqlite::{self, Database, TransactionOutcome};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
 /// tolerates.
-const SCHEMAS: [&str; 4] = [
+const SCHEMAS: [&str; 5] = [
     include_str!("../schema/0001.sql"),
     include_str!("../schema/0002.sql"),
     include_str!("../schema/0003.sql"),
     include_str!("../schema/0004.sql"),
+    include_str!("../schema/0005.sql"),
 ];
 /// The tables that the schema creates. A file without these tables belongs to another program.
 const TABLES: [&str; 2] = ["meta", "record"];

@@ -1,10 +1,10 @@
 //! The open store of a data directory: units of work, and queries over the committed state.
 
+mod counters;
 mod rotation;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -228,19 +228,6 @@ impl Store {
         at_most: u32,
     ) -> Result<u32, StoreFault> {
         self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
-    }
-
-    /// Returns the bytes that each mount stores, by the first segment of the mount's keys: rows of
-    /// data, leases, reservations and timers. Mounts without a row are left out.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read.
-    pub async fn stored_bytes(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
-        let query = sqlx::query_as("SELECT mount, bytes FROM stored");
-        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
-        let counted: Vec<(String, i64)> = self.database().readers().read(read).await?;
-        let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
-        Ok(counted.into_iter().filter_map(bytes).collect())
     }
 
     /// Returns the empty pages of the database file to the file system, a few at a time between

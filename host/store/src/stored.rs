@@ -1,11 +1,13 @@
-//! The bytes that each mount stores, and the check against the mount's limit.
+//! The bytes that each mount stores, and that the host stores for each caller, and the check
+//! against their limits.
 //!
-//! Prevents a component from filling the disk under all mounts. A unit of work is refused if the
-//! mount would exceed the limit; other units of the same group are not affected. A unit that adds
-//! nothing, such as a deletion, is always stored.
+//! Prevents a component or a caller from filling the disk under everybody else. A unit of work is
+//! refused if a counter would exceed its limit; other units of the same group are not affected. A
+//! unit that adds nothing, such as a deletion, is always stored.
 //!
-//! Triggers update the count in the database within each commit (`schema/0004.sql`). Memory holds
-//! an upper bound for each mount, so that a commit to a mount with room needs no query.
+//! Triggers update the counts in the database within each commit (`schema/0004.sql` and
+//! `schema/0005.sql`). Memory holds an upper bound for each counter, so that a commit to a counter
+//! with room needs no query.
 
 #[cfg(test)]
 mod tests;
@@ -20,24 +22,24 @@ use crate::fault::StoreFault;
 use crate::record::Address;
 use crate::script::{BatchRows, StatementBatch};
 use crate::statements::AddressQuery;
-use crate::stored_limit::mount_of;
+use crate::stored_limit::counters_of;
 use crate::work::CommitRequest;
 
-/// Maximum number of mounts with an upper bound in memory. Beyond the maximum, all bounds are read
-/// again.
-const MOST_MOUNTS: usize = 4_096;
+/// Maximum number of counters with an upper bound in memory. Beyond the maximum, all bounds are
+/// read again.
+const MOST_COUNTERS: usize = 4_096;
 
-/// Upper bounds of the bytes that mounts store.
+/// Upper bounds of the bytes of counters.
 #[derive(Default)]
 pub(crate) struct StoredBytes {
     at_most: Mutex<HashMap<String, u64>>,
 }
 
 impl StoredBytes {
-    /// Returns `true` if the mount certainly has room for `more` bytes.
-    fn has_room(&self, mount: &str, more: u64, most: u64) -> bool {
+    /// Returns `true` if the counter certainly has room for `more` bytes.
+    pub(crate) fn has_room(&self, counter: &str, more: u64, most: u64) -> bool {
         let at_most = sync::lock(&self.at_most);
-        at_most.get(mount).is_some_and(|stored| stored.saturating_add(more) <= most)
+        at_most.get(counter).is_some_and(|stored| stored.saturating_add(more) <= most)
     }
 
     /// Updates the bounds after a commit: sets a bound to the count if the count was read, and
@@ -49,14 +51,16 @@ impl StoredBytes {
     ) {
         let mut at_most = sync::lock(&self.at_most);
         for (address, size) in committed.flat_map(CommitRequest::sizes) {
-            if let Some(bytes) = mount_of(address).and_then(|mount| at_most.get_mut(mount)) {
-                *bytes = bytes.saturating_add(size);
+            for counter in counters_of(address) {
+                if let Some(bytes) = at_most.get_mut(counter) {
+                    *bytes = bytes.saturating_add(size);
+                }
             }
         }
-        if at_most.len() + stored.totals.len() > MOST_MOUNTS {
+        if at_most.len() + stored.totals.len() > MOST_COUNTERS {
             at_most.clear();
         }
-        at_most.extend(stored.totals.iter().map(|(mount, bytes)| ((*mount).to_owned(), *bytes)));
+        at_most.extend(stored.totals.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)));
     }
 
     /// Forgets all bounds, after a commit with an unknown outcome.
@@ -65,16 +69,16 @@ impl StoredBytes {
     }
 }
 
-/// The queries about mounts that may lack room.
+/// The queries about counters that may lack room.
 pub(crate) struct AskedStored<'a> {
-    /// Each mount with the index of the count among the answers.
+    /// Each counter with the index of the count among the answers.
     totals: Vec<(&'a str, usize)>,
     sizes: AddressQuery<'a>,
 }
 
 impl<'a> AskedStored<'a> {
-    /// Asks for the counts of mounts that may reach their limit by these units, and for the sizes
-    /// of the rows that the units replace. Other mounts need no query.
+    /// Asks for the counts that may reach their limit by these units, and for the sizes of the rows
+    /// that the units replace. Other counters need no query.
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].
@@ -83,16 +87,15 @@ impl<'a> AskedStored<'a> {
         works: &'a [CommitRequest],
         known: &StoredBytes,
     ) -> Result<Self, sqlx::Error> {
-        let short = mounts_near_limit(works, known);
+        let short = counters_near_limit(works, known);
         let mut totals = Vec::with_capacity(short.len());
-        for mount in &short {
-            totals.push((*mount, script.len()));
-            script.add("SELECT bytes FROM stored WHERE mount = ?");
-            script.bind(*mount)?;
+        for counter in &short {
+            totals.push((*counter, script.len()));
+            ask_bytes(script, counter)?;
         }
         let written = works.iter().flat_map(CommitRequest::addresses);
         let counted =
-            written.filter(|address| mount_of(address).is_some_and(|it| short.contains(it)));
+            written.filter(|address| counters_of(address).any(|counter| short.contains(counter)));
         Ok(AskedStored { totals, sizes: AddressQuery::sizes(script, counted)? })
     }
 
@@ -102,34 +105,60 @@ impl<'a> AskedStored<'a> {
     /// The error of SQLite.
     pub(crate) fn stored(&self, answers: &BatchRows) -> Result<StoredTotals<'a>, sqlx::Error> {
         let mut totals = BTreeMap::new();
-        for (mount, place) in &self.totals {
-            let row = answers.get(*place).and_then(|rows| rows.first());
-            let bytes: i64 = row.map_or(Ok(0), |row| row.try_get("bytes"))?;
-            totals.insert(*mount, u64::try_from(bytes).unwrap_or_default());
+        for (counter, place) in &self.totals {
+            totals.insert(*counter, parse_bytes(answers, *place)?);
         }
         Ok(StoredTotals { totals, sizes: self.sizes.numbers(answers)? })
     }
 }
 
-/// Returns the mounts without certain room for everything that these units put.
-fn mounts_near_limit<'a>(works: &'a [CommitRequest], known: &StoredBytes) -> BTreeSet<&'a str> {
+/// Asks for the bytes of a counter. A name that ends in a slash stands for all counters that begin
+/// with the name.
+///
+/// # Errors
+/// As [`StatementBatch::bind`].
+pub(crate) fn ask_bytes(script: &mut StatementBatch, counter: &str) -> Result<(), sqlx::Error> {
+    let Some(kind) = counter.strip_suffix('/') else {
+        script.add("SELECT bytes FROM stored WHERE mount = ?");
+        return script.bind(counter.to_owned());
+    };
+    script.add("SELECT coalesce(sum(bytes), 0) AS bytes FROM stored WHERE mount > ? AND mount < ?");
+    script.bind(counter.to_owned())?;
+    // The byte behind the slash.
+    script.bind(format!("{kind}0"))
+}
+
+/// Returns the bytes of a counter from the answer at `place`.
+///
+/// # Errors
+/// The error of SQLite.
+pub(crate) fn parse_bytes(answers: &BatchRows, place: usize) -> Result<u64, sqlx::Error> {
+    let row = answers.get(place).and_then(|rows| rows.first());
+    let bytes: i64 = row.map_or(Ok(0), |row| row.try_get("bytes"))?;
+    Ok(u64::try_from(bytes).unwrap_or_default())
+}
+
+/// Returns the counters without certain room for everything that these units put.
+fn counters_near_limit<'a>(works: &'a [CommitRequest], known: &StoredBytes) -> BTreeSet<&'a str> {
     let mut puts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for work in works {
-        let Some(limit) = &work.limit else { continue };
-        let sizes = work.sizes().filter(|(address, _)| mount_of(address) == Some(&limit.mount));
+    for (work, limit) in works.iter().flat_map(|work| work.limits.iter().map(move |it| (work, it)))
+    {
+        let counts =
+            |address: &Address| counters_of(address).any(|counter| counter == limit.counter);
+        let sizes = work.sizes().filter(|(address, _)| counts(address));
         let more: u64 = sizes.map(|(_, size)| size).sum();
         if more > 0 {
-            let (all, most) = puts.entry(&limit.mount).or_insert((0, limit.most));
+            let (all, most) = puts.entry(&limit.counter).or_insert((0, limit.most));
             *all = all.saturating_add(more);
             *most = limit.most.min(*most);
         }
     }
     let is_short =
-        |(mount, (more, most)): &(&'a str, (u64, u64))| !known.has_room(mount, *more, *most);
-    puts.into_iter().filter(is_short).map(|(mount, _)| mount).collect()
+        |(counter, (more, most)): &(&'a str, (u64, u64))| !known.has_room(counter, *more, *most);
+    puts.into_iter().filter(is_short).map(|(counter, _)| counter).collect()
 }
 
-/// The counts of the queried mounts, after the units so far.
+/// The counts of the queried counters, after the units so far.
 #[derive(Default)]
 pub(crate) struct StoredTotals<'a> {
     totals: BTreeMap<&'a str, u64>,
@@ -140,22 +169,25 @@ impl<'a> StoredTotals<'a> {
     /// Adds the writes of a unit to the counts.
     ///
     /// # Errors
-    /// [`StoreFault::OverLimit`] if the mount would store more than before and more than its limit.
+    /// [`StoreFault::OverLimit`] if a counter would be higher than before and than its limit.
     pub(crate) fn admit(&mut self, work: &'a CommitRequest) -> Result<(), StoreFault> {
         let mut after = self.totals.clone();
         for (address, size) in work.sizes() {
-            if let Some(bytes) = mount_of(address).and_then(|mount| after.get_mut(mount)) {
-                let before = self.sizes.get(address).copied().unwrap_or_default();
-                *bytes = bytes.saturating_add(size).saturating_sub(before);
+            let before = self.sizes.get(address).copied().unwrap_or_default();
+            for counter in counters_of(address) {
+                if let Some(bytes) = after.get_mut(counter) {
+                    *bytes = bytes.saturating_add(size).saturating_sub(before);
+                }
             }
         }
-        if let Some(limit) = &work.limit
-            && let Some((before, after)) =
-                self.totals.get(limit.mount.as_str()).zip(after.get(limit.mount.as_str()))
-            && after > before
-            && *after > limit.most
-        {
-            return Err(limit.refusal(*before, after - before));
+        for limit in &work.limits {
+            let counter = limit.counter.as_str();
+            if let Some((before, after)) = self.totals.get(counter).zip(after.get(counter))
+                && after > before
+                && *after > limit.most
+            {
+                return Err(limit.refusal(*before, after - before));
+            }
         }
         self.totals = after;
         if !self.totals.is_empty() {

@@ -1,5 +1,9 @@
-//! The rule for which records count for a mount, and the limit of a mount's bytes.
-//! `schema/0004.sql` counts by the same rule.
+//! The rule for which counter a record counts, and the limit of a counter's bytes.
+//! `schema/0004.sql` and `schema/0005.sql` count by the same rule.
+//!
+//! A counter is a mount (the first segment of the keys of its rows), or a caller with the kind of
+//! bytes that the host stores for the caller, such as `cubbyhole/<token>`. The kind with its slash
+//! (`cubbyhole/`) names the sum of its callers.
 
 use crate::fault::StoreFault;
 use crate::record::{Address, Space};
@@ -7,14 +11,18 @@ use crate::record::{Address, Space};
 /// Bytes of a row besides the texts and the sealed body.
 const ROW_BYTES: usize = 64;
 
-/// The limit of the bytes that a mount stores.
+/// Kinds of bytes that the host itself stores for callers. The next segment of a key names the
+/// caller.
+const KINDS_OF_CALLERS: [&str; 2] = ["cubbyhole/", "wrapped-content/"];
+
+/// The limit of the bytes of a counter.
 #[derive(Debug)]
 pub struct StoredLimit {
-    /// The first segment of the mount's keys.
-    pub mount: String,
-    /// Maximum bytes of the mount's rows: keys, values and index entries.
+    /// A mount, a caller with the kind of its bytes, or the kind with its slash for all callers.
+    pub counter: String,
+    /// Maximum bytes of the rows: keys, values and index entries.
     pub most: u64,
-    /// The mount's path, for the operator.
+    /// The noun of the refusal, such as `mount kv/`.
     pub name: String,
     /// The advice at the end of a refusal.
     pub remedy: String,
@@ -24,18 +32,42 @@ impl StoredLimit {
     pub(crate) fn refusal(&self, stored: u64, more: u64) -> StoreFault {
         let Self { name, most, remedy, .. } = self;
         StoreFault::OverLimit(format!(
-            "mount {name} stores {stored} bytes and may store {most}, so that {more} more were not \
+            "{name} stores {stored} bytes and may store {most}, so that {more} more were not \
              stored; {remedy}"
+        ))
+    }
+
+    /// Returns the refusal of everything that would be stored besides `stored` bytes.
+    pub(crate) fn full(&self, stored: u64) -> StoreFault {
+        let Self { name, most, remedy, .. } = self;
+        StoreFault::OverLimit(format!(
+            "{name} stores {stored} bytes and may store {most}, so that nothing more is stored; \
+             {remedy}"
         ))
     }
 }
 
-/// Returns the mount for which the record counts, if any.
-pub(crate) fn mount_of(address: &Address) -> Option<&str> {
-    let is_counted =
-        matches!(address.space, Space::Data | Space::Lease | Space::Reservation | Space::Timer);
-    let (mount, _) = address.key.split_once('/').filter(|(mount, _)| !mount.is_empty())?;
-    is_counted.then_some(mount)
+/// Returns the counters for which the record counts: none, a mount, or a caller and all callers.
+pub(crate) fn counters_of(address: &Address) -> impl Iterator<Item = &str> {
+    let (one, all) = match address.space {
+        Space::Core => of_caller(&address.key),
+        Space::Data | Space::Lease | Space::Reservation | Space::Timer => {
+            let mount = address.key.split_once('/').map(|(mount, _)| mount);
+            (mount.filter(|mount| !mount.is_empty()), None)
+        }
+        Space::Token | Space::Blob => (None, None),
+    };
+    one.into_iter().chain(all)
+}
+
+/// Returns the counters of a caller and of all callers.
+fn of_caller(key: &str) -> (Option<&str>, Option<&str>) {
+    let kind = KINDS_OF_CALLERS.into_iter().find(|kind| key.starts_with(kind));
+    let caller = kind.and_then(|kind| {
+        let (caller, _) = key.get(kind.len()..)?.split_once('/')?;
+        key.get(..kind.len() + caller.len()).filter(|_| !caller.is_empty())
+    });
+    (caller, kind.filter(|_| caller.is_some()))
 }
 
 /// Returns the bytes for which a record counts; `sealed` is the length of the sealed body.

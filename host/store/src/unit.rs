@@ -54,7 +54,7 @@ pub struct Unit {
     /// The reason for which this unit can no longer commit. A caller that goes on after a conflict
     /// must not store values computed from two different states.
     spoiled: Option<StoreFault>,
-    limit: Option<Arc<StoredLimit>>,
+    limits: Vec<Arc<StoredLimit>>,
     /// The turn of the request, as long as the request can begin again.
     turn: Option<Arc<TicketState>>,
 }
@@ -185,8 +185,8 @@ impl Unit {
     /// # Errors
     /// [`StoreFault::Conflict`] if a record that the unit read has changed,
     /// [`StoreFault::TooLarge`] if the segment reads or writes too much for one commit, and
-    /// [`StoreFault::OverLimit`] if the mount would exceed its limit of stored bytes: the segment
-    /// was not stored. [`StoreFault::Unavailable`] if the storage failed: nothing was acknowledged.
+    /// [`StoreFault::OverLimit`] if a limit of stored bytes would be exceeded: the segment was not
+    /// stored. [`StoreFault::Unavailable`] if the storage failed: nothing was acknowledged.
     /// The fault of an earlier get or checkpoint that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
@@ -241,9 +241,9 @@ impl Unit {
         // checkpoint was dropped.
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
-        let (limit, turn) = (self.limit.clone(), self.turn.clone());
+        let (limits, turn) = (self.limits.clone(), self.turn.clone());
         let outcome = if !writes.is_empty() {
-            let work = CommitRequest { reads, writes, limit, turn };
+            let work = CommitRequest { reads, writes, limits, turn };
             Box::pin(Arc::clone(&self.store).commit(work)).await
         } else if reads.must_hold() {
             self.check(&reads).await.map(|()| None)

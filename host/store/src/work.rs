@@ -15,14 +15,7 @@ use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
 use crate::stored_limit::{self, StoredLimit};
 use crate::write_queue::{ContendedKey, TicketState};
-
-/// Maximum number of records and listed keys read by a writing unit since the last checkpoint. The
-/// committer reads each again while other commits wait, about 2 µs each.
-const MAX_CHECKED_READS: usize = 24_576;
-/// Maximum number of records put and deleted in a single commit, about 10 µs each.
-const MAX_WRITTEN_RECORDS: usize = 2_048;
-/// Maximum bytes of bodies in a single commit, about 5 ms per MiB.
-const MAX_WRITTEN_BYTES: usize = 3 << 20;
+use bulkhead_wire::call_limits::{COMMIT_BYTES, COMMIT_READS, COMMIT_RECORDS};
 
 /// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,
 /// for other commits to wait for.
@@ -30,22 +23,22 @@ const MAX_WRITTEN_BYTES: usize = 3 << 20;
 /// # Errors
 /// [`StoreFault::TooLarge`].
 pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result<(), StoreFault> {
-    if bytes > MAX_WRITTEN_BYTES {
+    if bytes > COMMIT_BYTES {
         return Err(StoreFault::TooLarge(format!(
-            "the request wrote {bytes} bytes at once; a commit has at most {MAX_WRITTEN_BYTES}: \
+            "the request wrote {bytes} bytes at once; a commit has at most {COMMIT_BYTES}: \
              split the request, or checkpoint in between"
         )));
     }
-    if written > MAX_WRITTEN_RECORDS {
+    if written > COMMIT_RECORDS {
         return Err(StoreFault::TooLarge(format!(
             "the request wrote {written} records at once; a commit has at most \
-             {MAX_WRITTEN_RECORDS}: split the request, or checkpoint in between"
+             {COMMIT_RECORDS}: split the request, or checkpoint in between"
         )));
     }
-    if written > 0 && checked > MAX_CHECKED_READS {
+    if written > 0 && checked > COMMIT_READS {
         return Err(StoreFault::TooLarge(format!(
             "the request read {checked} keys and then wrote; a commit relies on at most \
-             {MAX_CHECKED_READS}: list less, or checkpoint before writing"
+             {COMMIT_READS}: list less, or checkpoint before writing"
         )));
     }
     Ok(())
@@ -220,8 +213,8 @@ impl WriteSet {
 pub(crate) struct CommitRequest {
     pub(crate) reads: ReadSet,
     pub(crate) writes: WriteSet,
-    /// The limit of the mount's stored bytes; `None`: no limit.
-    pub(crate) limit: Option<Arc<StoredLimit>>,
+    /// The limits of stored bytes that the unit must keep.
+    pub(crate) limits: Vec<Arc<StoredLimit>>,
     /// The turn of a request that retries after a conflict; `None` if the request does not retry.
     pub(crate) turn: Option<Arc<TicketState>>,
 }
@@ -246,7 +239,8 @@ impl CommitRequest {
         sealed.chain(&self.writes.deletes).chain(revised).chain(counter)
     }
 
-    /// Returns the written records that count for a mount, each with its bytes after the write.
+    /// Returns the written records that count for a mount or a caller, each with its bytes after
+    /// the write.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&Address, u64)> {
         let sealed = self.writes.puts.iter().map(|row| {
             let size = stored_limit::size(&row.address, &row.lane, &row.owner, row.sealed.len());
@@ -258,7 +252,7 @@ impl CommitRequest {
         });
         let deleted = self.writes.deletes.iter().map(|address| (address, 0));
         let all = sealed.chain(revised).chain(deleted);
-        all.filter(|(address, _)| stored_limit::mount_of(address).is_some())
+        all.filter(|(address, _)| stored_limit::counters_of(address).next().is_some())
     }
 
     /// Returns the earliest due time of the records put, as store time.

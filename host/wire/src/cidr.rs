@@ -48,6 +48,30 @@ impl Cidr {
     pub fn covers(&self, other: &Self) -> bool {
         self.0.contains(&other.0)
     }
+
+    /// Returns the networks whose addresses are in both lists. An empty list stands for every
+    /// address. `None` if both lists have networks, and no address is in both.
+    #[must_use]
+    pub fn in_both(one: &[Self], other: &[Self]) -> Option<Vec<Self>> {
+        if one.is_empty() || other.is_empty() {
+            return Some([one, other].concat());
+        }
+        let mut both: Vec<Self> = Vec::new();
+        for (network, bound) in
+            one.iter().flat_map(|network| other.iter().map(move |it| (network, it)))
+        {
+            // Two networks are disjoint, or one covers the other.
+            let narrower = match (network.covers(bound), bound.covers(network)) {
+                (true, _) => bound,
+                (false, true) => network,
+                (false, false) => continue,
+            };
+            if !both.contains(narrower) {
+                both.push(*narrower);
+            }
+        }
+        (!both.is_empty()).then_some(both)
+    }
 }
 
 /// Converts IPv4 networks mapped into IPv6: `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
@@ -115,6 +139,27 @@ mod tests {
         assert!(covers("10.0.0.0/8", "::ffff:10.1.2.3"));
         assert!(!covers("10.0.0.0/8", "0.0.0.0/0") && !covers("10.0.0.0/8", "11.0.0.0/16"));
         assert!(!covers("0.0.0.0/0", "2001:db8::/32"));
+    }
+
+    #[test]
+    fn networks_in_both_lists_are_the_narrower_ones() {
+        let read = |list: &str| -> Vec<Cidr> {
+            let networks = list.split(',').filter(|text| !text.is_empty());
+            networks.map(|text| Cidr::parse(text).unwrap()).collect()
+        };
+        for (one, other, both) in [
+            ("", "", Some("")),
+            ("10.0.0.0/8", "", Some("10.0.0.0/8")),
+            ("", "10.0.0.0/8", Some("10.0.0.0/8")),
+            ("10.0.0.0/8", "10.1.0.0/16,11.0.0.0/8", Some("10.1.0.0/16")),
+            ("10.1.0.0/16,::1", "10.0.0.0/8,::/0", Some("10.1.0.0/16,::1")),
+            ("10.0.0.0/8,10.1.0.0/16", "10.1.0.0/16", Some("10.1.0.0/16")),
+            ("10.0.0.0/8", "11.0.0.0/8", None),
+            ("0.0.0.0/0", "::/0", None),
+        ] {
+            let found = Cidr::in_both(&read(one), &read(other));
+            assert_eq!(found, both.map(read), "{one} {other}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! (`secert`) would otherwise expose a value silently.
 
 mod database;
+mod raw_access;
 
 use crate::metric::Metric;
 use crate::stored::Stored;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use database::DatabaseDescription;
+pub use raw_access::RawAccess;
 
 /// A mountable component's description (`engine.describe`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,10 @@ pub struct ComponentDescription {
     /// Numbers the commits of a mount, and stores the numbers in its records.
     #[serde(default)]
     pub indexed: bool,
+    /// `migrate`, called with the component's own schema, brings the records of a lower version of
+    /// the API to the version that the mount's option `version` chooses.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub upgrades_api: bool,
     /// Grants the component wants beyond its own mount, as grant lines
     /// (`http:https://login.example.com:443`). An act without a target stands for every target
     /// granted by an operator. The component never gets more than it asks for.
@@ -50,20 +56,6 @@ pub struct ComponentDescription {
     /// Present if the component answers plain HTTP on all other paths (`raw.serve`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawAccess>,
-}
-
-/// Headers and body size a component receives with plain HTTP requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RawAccess {
-    /// Names of headers, in lower case. Headers with cookies or host tokens are refused.
-    pub headers: Vec<String>,
-    /// The subset of `headers` with secret values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secret_headers: Vec<String>,
-    /// Largest body in bytes; 0 means 1 MiB.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub body_limit: u64,
 }
 
 /// Stored with uploaded plugins, so a start need not run any component. The `stored!` macro is not
@@ -188,6 +180,9 @@ pub struct Route {
     /// 0: to every version.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub api_version: u64,
+    /// Pattern of the path that serves the same object in later versions of the API: `data/{path}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
     /// Takes bytes as its body, and its fields then from the query; or fields as its body.
     #[serde(default, skip_serializing_if = "is_false")]
     pub raw: bool,
@@ -224,6 +219,10 @@ pub struct Field {
     /// `existence`: always).
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
+    /// A change of the value requires `sudo` on the path of the request, besides the capability
+    /// that the row requires (decision H74).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sudo: bool,
     /// Keeps the value out of logs, audit records and errors. The value joins the secrets of the
     /// call.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -264,6 +263,7 @@ impl Route {
             open_fields: false,
             verbatim: false,
             api_version: 0,
+            successor: None,
             raw: false,
             leases: false,
             nested: false,
@@ -290,6 +290,7 @@ impl Field {
             aliases: Vec::new(),
             default: None,
             required: false,
+            sudo: false,
             secret: false,
             old_name_of: None,
             counts_as: None,
@@ -328,6 +329,12 @@ impl Field {
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
+    }
+
+    /// Requires `sudo` on the path for a change of the value.
+    #[must_use]
+    pub fn needs_sudo(self) -> Self {
+        Self { sudo: true, ..self }
     }
 
     /// Marks the field as secret.

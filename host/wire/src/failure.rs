@@ -119,6 +119,9 @@ pub struct Failure {
     /// The part of the message that may be recorded, because it repeats no submitted value except
     /// names and paths. May be empty.
     pub recorded: String,
+    /// The message also leaves as a warning. Published clients show the warnings of a 404 and pass
+    /// over its errors.
+    pub is_warning: bool,
 }
 
 /// A message for the caller, with its recordable part: all of a text literal, nothing of a
@@ -151,7 +154,7 @@ impl Failure {
     /// Returns a failure of `kind`.
     pub fn new(kind: FailureKind, message: impl Into<FailureMessage>) -> Self {
         let FailureMessage { said, recorded } = message.into();
-        Self { kind, message: said, retry_after: None, recorded }
+        Self { kind, message: said, retry_after: None, recorded, is_warning: false }
     }
 
     /// Returns the recordable text, or the code of the kind if there is none.
@@ -181,13 +184,19 @@ impl Failure {
             false => format!("{denied}: {recorded}"),
         };
         let message = format!("{denied}: {said}");
-        Self { kind: FailureKind::PermissionDenied, message, retry_after: None, recorded: told }
+        let refused = Self::new(FailureKind::PermissionDenied, message);
+        Self { recorded: told, ..refused }
     }
 
     /// Returns 404 for an object that does not exist: an empty list of errors, as clients expect.
     #[must_use]
     pub fn absent() -> Self {
         Self::new(FailureKind::NotFound, "")
+    }
+
+    /// Returns 404 for a path that is served elsewhere: the message names the other path.
+    pub fn moved(message: impl Into<FailureMessage>) -> Self {
+        Self { is_warning: true, ..Self::new(FailureKind::NotFound, message) }
     }
 
     /// Returns 500. The message must name the failed operation, never any values.

@@ -203,7 +203,8 @@ fn assign<'a>(
     (named.collect(), unknown.collect())
 }
 
-fn has_name(field: &Field, name: &str) -> bool {
+/// Returns whether `name` is the canonical name of the field, or an alias.
+pub(crate) fn has_name(field: &Field, name: &str) -> bool {
     field.name == name || field.aliases.iter().any(|alias| alias == name)
 }
 
@@ -304,10 +305,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a value counts for an exclusive group. `0` and `false` do not count: numbers,
-/// durations and booleans read an empty text as `0` or `false`, and clients send both to switch a
-/// field off.
-fn counts_as_given(value: &Value) -> bool {
+/// Returns whether a value sets anything, as exclusive groups and field rights count. `0` and
+/// `false` do not count: numbers, durations and booleans read an empty text as `0` or `false`, and
+/// clients send both to switch a field off.
+pub(crate) fn counts_as_given(value: &Value) -> bool {
     let off = value.as_bool() == Some(false) || value.as_f64() == Some(0.0);
     !off && !is_empty(value)
 }

@@ -1,4 +1,5 @@
-//! Parser for policies, password policies and scheduler rules: HCL1 or JSON, read into one tree.
+//! Parser for policies, password policies, scheduler rules and the server's configuration: HCL1 or
+//! JSON, read into one tree.
 //!
 //! The attacks this file prevents: a text that is small to send and huge in memory (size, depth and
 //! number of nodes are limited during parsing), and a text that two readers interpret differently.
@@ -40,6 +41,8 @@ pub struct HclItem {
     pub value: HclValue,
     /// Line of the key, counted from 1.
     pub line: usize,
+    /// Lines of the elements, if the value is a list in HCL1; empty for JSON.
+    pub element_lines: Vec<usize>,
 }
 
 /// A value.

@@ -8,22 +8,25 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! client → component_signature → failure → glob → hcl → hexadecimal → json → listing → login
-//! → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name → size
-//! → stored → description → password_policy → raw → response → ttl → api_version → coercion
-//! → request → fields → route
+//! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
+//! → login → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name
+//! → size → stored → call_limits → description → password_policy → response → ttl → api_version
+//! → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
 pub mod api_version;
+pub mod call_limits;
 pub mod cidr;
 pub mod client;
 mod coercion;
 pub mod component_signature;
 pub mod description;
+pub mod distinct;
 pub mod duration;
 pub mod envelope;
 pub mod failure;
+pub mod field_rights;
 pub mod fields;
 pub mod glob;
 pub mod hcl;

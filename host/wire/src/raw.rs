@@ -4,6 +4,7 @@
 
 use crate::failure::Failure;
 use crate::name::MountPath;
+use crate::request::AuditedHeader;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,11 +16,12 @@ pub struct RawBasePath {
     /// Path of the mount's root in the URL, with a slash at both ends: `/` on a listener of the
     /// mount's own, `/v1/acl/` on the server's.
     pub base: String,
-    /// Largest body, in bytes.
+    /// Largest body, in bytes, of a caller that the component names.
     pub body_limit: u64,
 }
 
 /// A plain HTTP request.
+#[derive(Clone)]
 pub struct RawRequest {
     /// UUID, also in the logs.
     pub id: String,
@@ -29,13 +31,19 @@ pub struct RawRequest {
     pub method: String,
     /// Path behind the base as sent, with escapes, empty segments and dot segments.
     pub path: String,
+    /// The path decoded, without empty segments and dot segments: for quotas.
+    pub canonical_path: String,
     /// Query as sent, without the question mark.
     pub query: String,
     /// All headers in order, with names in lower case. The core passes on only the headers named in
     /// the component's description.
     pub headers: Vec<(String, String)>,
-    /// The body, unchanged.
+    /// The headers that an operator wants in the audit log.
+    pub audited_headers: Vec<AuditedHeader>,
+    /// The body, unchanged; empty if the request carries a refusal.
     pub body: Vec<u8>,
+    /// The reason why the body could not be received. The core records and answers the reason.
+    pub refusal: Option<Failure>,
     /// The client's address and port.
     pub remote: (IpAddr, u16),
 }

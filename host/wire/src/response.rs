@@ -72,6 +72,8 @@ pub enum ResponseBody {
     },
     /// `{"errors": […]}`.
     Errors(Vec<String>),
+    /// `{"errors": […], "warnings": […]}`, with the same text in both lists.
+    Advice(String),
 }
 
 /// The bytes of an answer.
@@ -88,11 +90,11 @@ impl Response {
     #[must_use]
     pub fn failed(failure: &Failure) -> Self {
         let errors = Some(failure.message.clone()).filter(|message| !message.is_empty());
-        Self {
-            status: failure.kind.status(),
-            body: ResponseBody::Errors(errors.into_iter().collect()),
-            retry_after: failure.retry_after,
-        }
+        let body = match errors {
+            Some(advice) if failure.is_warning => ResponseBody::Advice(advice),
+            errors => ResponseBody::Errors(errors.into_iter().collect()),
+        };
+        Self { status: failure.kind.status(), body, retry_after: failure.retry_after }
     }
 
     /// Returns 204.
@@ -164,6 +166,10 @@ impl Response {
             ResponseBody::Raw { content_type, bytes }
             | ResponseBody::Unwrapped { content_type, bytes } => (content_type, bytes),
             ResponseBody::Errors(list) => (JSON.to_owned(), errors(&list)),
+            ResponseBody::Advice(text) => {
+                let body = json!({ "errors": [text], "warnings": [text] });
+                (JSON.to_owned(), body.to_string().into_bytes())
+            }
         };
         (self.status, content_type, bytes)
     }
@@ -225,6 +231,7 @@ impl fmt::Debug for ResponseBody {
                 write!(f, "Unwrapped({content_type}, {} bytes)", bytes.len())
             }
             Self::Errors(list) => write!(f, "Errors({})", list.len()),
+            Self::Advice(_) => f.write_str("Advice"),
         }
     }
 }
@@ -254,6 +261,13 @@ mod tests {
     #[test]
     fn a_missing_object_is_404_without_an_error_text() {
         assert_eq!(text(Response::failed(&Failure::absent())), answer(404, r#"{"errors":[]}"#));
+    }
+
+    #[test]
+    fn moved_path_is_error_and_warning() {
+        let expected = r#"{"errors":["use secret/data/a"],"warnings":["use secret/data/a"]}"#;
+        let moved = Response::failed(&Failure::moved("use secret/data/a"));
+        assert_eq!(text(moved), answer(404, expected));
     }
 
     #[test]
@@ -376,6 +390,7 @@ mod tests {
                 hidden: Box::new(ResponseBody::Bare(secret())),
             },
             ResponseBody::Errors(vec!["hunter2".to_owned()]),
+            ResponseBody::Advice("hunter2".to_owned()),
         ];
         for body in bodies {
             let shown = format!("{:?}", Response { status: 200, body, retry_after: None });

@@ -22,7 +22,7 @@ pub use written::{check_foreign, check_read};
 use crate::failure::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// Upgrades a record of the given earlier version to the present version; `None` if the record
@@ -89,6 +89,14 @@ pub trait Stored: Serialize + DeserializeOwned {
             }
         }
     }
+}
+
+/// Returns the members of a record of any type and version, for a reader that does not know the
+/// type. `None` if the record is not a JSON object.
+#[must_use]
+pub fn members_of(bytes: &[u8]) -> Option<Map<String, Value>> {
+    let (_, json) = split_version(bytes)?;
+    serde_json::from_slice(json).ok()
 }
 
 /// Initial buffer of a record, in bytes; `serde_json` uses the same size.

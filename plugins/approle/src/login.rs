@@ -1,7 +1,10 @@
 //! `login`: logins with a role id and a secret id, and their renewal.
 //!
 //! An unknown role id, a wrong, spent or expired secret id and a secret id of another role get one
-//! answer. Networks are checked after the secret id, and a login that they refuse spends no use.
+//! answer. Networks are checked after the secret id, and a login that they refuse spends no use. A
+//! limit counts as it was when the secret id was created, and as the role has it by now: the
+//! narrower of both.
+//!
 //! This method locks no name: a generated secret id cannot be guessed, and whoever knows a role id,
 //! which is not secret, could otherwise lock the role out.
 
@@ -23,8 +26,14 @@ pub(crate) const FIELDS: &[Field] = &[
 struct LoginRole {
     id: String,
     name: String,
-    /// Networks of the secret id, which replace those of the role.
+    /// Networks of the secret id; the narrower of these and of those of the role bind the token.
     token_bound_cidrs: Vec<String>,
+    /// Client address of the login; `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    /// Whether the login proved a secret id; `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proved_secret_id: Option<bool>,
 }
 
 stored!(LoginRole, "login", reads_stored_logins);
@@ -45,13 +54,15 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         id: role.id.clone(),
         name,
         token_bound_cidrs: of_secret_id.unwrap_or_default(),
+        address: Some(address.clone()),
+        proved_secret_id: Some(proof.is_some()),
     };
-    let token = token(&role, &kept);
+    let token = token(&role, &kept)?;
     token.admit_address(call)?;
     let mut login = login(&role.role_id, &token, &kept)?;
     if let Some((place, mut secret_id)) = proof {
         networks::admit(&secret_id.cidr_list, address)?;
-        place.spend(host, &mut secret_id)?;
+        place.spend(host, &role, &mut secret_id)?;
         // The metadata of the secret id cannot replace the name of the role.
         let own = std::mem::take(&mut login.metadata);
         login.metadata = secret_id.metadata;
@@ -67,31 +78,39 @@ fn prove<'a>(
     role: &'a Role,
 ) -> Result<(SecretIdKey<'a>, SecretId), Failure> {
     let place = SecretIdKey::of(host, role, call.text("secret_id"))?.ok_or_else(refused)?;
-    let secret_id = place.live(host)?.ok_or_else(refused)?;
-    Ok((place, secret_id))
+    let now = host.clock().now();
+    let secret_id = place.live(host)?.filter(|secret_id| !secret_id.is_too_old(role, now));
+    Ok((place, secret_id.ok_or_else(refused)?))
 }
 
 /// Renews a login with the present settings of its role. The host refuses the renewal if the
 /// policies have changed.
 ///
 /// # Errors
-/// Invalid request if the role is gone, or is another role of the same name.
+/// Invalid request if the role is gone, is another role of the same name, or demands a secret id by
+/// now; permission denied if the role no longer admits the address of the login.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginRole = held.internal()?;
     let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
     let role = HeldLogin::present_role(role, &kept.name)?;
-    let mut login = login(&held.alias, &token(&role, &kept), &kept)?;
+    if role.bind_secret_id && kept.proved_secret_id == Some(false) {
+        return Err(Failure::invalid(
+            "the role demands a secret id by now, and this login proved none: log in again",
+        ));
+    }
+    if let Some(address) = &kept.address {
+        networks::admit(&role.secret_id_bound_cidrs, address)?;
+    }
+    let mut login = login(&held.alias, &token(&role, &kept)?, &kept)?;
     login.metadata.clone_from(&held.metadata);
     Ok(login)
 }
 
-/// Returns the token parameters of the role, with the networks of the secret id.
-fn token(role: &Role, kept: &LoginRole) -> TokenParams {
-    let mut token = role.token.clone();
-    if !kept.token_bound_cidrs.is_empty() {
-        token.token_bound_cidrs.clone_from(&kept.token_bound_cidrs);
-    }
-    token
+/// Returns the token parameters of the role, within the networks of the secret id.
+fn token(role: &Role, kept: &LoginRole) -> Result<TokenParams, Failure> {
+    let of_role = &role.token.token_bound_cidrs;
+    let token_bound_cidrs = networks::in_both(of_role, &kept.token_bound_cidrs)?;
+    Ok(TokenParams { token_bound_cidrs, ..role.token.clone() })
 }
 
 fn login(alias: &str, token: &TokenParams, kept: &LoginRole) -> Result<Login, Failure> {

@@ -63,6 +63,27 @@ pub(crate) fn admit(networks: &[String], address: &str) -> Result<(), Failure> {
     }
 }
 
+/// Returns the networks that are both of a role and of its secret id, by the present settings of
+/// the role.
+///
+/// # Errors
+/// Permission denied if no address is in both.
+pub(crate) fn in_both(of_role: &[String], of_secret_id: &[String]) -> Result<Vec<String>, Failure> {
+    if of_role.is_empty() || of_secret_id.is_empty() {
+        return Ok([of_role, of_secret_id].concat());
+    }
+    let both = Cidr::in_both(&parsed(of_role)?, &parsed(of_secret_id)?).ok_or_else(|| {
+        Failure::denied(
+            "the token_bound_cidrs of this secret id are outside of those of its role by now; \
+             create another secret id",
+        )
+    })?;
+    bounds::check_networks(both.len()).map_err(|what| {
+        Failure::invalid(format!("token_bound_cidrs: a login would come {what}; give fewer"))
+    })?;
+    Ok(both.into_iter().map(String::from).collect())
+}
+
 fn parsed(networks: &[String]) -> Result<Vec<Cidr>, Failure> {
     let parsed = networks.iter().map(|network| Cidr::parse(network));
     parsed

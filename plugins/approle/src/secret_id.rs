@@ -153,9 +153,15 @@ impl<'a> SecretIdKey<'a> {
         }
     }
 
-    /// Spends one use; the last use removes the secret id.
-    pub(crate) fn spend(&self, host: &dyn Host, secret_id: &mut SecretId) -> Result<(), Failure> {
-        match secret_id.num_uses {
+    /// Spends one use; the last use removes the secret id. At most as many uses are left as the
+    /// role gives a secret id by now.
+    pub(crate) fn spend(
+        &self,
+        host: &dyn Host,
+        role: &Role,
+        secret_id: &mut SecretId,
+    ) -> Result<(), Failure> {
+        match fewer_uses(secret_id.num_uses, role.secret_id_num_uses) {
             0 => Ok(()),
             1 => self.remove(host, secret_id),
             left => {
@@ -173,6 +179,12 @@ impl SecretId {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
+    /// Tells if the secret id is older than its role lets secret ids become by now.
+    pub(crate) fn is_too_old(&self, role: &Role, now: StoreTime) -> bool {
+        let ttl = role.secret_id_ttl.saturating_mul(1_000);
+        ttl > 0 && self.created.saturating_add(ttl) <= now
+    }
+
     /// Returns the properties that operators see.
     pub(crate) fn shown(&self) -> Value {
         json!({
@@ -186,6 +198,14 @@ impl SecretId {
             "cidr_list": self.cidr_list,
             "token_bound_cidrs": self.token_bound_cidrs,
         })
+    }
+}
+
+/// Returns the lower of two numbers of uses; 0 is without limit.
+fn fewer_uses(one: u64, other: u64) -> u64 {
+    match (one, other) {
+        (0, only) | (only, 0) => only,
+        (one, other) => one.min(other),
     }
 }
 

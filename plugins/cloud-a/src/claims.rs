@@ -14,6 +14,7 @@ use bulkhead_sdk::http::Request;
 use bulkhead_sdk::issuer_keys::{self, FetchedKeys};
 use bulkhead_sdk::jwt::{Claims, ExpectedClaims, JwtFault, KeySet, ParsedToken};
 use bulkhead_sdk::provider::{Provider, ProviderUrl, nonsense};
+use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -85,8 +86,8 @@ impl ProvenClaims {
         // Unlike the issuer check, the check of times and audience needs no request.
         let own = ExpectedClaims { audience: &settings.resource, ..ExpectedClaims::default() };
         token.unverified_claims().check(now, &own)?;
-        let provider =
-            settings.provider(host, deadline.min(now.saturating_add(KEY_FETCH_TIMEOUT_MS)));
+        let deadline = deadline.min(now.saturating_add(KEY_FETCH_TIMEOUT_MS));
+        let provider = settings.provider(host, deadline).within(CallLimits::DEFAULT);
         let discovery = DiscoveryDocument::of(&provider, settings)?;
         let expected = ExpectedClaims { issuer: &discovery.issuer, audience: &settings.resource };
         // Checked before the key look-up, so that a foreign token costs its issuer no request.

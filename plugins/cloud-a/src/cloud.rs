@@ -53,8 +53,8 @@ const CLOUDS: [NationalCloud; 4] = [
     },
 ];
 
-/// Grants requested by this method: the origins of the table, and the environment variables that
-/// [`settings`](crate::settings) reads.
+/// Grants requested by this method: the origins of the table, the environment variables that
+/// [`settings`](crate::settings) reads, and the limits of a login that searches many groups.
 pub(crate) const ASKS: &[&str] = &[
     "http:https://login.microsoftonline.com:443",
     "http:https://management.azure.com:443",
@@ -80,6 +80,8 @@ pub(crate) const ASKS: &[&str] = &[
     "ambient:env/AZURE_CLIENT_ID",
     "ambient:env/CLOUDA_CLIENT_SECRET",
     "ambient:env/AZURE_CLIENT_SECRET",
+    "limit:http-calls=200",
+    "limit:http-bytes=64MiB",
 ];
 
 impl NationalCloud {

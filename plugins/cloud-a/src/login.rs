@@ -106,7 +106,8 @@ fn find_place(
         // Contradictory statements are refused before any request.
         stated.wanted(&proven.ids()?)?;
         let provider = settings.provider(host, call.deadline);
-        let access = credential::access(provider, settings, settings.cloud.manager_audience)?;
+        let access =
+            credential::access(provider.clone(), settings, settings.cloud.manager_audience)?;
         let arm = ResourceManager::new(provider, settings.cloud, access);
         ResourceSearch { arm: &arm, role, stated, proven }.run()
     };

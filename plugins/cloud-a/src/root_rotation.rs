@@ -95,7 +95,7 @@ fn graph<'a>(
     deadline: StoreTime,
 ) -> Result<GraphClient<'a>, Failure> {
     let provider = settings.provider(host, deadline);
-    let access = credential::access(provider, settings, settings.cloud.graph)?;
+    let access = credential::access(provider.clone(), settings, settings.cloud.graph)?;
     Ok(GraphClient::new(provider, settings.cloud, access))
 }
 

@@ -3,10 +3,11 @@
 //! names.
 
 use crate::arm_id::is_guid;
-use crate::cloud::NationalCloud;
+use crate::cloud::{ASKS, NationalCloud};
 use crate::configuration::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::provider::{Provider, RetryPolicy};
+use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, FailureKind, Host};
 
@@ -69,7 +70,7 @@ impl EffectiveSettings {
 
     /// Returns a client for the provider that retries as configured, until `deadline`.
     pub(crate) fn provider<'a>(&self, host: &'a dyn Host, deadline: StoreTime) -> Provider<'a> {
-        Provider::new(host, self.retries(), deadline)
+        Provider::new(host, self.retries(), deadline).within(CallLimits::asked(ASKS))
     }
 
     fn retries(&self) -> RetryPolicy {

@@ -2,12 +2,13 @@
 //! time limit of a call.
 
 use crate::access;
-use crate::endpoints::CloudService;
+use crate::endpoints::{ASKS, CloudService};
 use crate::settings::Config;
 use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::http::Request;
 use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, RetryPolicy};
+use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::{Failure, Host};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,7 +25,8 @@ pub(crate) struct CloudClient<'a> {
 impl<'a> CloudClient<'a> {
     /// Creates a client that makes requests until `deadline`.
     pub(crate) fn new(host: &'a dyn Host, config: &'a Config, deadline: StoreTime) -> Self {
-        Self { provider: Provider::new(host, RETRIES, deadline), config }
+        let provider = Provider::new(host, RETRIES, deadline).within(CallLimits::asked(ASKS));
+        Self { provider, config }
     }
 
     /// Returns the host of this client's requests.
@@ -37,7 +39,7 @@ impl<'a> CloudClient<'a> {
     /// # Errors
     /// The failure to get access.
     pub(crate) fn access(&self) -> Result<ProviderAccess<'a>, Failure> {
-        access::of_method(self.provider, self.config)
+        access::of_method(self.provider.clone(), self.config)
     }
 
     /// Builds the URL of a service from segments, which are percent-encoded.

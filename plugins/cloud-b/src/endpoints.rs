@@ -8,6 +8,17 @@ use bulkhead_sdk::wire::failure::quoted;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// Grants requested by this method. A login to a role that is bound to instance groups asks for
+/// several pages of each group.
+pub(crate) const ASKS: &[&str] = &[
+    "http",
+    "identity:token",
+    "ambient:cloud-token",
+    "crypto:sign",
+    "limit:http-calls=200",
+    "limit:http-bytes=64MiB",
+];
+
 /// Domain of the provider's services, including private service connections.
 const PROVIDER: &str = "googleapis.com";
 /// Maximum length of an endpoint, in bytes.

@@ -59,8 +59,7 @@ impl AuthMethod for CloudB {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Lets in service accounts and instances of Google Cloud.";
-    const ASKS: &'static [&'static str] =
-        &["http", "identity:token", "ambient:cloud-token", "crypto:sign"];
+    const ASKS: &'static [&'static str] = endpoints::ASKS;
     const TABLE: &'static [Row] = &[
         read("config", config::read).about("Shows the configuration without its private key."),
         write("config", config::write)

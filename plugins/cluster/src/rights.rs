@@ -9,11 +9,18 @@ use crate::api_server::ApiServer;
 use crate::namespaces::ALL;
 use crate::objects::RBAC;
 use crate::target::{ApiServerTarget, Config};
+use bulkhead_sdk::wire::call_limits::CallLimits;
 use bulkhead_sdk::{Failure, Host};
 use serde_json::{Value, json};
 
 /// Maximum number of namespaces checked per role.
 const MOST: usize = 4;
+/// Maximum number of rights checked per role. Each right costs a request, and the write of a role
+/// may need a few requests besides.
+const MOST_REVIEWS: usize = 16;
+
+const _: () = assert!(MOST_REVIEWS < CallLimits::DEFAULT.http_calls as usize);
+
 /// Resource of roles that belong to no namespace.
 const CLUSTER_ROLES: &str = "clusterroles";
 /// Verbs for objects of a lease. `get` finds objects left by a crash.
@@ -80,22 +87,12 @@ pub(crate) fn warning(
     let Some(config) = Config::stored(host)? else { return Ok(None) };
     let Ok(target) = ApiServerTarget::of(host, &config) else { return Ok(None) };
     let api = ApiServer::new(host, &target);
-    let rights = needed(made);
     let mut lacked: Vec<String> = Vec::new();
-    for namespace in namespaces.iter().take(MOST) {
-        for right in &rights {
-            let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
-            let namespace = if is_of_all { "" } else { namespace };
-            match api.is_permitted(&right.review(namespace)) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let told = right.describe(namespace);
-                    if !lacked.contains(&told) {
-                        lacked.push(told);
-                    }
-                }
-                Err(_) => return Ok(None),
-            }
+    for RightQuestion { told, asked } in reviews(namespaces, &needed(made)) {
+        match api.is_permitted(&asked) {
+            Ok(true) => {}
+            Ok(false) => lacked.push(told),
+            Err(_) => return Ok(None),
         }
     }
     Ok((!lacked.is_empty()).then(|| {
@@ -105,6 +102,30 @@ pub(crate) fn warning(
              cluster refuses tokens of this role or their revocation"
         )
     }))
+}
+
+/// A question about a right in a namespace.
+struct RightQuestion {
+    /// The right in words.
+    told: String,
+    asked: Value,
+}
+
+/// Returns the questions about `rights` in the first namespaces, each once.
+fn reviews(namespaces: &[String], rights: &[AccessRight]) -> Vec<RightQuestion> {
+    let mut reviews: Vec<RightQuestion> = Vec::new();
+    for namespace in namespaces.iter().take(MOST) {
+        for right in rights {
+            let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
+            let namespace = if is_of_all { "" } else { namespace };
+            let told = right.describe(namespace);
+            if reviews.iter().all(|review| review.told != told) {
+                reviews.push(RightQuestion { told, asked: right.review(namespace) });
+            }
+        }
+    }
+    reviews.truncate(MOST_REVIEWS);
+    reviews
 }
 
 fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
@@ -136,5 +157,20 @@ fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
             let roles = if *is_cluster_wide { CLUSTER_ROLES } else { "roles" };
             account().chain(objects(RBAC, roles)).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_of_many_namespaces_are_asked_once() {
+        let namespaces: Vec<String> = (0..1_000).map(|number| format!("n-{number}")).collect();
+        let one = reviews(&namespaces, &needed(&CreatedObjects::Token("bot")));
+        assert_eq!(one.len(), MOST);
+        let of_all = CreatedObjects::AccountAndRole { is_cluster_wide: true };
+        assert_eq!(reviews(&[ALL.to_owned()], &needed(&of_all)).len(), 10);
+        assert_eq!(reviews(&namespaces, &needed(&of_all)).len(), MOST_REVIEWS);
     }
 }

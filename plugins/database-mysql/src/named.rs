@@ -5,6 +5,7 @@
 
 use crate::accounts::ANY_HOST;
 use bulkhead_sdk::statements::FilledStatement;
+use bulkhead_sdk::wire::distinct::first_of_each;
 
 /// Beginnings of statements that create no accounts except named accounts.
 const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
@@ -15,9 +16,9 @@ pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Ve
     let mut hosts = Vec::new();
     for text in creation.iter().map(|prepared| prepared.statement.text.as_str()) {
         READABLE.iter().find(|beginning| begins(text, beginning))?;
-        add(&mut hosts, accounts(text, username));
+        hosts.extend(accounts(text, username));
     }
-    Some(hosts)
+    Some(first_of_each(hosts))
 }
 
 /// Returns the hosts for which `revocation` drops an account of `username`.
@@ -25,23 +26,15 @@ pub(crate) fn dropped(revocation: &[FilledStatement], username: &str) -> Vec<Str
     let mut hosts = Vec::new();
     for text in revocation.iter().map(|prepared| prepared.statement.text.as_str()) {
         if begins(text, "drop user ") {
-            add(&mut hosts, accounts(text, username));
+            hosts.extend(accounts(text, username));
         }
     }
-    hosts
+    first_of_each(hosts)
 }
 
 fn begins(text: &str, beginning: &str) -> bool {
     let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
     words.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
-}
-
-fn add(hosts: &mut Vec<String>, found: Vec<String>) {
-    for host in found {
-        if !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
 }
 
 /// Returns the host of each `'username'@'host'` in `text`; `%` if no host follows the name.

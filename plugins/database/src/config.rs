@@ -28,11 +28,13 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text(
         "plugin_version",
         "a semantic version of the plugin; empty for the pinned or newest version",
-    ),
+    )
+    .needs_sudo(),
     Field::flag(
         "override_pinned_version",
         "whether plugin_version counts although another version is pinned",
-    ),
+    )
+    .needs_sudo(),
     Field::flag("verify_connection", "check the login before the connection is stored")
         .or_flag(true),
     Field::words(
@@ -75,8 +77,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if connection.times.due.is_some() {
         connection.check_rotatable(name)?;
     }
-    let keeps_version =
-        !is_new && !chooses_version(call) && connection.plugin_name == before.plugin_name;
+    let keeps_version = !is_new && !connection.chooses_otherwise(&before);
     let plugin = connection.choose_version(host, name, keeps_version)?;
     // The targets are unknown for now. The first check keeps stored credentials from another
     // plugin: `configure` hands the settings to the plugin.
@@ -110,12 +111,6 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         ));
     }
     Ok(Answer::nothing().warn(warnings))
-}
-
-/// Returns true if the write asks for a version. A write of other settings must not exchange the
-/// version, and a pin waits for a reload (decision H44).
-fn chooses_version(call: &Call) -> bool {
-    call.is_given("plugin_version") || call.is_given("override_pinned_version")
 }
 
 /// Shows a connection without its secrets.

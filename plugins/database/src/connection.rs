@@ -140,6 +140,17 @@ impl Connection {
         }
     }
 
+    /// Returns true if the choice of the version differs from the choice of `before`. A write that
+    /// repeats the choice must not exchange the version, and a pin waits for a reload (decision
+    /// H75).
+    pub(crate) fn chooses_otherwise(&self, before: &Self) -> bool {
+        let choice = |one: &Self| {
+            let version = one.version_number().to_owned();
+            (one.plugin_name.clone(), version, one.override_pinned_version)
+        };
+        choice(self) != choice(before)
+    }
+
     /// Returns `plugin_version` without a leading `v`.
     fn version_number(&self) -> &str {
         self.plugin_version.strip_prefix('v').unwrap_or(&self.plugin_version)

@@ -114,18 +114,24 @@ impl BoundClaims {
         &self.0
     }
 
-    /// Checks each bound claim of the token against the bound values. If a claim is a list, any
-    /// member may match.
+    /// Returns the claims of a token that this role binds, each under the name in the role.
+    pub(crate) fn named(&self, all: &Map<String, Value>) -> Map<String, Value> {
+        let names = self.0.keys();
+        names.filter_map(|name| Some((name.clone(), claims::find(all, name)?.clone()))).collect()
+    }
+
+    /// Checks each bound claim of a token, as [`BoundClaims::named`] returns the claims, against
+    /// the bound values. If a claim is a list, any member may match.
     ///
     /// # Errors
     /// Invalid request that names the first claim without a match, and shows no value.
     pub(crate) fn hold(
         &self,
         comparison: ClaimComparison,
-        all: &Map<String, Value>,
+        named: &Map<String, Value>,
     ) -> Result<(), Failure> {
         for (name, bound) in &self.0 {
-            let Some(claim) = claims::find(all, name) else {
+            let Some(claim) = named.get(name) else {
                 let name = quoted(name);
                 return Err(Failure::invalid(format!("the token has no claim {name}")));
             };

@@ -5,10 +5,11 @@
 //! - A forged token as a question about the role: before the signature is verified, only the times
 //!   and the issuer are checked. No message shows a claim.
 //! - Text of the caller in the issued token: alias, groups and metadata are proven claims.
-//! - A login that outlives its role: a renewal needs the role, and no later role of the same name.
+//! - A login that outlives its role: a renewal needs the role, and no later role of the same name,
+//!   and the role must still admit the claims that the login proved.
 
 use crate::config::Config;
-use crate::role::{ROLE, Role};
+use crate::role::{ProvenClaims, ROLE, Role};
 use crate::times;
 use bulkhead_sdk::jwt::{Claims, ParsedToken};
 use bulkhead_sdk::table::Field;
@@ -31,6 +32,9 @@ pub(crate) const FIELDS: &[Field] = &[
 struct LoginRole {
     id: String,
     name: String,
+    /// The proven claims that the role binds; `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claims: Option<ProvenClaims>,
 }
 
 stored!(LoginRole, "login", reads_stored_logins);
@@ -41,8 +45,9 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, role) = role_of(host, call, &config)?;
     role.token.admit_address(call)?;
     let claims = prove(host, call, &config, &role)?;
-    role.hold(&claims)?;
-    let kept = LoginRole { id: role.id.clone(), name };
+    let bound = role.bound(&claims);
+    role.hold(&bound)?;
+    let kept = LoginRole { id: role.id.clone(), name, claims: Some(bound) };
     let mut login = Login::of(role.user(&claims)?, &role.token);
     for (name, value) in role.metadata(&claims)? {
         login = login.with(name, value);
@@ -86,11 +91,18 @@ fn prove(host: &dyn Host, call: &Call, config: &Config, role: &Role) -> Result<C
 /// policies have changed.
 ///
 /// # Errors
-/// Invalid request if the role is gone, or is another role of the same name.
+/// Invalid request if the role is gone, is another role of the same name, or no longer admits the
+/// claims of the login.
 pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
     let kept: LoginRole = held.internal()?;
     let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
     let role = HeldLogin::present_role(role, &kept.name)?;
+    if let Some(claims) = &kept.claims {
+        role.hold(claims).map_err(|why| {
+            let message = format!("the role does not admit this login by now: {}", why.message);
+            Failure { message: format!("{message}; log in again"), ..why }
+        })?;
+    }
     let mut login = Login::of(&held.alias, &role.token);
     login.metadata.clone_from(&held.metadata);
     login.alias_metadata.clone_from(&held.metadata);

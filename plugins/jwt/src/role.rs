@@ -66,6 +66,15 @@ pub(crate) struct Role {
 
 stored!(Role, "role", reads_stored_roles);
 
+/// The claims of a login that its role binds, kept for renewals.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct ProvenClaims {
+    subject: Option<String>,
+    audiences: Vec<String>,
+    /// Other claims, each under the name in the role.
+    bound: Map<String, Value>,
+}
+
 impl Role {
     /// Returns a role with a random id, the default settings and no constraints.
     pub(crate) fn new(host: &dyn Host) -> Self {
@@ -168,17 +177,26 @@ impl Role {
         }
     }
 
+    /// Returns the claims of a token that the constraints of the role are about.
+    pub(crate) fn bound(&self, claims: &Claims) -> ProvenClaims {
+        ProvenClaims {
+            subject: claims.subject().map(str::to_owned),
+            audiences: claims.audiences().to_vec(),
+            bound: self.bound_claims.named(claims.all()),
+        }
+    }
+
     /// Checks the constraints of the role against proven claims.
     ///
     /// # Errors
     /// Invalid request that names the first constraint that fails, and shows no claim.
-    pub(crate) fn hold(&self, claims: &Claims) -> Result<(), Failure> {
-        if !self.bound_subject.is_empty() && claims.subject() != Some(self.bound_subject.as_str()) {
+    pub(crate) fn hold(&self, claims: &ProvenClaims) -> Result<(), Failure> {
+        if !self.bound_subject.is_empty() && claims.subject.as_ref() != Some(&self.bound_subject) {
             return Err(Failure::invalid(
                 "the token's subject (sub) is not the bound_subject of the role",
             ));
         }
-        let (bound, found) = (&self.bound_audiences, claims.audiences());
+        let (bound, found) = (&self.bound_audiences, &claims.audiences);
         if bound.is_empty() && !found.is_empty() {
             return Err(Failure::invalid(
                 "audience claim found in JWT but no audiences bound to the role: set \
@@ -190,7 +208,7 @@ impl Role {
                 "the token is for another audience (aud) than the bound_audiences of the role",
             ));
         }
-        self.bound_claims.hold(self.bound_claims_type, claims.all())
+        self.bound_claims.hold(self.bound_claims_type, &claims.bound)
     }
 
     /// Returns the name of the identity, in the spelling of the claim.

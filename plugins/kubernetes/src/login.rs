@@ -46,7 +46,7 @@ stored!(LoginProof, "login", reads_stored_logins);
 
 /// Logs in.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let token = AccountToken::read(call.text("jwt").trim())?;
+    let token = AccountToken::read(call.text("jwt"))?;
     let (name, role) = Role::of_login(host, call.text("role"))?;
     role.token.admit_address(call)?;
     let config = ReviewConfig::needed(host, &call.mount.path)?;

@@ -56,6 +56,7 @@ impl<'a> AccountToken<'a> {
     /// # Errors
     /// Invalid request; the message repeats nothing of the token.
     pub(crate) fn read(text: &'a str) -> Result<Self, Failure> {
+        let text = text.trim_ascii();
         let TokenParts { signed, header, claims, signature } =
             TokenParts::split(text).map_err(unreadable)?;
         let algorithm = text_of(&object(header)?, "alg")?;

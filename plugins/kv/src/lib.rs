@@ -2,16 +2,16 @@
 //! path, in version 2 the last versions of each value.
 //!
 //! The mount option `version` chooses the version of the API, and the host serves only the rows of
-//! this version. `v1` is version 1. Version 2 has a file for each noun of the URL, the records
-//! `metadata_record` and `version_record`, and `secret_path`, `lifetime`, `timestamp`,
-//! `merge_patch` and `given` for input and output.
+//! this version. `v1` is version 1, and `upgrade` brings its secrets to version 2. Version 2 has a
+//! file for each noun of the URL, the records `metadata_record` and `version_record`, and
+//! `secret_path`, `lifetime`, `timestamp`, `merge_patch` and `given` for input and output.
 //!
 //! The modules in order: a module imports only from modules to its left or in lines above.
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
 //! given → lifetime → merge_patch → secret_path → timestamp → config → version_record
-//! → metadata_record → v1 → data → metadata → subkeys → versions
+//! → metadata_record → v1 → upgrade → data → metadata → subkeys → versions
 //! ```
 
 mod config;
@@ -26,12 +26,13 @@ mod metadata_record;
 mod secret_path;
 mod subkeys;
 mod timestamp;
+mod upgrade;
 mod v1;
 mod version_record;
 mod versions;
 
-use bulkhead_sdk::SecretsEngine;
 use bulkhead_sdk::table::{Field, Row, delete, list, patch, read, write};
+use bulkhead_sdk::{Context, Failure, Host, SecretsEngine};
 
 /// The engine.
 pub struct KeyValue;
@@ -42,19 +43,30 @@ impl SecretsEngine for KeyValue {
     const NAME: &'static str = "kv";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
+    const UPGRADES_API: bool = true;
     const ABOUT: &'static str = "Keeps secrets, and in version 2 their earlier versions.";
     const TABLE: &'static [Row] = &[
-        read("{path+}", v1::read).api_version(1).about("Shows a secret.").fields(&[PATH]),
+        read("{path+}", v1::read)
+            .api_version(1)
+            .successor("data/{path}")
+            .about("Shows a secret.")
+            .fields(&[PATH]),
         write("{path+}", v1::write)
             .api_version(1)
+            .successor("data/{path}")
             .about("Stores all fields of the body as a secret.")
             .fields(&[PATH])
             .existence("entry/{path}")
             .verbatim(),
-        delete("{path+}", v1::delete).api_version(1).about("Removes a secret.").fields(&[PATH]),
-        list("", "entry/").api_version(1).about("Lists secrets and folders."),
+        delete("{path+}", v1::delete)
+            .api_version(1)
+            .successor("data/{path}")
+            .about("Removes a secret.")
+            .fields(&[PATH]),
+        list("", "entry/").api_version(1).successor("metadata").about("Lists secrets and folders."),
         list("{path+}", "entry/{path}/")
             .api_version(1)
+            .successor("metadata/{path}")
             .about("Lists the secrets and folders of a folder.")
             .fields(&[PATH]),
         read("config", config::read).api_version(2).about("Shows the rules for all secrets."),
@@ -118,6 +130,10 @@ impl SecretsEngine for KeyValue {
             .about("Removes a secret with all of its versions for good.")
             .fields(&[PATH]),
     ];
+
+    fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
+        upgrade::migrate(host, context, from)
+    }
 }
 
 bulkhead_sdk::export_secrets_engine!(KeyValue);

@@ -88,14 +88,21 @@ pub(crate) fn patch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
-/// Removes a secret with all of its versions.
+/// Removes a secret with all of its versions. A commit removes a bounded number of versions, the
+/// oldest first, so that an interrupted removal leaves a secret with its later versions.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let path = SecretPath::of(call)?;
-    let Some(metadata) = Metadata::read(host, &path)? else { return Ok(Answer::nothing()) };
-    for number in metadata.versions.keys() {
-        host.storage().delete(&path.version(*number))?;
+    while let Some(mut metadata) = Metadata::read(host, &path)? {
+        for number in metadata.take_before(u64::MAX) {
+            host.storage().delete(&path.version(number))?;
+        }
+        if metadata.versions.is_empty() {
+            host.storage().delete(&path.metadata())?;
+            break;
+        }
+        metadata.put(host, &path, host.clock().now())?;
+        host.storage().checkpoint()?;
     }
-    host.storage().delete(&path.metadata())?;
     Ok(Answer::nothing())
 }
 

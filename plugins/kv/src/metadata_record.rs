@@ -8,10 +8,16 @@ use crate::lifetime::DeleteAfter;
 use crate::secret_path::SecretPath;
 use crate::timestamp::{timestamp, timestamp_or_empty};
 use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::wire::call_limits::COMMIT_RECORDS;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+
+/// Maximum number of versions that are removed in one commit, which writes a record for each.
+const REMOVED_VERSIONS: usize = 1_000;
+
+const _: () = assert!(REMOVED_VERSIONS < COMMIT_RECORDS);
 
 /// The metadata of a secret.
 #[derive(Default, Serialize, Deserialize)]
@@ -104,13 +110,27 @@ impl Metadata {
         self.prune(config.versions_kept(self.max_versions))
     }
 
+    /// Removes versions before `end`, the oldest first and at most [`REMOVED_VERSIONS`], and
+    /// returns their numbers.
+    pub(crate) fn take_before(&mut self, end: u64) -> Vec<u64> {
+        let before = self.versions.range(..end).take(REMOVED_VERSIONS);
+        let taken: Vec<u64> = before.map(|(number, _)| *number).collect();
+        for number in &taken {
+            self.versions.remove(number);
+        }
+        taken
+    }
+
     fn prune(&mut self, kept: u64) -> Vec<u64> {
         if self.current.saturating_sub(self.oldest) < kept {
             return Vec::new();
         }
-        self.oldest = self.current.saturating_sub(kept).saturating_add(1);
-        let left = self.versions.split_off(&self.oldest);
-        std::mem::replace(&mut self.versions, left).into_keys().collect()
+        let oldest = self.current.saturating_sub(kept).saturating_add(1);
+        let gone = self.take_before(oldest);
+        // The next writes remove the rest.
+        let first = self.versions.keys().next().copied();
+        self.oldest = first.map_or(oldest, |first| first.min(oldest));
+        gone
     }
 
     /// Returns the facts about a version that accompany its data.
@@ -157,6 +177,15 @@ mod tests {
         metadata.max_versions = 2;
         assert_eq!(metadata.add_version(&Config::default(), 1), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(metadata.versions.keys().copied().collect::<Vec<_>>(), [8, 9]);
+    }
+
+    #[test]
+    fn thousands_of_versions_go_in_several_writes() {
+        let (mut metadata, _) = with(2_500, 5_000);
+        let config = Config { max_versions: 1, ..Config::default() };
+        let gone: Vec<usize> = (0..4).map(|_| metadata.add_version(&config, 1).len()).collect();
+        assert_eq!(gone, [1_000, 1_000, 502, 1]);
+        assert_eq!((metadata.oldest, metadata.versions.len()), (2_504, 1));
     }
 
     #[test]

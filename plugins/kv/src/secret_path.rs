@@ -31,6 +31,11 @@ impl<'a> SecretPath<'a> {
         Ok(Self(path))
     }
 
+    /// Returns the path of a stored secret.
+    pub(crate) fn stored(path: &'a str) -> Self {
+        Self(path)
+    }
+
     /// Returns the key of the secret in version 1 of the API.
     pub(crate) fn entry(&self) -> String {
         format!("entry/{}", self.0)

@@ -10,17 +10,45 @@ use crate::{roles, system, tokens};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::raw::RawReply as Sent;
 
-/// Serves one request.
+/// Paths that the audit log shows. A token's accessor in a path is not shown, because callers give
+/// their secret in its place by mistake; nor is a role's identifier, which has the same form.
+pub(crate) const SHOWN_PATHS: &[&str] = &[
+    "v1/acl/roles",
+    "v1/acl/role",
+    "v1/acl/role/name/:name",
+    "v1/acl/policies",
+    "v1/acl/policy/self",
+    "v1/acl/policy/:name",
+    "v1/acl/tokens",
+    "v1/acl/token/self",
+    "v1/acl/bootstrap",
+    "v1/regions",
+    "v1/status/leader",
+    "v1/status/peers",
+    "v1/agent/health",
+    "v1/system/gc",
+    "roles",
+    "role",
+    "role/name/:name",
+    "policies",
+    "policy/self",
+    "policy/:name",
+    "tokens",
+    "token/self",
+    "bootstrap",
+];
+
+/// Serves one request, and names the caller if the endpoint authenticated the caller.
 ///
 /// # Errors
 /// Failures of the host: conflicts, and a store that cannot be read.
 pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
-    match route(request).and_then(|reply| with_age(request, reply)) {
-        Ok(sent) => Ok(sent),
-        Err(ApiRefusal::Elsewhere(ForeignReply(sent))) => Ok(sent),
-        Err(ApiRefusal::Answered { status, text }) => Ok(refused(status, text)),
-        Err(ApiRefusal::Failed(failure)) => Err(failure),
-    }
+    let sent = match route(request).and_then(|reply| with_age(request, reply)) {
+        Ok(sent) | Err(ApiRefusal::Elsewhere(ForeignReply(sent))) => sent,
+        Err(ApiRefusal::Answered { status, text }) => refused(status, text),
+        Err(ApiRefusal::Failed(failure)) => return Err(failure),
+    };
+    Ok(Sent { caller: request.known_caller().map(Box::new), ..sent })
 }
 
 /// Converts the answer to the form that is sent, and adds its age to reads of a replica.
@@ -35,7 +63,7 @@ fn with_age(request: &ApiRequest<'_>, reply: ApiReply) -> Result<Sent, ApiRefusa
 fn refused(status: u16, text: String) -> Sent {
     let content_type = ("Content-Type".to_owned(), PLAIN_TEXT.to_owned());
     let headers = if text.is_empty() { Vec::new() } else { vec![content_type] };
-    Sent { status, headers, body: text.into_bytes(), park: None }
+    Sent { status, headers, body: text.into_bytes(), ..Sent::default() }
 }
 
 /// Returns the noun of an ACL endpoint of the scheduler that is not served here; `None` for any

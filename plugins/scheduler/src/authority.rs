@@ -7,6 +7,7 @@
 use crate::region_config::RegionConfig;
 use bulkhead_sdk::http::{HttpTls, Request, Response};
 use bulkhead_sdk::{Failure, FailureKind, Host};
+use std::cell::Cell;
 
 /// Header of a request that has passed another region.
 pub(crate) const HOP: &str = "x-bulkhead-hop";
@@ -19,16 +20,19 @@ const PROBE_TIMEOUT_MS: u32 = 3_000;
 pub(crate) struct AuthoritativeRegion<'a> {
     host: &'a dyn Host,
     config: &'a RegionConfig,
+    /// Base URL of the server that answered the probe.
+    reached: Cell<Option<&'a str>>,
 }
 
 impl<'a> AuthoritativeRegion<'a> {
     /// Creates the client for the servers in a configuration.
     #[must_use]
     pub(crate) const fn of(host: &'a dyn Host, config: &'a RegionConfig) -> Self {
-        Self { host, config }
+        Self { host, config, reached: Cell::new(None) }
     }
 
-    /// Sends a request to the first server that answers a probe. `path` begins with a slash.
+    /// Sends a request to the first server that answers a probe. The server stays the same for the
+    /// life of the client, so that pages of a list are of one server. `path` begins with a slash.
     ///
     /// # Errors
     /// Failures of the connection. The answer's status is never an error.
@@ -43,17 +47,22 @@ impl<'a> AuthoritativeRegion<'a> {
         self.host.http().send(&complete(request))
     }
 
-    /// Sends a GET request with the replication token, not with a caller's token. Accepts the
-    /// statuses 200 and 404.
+    /// Sends a GET request with the replication token, not with a caller's token.
     ///
     /// # Errors
-    /// Unreachable if the server does not answer, answers with another status, or is a replica
-    /// itself.
-    pub(crate) fn read(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
+    /// Failures of the connection; too large for an answer above the host's limit.
+    pub(crate) fn ask(&self, path: &str, timeout: u32) -> Result<Response, Failure> {
         let token = &self.config.replication_token;
-        let answer = self.send("GET", path, |request| {
+        self.send("GET", path, |request| {
             request.header("x-nomad-token", token).secret(token).timeout(timeout)
-        })?;
+        })
+    }
+
+    /// Accepts an answer with the status 200 or 404.
+    ///
+    /// # Errors
+    /// Unreachable for another status, and for the answer of a replica.
+    pub(crate) fn accept(&self, answer: Response) -> Result<Response, Failure> {
         let region = &self.config.authoritative_region;
         if answer.header(REPLICA).is_some() {
             return Err(unfit(format!(
@@ -74,8 +83,17 @@ impl<'a> AuthoritativeRegion<'a> {
     }
 
     /// Returns the base URL of the first server that answers a probe. A single server is not
-    /// probed.
+    /// probed, and no server is probed twice.
     fn reachable(&self) -> Result<&'a str, Failure> {
+        if let Some(base) = self.reached.get() {
+            return Ok(base);
+        }
+        let base = self.probe()?;
+        self.reached.set(Some(base));
+        Ok(base)
+    }
+
+    fn probe(&self) -> Result<&'a str, Failure> {
         let mut last = unfit("the configuration names no address".to_owned());
         if let [only] = self.config.addresses.as_slice() {
             return Ok(only);

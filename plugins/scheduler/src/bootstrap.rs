@@ -4,7 +4,7 @@
 //! bootstrap.
 
 use crate::body;
-use crate::forward::{self, GlobalWrite};
+use crate::forward;
 use crate::names::{is_uuid, uuid_of};
 use crate::refusal::ApiRefusal;
 use crate::reply::ApiReply;
@@ -21,10 +21,11 @@ const AGAIN: &[u8] = b"false";
 /// Serves `POST /v1/acl/bootstrap`. Needs no token, and ignores a token that is sent.
 ///
 /// # Errors
-/// 400 if the bootstrap was done already, or if the secret in the body is not a UUID.
+/// 400 if the bootstrap was done already, if another region is authoritative, or if the secret in
+/// the body is not a UUID.
 pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let secret = given_secret(request.body())?;
-    forward::divert(request, &GlobalWrite::Bootstrap)?;
+    forward::refuse_on_replica(request)?;
     let storage = request.storage();
     if let Some(done) = storage.entry_bytes(DONE)?.filter(|done| done.value != AGAIN) {
         let text = format!("ACL bootstrap already done (reset index: {})", done.modified);

@@ -9,6 +9,7 @@ use crate::refusal::ApiRefusal;
 use crate::request::ApiRequest;
 use crate::token::Token;
 use bulkhead_sdk::host::{Entry, Storage};
+use bulkhead_sdk::raw::RawCaller;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 
@@ -94,8 +95,27 @@ pub(crate) fn look_up(request: &ApiRequest<'_>) -> Result<Result<ApiCaller, BadT
     Ok(match token {
         None => Err(BadToken::Unknown),
         Some(token) if token.value.is_expired(request.now()) => Err(BadToken::Expired),
-        Some(token) => Ok(ApiCaller::Known { accessor, token: Box::new(token) }),
+        Some(token) => {
+            request.note_caller(&accessor, &token.value.name);
+            Ok(ApiCaller::Known { accessor, token: Box::new(token) })
+        }
     })
+}
+
+/// Returns the caller of a request for the host; `None` without a valid token.
+///
+/// # Errors
+/// Failures of the store.
+pub(crate) fn identify(request: &ApiRequest<'_>) -> Result<Option<RawCaller>, Failure> {
+    look_up(request).map(|_| request.known_caller())
+}
+
+/// Refuses callers without a management token, before anything of a body is examined or forwarded.
+///
+/// # Errors
+/// 403.
+pub(crate) fn authenticate_manager(request: &ApiRequest<'_>) -> Result<(), ApiRefusal> {
+    authenticate(request)?.demand_management()
 }
 
 /// Returns the token of a request: the first token header that is not blank, or else the bearer

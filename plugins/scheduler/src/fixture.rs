@@ -89,10 +89,27 @@ pub(crate) fn prove(bed: &TestBed<Scheduler>, kind: &str) {
 
 /// Prepares a list of the authoritative region for a replica that has seen the index `seen`.
 pub(crate) fn lists(bed: &TestBed<Scheduler>, table: &str, seen: u64, index: u64, list: &Value) {
-    let global = if table == "tokens" { "&global=true" } else { "" };
-    let asked =
-        format!("GET {AUTHORITY}/v1/acl/{table}?region=global&index={seen}&wait=10000ms{global}");
-    bed.host.answer(&asked, answer(200, index, list));
+    let wait = if seen == 0 { String::new() } else { format!("&index={seen}&wait=10000ms") };
+    bed.host.answer(&page_of(table, &wait, 2_000, ""), answer(200, index, list));
+}
+
+/// Returns the request for a page of a list. `wait` holds the parameters of a first page.
+pub(crate) fn page_of(table: &str, wait: &str, size: u32, begin: &str) -> String {
+    let kind = if table == "tokens" { "global=true" } else { "paged=true" };
+    let next = if begin.is_empty() { String::new() } else { format!("&next_token={begin}") };
+    format!("GET {AUTHORITY}/v1/acl/{table}?region=global{wait}&{kind}&per_page={size}{next}")
+}
+
+/// Returns an answer that names the next page.
+pub(crate) fn continued(mut page: Response, next: &str) -> Response {
+    page.headers.push(("x-nomad-nexttoken".to_owned(), next.to_owned()));
+    page
+}
+
+/// Prepares the answer to a request for a single record.
+pub(crate) fn shows(bed: &TestBed<Scheduler>, path: &str, status: u16, record: &Value) {
+    let asked = format!("GET {AUTHORITY}/v1/acl/{path}?region=global");
+    bed.host.answer(&asked, answer(status, 7, record));
 }
 
 /// Returns a role of the authoritative region with an identifier that ends in `number`.

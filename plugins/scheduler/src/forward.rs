@@ -1,14 +1,17 @@
 //! Requests that the authoritative region serves: writes of records that are valid in every region,
 //! and reads that name the authoritative region.
 //!
-//! Prevents forwarding loops (a request passes only one region), a second execution of a write (see
-//! `authority`), and regions that accept writes unknown to the authoritative region.
+//! Prevents strangers from making this region send requests (only callers with a token that this
+//! region knows are forwarded), forwarding loops (a request passes only one region), a second
+//! execution of a write (see `authority`), and regions that accept writes unknown to the
+//! authoritative region.
 //!
 //! The object in the answer is stored at once, so that the writer reads its own write. Everything
 //! that the local commit depends on is read before the request is sent: a conflict after the write
 //! would report a failure to the caller although the write succeeded.
 
 use crate::authority::{AuthoritativeRegion, HOP};
+use crate::caller::authenticate;
 use crate::index::RecordTable;
 use crate::policy::Policy;
 use crate::query::{self, ReadQuery};
@@ -44,11 +47,9 @@ pub(crate) enum GlobalWrite<'a> {
     /// Creation or change of the global token with this accessor, which is empty for a new token.
     Token(&'a str),
     TokenRemoval(&'a str, &'a Token),
-    /// Creation of the first management token.
-    Bootstrap,
 }
 
-/// Forwards the write if another region is authoritative.
+/// Forwards the write if another region is authoritative. The caller was authenticated before.
 ///
 /// # Errors
 /// [`ApiRefusal::Elsewhere`] with that region's answer. 500 if the request has passed a region
@@ -69,11 +70,29 @@ pub(crate) fn divert(request: &ApiRequest<'_>, change: &GlobalWrite<'_>) -> Resu
     Err(ApiRefusal::Elsewhere(ForeignReply(sent(answer))))
 }
 
+/// Refuses a bootstrap of a region that follows another region: the followed region was
+/// bootstrapped before its management token was written here, and a bootstrap needs no token.
+///
+/// # Errors
+/// 400 that names the authoritative region.
+pub(crate) fn refuse_on_replica(request: &ApiRequest<'_>) -> Result<(), ApiRefusal> {
+    let config = RegionConfig::stored(request.host)?;
+    if !config.is_replica() {
+        return Ok(());
+    }
+    let region = &config.authoritative_region;
+    Err(ApiRefusal::invalid(format!(
+        "ACL bootstrap already done: this region follows region {region}; send a further bootstrap \
+         to region {region} itself"
+    )))
+}
+
 /// Returns the parameters of a read that this region serves.
 ///
 /// # Errors
-/// 400 for the first malformed parameter. 500 for an unknown region. [`ApiRefusal::Elsewhere`] with
-/// the authoritative region's answer if the query names that region.
+/// 400 for the first malformed parameter. 500 for an unknown region. If the query names the
+/// authoritative region: 403 without a token that this region knows, or [`ApiRefusal::Elsewhere`]
+/// with that region's answer.
 pub(crate) fn read_query(request: &ApiRequest<'_>) -> Result<ReadQuery, ApiRefusal> {
     let query = query::read_query(request.pairs())?;
     read_elsewhere(request, &query.region)?;
@@ -87,6 +106,9 @@ fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), ApiRefus
     }
     if !config.is_replica() || region != config.authoritative_region {
         return Err(ApiRefusal::no_path());
+    }
+    if authenticate(request)?.token().is_none() {
+        return Err(ApiRefusal::denied());
     }
     let answer = send(request, &config, READ_TIMEOUT_MS)?;
     Err(ApiRefusal::Elsewhere(ForeignReply(sent(answer))))
@@ -154,7 +176,7 @@ fn sent(answer: Response) -> Sent {
     let headers = answer.headers.into_iter().filter(|(name, _)| is_handed_on(name)).collect();
     // The contract allows no other status.
     let status = if (200..=599).contains(&answer.status) { answer.status } else { 500 };
-    Sent { status, headers, body: answer.body, park: None }
+    Sent { status, headers, body: answer.body, ..Sent::default() }
 }
 
 /// Parts of the replaced local record that other keys are derived from: a role's name, a token's
@@ -219,7 +241,7 @@ fn try_store(
             host.storage().delete(&Policy::key(name))?;
             (RecordTable::Policies, (*name).to_owned())
         }
-        GlobalWrite::Token(_) | GlobalWrite::Bootstrap => {
+        GlobalWrite::Token(_) => {
             let remote = RemoteToken::read(&answer.body)?;
             put_token(host, &remote, before.token.as_ref())?;
             (RecordTable::Tokens, remote.accessor)

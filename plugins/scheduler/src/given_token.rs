@@ -9,6 +9,7 @@ use crate::token::{Token, TokenType, go_duration_text};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
+use bulkhead_sdk::wire::distinct::first_of_each;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -33,6 +34,7 @@ pub(crate) struct GivenToken {
 }
 
 /// A link to a role: by identifier, or by name if the identifier is empty.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GivenLink {
     id: String,
     name: String,
@@ -45,22 +47,21 @@ struct GivenTtl {
 }
 
 impl GivenToken {
-    /// Parses the token in a request's body. Hash, indexes and time of creation are ignored.
+    /// Reads the token in a parsed body. Hash, indexes and time of creation are ignored.
     ///
     /// # Errors
     /// 400 for a body that is not a token, and for a null in a list (decision F5).
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ApiRefusal> {
-        let given = body::object(bytes)?;
+    pub(crate) fn of(given: &Map<String, Value>) -> Result<Self, ApiRefusal> {
         Ok(Self {
-            accessor: body::text(&given, "AccessorID")?,
-            secret: body::text(&given, "SecretID")?,
-            name: body::text(&given, "Name")?,
-            kind: body::text(&given, "Type")?,
-            policies: policies(&given)?,
-            roles: links(&given)?,
-            global: body::flag(&given, "Global")?,
-            ttl: ttl(&given)?,
-            expires: expiry(&given)?,
+            accessor: body::text(given, "AccessorID")?,
+            secret: body::text(given, "SecretID")?,
+            name: body::text(given, "Name")?,
+            kind: body::text(given, "Type")?,
+            policies: policies(given)?,
+            roles: links(given)?,
+            global: body::flag(given, "Global")?,
+            ttl: ttl(given)?,
+            expires: expiry(given)?,
         })
     }
 
@@ -85,11 +86,9 @@ impl GivenToken {
             } else {
                 return Err(unknown(&link.id));
             };
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
+            ids.push(id);
         }
-        Ok(ids)
+        Ok(first_of_each(ids))
     }
 
     /// Creates the token with this secret.
@@ -217,11 +216,9 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
         let name = item.as_str().ok_or_else(|| {
             ApiRefusal::invalid("token 0 invalid: Policies has a value that is not a policy's name")
         })?;
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
+        names.push(name.to_owned());
     }
-    Ok(names)
+    Ok(first_of_each(names))
 }
 
 fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
@@ -232,7 +229,9 @@ fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
         let link = body::member("Roles", item)?;
         Ok(GivenLink { id: body::text(link, "ID")?, name: body::text(link, "Name")? })
     };
-    body::list(given, "Roles")?.unwrap_or_default().iter().map(link).collect()
+    let links: Result<Vec<_>, _> =
+        body::list(given, "Roles")?.unwrap_or_default().iter().map(link).collect();
+    links.map(first_of_each)
 }
 
 /// Parses the lifetime: a duration in Go's format, or a number of nanoseconds.

@@ -21,6 +21,26 @@ pub(crate) enum RecordTable {
 impl RecordTable {
     pub(crate) const ALL: [Self; 3] = [Self::Policies, Self::Roles, Self::Tokens];
 
+    /// Returns the name of the table, in paths of lists and in labels.
+    #[must_use]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Policies => "policies",
+            Self::Roles => "roles",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// Returns the word of a record, in paths of single records.
+    #[must_use]
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Policies => "policy",
+            Self::Roles => "role",
+            Self::Tokens => "token",
+        }
+    }
+
     /// Returns the key of the table's marker. Blocking lists wait for a change of the marker.
     #[must_use]
     pub(crate) const fn marker(self) -> &'static str {

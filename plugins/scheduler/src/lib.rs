@@ -9,10 +9,10 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! content_hash → index → names → policy_rules → refusal → body → prefix → query → policy
+//! content_hash → index → names → policy_rules → refusal → body → prefix → query → pages → policy
 //! → region_config → reply → request → role → authority → token → caller → given_token
-//! → token_records → replica → system → forward → replicate → bootstrap → config → policies
-//! → region → roles → tokens → api
+//! → token_records → replica → system → forward → replication_round → replicate → bootstrap
+//! → config → policies → region → roles → tokens → api
 //! ```
 
 mod api;
@@ -28,6 +28,7 @@ mod forward;
 mod given_token;
 mod index;
 mod names;
+mod pages;
 mod policies;
 mod policy;
 mod policy_rules;
@@ -38,6 +39,7 @@ mod region;
 mod region_config;
 mod replica;
 mod replicate;
+mod replication_round;
 mod reply;
 mod request;
 mod role;
@@ -47,7 +49,7 @@ mod token;
 mod token_records;
 mod tokens;
 
-use bulkhead_sdk::raw::{RawAccess, RawEngine, RawReply, RawRequest};
+use bulkhead_sdk::raw::{RawAccess, RawCaller, RawEngine, RawReply, RawRequest};
 use bulkhead_sdk::table::{Row, delete, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
 use request::ApiRequest;
@@ -65,9 +67,14 @@ impl SecretsEngine for Scheduler {
         headers: &["x-nomad-token", "x-scheduler-token", "authorization", "x-bulkhead-hop"],
         secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
         body_limit: 1 << 20,
+        paths: api::SHOWN_PATHS,
+        identifies: true,
     });
-    const ASKS: &'static [&'static str] = &["http"];
-    const METRICS: &'static [Metric] = replicate::METRICS;
+    // Each replicated policy and token costs a request. A run without these limits replicates, too,
+    // but 50 times slower.
+    const ASKS: &'static [&'static str] =
+        &["http", "limit:http-calls=1000", "limit:http-bytes=64MiB"];
+    const METRICS: &'static [Metric] = replication_round::METRICS;
     const TABLE: &'static [Row] = &[
         read("config", config::read)
             .about("Shows the region and the authoritative region, without the token."),
@@ -81,9 +88,9 @@ impl SecretsEngine for Scheduler {
             .sudo(),
     ];
 
-    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         match replicate::table_of(key) {
-            Some(table) => replicate::run(host, context, table),
+            Some(table) => replicate::run(host, context, table, attempt),
             None => token_records::expire(host, key),
         }
     }
@@ -94,6 +101,13 @@ impl RawEngine for Scheduler {
         match ApiRequest::read(host, request) {
             Ok(read) => api::serve(&read),
             Err(redirect) => Ok(redirect),
+        }
+    }
+
+    fn identify(host: &dyn Host, request: &RawRequest) -> Result<Option<RawCaller>, Failure> {
+        match ApiRequest::read(host, request) {
+            Ok(read) => caller::identify(&read),
+            Err(_redirect) => Ok(None),
         }
     }
 }

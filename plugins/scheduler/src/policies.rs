@@ -1,9 +1,10 @@
 //! The endpoints `/v1/acl/policy` and `/v1/acl/policies`.
 
-use crate::caller::{ApiCaller, authenticate};
+use crate::caller::{ApiCaller, authenticate, authenticate_manager};
 use crate::forward::{self, GlobalWrite};
 use crate::index::RecordTable;
 use crate::names::is_name;
+use crate::pages;
 use crate::policy::{Policy, PolicyStub, ShownPolicy};
 use crate::query::ReadQuery;
 use crate::refusal::ApiRefusal;
@@ -36,13 +37,12 @@ fn list_for(
 ) -> Result<ApiReply, ApiRefusal> {
     if caller.is_management() {
         let mut stubs = Vec::new();
-        request.storage().scan::<Policy>("policy/", |name, entry| {
-            if name.starts_with(&query.prefix) {
-                stubs.push(PolicyStub::of(name, entry));
-            }
-            Ok(())
+        let next = pages::scan::<Policy>(request.storage(), "policy/", query, |name, entry| {
+            let is_found = name.starts_with(&query.prefix);
+            stubs.extend(is_found.then(|| PolicyStub::of(name, entry)));
+            is_found
         })?;
-        return listed(request, &stubs, query);
+        return Ok(listed(request, &stubs, query)?.continued(next));
     }
     let reachable = reachable(request.storage(), caller)?;
     let names = reachable.into_iter().filter(|name| name.starts_with(&query.prefix));
@@ -135,8 +135,8 @@ pub(crate) fn read(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, Api
 /// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
     let policy = Policy::read(name, request.body())?;
+    authenticate_manager(request)?;
     forward::divert(request, &GlobalWrite::Policy(name, &policy))?;
-    authenticate(request)?.demand_management()?;
     policy.check(name)?;
     let storage = request.storage();
     storage.put(&Policy::key(name), &policy)?;
@@ -150,8 +150,8 @@ pub(crate) fn write(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, Ap
 /// # Errors
 /// 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, name: &str) -> Result<ApiReply, ApiRefusal> {
+    authenticate_manager(request)?;
     forward::divert(request, &GlobalWrite::PolicyRemoval(name))?;
-    authenticate(request)?.demand_management()?;
     let storage = request.storage();
     if is_name(name) && storage.get_bytes(&Policy::key(name))?.is_some() {
         storage.delete(&Policy::key(name))?;

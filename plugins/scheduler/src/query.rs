@@ -19,10 +19,12 @@ pub(crate) struct ReadQuery {
     pub(crate) stale: bool,
     /// Prefix of the identifiers or names to list.
     pub(crate) prefix: String,
-    /// Number of tokens per page; 0 for all.
+    /// Number of records per page; 0 for all.
     pub(crate) per_page: u32,
     /// Begin of the page, as named by the page before.
     pub(crate) next_token: String,
+    /// Pages lists of policies and roles, too, for a region that follows this region.
+    pub(crate) is_paged: bool,
     /// Filter expression for tokens.
     pub(crate) filter: String,
     /// Lists tokens in reverse order.
@@ -44,6 +46,7 @@ pub(crate) fn read_query(pairs: &QueryPairs) -> Result<ReadQuery, ApiRefusal> {
         prefix: first(pairs, "prefix").unwrap_or_default().to_owned(),
         per_page: page_size(pairs)?,
         next_token: first(pairs, "next_token").unwrap_or_default().to_owned(),
+        is_paged: first(pairs, "paged").is_some_and(|text| text == "true"),
         filter: first(pairs, "filter").unwrap_or_default().to_owned(),
         // The scheduler accepts malformed values here, and treats them as false.
         reverse: first(pairs, "reverse").is_some_and(|text| text == "true"),

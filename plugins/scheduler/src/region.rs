@@ -6,7 +6,7 @@
 use crate::index::RecordTable;
 use crate::refusal::ApiRefusal;
 use crate::region_config::RegionConfig;
-use crate::replicate::ReplicaState;
+use crate::replication_round::ReplicaState;
 use crate::request::ApiRequest;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::raw::RawReply as Sent;

@@ -135,7 +135,8 @@ impl RemoteToken {
     }
 }
 
-fn store_time(text: &str) -> Option<StoreTime> {
+/// Parses a time in RFC 3339; `None` for any other text.
+pub(crate) fn store_time(text: &str) -> Option<StoreTime> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos().max(0) / 1_000_000).ok()
 }

@@ -127,7 +127,7 @@ impl ApiReply {
             ApiReplyBody::Text(text) => (Some(PLAIN_TEXT), text.as_bytes().to_vec()),
         };
         headers.extend(kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())));
-        Sent { status: self.status, headers, body, park: self.park }
+        Sent { status: self.status, headers, body, park: self.park, ..Sent::default() }
     }
 }
 

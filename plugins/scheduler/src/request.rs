@@ -4,8 +4,9 @@ use crate::query::{QueryPairs, ReadQuery, is_pretty};
 use bulkhead_sdk::Host;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Storage;
-use bulkhead_sdk::raw::{RawReply, RawRequest};
+use bulkhead_sdk::raw::{RawCaller, RawReply, RawRequest};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// Characters that are escaped in a path.
@@ -47,6 +48,8 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) segments: Vec<String>,
     query: Vec<(String, String)>,
     given: &'a RawRequest,
+    /// The caller, once authenticated by a token.
+    caller: RefCell<Option<RawCaller>>,
 }
 
 impl<'a> ApiRequest<'a> {
@@ -67,7 +70,20 @@ impl<'a> ApiRequest<'a> {
             _ => segments.insert(0, "acl".to_owned()),
         }
         let method = ApiMethod::of(&given.method);
-        Ok(Self { host, method, segments, query: pairs_of(&given.query), given })
+        let query = pairs_of(&given.query);
+        Ok(Self { host, method, segments, query, given, caller: RefCell::default() })
+    }
+
+    /// Notes the caller, for the host's audit log.
+    pub(crate) fn note_caller(&self, accessor: &str, name: &str) {
+        let (accessor, display_name) = (accessor.to_owned(), name.to_owned());
+        self.caller.replace(Some(RawCaller { accessor, display_name }));
+    }
+
+    /// Returns the caller, if a token was found valid.
+    #[must_use]
+    pub(crate) fn known_caller(&self) -> Option<RawCaller> {
+        self.caller.borrow().clone()
     }
 
     /// Returns the mount's own storage.
@@ -169,7 +185,7 @@ fn redirect(given: &RawRequest, clean: &str) -> RawReply {
     let query = if given.query.is_empty() { String::new() } else { format!("?{}", given.query) };
     let location = format!("{}{escaped}{query}", given.base);
     let headers = vec![("Location".to_owned(), location)];
-    RawReply { status: 307, headers, body: Vec::new(), park: None }
+    RawReply { status: 307, headers, ..RawReply::default() }
 }
 
 /// Parses a query into decoded pairs, in order.

@@ -6,6 +6,7 @@ use crate::names::{LONGEST_TEXT, is_name, is_short_text};
 use crate::refusal::{ApiRefusal, RecordProblems};
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::host::{Entry, Storage};
+use bulkhead_sdk::wire::distinct::first_of_each;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -108,13 +109,20 @@ impl GivenRole {
     /// # Errors
     /// 400 for a body that is not a role, and for a null among the links (decision F5).
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, ApiRefusal> {
-        let given = body::object(bytes)?;
+        Self::of(&body::object(bytes)?)
+    }
+
+    /// Reads the role in a parsed body.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn of(given: &Map<String, Value>) -> Result<Self, ApiRefusal> {
         let role = Role {
-            name: body::text(&given, "Name")?,
-            description: body::text(&given, "Description")?,
-            policies: policy_links(&given)?,
+            name: body::text(given, "Name")?,
+            description: body::text(given, "Description")?,
+            policies: policy_links(given)?,
         };
-        Ok(Self { id: body::text(&given, "ID")?, role })
+        Ok(Self { id: body::text(given, "ID")?, role })
     }
 }
 
@@ -127,12 +135,9 @@ fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
             problems.demand(false, "policy link must not be null");
             problems.refuse("role 0 invalid")?;
         }
-        let name = body::text(body::member("Policies", link)?, "Name")?;
-        if !names.contains(&name) {
-            names.push(name);
-        }
+        names.push(body::text(body::member("Policies", link)?, "Name")?);
     }
-    Ok(names)
+    Ok(first_of_each(names))
 }
 
 /// Returns the identifier of the role with that name.

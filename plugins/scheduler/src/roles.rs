@@ -3,10 +3,12 @@
 //! Prevents a caller from learning which roles exist: a caller without a management token gets 403
 //! for every role to which its token does not link, whether or not the role exists.
 
-use crate::caller::authenticate;
+use crate::body;
+use crate::caller::{authenticate, authenticate_manager};
 use crate::forward::{self, GlobalWrite};
 use crate::index::{RecordTable, latest};
 use crate::names::{is_name, is_uuid, uuid_of};
+use crate::pages;
 use crate::policy::Policy;
 use crate::prefix::IdPrefix;
 use crate::query::ReadQuery;
@@ -28,17 +30,14 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let prefix = IdPrefix::read(&query.prefix, request.is_lenient())?;
     let caller = authenticate(request)?;
     let storage = request.storage();
-    let mut roles = Vec::new();
+    let (mut roles, mut next) = (Vec::new(), None);
     let mut show = |id: &str, entry: Entry<Role>| {
-        if prefix.begins(id) {
-            roles.push(ShownRole::of(id, entry));
-        }
+        let is_found = prefix.begins(id);
+        roles.extend(is_found.then(|| ShownRole::of(id, entry)));
+        is_found
     };
     if caller.is_management() {
-        storage.scan::<Role>("role/", |id, entry| {
-            show(id, entry);
-            Ok(())
-        })?;
+        next = pages::scan::<Role>(storage, "role/", &query, show)?;
     } else {
         let mut ids = caller.token().map(|token| token.roles.clone()).unwrap_or_default();
         ids.sort_unstable();
@@ -49,7 +48,11 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
         }
     }
     let reply = ApiReply::read(&roles, RecordTable::Roles.index(storage)?, request.is_pretty())?;
-    Ok(reply.watching(vec![RecordTable::Roles.marker().to_owned()], &query, request.wait(&query)))
+    Ok(reply.continued(next).watching(
+        vec![RecordTable::Roles.marker().to_owned()],
+        &query,
+        request.wait(&query),
+    ))
 }
 
 /// Serves `GET /v1/acl/role/:id`.
@@ -100,12 +103,13 @@ fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<ApiRepl
 /// # Errors
 /// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<ApiReply, ApiRefusal> {
-    let GivenRole { id: given_id, role } = GivenRole::read(request.body())?;
+    let given = body::object(request.body())?;
+    authenticate_manager(request)?;
+    let GivenRole { id: given_id, role } = GivenRole::of(&given)?;
     if id.is_some_and(|id| id != given_id) {
         return Err(ApiRefusal::invalid("ACL role ID does not match request path"));
     }
     forward::divert(request, &GlobalWrite::Role(&given_id))?;
-    authenticate(request)?.demand_management()?;
     role.check()?;
     let storage = request.storage();
     let (id, before) = target(request, given_id, &role)?;
@@ -174,8 +178,8 @@ fn store(
 /// # Errors
 /// 403, and 404 for a role that does not exist (decision F2).
 pub(crate) fn delete(request: &ApiRequest<'_>, id: &str) -> Result<ApiReply, ApiRefusal> {
+    authenticate_manager(request)?;
     forward::divert(request, &GlobalWrite::RoleRemoval(id))?;
-    authenticate(request)?.demand_management()?;
     let storage = request.storage();
     let entry = entry_of(storage, id)?.ok_or_else(|| ApiRefusal::not_found(NOT_FOUND))?;
     storage.delete(&Role::key(id))?;

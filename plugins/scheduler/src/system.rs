@@ -1,6 +1,6 @@
 //! Endpoints outside the ACL system that generic clients use.
 
-use crate::caller::authenticate;
+use crate::caller::authenticate_manager;
 use crate::refusal::ApiRefusal;
 use crate::region_config::RegionConfig;
 use crate::reply::ApiReply;
@@ -52,7 +52,7 @@ pub(crate) fn health(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
 /// # Errors
 /// 403.
 pub(crate) fn collect_garbage(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
-    authenticate(request)?.demand_management()?;
+    authenticate_manager(request)?;
     token_records::remove_expired(request.host)?;
     Ok(ApiReply::bare())
 }

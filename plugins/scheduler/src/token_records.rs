@@ -9,12 +9,21 @@ use crate::index::{RecordTable, latest};
 use crate::names::is_uuid;
 use crate::token::Token;
 use bulkhead_sdk::host::{Entry, Storage};
+use bulkhead_sdk::wire::call_limits::{COMMIT_RECORDS, CallLimits};
 use bulkhead_sdk::{Failure, Host};
 
 /// Key prefix of the timers.
 const EXPIRY: &str = "expire/";
 /// Minimum time, in milliseconds, from creation to removal of an expired token.
 const MIN_RECORD_AGE_MS: u64 = 3_600_000;
+
+/// Maximum number of expired tokens that one request removes: a token takes up to eight host calls.
+const MAX_COLLECTED: usize = 10_000;
+/// Number of tokens that are removed in one commit: a token has up to four keys.
+const COLLECTED_BATCH: usize = 400;
+
+const _: () = assert!(8 * MAX_COLLECTED < CallLimits::DEFAULT.host_calls as usize);
+const _: () = assert!(4 * COLLECTED_BATCH < COMMIT_RECORDS);
 
 /// Returns the token `accessor`; `None` if there is none or `accessor` is not a UUID.
 pub(crate) fn entry_of(
@@ -85,7 +94,8 @@ pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
     schedule(host, accessor, &entry.value)
 }
 
-/// Removes all expired tokens. Returns the index of the commit.
+/// Removes the expired tokens, in as many commits as needed. Returns the index of the last commit.
+/// Tokens beyond [`MAX_COLLECTED`] stay until the next request, or until their timers.
 ///
 /// # Errors
 /// Failures of the store.
@@ -94,17 +104,24 @@ pub(crate) fn remove_expired(host: &dyn Host) -> Result<u64, Failure> {
     let mut expired = Vec::new();
     storage.scan::<Token>("token/", |accessor, entry| {
         if entry.value.is_expired(now) {
-            expired.push((accessor.to_owned(), entry.value));
+            expired.push(accessor.to_owned());
         }
         Ok(())
     })?;
-    if expired.is_empty() {
-        return latest(storage);
+    expired.truncate(MAX_COLLECTED);
+    let mut index = latest(storage)?;
+    // The commits read each token again, so that the number of tokens is not that of a commit.
+    storage.checkpoint()?;
+    for batch in expired.chunks(COLLECTED_BATCH) {
+        for accessor in batch {
+            let entry = entry_of(storage, accessor)?;
+            if let Some(entry) = entry.filter(|entry| entry.value.is_expired(now)) {
+                remove(host, accessor, &entry.value)?;
+            }
+        }
+        index = storage.checkpoint()?.max(index);
     }
-    for (accessor, token) in &expired {
-        remove(host, accessor, token)?;
-    }
-    storage.checkpoint()
+    Ok(index)
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@
 //! update from making an expiring token permanent (omitted fields keep the expiry, decision F6),
 //! and answers that tell strangers which tokens exist.
 
-use crate::caller::{ApiCaller, BadToken, accessor_of, authenticate, look_up};
+use crate::body;
+use crate::caller::{
+    ApiCaller, BadToken, accessor_of, authenticate, authenticate_manager, look_up,
+};
 use crate::forward::{self, GlobalWrite};
 use crate::given_token::GivenToken;
 use crate::index::{RecordTable, latest};
@@ -178,14 +181,15 @@ pub(crate) fn write(
     request: &ApiRequest<'_>,
     accessor: Option<&str>,
 ) -> Result<ApiReply, ApiRefusal> {
-    let given = GivenToken::read(request.body())?;
+    let given = body::object(request.body())?;
+    authenticate_manager(request)?;
+    let given = GivenToken::of(&given)?;
     if accessor.is_some_and(|accessor| accessor != given.accessor) {
         return Err(ApiRefusal::invalid("ACL token accessor does not match request path"));
     }
     if given.is_global() {
         forward::divert(request, &GlobalWrite::Token(&given.accessor))?;
     }
-    authenticate(request)?.demand_management()?;
     let storage = request.storage();
     let roles = given.role_ids(storage)?;
     let (now, host) = (request.now(), request.host);
@@ -240,11 +244,11 @@ fn written(
 /// # Errors
 /// 400 for a token that does not exist, and 403.
 pub(crate) fn delete(request: &ApiRequest<'_>, accessor: &str) -> Result<ApiReply, ApiRefusal> {
+    authenticate_manager(request)?;
     let entry = entry_of(request.storage(), accessor)?;
     if let Some(entry) = entry.as_ref().filter(|entry| entry.value.global) {
         forward::divert(request, &GlobalWrite::TokenRemoval(accessor, &entry.value))?;
     }
-    authenticate(request)?.demand_management()?;
     let Some(entry) = entry else {
         return Err(ApiRefusal::invalid(format!("Cannot delete nonexistent tokens: {accessor}")));
     };

@@ -53,6 +53,7 @@ pub trait AuthMethod {
             schema: Self::SCHEMA,
             reads_schema_up_to: Self::READS_SCHEMA_UP_TO,
             indexed: Self::INDEXED,
+            upgrades_api: false,
             asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
             metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),

@@ -5,6 +5,7 @@
 
 use crate::database_plugin::StoreTime;
 use crate::field::Field;
+use bulkhead_wire::call_limits::CallLimits;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::de::DeserializeOwned;
@@ -89,6 +90,8 @@ pub struct Context {
     pub mount: Mount,
     /// Time at which the call is stopped.
     pub deadline: StoreTime,
+    /// Limits at which the call is stopped.
+    pub limits: CallLimits,
 }
 
 impl Call {

@@ -29,6 +29,10 @@ pub trait SecretsEngine {
     /// Newest schema of stored data that this version reads, if later versions change the data in a
     /// way that this version tolerates. A mount can go back to this version from such a version.
     const READS_SCHEMA_UP_TO: Option<u32> = None;
+    /// True if [`migrate`](Self::migrate), called with [`SCHEMA`](Self::SCHEMA), brings the records
+    /// of a lower version of the API to the version that the mount's option `version` chooses.
+    /// Otherwise only a mount without records changes its version.
+    const UPGRADES_API: bool = false;
     /// One sentence for people.
     const ABOUT: &'static str;
     /// Grants that the engine needs beyond its own mount, each with a target
@@ -60,6 +64,7 @@ pub trait SecretsEngine {
             schema: Self::SCHEMA,
             reads_schema_up_to: Self::READS_SCHEMA_UP_TO,
             indexed: Self::INDEXED,
+            upgrades_api: Self::UPGRADES_API,
             asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
             metrics: Self::METRICS.iter().map(Metric::described).collect(),
             about: Self::ABOUT.to_owned(),

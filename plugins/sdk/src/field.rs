@@ -12,6 +12,7 @@ pub struct Field {
     aliases: &'static [&'static str],
     default: Option<FieldDefault>,
     required: bool,
+    sudo: bool,
     secret: bool,
     old_name_of: Option<&'static str>,
     counts_as: Option<&'static str>,
@@ -35,6 +36,7 @@ impl Field {
             aliases: &[],
             default: None,
             required: false,
+            sudo: false,
             secret: false,
             old_name_of: None,
             counts_as: None,
@@ -100,6 +102,15 @@ impl Field {
     #[must_use]
     pub const fn required(mut self) -> Self {
         self.required = true;
+        self
+    }
+
+    /// Requires the capability `sudo` on the path for a change of the value. For a field with more
+    /// power than the other fields of its row. The host compares the value with the member of the
+    /// same name in the stored record of the row's object, or, without a record, with the default.
+    #[must_use]
+    pub const fn needs_sudo(mut self) -> Self {
+        self.sudo = true;
         self
     }
 
@@ -178,6 +189,7 @@ impl Field {
                 FieldDefault::Whole(number) => Value::from(number),
             }),
             required: self.required,
+            sudo: self.sudo,
             secret: self.secret,
             old_name_of: self.old_name_of.map(str::to_owned),
             counts_as: self.counts_as.map(str::to_owned),

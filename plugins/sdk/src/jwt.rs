@@ -138,11 +138,13 @@ pub struct TokenParts<'a> {
 }
 
 impl<'a> TokenParts<'a> {
-    /// Splits a token.
+    /// Splits a token. White space around the token is left out, because the token often comes from
+    /// a file that ends with a line break.
     ///
     /// # Errors
     /// [`JwtFault::Malformed`] for a token that is longer than 16 KiB or does not have three parts.
     pub fn split(text: &'a str) -> Result<Self, JwtFault> {
+        let text = text.trim_ascii();
         if text.len() > TOKEN_BYTES {
             return Err(malformed("it has more than 16 KiB"));
         }

@@ -3,8 +3,9 @@
 //!
 //! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`ProviderUrl`] is
 //! built from parts, each of them encoded); a provider, or an impostor, that answers with a
-//! redirect, nonsense or megabytes; and a provider that keeps a caller waiting without end. An
-//! error repeats only a code of the provider's answer.
+//! redirect, nonsense or megabytes; and a provider that keeps a caller waiting without end, or
+//! answers with so many pages that the host would stop the call as a crash. An error repeats only a
+//! code of the provider's answer.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;
@@ -35,8 +36,14 @@ pub use url::ProviderUrl;
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::http::{Request, Response};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::call_limits::CallLimits;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use serde::de::DeserializeOwned;
+use std::cell::Cell;
+use std::rc::Rc;
+
+const _: () = assert!(OTHER_REQUESTS < CallLimits::DEFAULT.http_calls);
+const _: () = assert!(RECEIVED_BYTES < CallLimits::DEFAULT.http_bytes);
 
 /// Maximum duration of one attempt, in milliseconds.
 const ATTEMPT_TIMEOUT_MS: u64 = 10_000;
@@ -75,19 +82,46 @@ impl RetryPolicy {
     }
 }
 
-/// API of a provider, used within the time of one call.
-#[derive(Clone, Copy)]
+/// Minimum number of requests of a call that are left for requests beside this provider, such as
+/// those for the keys of its tokens.
+const OTHER_REQUESTS: u32 = 4;
+/// Parts of the limits that are left for such requests: a tenth of the requests, an eighth of the
+/// bytes.
+const OTHER_REQUEST_PART: u32 = 10;
+const OTHER_BYTE_PART: usize = 8;
+/// Maximum bytes of an answer that the host accepts, with its headers and the request.
+const RECEIVED_BYTES: usize = (4 << 20) + (128 << 10);
+
+/// API of a provider, used within the time and the limits of one call. Clones share the limits.
+#[derive(Clone)]
 pub struct Provider<'a> {
     host: &'a dyn Host,
     retries: RetryPolicy,
     deadline: StoreTime,
+    limits: CallLimits,
+    used: Rc<UsedRequests>,
+}
+
+/// Requests of a call, and the bytes of their answers.
+#[derive(Default)]
+struct UsedRequests {
+    requests: Cell<u32>,
+    bytes: Cell<usize>,
 }
 
 impl<'a> Provider<'a> {
     /// Returns the provider, reached through `host` until `deadline`.
     #[must_use]
     pub fn new(host: &'a dyn Host, retries: RetryPolicy, deadline: StoreTime) -> Self {
-        Self { host, retries, deadline }
+        let (limits, used) = (CallLimits::DEFAULT, Rc::default());
+        Self { host, retries, deadline, limits, used }
+    }
+
+    /// Sets the limits of the call: those for which the component asks in its description. The
+    /// defaults count otherwise.
+    #[must_use]
+    pub fn within(self, limits: CallLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Returns the host that sends the requests.
@@ -128,15 +162,48 @@ impl<'a> Provider<'a> {
     }
 
     fn once(&self, request: &Request) -> Result<Response, ProviderRefusal> {
+        self.check_limits()?;
         let left = self.deadline.saturating_sub(self.host.clock().now());
         let timeout = u32::try_from(left.min(ATTEMPT_TIMEOUT_MS)).unwrap_or(u32::MAX).max(1);
         let sent = self.host.http().send(&request.clone().timeout(timeout));
+        self.count(&sent);
         let answer = sent.map_err(|why| ProviderRefusal::unsent(why, request))?;
         match answer.status {
             200..=299 if answer.body.len() <= ANSWER_BYTES => Ok(answer),
             200..=299 => Err(ProviderRefusal::too_large(request)),
             _ => Err(ProviderRefusal::answered(&answer, request)),
         }
+    }
+
+    /// Checks that the limits of the call allow another request. Beyond the limits, the host would
+    /// stop the call as if the component had crashed.
+    fn check_limits(&self) -> Result<(), ProviderRefusal> {
+        let UsedRequests { requests, bytes } = &*self.used;
+        let CallLimits { http_calls, http_bytes, .. } = self.limits;
+        let other_requests = (http_calls / OTHER_REQUEST_PART).max(OTHER_REQUESTS);
+        let other_bytes = RECEIVED_BYTES + http_bytes / OTHER_BYTE_PART;
+        let is_within = requests.get().saturating_add(other_requests) < http_calls
+            && bytes.get().saturating_add(other_bytes) <= http_bytes;
+        if is_within {
+            return Ok(());
+        }
+        Err(ProviderRefusal::Unasked(Failure::invalid(format!(
+            "the call needs more than {} requests to the provider, or {} bytes of answers; bind \
+             the role to fewer groups",
+            requests.get(),
+            bytes.get()
+        ))))
+    }
+
+    fn count(&self, sent: &Result<Response, Failure>) {
+        let bytes = match sent {
+            Ok(answer) => answer.body.len(),
+            Err(why) if why.kind == FailureKind::TooLarge => RECEIVED_BYTES,
+            Err(_) => 0,
+        };
+        let UsedRequests { requests, bytes: all } = &*self.used;
+        requests.set(requests.get().saturating_add(1));
+        all.set(all.get().saturating_add(bytes));
     }
 
     /// Returns the pause before the next attempt, in milliseconds; `None` if a retry would not
@@ -154,10 +221,7 @@ impl<'a> Provider<'a> {
 /// Returns the failure for an answer that contradicts the provider's documentation.
 #[must_use]
 pub fn nonsense(what: &str) -> Failure {
-    Failure::new(
-        bulkhead_wire::failure::FailureKind::Unreachable,
-        format!("the provider's answer is not valid: {what}"),
-    )
+    Failure::new(FailureKind::Unreachable, format!("the provider's answer is not valid: {what}"))
 }
 
 #[cfg(test)]

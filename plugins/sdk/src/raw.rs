@@ -22,6 +22,16 @@ pub trait RawEngine: SecretsEngine {
     /// # Errors
     /// The caller receives the failure as text. After a conflict the host runs the request again.
     fn serve(host: &dyn Host, request: &RawRequest) -> Result<RawReply, Failure>;
+
+    /// Returns the caller of a request, without a body, if the caller is known. The host asks
+    /// before it receives a large body, if [`RawAccess::identifies`] is set.
+    ///
+    /// # Errors
+    /// Failures of the host. After a conflict the host asks again.
+    fn identify(host: &dyn Host, request: &RawRequest) -> Result<Option<RawCaller>, Failure> {
+        let _ = (host, request);
+        Ok(None)
+    }
 }
 
 /// A request of plain HTTP. No `Debug`: headers and body may contain secrets.
@@ -87,6 +97,18 @@ pub struct RawReply {
     pub body: Vec<u8>,
     /// Parks the request instead of answering.
     pub park: Option<Park>,
+    /// The caller that the engine authenticated. The audit log names the caller, and the rate limit
+    /// for strangers does not count the request.
+    pub caller: Option<Box<RawCaller>>,
+}
+
+/// A caller that an engine authenticated. Contains no secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawCaller {
+    /// Public identifier, such as the accessor of a token.
+    pub accessor: String,
+    /// Name for human readers; may be empty.
+    pub display_name: String,
 }
 
 /// Wait of a parked request.

@@ -4,12 +4,21 @@
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::raw as words;
 use crate::engine_component::EngineComponent;
 use crate::imports::Imports;
-use crate::raw::{RawEngine, RawReply, RawRequest, RunReason};
+use crate::raw::{RawCaller, RawEngine, RawReply, RawRequest, RunReason};
 use crate::translation::{failure, mount, words as types};
+
+/// Word of the run that asks for the caller alone.
+const IDENTIFY: &str = "identify";
 
 impl<E: RawEngine> words::Guest for EngineComponent<E> {
     fn serve(given: words::Request) -> Result<words::Reply, types::Failure> {
-        E::serve(&Imports, &request(given)).map(reply).map_err(failure)
+        let is_identification = given.run == IDENTIFY;
+        let request = request(given);
+        let answered = match is_identification {
+            true => E::identify(&Imports, &request).map(identified),
+            false => E::serve(&Imports, &request),
+        };
+        answered.map(reply).map_err(failure)
     }
 }
 
@@ -30,6 +39,12 @@ fn request(given: words::Request) -> RawRequest {
     }
 }
 
+/// Returns the reply to the run that asks for the caller.
+fn identified(caller: Option<RawCaller>) -> RawReply {
+    let status = if caller.is_some() { 200 } else { 403 };
+    RawReply { status, caller: caller.map(Box::new), ..RawReply::default() }
+}
+
 fn reply(made: RawReply) -> words::Reply {
     let headers = made.headers.into_iter().map(|(name, value)| words::Header { name, value });
     let park = made.park.map(|park| words::Park {
@@ -37,11 +52,16 @@ fn reply(made: RawReply) -> words::Reply {
         after: park.after,
         wait: u32::try_from(park.wait.as_millis()).unwrap_or(u32::MAX),
     });
+    let named = made.caller.map(|caller| {
+        let RawCaller { accessor, display_name } = *caller;
+        [("caller-accessor", accessor), ("caller-name", display_name)]
+            .map(|(name, value)| (name.to_owned(), value))
+    });
     words::Reply {
         status: made.status,
         headers: headers.collect(),
         body: made.body,
         park,
-        ext: Vec::new(),
+        ext: named.into_iter().flatten().collect(),
     }
 }

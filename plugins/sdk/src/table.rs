@@ -29,6 +29,7 @@ pub struct Row {
     open_fields: bool,
     verbatim: bool,
     api_version: u64,
+    successor: Option<&'static str>,
     login: bool,
     unauthenticated: bool,
     sudo: bool,
@@ -92,6 +93,7 @@ impl Row {
             open_fields: false,
             verbatim: false,
             api_version: 0,
+            successor: None,
             login: false,
             unauthenticated: false,
             sudo: false,
@@ -152,6 +154,14 @@ impl Row {
     #[must_use]
     pub const fn api_version(mut self, version: u64) -> Self {
         self.api_version = version;
+        self
+    }
+
+    /// Names the path of the same object in later versions of the API, with the captures of this
+    /// path. A mount of a later version answers a request to this path with the other path.
+    #[must_use]
+    pub const fn successor(mut self, path: &'static str) -> Self {
+        self.successor = Some(path);
         self
     }
 
@@ -230,6 +240,7 @@ impl Row {
             open_fields: self.open_fields,
             verbatim: self.verbatim,
             api_version: self.api_version,
+            successor: self.successor.map(str::to_owned),
             login: self.login,
             unauthenticated: self.unauthenticated,
             sudo: self.sudo,

@@ -7,7 +7,9 @@
 //! [`TestHost::steps`]), and a test can make each of them fail or be the last before the process
 //! dies ([`TestHost::die_after`]).
 //!
-//! The test bed checks no policies, tokens or limits: the host does, out of sight of engines.
+//! A call that exceeds a limit of its component, such as the number of HTTP requests, is stopped as
+//! by the real host ([`TestHost::set_limits`]). The test bed checks neither policies nor tokens:
+//! the host does, out of sight of engines.
 
 mod ambient;
 mod auth;
@@ -40,6 +42,7 @@ use crate::engine::{Lease, Renewal, RevocationReason, SecretsEngine};
 use crate::host::Host;
 use crate::login::Login;
 use bulkhead_wire::api_version;
+use bulkhead_wire::call_limits::CallLimits;
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
@@ -102,6 +105,7 @@ impl<E: SecretsEngine> TestBed<E> {
         let caller = Caller { display_name: "token".to_owned(), ..Caller::default() };
         RouteTable::new(E::description().routes)?;
         let host = TestHost::default();
+        host.set_limits(CallLimits::asked(E::ASKS));
         if E::INDEXED {
             host.number_commits();
         }
@@ -277,7 +281,8 @@ impl<E: SecretsEngine> TestBed<E> {
 
     /// Returns the context of a call that is not a request.
     fn context(&self) -> Context {
-        Context { mount: self.mount.clone(), deadline: self.deadline() }
+        let limits = self.host.limits();
+        Context { mount: self.mount.clone(), deadline: self.deadline(), limits }
     }
 
     fn deadline(&self) -> StoreTime {
@@ -301,7 +306,8 @@ impl<E: SecretsEngine> TestBed<E> {
 
     /// Commits the writes of a successful call; drops the writes of a call that failed or died.
     fn settle<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
-        let outcome = self.host.check_alive().and(outcome);
+        let committed = |done| self.host.check_commit().map(|()| done);
+        let outcome = self.host.check_alive().and(outcome).and_then(committed);
         match outcome {
             Ok(_) => drop(self.host.commit()),
             Err(_) => self.host.roll_back(),

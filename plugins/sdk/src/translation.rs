@@ -5,6 +5,7 @@ pub(crate) use crate::bindings::auth_method::bulkhead::plugin::types as words;
 #[cfg(feature = "secrets-engine")]
 pub(crate) use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
 use crate::call::{Call, Caller, Context, Mount};
+use bulkhead_wire::call_limits::CallLimits;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use serde_json::{Map, Value};
@@ -55,7 +56,8 @@ pub(crate) fn mount(given: words::Mount) -> Mount {
 }
 
 pub(crate) fn context(given: words::Context) -> Context {
-    Context { mount: mount(given.mount), deadline: given.deadline }
+    let limits = CallLimits::from_pairs(&given.ext);
+    Context { mount: mount(given.mount), deadline: given.deadline, limits }
 }
 
 pub(crate) fn failure(why: Failure) -> words::Failure {

@@ -5,6 +5,7 @@
 
 use super::inspected::{ANSWER_SEALED, Endpoint, endpoints};
 use bulkhead_tests::paths::repository;
+use serde_json::Value;
 use std::fs;
 
 const PAGE: &str = "docs/host-endpoints.md";
@@ -29,13 +30,32 @@ fn is_in(endpoint: &Endpoint, folder: &str) -> bool {
 }
 
 /// Returns the callers of an endpoint, as the page states them.
-fn callers(endpoint: &Endpoint) -> &'static str {
-    match (endpoint.unauthenticated, endpoint.sudo) {
+fn callers(endpoint: &Endpoint) -> String {
+    let callers = match (endpoint.unauthenticated, endpoint.sudo) {
         (true, _) if ANSWER_SEALED.contains(&endpoint.path.as_str()) => "all, also while sealed",
         (true, _) => "all",
         (false, true) => "token with `sudo`",
         (false, false) => "token",
+    };
+    match sudo_fields("", &endpoint.fields).join(", ") {
+        fields if fields.is_empty() || endpoint.sudo => callers.to_owned(),
+        fields => format!("{callers}; `sudo` for changes of {fields}"),
     }
+}
+
+/// Returns the fields of a change that needs `sudo`. A setting inside a group is written with its
+/// group.
+fn sudo_fields(group: &str, fields: &[Value]) -> Vec<String> {
+    let mut found = Vec::new();
+    for field in fields {
+        let name = format!("{group}{}", field["name"].as_str().expect("every field has a name"));
+        if field["sudo"] == true {
+            found.push(format!("`{name}`"));
+        } else if let Some(members) = field["members"].as_array() {
+            found.extend(sudo_fields(&format!("{name}."), members));
+        }
+    }
+    found
 }
 
 /// Returns the description of an endpoint as a sentence.
@@ -68,9 +88,16 @@ fn blocks() -> Vec<PageTable> {
         };
         table(endpoints().iter().filter(is_open))
     };
+    let has_sudo_field = |endpoint: &&Endpoint| {
+        !endpoint.is_of_host && !sudo_fields("", &endpoint.fields).is_empty()
+    };
     let open_blocks = [
         PageTable { name: "open-host", table: open(true) },
         PageTable { name: "open-components", table: open(false) },
+        PageTable {
+            name: "fields-components",
+            table: table(endpoints().iter().filter(has_sudo_field)),
+        },
     ];
     open_blocks.into_iter().chain(FOLDERS.into_iter().map(of_folder)).collect()
 }

@@ -1,7 +1,9 @@
 //! Two processes as two regions: the follower reaches the authoritative region through a proxy that
 //! a test cuts.
 
+mod disconnects;
 mod link;
+mod many;
 
 use super::{RULES, assert_refused, id, role};
 use bulkhead_tests::scheduler::{PlainAnswer, Scheduler};

@@ -37,7 +37,7 @@ pub const INTERNAL: [(&str, &[&str]); 9] = [
             "cache.rs: MOST_BYTES",
             "folders.rs: MOST_FOLDERS",
             "folders.rs: MOST_MOUNTS",
-            "stored.rs: MOST_MOUNTS",
+            "stored.rs: MOST_COUNTERS",
             "stored.rs: MOST_RULES",
             "lane_order.rs: MOST_MOUNTS",
             "DOCUMENTS_MAX",

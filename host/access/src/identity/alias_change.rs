@@ -77,8 +77,9 @@ pub async fn change_entity_alias(
     Ok((alias, after.id))
 }
 
-/// Writes the alias of an external group. Returns the alias and the id of its group. `now` is store
-/// time in milliseconds.
+/// Writes the alias of an external group. Without a `canonical_id`, a new alias creates its group,
+/// without policies (decision H84). Returns the alias and the id of its group. `now` is store time
+/// in milliseconds.
 ///
 /// # Errors
 /// 400 if the alias or the group does not exist, if the group is not external or has another alias,
@@ -93,7 +94,12 @@ pub async fn change_group_alias(
     let alias = change.apply(now, known.clone())?;
     let taken = group::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
     refuse_taken(taken.iter().flat_map(|taken| &taken.alias), &alias)?;
-    let target = external_group(unit, change.canonical_id.as_deref(), owner.as_ref()).await?;
+    let given = existing_group(unit, change.canonical_id.as_deref(), owner.as_ref()).await?;
+    let is_new = given.is_none();
+    let target = match given {
+        Some(group) => group,
+        None => Arc::new(new_external_group(unit, now).await?),
+    };
     if target.alias.as_ref().is_some_and(|other| other.id != alias.id) {
         return Err(Failure::invalid(format!(
             "group {} has an alias; an external group has one: delete it first",
@@ -108,7 +114,7 @@ pub async fn change_group_alias(
     let modify_index = target.modify_index + 1;
     let alias_of = Some(alias.clone());
     let after = Group { alias: alias_of, modify_index, updated: now, ..Group::clone(&target) };
-    group::put(unit, Some(&target), &after)?;
+    group::put(unit, (!is_new).then_some(&*target), &after)?;
     Ok((alias, after.id))
 }
 
@@ -123,22 +129,21 @@ pub async fn delete_group_alias(unit: &mut Unit, id: &str) -> Result<(), Failure
     forget_group_alias(unit, id).await
 }
 
-/// Returns the group that gets the alias.
-async fn external_group(
+/// Returns the existing group that gets the alias; `None` for a new alias without `canonical_id`.
+///
+/// # Errors
+/// 400 for an unknown group, and for an internal group.
+async fn existing_group(
     unit: &mut Unit,
     canonical_id: Option<&str>,
     owner: Option<&Arc<Group>>,
-) -> Result<Arc<Group>, Failure> {
+) -> Result<Option<Arc<Group>>, Failure> {
     let group = match (canonical_id, owner) {
         (Some(id), _) => {
             group::read(unit, id).await?.ok_or_else(|| unknown_id_failure("group", id))?
         }
         (None, Some(owner)) => Arc::clone(owner),
-        (None, None) => {
-            return Err(Failure::invalid(
-                "canonical_id is missing: give the id of the external group",
-            ));
-        }
+        (None, None) => return Ok(None),
     };
     if group.kind == GroupKind::Internal {
         return Err(Failure::invalid(format!(
@@ -146,7 +151,13 @@ async fn external_group(
             quoted(&group.name)
         )));
     }
-    Ok(group)
+    Ok(Some(group))
+}
+
+/// Returns a new external group with a drawn name.
+async fn new_external_group(unit: &mut Unit, now: u64) -> Result<Group, Failure> {
+    let name = names::draw_name(unit, IdentityKind::Group).await?;
+    Ok(Group::new(random::uuid()?, name, GroupKind::External, now))
 }
 
 /// An owner of aliases: an entity or a group.

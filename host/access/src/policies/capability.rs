@@ -1,5 +1,13 @@
 //! Capabilities: the words in a policy rule that grant or deny actions on its paths.
 
+use super::ROOT;
+
+/// Returns whether the granted capabilities, as words, include `sudo`; `root` includes all.
+#[must_use]
+pub fn include_sudo(words: &[String]) -> bool {
+    words.iter().any(|word| word == Capability::Sudo.word() || word == ROOT)
+}
+
 /// A capability, declared in alphabetical order, which is also the display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {

@@ -1,14 +1,17 @@
 //! Lifetimes of tokens, and their renewal.
 //!
 //! Prevents a token from outliving the current limits of its role. Period and explicit maximum are
-//! the shorter of the value requested at creation and the role's current value.
+//! the shorter of the value requested at creation and the role's current value; a renewal keeps the
+//! networks that are among those of the token and of the role, and is refused for policies that the
+//! role does not allow by now.
 
 use super::caller::Caller;
-use super::record::{TokenRecord, TokenType, put};
+use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::{self, TokenRole};
 use super::table::Tokens;
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::Unit;
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::ttl::{self, TtlBounds};
 
@@ -41,13 +44,54 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
     }
 }
 
+/// Returns the client networks of a renewed token: the addresses that are in its own networks and
+/// in the present networks of its role, login or parent.
+///
+/// # Errors
+/// 400 if there are none.
+pub(super) fn narrower_networks(own: &[Cidr], present: &[Cidr]) -> Result<Vec<Cidr>, Failure> {
+    Cidr::in_both(own, present).ok_or_else(|| {
+        let list =
+            |networks: &[Cidr]| networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ");
+        Failure::invalid(format!(
+            "the token may be used from {}, and its role or parent from {} by now, so that no \
+             address is left: get a new token",
+            list(own),
+            list(present)
+        ))
+    })
+}
+
+/// Checks that a role still makes tokens like this one.
+///
+/// # Errors
+/// 400 that names what the role does not allow by now.
+fn check_role(record: &TokenRecord, role: &TokenRole) -> Result<(), Failure> {
+    let name = quoted(&record.role);
+    if !role.renewable {
+        return Err(Failure::invalid(format!(
+            "lease is not renewable: token role {name}, which made this token, does not let its \
+             tokens be renewed by now"
+        )));
+    }
+    match record.policies.iter().find(|policy| !role.still_allows(policy)) {
+        Some(policy) => Err(Failure::invalid(format!(
+            "token role {name} does not allow policy {} by now, and a token keeps the policies \
+             that it was made with: make a new token",
+            quoted(policy)
+        ))),
+        None => Ok(()),
+    }
+}
+
 impl Tokens {
     /// Renews a token by `increment` seconds from now; 0 requests the TTL that was granted last.
     /// Returns the stored record, and a warning if less was granted. `system` applies where neither
     /// the token nor its role sets a limit.
     ///
     /// # Errors
-    /// 400 if the token is not renewable, is past its maximum, or if its role no longer exists.
+    /// 400 if the token is not renewable, is past its maximum, or if its role no longer exists or
+    /// would not make it by now.
     pub async fn renew(
         &self,
         unit: &mut Unit,
@@ -71,6 +115,14 @@ impl Tokens {
                 quoted(&token.record.role)
             )));
         }
+        let present = role.as_ref().map_or(&[][..], |role| role.bound_cidrs.as_slice());
+        let mut bound_cidrs = narrower_networks(&token.record.bound_cidrs, present)?;
+        if let Some(parent) = &token.record.parent
+            && let Some(parent) = read(unit, parent).await?
+        {
+            bound_cidrs = narrower_networks(&bound_cidrs, &parent.bound_cidrs)?;
+        }
+        role.as_ref().map_or(Ok(()), |role| check_role(&token.record, role))?;
         let now = self.store.now();
         let bounds = bounds(&token.record, role.as_ref(), system);
         let begins = first_whole_second(now);
@@ -79,6 +131,7 @@ impl Tokens {
             expires: Some(begins.saturating_add(granted.ttl)),
             last_renewal: Some(now / 1000),
             renewed_ttl: Some(granted.ttl),
+            bound_cidrs,
             ..TokenRecord::clone(&token.record)
         };
         put(unit, &token.hash, &record)?;

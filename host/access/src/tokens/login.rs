@@ -8,7 +8,7 @@
 use super::caller::Caller;
 use super::create::{CreatedToken, with_accessor};
 use super::end::begin_end;
-use super::lifetime::{first_whole_second, shorter};
+use super::lifetime::{first_whole_second, narrower_networks, shorter};
 use super::record::{
     KeptLogin, TokenEnding, TokenRecord, TokenType, login_owner_key, put, read, try_commit,
 };
@@ -86,6 +86,9 @@ pub struct RenewedLogin {
     pub increment: u64,
     /// True if the token can be renewed.
     pub renewable: bool,
+    /// Present client networks of the login; empty for any network. The token keeps the addresses
+    /// that are also in its own networks.
+    pub bound_cidrs: Vec<Cidr>,
     /// Data for the next renewal of the token.
     pub kept: KeptLogin,
     /// The proof that replaces the token's proof.
@@ -161,7 +164,8 @@ impl Tokens {
     /// record, and a warning if less was granted than requested.
     ///
     /// # Errors
-    /// 400 if the token has ended meanwhile, or is past its maximum.
+    /// 400 if the token has ended meanwhile, is past its maximum, or if no address is in its
+    /// networks and in those of the login.
     pub async fn renew_login(
         &self,
         unit: &mut Unit,
@@ -175,6 +179,7 @@ impl Tokens {
         // The maximum from the creation always applies; the role's current maximum applies too.
         let explicit_max_ttl = shorter(record.explicit_max_ttl, renewed.times.explicit_max_ttl);
         let times = LoginLifetimes { explicit_max_ttl, ..renewed.times };
+        let bound_cidrs = narrower_networks(&record.bound_cidrs, &renewed.bound_cidrs)?;
         let begins = first_whole_second(now);
         let granted =
             ttl::grant(&times.bounds(of_mount), renewed.increment, record.issued, begins)?;
@@ -184,6 +189,7 @@ impl Tokens {
             explicit_max_ttl,
             period: times.period,
             renewable: renewed.renewable,
+            bound_cidrs,
             login: Some(renewed.kept.clone()),
             proof: Some(renewed.proof.clone().keep_groups_of(record.proof.as_ref())),
             ..TokenRecord::clone(&record)

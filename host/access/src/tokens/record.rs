@@ -125,6 +125,13 @@ impl TokenRecord {
         self.expires.map(|expires| expires.saturating_mul(1000).saturating_sub(now_ms) / 1000)
     }
 
+    /// Returns the seconds that something can last that ends with this token: the remaining
+    /// lifetime of a token that cannot be renewed, at least 1; `None` means unlimited.
+    pub fn longest_dependent(&self, now_ms: u64) -> Option<u64> {
+        let left = self.remaining_seconds(now_ms).filter(|_| !self.renewable);
+        left.map(|seconds| seconds.max(1))
+    }
+
     /// Returns true if the token has the root policy.
     pub(crate) fn is_root(&self) -> bool {
         self.policies.iter().any(|policy| policy == ROOT)

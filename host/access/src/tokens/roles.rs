@@ -1,6 +1,7 @@
 //! Token roles: the limits of tokens created with a role. Roles are stored by name.
 
 use super::record::{TokenRecord, TokenType};
+use crate::policies::DEFAULT;
 use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -158,6 +159,12 @@ impl TokenRole {
 
     pub(crate) fn forbids(&self, policy: &str) -> bool {
         is_in(policy, &self.disallowed_policies, &self.disallowed_policies_glob)
+    }
+
+    /// Returns true if a token that the role made earlier may keep the policy. The policy `default`
+    /// needs no place in a list, because a role adds the policy by itself.
+    pub(crate) fn still_allows(&self, policy: &str) -> bool {
+        !self.forbids(policy) && (policy == DEFAULT || self.allows(policy))
     }
 
     /// Returns true if the role's tokens may have the entity of this alias.

@@ -16,11 +16,14 @@ pub struct NewWrapping {
     pub path: String,
     /// Lifetime in seconds; never extended.
     pub ttl: u64,
+    /// Key of the token that the wrapping token ends with; `None` if the wrapping token survives
+    /// every other token.
+    pub parent: Option<String>,
 }
 
 impl Tokens {
-    /// Creates a wrapping token. The token has no parent: it survives the end of the token whose
-    /// request is wrapped.
+    /// Creates a wrapping token. If the token has a parent, the unit of work must assert that the
+    /// parent is valid ([`super::assert_valid`]).
     ///
     /// # Errors
     /// 500 if the machine's random generator fails.
@@ -29,13 +32,13 @@ impl Tokens {
         unit: &mut Unit,
         new: NewWrapping,
     ) -> Result<CreatedToken, Failure> {
-        let NewWrapping { path, ttl } = new;
+        let NewWrapping { path, ttl, parent } = new;
         let now_ms = self.store.now();
         let record = TokenRecord {
             accessor: String::new(),
             policies: vec![RESPONSE_WRAPPING.to_owned()],
             display_name: "wrapping".to_owned(),
-            parent: None,
+            parent,
             path,
             role: String::new(),
             entity_id: String::new(),

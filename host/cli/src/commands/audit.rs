@@ -7,6 +7,7 @@ use crate::commands::paths::join_path;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ pub(crate) const LIST: Command = Command {
     takes: "",
     about: "list the audit devices",
     options: &[&[CommandOption::switch("detailed", "with the options of each device")]],
+    wrapping: AnswerWrapping::Sent,
     run: list,
 };
 
@@ -29,6 +31,7 @@ pub(crate) const ENABLE: Command = Command {
             A server\n\
             may be configured to take its devices from its configuration only.",
     options: &[&NEW],
+    wrapping: AnswerWrapping::Sent,
     run: enable,
 };
 
@@ -41,6 +44,7 @@ pub(crate) const HASH: Command = Command {
             a single line without its line break. \
             An INPUT on the command line stays in the shell's history.",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: hash,
 };
 
@@ -49,6 +53,7 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "remove an audit device; without any device nothing is recorded",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: disable,
 };
 

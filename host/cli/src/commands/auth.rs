@@ -1,13 +1,17 @@
 //! `bulkhead auth list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{self, CONFIG, LISTED, MOUNT, MountKind, NEW, REGRANTED, TOKEN_TYPE};
+use crate::commands::mount::{
+    self, CONFIG, LISTED, LOCKOUT, MOUNT, MOVE_IS_AWAITED, MountKind, NEW, REGRANTED, TOKEN_TYPE,
+};
+use crate::wrapping::AnswerWrapping;
 
 pub(crate) const LIST: Command = Command {
     words: "auth list",
     takes: "",
     about: "list the auth methods and where they are mounted",
     options: &[&LISTED],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::list(session, MountKind::AuthMethod),
 };
 
@@ -15,7 +19,8 @@ pub(crate) const ENABLE: Command = Command {
     words: "auth enable",
     takes: "TYPE",
     about: "mount an auth method",
-    options: &[&NEW, &MOUNT, &CONFIG, &TOKEN_TYPE],
+    options: &[&NEW, &MOUNT, &CONFIG, &TOKEN_TYPE, &LOCKOUT],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::enable(session, MountKind::AuthMethod),
 };
 
@@ -24,7 +29,8 @@ pub(crate) const TUNE: Command = Command {
     takes: "PATH",
     about: "change the settings of an auth method\n\n\
             Only the given settings change; an empty value restores the default of the system.",
-    options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE],
+    options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE, &LOCKOUT],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::tune(session, MountKind::AuthMethod),
 };
 
@@ -35,6 +41,7 @@ pub(crate) const MOVE: Command = Command {
             Its tokens are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
+    wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
     run: |session| mount::relocate(session, MountKind::AuthMethod),
 };
 
@@ -43,5 +50,6 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "unmount an auth method: its tokens are revoked, its data are gone",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::AuthMethod),
 };

@@ -3,16 +3,17 @@
 use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::read;
-use crate::options::WRAP_TTL;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 
 pub(crate) const DELETE: Command = Command {
     words: "delete",
     takes: "PATH [name=value ...]",
     about: "delete a path; the values become query parameters",
-    options: &[&[WRAP_TTL]],
+    options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

@@ -3,7 +3,7 @@
 //! Prevents a key and the token from entering a shell's history: the key is asked for or read from
 //! standard input, and the token is shown only to the caller with the OTP.
 
-use crate::client::ServerRequest;
+use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
 use crate::commands::key_holders::{
     SHARED, act, give_key, is_complete, member, path, progress_rows, show_with,
@@ -11,11 +11,17 @@ use crate::commands::key_holders::{
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::{AnswerWrapping, NEVER_WRAPPED};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+
+/// Maximum length of an OTP, in characters.
+const OTP_LENGTH_MAX: usize = 256;
 
 pub(crate) const GENERATE_ROOT: Command = Command {
     words: "operator generate-root",
@@ -29,6 +35,10 @@ pub(crate) const GENERATE_ROOT: Command = Command {
     options: &[
         &[
             CommandOption::switch("init", "begin; the keys are given afterwards"),
+            CommandOption::switch(
+                "generate-otp",
+                "print an OTP for -init -otp=OTP; changes nothing at the server",
+            ),
             CommandOption::text(
                 "otp",
                 "OTP",
@@ -42,6 +52,7 @@ pub(crate) const GENERATE_ROOT: Command = Command {
         ],
         SHARED,
     ],
+    wrapping: AnswerWrapping::Refused(NEVER_WRAPPED),
     run,
 };
 
@@ -49,6 +60,9 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     if let Some(encoded) = session.options.value("decode") {
         let encoded = encoded.to_owned();
         return show_token(session, &encoded);
+    }
+    if session.options.switch("generate-otp") {
+        return show_otp(session);
     }
     let attempt = path(session, "sys/generate-root/attempt", "sys/generate-root-token/attempt");
     match act(session)? {
@@ -87,6 +101,41 @@ fn give(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, CommandProbl
         _ => "",
     };
     show_with(session, &answer, &progress_rows(&answer), below)
+}
+
+/// Prints a random OTP of the length that the server asks for.
+fn show_otp(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
+    let [] = session.words()?;
+    if act(session)?.is_some() || session.options.value("otp").is_some() {
+        return Err(CommandProblem::usage(
+            "-generate-otp only prints an OTP; give the OTP to -init with -otp afterwards",
+        ));
+    }
+    let attempt = path(session, "sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    let doing = "asking for the length of an OTP";
+    let status = session.ask(doing, &ServerRequest::new(Method::GET, &attempt))?;
+    let length = member(&status, "otp_length").and_then(Value::as_u64);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let length =
+        length.filter(|length| (1..=OTP_LENGTH_MAX).contains(length)).ok_or_else(|| {
+            CommandProblem::refused(doing, "the answer names no length that an OTP can have")
+        })?;
+    let otp =
+        random_letters(length).map_err(|error| CommandProblem::refused("making an OTP", error))?;
+    let body = json!({ "otp": otp, "otp_length": length });
+    let answer = ServerAnswer { status: 200, body };
+    match session.options.is_for_people() {
+        true => session.print(&format!("{otp}\n")),
+        false => session.show(&answer),
+    }
+}
+
+/// Returns random letters and digits. Random bytes that are none are rejected, so that no letter is
+/// favoured.
+fn random_letters(length: usize) -> io::Result<String> {
+    let random = BufReader::new(File::open("/dev/urandom")?).bytes();
+    let letters = random.filter(|byte| byte.as_ref().map_or(true, u8::is_ascii_alphanumeric));
+    letters.take(length).map(|byte| byte.map(char::from)).collect()
 }
 
 fn show_token(session: &mut Session<'_, '_>, encoded: &str) -> Result<u8, CommandProblem> {

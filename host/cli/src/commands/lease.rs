@@ -8,6 +8,7 @@ use crate::commands::paths::join_path;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -16,6 +17,7 @@ pub(crate) const LIST: Command = Command {
     takes: "[PREFIX]",
     about: "list the leases below a path, such as database/creds/reader",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: list,
 };
 
@@ -24,6 +26,7 @@ pub(crate) const LOOKUP: Command = Command {
     takes: "LEASE_ID",
     about: "show when a lease was issued and when it ends",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: lookup,
 };
 
@@ -32,6 +35,7 @@ pub(crate) const RENEW: Command = Command {
     takes: "LEASE_ID",
     about: "renew a lease",
     options: &[&[INCREMENT]],
+    wrapping: AnswerWrapping::Sent,
     run: renew,
 };
 
@@ -47,6 +51,7 @@ pub(crate) const REVOKE: Command = Command {
             "with -prefix: forget leases that cannot be revoked; their credentials may stay valid",
         ),
     ]],
+    wrapping: AnswerWrapping::Sent,
     run: revoke,
 };
 

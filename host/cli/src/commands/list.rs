@@ -2,10 +2,12 @@
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
-use crate::options::{OutputFormat, WRAP_TTL};
+use crate::option::CommandOption;
+use crate::options::OutputFormat;
 use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::Value;
 
@@ -13,7 +15,11 @@ pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
     about: "list the names below a path",
-    options: &[&[WRAP_TTL]],
+    options: &[&[
+        CommandOption::text("after", "NAME", "only the names behind this one"),
+        CommandOption::number("limit", "at most this many names"),
+    ]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -27,8 +33,11 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
 
 /// Lists the names below `path`, as a table or as a JSON list.
 pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, CommandProblem> {
+    let part = ["after", "limit"].into_iter();
+    let part = part.filter_map(|name| Some((name, session.options.value(name)?)));
+    let query = [("list", "true")].into_iter().chain(part);
     let call = ServerRequest {
-        query: vec![("list".to_owned(), "true".to_owned())],
+        query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         ..ServerRequest::new(Method::GET, path)
     };
     let answer = session.find(&format!("listing {path}"), &call)?;

@@ -9,13 +9,15 @@ use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
 use crate::commands::paths::join_path;
 use crate::option::CommandOption;
-use crate::options::{OutputFormat, WRAP_TTL};
+use crate::options::OutputFormat;
 use crate::output::{self, TableRows};
 use crate::problem::CommandProblem;
+use crate::refusal::NO_METHOD_AT_PATH;
 use crate::session::{RequestIdentity, Session};
+use crate::wrapping::AnswerWrapping;
 use bulkhead_wire::secret::Secret;
 use hyper::Method as Verb;
-use method::LoginMethod;
+use method::{LoginMethod, SERVED};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -40,8 +42,8 @@ pub(crate) const LOGIN: Command = Command {
         CommandOption::switch("no-store", "do not keep the token"),
         CommandOption::switch("no-print", "print nothing about the token"),
         CommandOption::switch("token-only", "print only the token, and do not keep it"),
-        WRAP_TTL,
     ]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -112,6 +114,7 @@ fn with_token(session: &mut Session<'_, '_>) -> Result<ServerAnswer, CommandProb
 }
 
 fn with_method(session: &mut Session<'_, '_>, name: &str) -> Result<ServerAnswer, CommandProblem> {
+    method::check_served(name, session.options.value("path"))?;
     let method = LoginMethod::from_name(name);
     let words = session.options.words.clone();
     let mut fields = session.fields(&words)?;
@@ -119,7 +122,18 @@ fn with_method(session: &mut Session<'_, '_>, name: &str) -> Result<ServerAnswer
     let path = session.options.value("path").unwrap_or(name);
     let mount = join_path("auth", path.trim_matches('/').trim_start_matches("auth/"), "the mount")?;
     let call = method.call(&mount, fields)?;
-    session.ask_as(RequestIdentity::Anonymous, &format!("logging in at {mount}"), &call)
+    let answer =
+        session.ask_as(RequestIdentity::Anonymous, &format!("logging in at {mount}"), &call);
+    answer.map_err(|problem| with_methods(problem, name))
+}
+
+/// Adds the methods of this version to the refusal of a path where nothing is mounted.
+fn with_methods(problem: CommandProblem, name: &str) -> CommandProblem {
+    if !problem.message.ends_with(NO_METHOD_AT_PATH) || LoginMethod::is_known(name) {
+        return problem;
+    }
+    let message = format!("{}\nThe methods of this version are {SERVED}.", problem.message);
+    CommandProblem { message, ..problem }
 }
 
 fn show(

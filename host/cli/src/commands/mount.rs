@@ -44,6 +44,10 @@ impl MountKind {
     }
 }
 
+/// Reason against a wrapped answer of `move`.
+pub(super) const MOVE_IS_AWAITED: &str =
+    "the command reads the answers to await the end of the move, and shows no secret";
+
 /// Options of `list`.
 pub(super) const LISTED: [CommandOption; 1] =
     [CommandOption::switch("detailed", "also lifetimes, options, versions and digests")];
@@ -63,7 +67,7 @@ pub(super) const NEW: [CommandOption; 5] = [
     .with_field("grants"),
 ];
 
-/// An option of `enable` for key-value engines.
+/// An option of `enable` and `tune` for key-value engines.
 pub(super) const VERSION: [CommandOption; 1] =
     [CommandOption::number("version", "version of the key-value API: 2 keeps versions of secrets")];
 
@@ -88,7 +92,7 @@ pub(super) const MOUNT: [CommandOption; 2] = [
 ];
 
 /// Options of `enable` and `tune` for the mount's configuration.
-pub(super) const CONFIG: [CommandOption; 13] = [
+pub(super) const CONFIG: [CommandOption; 14] = [
     CommandOption::text(
         "default-lease-ttl",
         "TIME",
@@ -144,6 +148,8 @@ pub(super) const CONFIG: [CommandOption; 13] = [
         .with_field("plugin_probation"),
     CommandOption::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
         .with_field("identity_token_key"),
+    CommandOption::names("delegated-auth-accessors", "ACCESSOR", "stored and shown")
+        .with_field("delegated_auth_accessors"),
     CommandOption::switch("force-no-cache", "stored and shown, without effect")
         .with_field("force_no_cache"),
 ];
@@ -155,6 +161,21 @@ pub(super) const TOKEN_TYPE: [CommandOption; 1] = [CommandOption::text(
     "of the tokens that logins get: service, batch, default-service, default-batch",
 )
 .with_field("token_type")];
+
+/// Options of auth methods for names that are locked after failed logins.
+pub(super) const LOCKOUT: [CommandOption; 4] = [
+    CommandOption::number("user-lockout-threshold", "failed logins that lock a name")
+        .with_field("lockout_threshold"),
+    CommandOption::text("user-lockout-duration", "TIME", "how long a name is locked: 15m")
+        .with_field("lockout_duration"),
+    CommandOption::text(
+        "user-lockout-counter-reset-duration",
+        "TIME",
+        "failed logins older than this do not count: 15m",
+    )
+    .with_field("lockout_counter_reset"),
+    CommandOption::switch("user-lockout-disable", "lock no name").with_field("lockout_disable"),
+];
 
 const BRIEF: [TableColumn; 3] = [
     TableColumn { head: "Type", at: "/type" },
@@ -193,12 +214,7 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u
     let target = join_path(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&NEW[..], &MOUNT].concat());
     body.insert("type".to_owned(), json!(plugin));
-    if let Some(version) = session.options.number("version") {
-        let options = body.entry("options").or_insert_with(|| json!({}));
-        if let Some(options) = options.as_object_mut() {
-            options.insert("version".to_owned(), json!(version.to_string()));
-        }
-    }
+    set_version(session, &mut body);
     let config = config_fields(session);
     if !config.is_empty() {
         body.insert("config".to_owned(), Value::Object(config));
@@ -209,11 +225,21 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u
     session.show_or(&answer, &format!("enabled {noun} {plugin} at {path}/"))
 }
 
+/// Adds the version of the key-value API to the options of the plugin.
+fn set_version(session: &Session<'_, '_>, body: &mut Map<String, Value>) {
+    let Some(version) = session.options.number("version") else { return };
+    let options = body.entry("options").or_insert_with(|| json!({}));
+    if let Some(options) = options.as_object_mut() {
+        options.insert("version".to_owned(), json!(version.to_string()));
+    }
+}
+
 /// Runs `tune PATH`.
 pub(super) fn tune(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
     let target = join_path(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
+    set_version(session, &mut body);
     body.extend(config_fields(session));
     reset_what_is_empty(&mut body);
     if body.is_empty() {
@@ -301,5 +327,10 @@ fn status(answer: &ServerAnswer) -> &str {
 }
 
 fn config_fields(session: &Session<'_, '_>) -> Map<String, Value> {
-    session.options.fields(&[&CONFIG[..], &TOKEN_TYPE].concat())
+    let mut fields = session.options.fields(&[&CONFIG[..], &TOKEN_TYPE].concat());
+    let lockout = session.options.fields(&LOCKOUT);
+    if !lockout.is_empty() {
+        fields.insert("user_lockout_config".to_owned(), Value::Object(lockout));
+    }
+    fields
 }

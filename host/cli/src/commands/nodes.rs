@@ -6,6 +6,7 @@ use crate::command::Command;
 use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ pub(crate) const MEMBERS: Command = Command {
     takes: "",
     about: "list the nodes of the service; this version has a single node",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: members,
 };
 
@@ -22,6 +24,7 @@ pub(crate) const STEP_DOWN: Command = Command {
     takes: "",
     about: "for scripts of Vault: the server is the only node and goes on answering",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: step_down,
 };
 

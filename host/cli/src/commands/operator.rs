@@ -11,6 +11,7 @@ use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::escape_controls;
+use crate::wrapping::{AnswerWrapping, NEVER_WRAPPED};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -36,6 +37,7 @@ pub(crate) const INIT: Command = Command {
             "only ask: exit code 0 initialised, 2 not initialised, 1 error",
         ),
     ]],
+    wrapping: AnswerWrapping::Refused(NEVER_WRAPPED),
     run: init,
 };
 
@@ -47,6 +49,7 @@ pub(crate) const UNSEAL: Command = Command {
             - or a pipe gives it on standard input.\n\
             A KEY on the command line stays in the shell's history.",
     options: &[&[CommandOption::switch("reset", "discard the keys given so far")]],
+    wrapping: AnswerWrapping::Public,
     run: unseal,
 };
 
@@ -55,6 +58,7 @@ pub(crate) const SEAL: Command = Command {
     takes: "",
     about: "close the server: nothing can be read until it is unsealed again",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: seal,
 };
 
@@ -63,6 +67,7 @@ pub(crate) const ROTATE: Command = Command {
     takes: "",
     about: "start a new encryption key; data of older keys stay readable",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: rotate,
 };
 
@@ -71,6 +76,7 @@ pub(crate) const KEY_STATUS: Command = Command {
     takes: "",
     about: "show which key encrypts now, and since when",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: key_status,
 };
 

@@ -5,6 +5,7 @@ use crate::command::Command;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ pub(crate) const PATH_HELP: Command = Command {
     takes: "PATH",
     about: "print what the server says about a path: methods, fields and their meaning",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

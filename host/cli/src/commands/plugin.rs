@@ -3,13 +3,14 @@
 use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::commands::paths::join_path;
+use crate::commands::plugin_file_name::PluginFileName;
 use crate::commands::plugin_list::{self, DETAILED, TYPES};
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 const CATALOG: &str = "sys/plugins/catalog";
 const PINS: &str = "sys/plugins/pins";
@@ -25,11 +26,13 @@ pub(crate) const REGISTER: Command = Command {
             and -grant says\n\
             what that may be at most. \
             Registering the same component with other grants changes them.\n\
-            Its name is that of the file, without .wasm, unless -name says another.\n\n\
+            Its name is that of the file, without .wasm, unless -name says another;\n\
+            shelf_1.2.3.wasm is version 1.2.3 of shelf.\n\n\
             -command registers a file of the server's plugin directory (plugin_directory in its \
             configuration),\n\
             and -oci-image an image layout in it; both need -sha256.",
     options: &[&[TYPE, NAME, VERSION, SHA256, SIGNATURE, COMMAND, OCI_IMAGE, GRANT]],
+    wrapping: AnswerWrapping::Sent,
     run: register,
 };
 
@@ -38,6 +41,7 @@ pub(crate) const LIST: Command = Command {
     takes: "[secret|auth|database]",
     about: "list the plugins of the server, all or of one type",
     options: &[&[DETAILED]],
+    wrapping: AnswerWrapping::Sent,
     run: plugin_list::run,
 };
 
@@ -46,6 +50,7 @@ pub(crate) const INFO: Command = Command {
     takes: "[TYPE] NAME",
     about: "show a plugin of the server; TYPE is secret, auth or database",
     options: &[&[TYPE, SHOWN_VERSION]],
+    wrapping: AnswerWrapping::Sent,
     run: info,
 };
 
@@ -54,6 +59,7 @@ pub(crate) const DEREGISTER: Command = Command {
     takes: "[TYPE] NAME",
     about: "remove a plugin that was registered and that no mount uses",
     options: &[&[TYPE, VERSION, FORCE]],
+    wrapping: AnswerWrapping::Sent,
     run: deregister,
 };
 
@@ -64,6 +70,7 @@ pub(crate) const PIN: Command = Command {
             New mounts get the version at once, the others when they are reloaded \
             (`bulkhead plugin reload`).",
     options: &[&[TYPE]],
+    wrapping: AnswerWrapping::Sent,
     run: pin,
 };
 
@@ -72,6 +79,7 @@ pub(crate) const UNPIN: Command = Command {
     takes: "NAME",
     about: "remove the pin of a plugin",
     options: &[&[TYPE]],
+    wrapping: AnswerWrapping::Sent,
     run: unpin,
 };
 
@@ -82,7 +90,8 @@ pub(crate) const RELOAD: Command = Command {
             Give -plugin for all mounts of a plugin, or -mounts. No request is refused meanwhile, \
             and a mount\n\
             whose new version fails is served as before.",
-    options: &[&[TYPE, PLUGIN, MOUNTS]],
+    options: &[&[TYPE, PLUGIN, MOUNTS, SCOPE]],
+    wrapping: AnswerWrapping::Sent,
     run: reload,
 };
 
@@ -94,6 +103,8 @@ const MOUNTS: CommandOption = CommandOption::names(
     "mounts to reload, auth methods with their auth/; several with commas, may be repeated",
 )
 .with_field("mounts");
+const SCOPE: CommandOption =
+    CommandOption::text("scope", "global", "without effect: the service has a single node");
 const SHOWN_VERSION: CommandOption =
     CommandOption::text("version", "V", "the version to show; the newest without this option");
 const TYPE: CommandOption = CommandOption::text(
@@ -139,7 +150,11 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         (None, Some(source), None) if source == "-" => {
             return Err(CommandProblem::usage("give the plugin's name with -name".to_owned()));
         }
-        (None, Some(source), None) | (None, None, Some(source)) => file_stem_of(source),
+        (None, Some(source), None) | (None, None, Some(source)) => {
+            let named = PluginFileName::read(source);
+            accept_version(session, source, named.version)?;
+            named.plugin
+        }
     };
     let call = ServerRequest::new(Method::PUT, path(session, &name)?);
     let call = match file {
@@ -150,7 +165,9 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         None => call.with_fields(named_fields(session)),
     };
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
-    let done = format!("registered the {} plugin {name}", kind(session));
+    let version = session.options.value("version").map(|version| format!(" {version}"));
+    let version = version.unwrap_or_default();
+    let done = format!("registered the {} plugin {name}{version}", kind(session));
     session.show_or(&answer, &done)
 }
 
@@ -170,9 +187,27 @@ fn accept_type_and_name(session: &mut Session<'_, '_>) {
     session.options.set("name", name);
 }
 
-/// Returns the name of a file without its directory and its last extension.
-fn file_stem_of(file: &str) -> String {
-    Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+/// Uses the version in a file's name, unless an option gives a version.
+///
+/// # Errors
+/// An option with another version than the file's name.
+fn accept_version(
+    session: &mut Session<'_, '_>,
+    file: &str,
+    version: Option<String>,
+) -> Result<(), CommandProblem> {
+    let Some(version) = version else { return Ok(()) };
+    match session.options.value("version").map(|typed| typed.trim_start_matches('v')) {
+        None => session.options.set("version", version),
+        Some(typed) if typed == version => {}
+        Some(typed) => {
+            return Err(CommandProblem::usage(format!(
+                "{file} is named by version {version}, and -version is {typed}; correct one of \
+                 the two, or give the plugin's name with -name"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the fields of a registration that are set, a pair for each value.

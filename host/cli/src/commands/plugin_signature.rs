@@ -8,6 +8,7 @@ use crate::command::Command;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulkhead_crypto::{KeyParameters, PrivateKey};
@@ -28,6 +29,7 @@ pub(crate) const KEYGEN: Command = Command {
             Servers trust the\n\
             public key if it is in their configuration: plugin_signatures { trusted_keys }.",
     options: &[],
+    wrapping: AnswerWrapping::Offline,
     run: keygen,
 };
 
@@ -37,6 +39,7 @@ pub(crate) const SIGN: Command = Command {
     about: "sign a component with a private key; needs no server\n\n\
             Shows the signature for `bulkhead plugin register -signature`.",
     options: &[&[KEY]],
+    wrapping: AnswerWrapping::Offline,
     run: sign,
 };
 

@@ -7,6 +7,7 @@ use crate::commands::paths::join_path;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ pub(crate) const LIST: Command = Command {
     takes: "",
     about: "list the names of all policies",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: list,
 };
 
@@ -25,6 +27,7 @@ pub(crate) const READ: Command = Command {
     takes: "NAME",
     about: "print the text of a policy",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: read,
 };
 
@@ -33,6 +36,7 @@ pub(crate) const WRITE: Command = Command {
     takes: "NAME FILE|-",
     about: "store a policy, from a file or standard input",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: write,
 };
 
@@ -41,6 +45,7 @@ pub(crate) const DELETE: Command = Command {
     takes: "NAME",
     about: "delete a policy",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: delete,
 };
 

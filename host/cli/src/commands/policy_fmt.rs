@@ -7,12 +7,14 @@ use crate::command::Command;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
+use crate::wrapping::AnswerWrapping;
 
 pub(crate) const FMT: Command = Command {
     words: "policy fmt",
     takes: "FILE|-",
     about: "indent a policy in its file; - prints the result instead; needs no server",
     options: &[],
+    wrapping: AnswerWrapping::Offline,
     run,
 };
 

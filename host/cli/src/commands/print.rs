@@ -4,12 +4,14 @@ use crate::command::Command;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::terminal::escape_controls;
+use crate::wrapping::AnswerWrapping;
 
 pub(crate) const TOKEN: Command = Command {
     words: "print token",
     takes: "",
     about: "print the token that the commands use now; needs no server",
     options: &[],
+    wrapping: AnswerWrapping::Offline,
     run: token,
 };
 

@@ -2,16 +2,17 @@
 
 use crate::client::ServerRequest;
 use crate::command::Command;
-use crate::options::WRAP_TTL;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 
 pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
     about: "read a path; the values become query parameters",
-    options: &[&[WRAP_TTL]],
+    options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -19,6 +20,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let (path, rest) = session.path_and_rest()?;
     let call = ServerRequest {
         query: parameters(session, &rest)?,
+        may_answer_text: true,
         ..ServerRequest::new(Method::GET, path.as_str())
     };
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {

@@ -12,6 +12,7 @@ use crate::option::CommandOption;
 use crate::output::TableRows;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::{AnswerWrapping, NEVER_WRAPPED};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -48,6 +49,7 @@ pub(crate) const REKEY: Command = Command {
         ],
         SHARED,
     ],
+    wrapping: AnswerWrapping::Refused(NEVER_WRAPPED),
     run,
 };
 

@@ -1,13 +1,17 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
 use crate::command::Command;
-use crate::commands::mount::{self, CONFIG, LISTED, MOUNT, MountKind, NEW, REGRANTED, VERSION};
+use crate::commands::mount::{
+    self, CONFIG, LISTED, MOUNT, MOVE_IS_AWAITED, MountKind, NEW, REGRANTED, VERSION,
+};
+use crate::wrapping::AnswerWrapping;
 
 pub(crate) const LIST: Command = Command {
     words: "secrets list",
     takes: "",
     about: "list the secrets engines and where they are mounted",
     options: &[&LISTED],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::list(session, MountKind::SecretsEngine),
 };
 
@@ -16,6 +20,7 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE",
     about: "mount a secrets engine, such as database",
     options: &[&NEW, &VERSION, &MOUNT, &CONFIG],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::enable(session, MountKind::SecretsEngine),
 };
 
@@ -24,7 +29,8 @@ pub(crate) const TUNE: Command = Command {
     takes: "PATH",
     about: "change the settings of a secrets engine\n\n\
             Only the given settings change; an empty value restores the default of the system.",
-    options: &[&MOUNT, &REGRANTED, &CONFIG],
+    options: &[&VERSION, &MOUNT, &REGRANTED, &CONFIG],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::tune(session, MountKind::SecretsEngine),
 };
 
@@ -35,6 +41,7 @@ pub(crate) const MOVE: Command = Command {
             Its leases are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
+    wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
     run: |session| mount::relocate(session, MountKind::SecretsEngine),
 };
 
@@ -43,5 +50,6 @@ pub(crate) const DISABLE: Command = Command {
     takes: "PATH",
     about: "unmount a secrets engine: its leases are revoked, its data are gone",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::SecretsEngine),
 };

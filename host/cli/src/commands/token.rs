@@ -7,10 +7,10 @@ use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
 use crate::commands::paths::join_path;
 use crate::option::CommandOption;
-use crate::options::WRAP_TTL;
 use crate::output::{self, TableRows};
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,8 @@ pub(crate) const CREATE: Command = Command {
     words: "token create",
     takes: "",
     about: "create a token below your own",
-    options: &[&NEW, &[ROLE, ID, WRAP_TTL]],
+    options: &[&NEW, &[ROLE, ID]],
+    wrapping: AnswerWrapping::Sent,
     run: create,
 };
 
@@ -27,7 +28,8 @@ pub(crate) const LOOKUP: Command = Command {
     takes: "[TOKEN|ACCESSOR|-]",
     about: "show a token; your own without an argument\n\n\
             - reads the token from standard input, so that no process list shows the token.",
-    options: &[&[ACCESSOR, WRAP_TTL]],
+    options: &[&[ACCESSOR]],
+    wrapping: AnswerWrapping::Sent,
     run: lookup,
 };
 
@@ -36,13 +38,14 @@ pub(crate) const RENEW: Command = Command {
     takes: "[TOKEN|ACCESSOR|-]",
     about: "renew a token; your own without an argument\n\n\
             - reads the token from standard input, so that no process list shows the token.",
-    options: &[&[INCREMENT, ACCESSOR, WRAP_TTL]],
+    options: &[&[INCREMENT, ACCESSOR]],
+    wrapping: AnswerWrapping::Sent,
     run: renew,
 };
 
 pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
-    takes: "TOKEN|ACCESSOR|- | -self",
+    takes: "TOKEN|ACCESSOR|- | -self | -mode=path PATH",
     about: "revoke a token with its leases and its children\n\n\
             - reads the token from standard input, so that no process list shows the token.",
     options: &[&[
@@ -50,10 +53,11 @@ pub(crate) const REVOKE: Command = Command {
         CommandOption::switch("self", "revoke your own token"),
         CommandOption::text(
             "mode",
-            "orphan",
-            "orphan ends the token and its leases, and leaves its children without a parent",
+            "orphan|path",
+            "orphan: its children live on; path: every token of the logins below a path",
         ),
     ]],
+    wrapping: AnswerWrapping::Sent,
     run: revoke,
 };
 
@@ -63,6 +67,7 @@ pub(crate) const CAPABILITIES: Command = Command {
     about: "show the rights of a token at a path; your own token without an argument\n\n\
             - reads the token from standard input, so that no process list shows the token.",
     options: &[&[ACCESSOR]],
+    wrapping: AnswerWrapping::Sent,
     run: capabilities,
 };
 
@@ -205,6 +210,31 @@ fn rows_without(answer: &ServerAnswer, name: &str) -> TableRows {
     rows
 }
 
+/// Tokens that end with a revocation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RevocationScope {
+    /// The token, its leases and its children.
+    WithChildren,
+    /// The token and its leases.
+    Orphaning,
+    /// All tokens that logins below a path got.
+    Path,
+}
+
+impl RevocationScope {
+    /// Reads `-mode`.
+    fn read(session: &Session<'_, '_>) -> Result<Self, CommandProblem> {
+        match session.options.value("mode") {
+            None | Some("") => Ok(Self::WithChildren),
+            Some("orphan") => Ok(Self::Orphaning),
+            Some("path") => Ok(Self::Path),
+            Some(other) => Err(CommandProblem::usage(format!(
+                "-mode is orphan or path, and not {other:?}; without it the children end, too"
+            ))),
+        }
+    }
+}
+
 fn revoke(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
     let is_own = session.options.switch("self");
@@ -213,36 +243,62 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
             "give either the token that ends, or -self to end your own",
         ));
     }
-    let is_orphaning = match session.options.value("mode") {
-        None => false,
-        Some("orphan") => true,
-        Some(other) => {
-            return Err(CommandProblem::usage(format!("-mode is orphan, and not {other:?}")));
-        }
-    };
+    let scope = RevocationScope::read(session)?;
+    if scope == RevocationScope::Path {
+        return revoke_below(session, typed);
+    }
     let subject = TokenSubject::read(session, typed.as_deref())?;
-    let (call, done) = match (subject, is_orphaning) {
-        (TokenSubject::Own, false) => {
-            (TokenSubject::Own.call("auth/token/revoke", Map::new()), "your token is revoked")
+    let (call, done) = revocation(subject, scope)?;
+    let answer = session.ask("revoking a token", &call)?;
+    // The server warns about an accessor that no token has.
+    let is_unknown =
+        session.options.switch("accessor") && output::warnings(&answer).next().is_some();
+    session.show_or(&answer, if is_unknown { "no token was revoked" } else { done })
+}
+
+/// Returns the request that ends one token, and the sentence about its effect. The server does not
+/// tell whether a token that was named by its text was valid.
+fn revocation(
+    subject: TokenSubject,
+    scope: RevocationScope,
+) -> Result<(ServerRequest, &'static str), CommandProblem> {
+    let done = match (&subject, scope) {
+        (TokenSubject::Token(_), RevocationScope::Orphaning) => {
+            let call = subject.call("auth/token/revoke-orphan", Map::new());
+            let done = "revoked the token and its leases; its children live on without a parent";
+            return Ok((call, done));
         }
-        // The server's answer does not tell whether there was such a token.
-        (subject, false) => (
-            subject.call("auth/token/revoke", Map::new()),
-            "no such token is valid now; a token that was valid is revoked with its children",
-        ),
-        (TokenSubject::Token(token), true) => {
-            let call = ServerRequest::new(Method::POST, "auth/token/revoke-orphan")
-                .with_fields(json!({"token": token}));
-            (call, "no such token is valid now; if a token was valid, its children live on")
-        }
-        (TokenSubject::Own | TokenSubject::Accessor(_), true) => {
+        (TokenSubject::Own | TokenSubject::Accessor(_), RevocationScope::Orphaning) => {
             return Err(CommandProblem::usage(
                 "-mode=orphan needs the token itself; leave -self and -accessor out",
             ));
         }
+        (TokenSubject::Own, _) => "revoked your token, its leases and its children",
+        (TokenSubject::Token(_), _) => {
+            "revoked the token, its leases and its children, if it was valid"
+        }
+        (TokenSubject::Accessor(_), _) => {
+            "revoked the token of this accessor, its leases and its children"
+        }
     };
-    let answer = session.ask("revoking a token", &call)?;
-    session.show_or(&answer, done)
+    Ok((subject.call("auth/token/revoke", Map::new()), done))
+}
+
+/// Ends all tokens that logins below a path got, with their leases.
+fn revoke_below(
+    session: &mut Session<'_, '_>,
+    typed: Option<String>,
+) -> Result<u8, CommandProblem> {
+    let prefix = typed.filter(|_| !session.options.switch("accessor")).ok_or_else(|| {
+        CommandProblem::usage(
+            "-mode=path needs the path of a login, such as auth/userpass; leave -self and \
+             -accessor out",
+        )
+    })?;
+    let path = join_path("sys/leases/revoke-prefix", &prefix, "the path")?;
+    let call = ServerRequest::new(Method::PUT, path);
+    let answer = session.ask(&format!("revoking every token below {prefix}"), &call)?;
+    session.show_or(&answer, &format!("revoked every token and lease below {prefix}"))
 }
 
 fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
@@ -255,6 +311,9 @@ fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let fields = Map::from_iter([("paths".to_owned(), json!([path]))]);
     let doing = format!("asking what a token may do at {path}");
     let answer = session.ask(&doing, &subject.call("sys/capabilities", fields))?;
+    if output::is_wrapped(&answer.body) {
+        return session.show(&answer);
+    }
     let Some(listed) = answer.body.pointer("/data/capabilities").and_then(Value::as_array) else {
         return Err(CommandProblem::refused(&doing, "the answer names no capabilities"));
     };

@@ -7,6 +7,7 @@ use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::problem::CommandProblem;
 use crate::session::{RequestIdentity, Session};
+use crate::wrapping::AnswerWrapping;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::json;
@@ -18,6 +19,7 @@ pub(crate) const UNWRAP: Command = Command {
             Without TOKEN, your own token is the wrapping token.\n\
             - reads the token from standard input, so that no process list shows the token.",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

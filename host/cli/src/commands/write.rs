@@ -3,9 +3,9 @@
 use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::option::CommandOption;
-use crate::options::WRAP_TTL;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::Value;
 
@@ -16,7 +16,8 @@ pub(crate) const WRITE: Command = Command {
             name=@FILE and name=- take the value from a file or standard input, unchanged;\n\
             name=\\@text is the text @text; a name given again makes a list;\n\
             @FILE or - alone is a whole JSON object",
-    options: &[&[CommandOption::switch("force", "write without any field (also -f)"), WRAP_TTL]],
+    options: &[&[CommandOption::switch("force", "write without any field (also -f)")]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

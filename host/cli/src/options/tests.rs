@@ -16,7 +16,6 @@ fn one_dash_or_two_mean_the_same() {
         format: Some(OutputFormat::Json),
         field: Some("ttl".to_owned()),
         address: Some("http://a:1".to_owned()),
-        may_wrap: true,
         words: vec!["p".to_owned()],
         ..ParsedOptions::default()
     };
@@ -27,6 +26,13 @@ fn one_dash_or_two_mean_the_same() {
         assert_eq!(parsed("read", &args).unwrap(), expected, "{args:?}");
     }
     assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format(), OutputFormat::Json);
+}
+
+#[test]
+fn underscores_in_option_names_are_dashes() {
+    let options = parsed("plugin register", &["-oci_image=a", "--ca_cert=b", "x_y"]).unwrap();
+    assert_eq!((options.value("oci-image"), options.value("ca-cert")), (Some("a"), Some("b")));
+    assert_eq!(options.words, ["x_y"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::client::{self, AskError, RequestCaller, ServerAnswer, ServerRequest};
 use crate::curl;
 use crate::problem::CommandProblem;
 use crate::refusal::{self, RefusalContext, TokenSource};
+use crate::sample_policy;
 use crate::settings;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
@@ -49,7 +50,7 @@ impl Session<'_, '_> {
             RequestIdentity::Anonymous => TokenSource::Login,
             RequestIdentity::Token(_) => TokenSource::Token,
         };
-        let caller = self.caller(identity)?;
+        let caller = self.caller_of_shown(identity)?;
         let answer = self.send(&caller, doing, call, &|_| true)?;
         if is_success(&answer) { Ok(answer) } else { Err(self.refusal_of(access, doing, &answer)) }
     }
@@ -64,8 +65,12 @@ impl Session<'_, '_> {
         call: &ServerRequest,
         last: impl Fn(&ServerAnswer) -> bool,
     ) -> Result<ServerAnswer, CommandProblem> {
-        let answer = self.send(&self.caller(RequestIdentity::Own)?, doing, call, &last)?;
-        self.accept(doing, answer)
+        let answer = self.send(&self.caller_of_shown(RequestIdentity::Own)?, doing, call, &last)?;
+        match is_success(&answer) {
+            true => Ok(answer),
+            false if call.is_login() => Err(self.refusal_of(TokenSource::Login, doing, &answer)),
+            false => Err(self.refusal(doing, &answer)),
+        }
     }
 
     /// Asks the server for something that may be missing. A 404 without an error is `None`. A 404
@@ -82,8 +87,22 @@ impl Session<'_, '_> {
         self.found(doing, answer)
     }
 
-    /// Asks as [`Self::find`] does, also if `-output-curl-string` wants the command's request
-    /// printed: the request depends on this answer.
+    /// Asks as [`Self::find`] does, for an answer that the command reads itself: the answer is
+    /// never wrapped.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn find_unwrapped(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<Option<ServerAnswer>, CommandProblem> {
+        let answer = self.send(&self.caller(RequestIdentity::Own)?, doing, call, &|_| true)?;
+        self.found(doing, answer)
+    }
+
+    /// Asks as [`Self::find_unwrapped`] does, also if `-output-curl-string` or `-output-policy`
+    /// wants the command's request printed: the request depends on this answer.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -105,7 +124,7 @@ impl Session<'_, '_> {
         doing: &str,
         call: &ServerRequest,
     ) -> Result<ServerAnswer, CommandProblem> {
-        self.send(&self.caller(RequestIdentity::Own)?, doing, call, &|_| true)
+        self.send(&self.caller_of_shown(RequestIdentity::Own)?, doing, call, &|_| true)
     }
 
     /// Returns the refusal that `answer` is.
@@ -166,7 +185,18 @@ impl Session<'_, '_> {
         Ok(RequestCaller { token, namespace, headers: self.headers.clone() })
     }
 
-    /// Sends the request, or prints it for `-output-curl-string`.
+    /// Returns the caller of a request whose answer is printed: the answer is wrapped if the
+    /// settings say so.
+    fn caller_of_shown(&self, identity: RequestIdentity) -> Result<RequestCaller, CommandProblem> {
+        let mut caller = self.caller(identity)?;
+        if let Some(time) = &self.wrapping_time {
+            self.wrapping.check()?;
+            caller.headers.push(time.clone());
+        }
+        Ok(caller)
+    }
+
+    /// Sends the request, or prints it for `-output-curl-string` or `-output-policy`.
     fn send(
         &self,
         caller: &RequestCaller,
@@ -177,6 +207,9 @@ impl Session<'_, '_> {
         if self.options.switch("output-curl-string") {
             let line = curl::line((&self.server, &self.trust), caller, call);
             return Err(CommandProblem::instead_of_asking(line));
+        }
+        if self.options.switch("output-policy") {
+            return Err(CommandProblem::instead_of_asking(sample_policy::text(call)));
         }
         self.transmit(caller, doing, call, last)
     }

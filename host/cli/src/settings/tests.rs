@@ -139,16 +139,34 @@ fn headers_are_names_and_values_and_never_the_token() {
     let of = |pair: &str| headers(&crate::options::typed_for_tests(&[("header", pair)]));
     let (name, value) = of("X-Forwarded-For=10.0.0.1").unwrap().remove(0);
     assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-forwarded-for", "10.0.0.1"));
-    for pair in ["X-Vault-Token=canary", "a b=canary", "x=canary\n"] {
+    for pair in [
+        "X-Vault-Token=canary",
+        "x-vault-wrap-ttl=canary",
+        "X-Bulkhead-Namespace=canary",
+        "X-Secrets-Token=canary",
+        "a b=canary",
+        "x=canary\n",
+    ] {
         let problem = of(pair).unwrap_err();
         assert!(problem.code == 2 && !problem.message.contains("canary"), "{problem:?}");
     }
 }
 
 #[test]
-fn a_namespace_is_refused_with_the_reason() {
-    let of =
-        |name: &str| refuse_namespace(&crate::options::typed_for_tests(&[("namespace", name)]));
-    assert!(of("team").unwrap_err().message.contains("no namespaces"));
-    assert_eq!((of(""), of("root/")), (Ok(()), Ok(())));
+fn options_of_missing_parts_are_refused_with_reason() {
+    let of = |name: &'static str, value: &str| {
+        refuse_unserved(&crate::options::typed_for_tests(&[(name, value)]))
+    };
+    for (name, reason) in [
+        ("namespace", "no namespaces"),
+        ("ns", "no namespaces"),
+        ("mfa", "no second factor"),
+        ("unlock-key", "could be locked"),
+        ("agent-address", "no agent"),
+    ] {
+        let message = of(name, "canary").unwrap_err().message;
+        assert!(message.contains(reason) && !message.contains("canary"), "{message}");
+        assert_eq!(of(name, ""), Ok(()), "{name}");
+    }
+    assert_eq!((of("namespace", "root/"), of("ns", "root")), (Ok(()), Ok(())));
 }

@@ -35,6 +35,38 @@ fn generate_root_begins_and_shows_the_otp() {
 }
 
 #[test]
+fn generated_otp_has_length_of_server() {
+    let (ran, (line, _, _)) =
+        against(200, &started(), &["operator", "generate-root", "-generate-otp"], "");
+    assert_eq!(line, "GET /v1/sys/generate-root/attempt HTTP/1.1");
+    let otp = ran.out.strip_suffix('\n').unwrap();
+    assert!(otp.len() == 36 && otp.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{otp}");
+    let words = ["operator", "generate-root", "-generate-otp", "-with-token", "-format=json"];
+    let (ran, (line, _, _)) = against(200, &started(), &words, "");
+    assert_eq!(line, "GET /v1/sys/generate-root-token/attempt HTTP/1.1");
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(shown["otp_length"], 36, "{shown}");
+    let mut endless = started();
+    endless["otp_length"] = json!(1_000_000);
+    let words = ["operator", "generate-root", "-generate-otp"];
+    assert_eq!(against(200, &endless, &words, "").0.code, 1);
+    assert_wrong(&["operator", "generate-root", "-generate-otp", "-init"], "with -otp afterwards");
+}
+
+#[test]
+fn refusal_without_token_names_the_option() {
+    let off = json!({"errors": ["unsupported operation: off; set allow_key_holders = true"]});
+    for command in ["generate-root", "rekey"] {
+        let (ran, _) = against(405, &off, &["operator", command, "-init"], "");
+        assert!(
+            ran.code == 1 && ran.err.contains("Next: the same command with -with-token"),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
 fn a_key_is_given_with_the_nonce_of_the_server_or_the_typed_one() {
     let mut done = started();
     (done["complete"], done["encoded_token"]) = (json!(true), json!("abc"));

@@ -126,6 +126,25 @@ fn every_method_sends_its_fields_to_its_login() {
 }
 
 #[test]
+fn login_names_methods_of_this_version() {
+    for name in ["oidc", "github", "ldap", "okta", "radius", "cert", "aws", "saml"] {
+        let method = format!("-method={name}");
+        assert_wrong(&["login", &method, "username=u"], "token, userpass, approle, jwt");
+        assert_wrong(&["login", &method], "-path=MOUNT");
+    }
+    assert_wrong(&["login", "-method=oidc"], "-method=jwt takes a signed token");
+    let home = Home::new("login-own-ldap");
+    let typed = ["-method=ldap", "-path=staff", "username=bob", "password=p"];
+    let (ran, asked) = home.login(&auth(), &typed, "");
+    assert_eq!((ran.code, asked.0.as_str()), (0, "PUT /v1/auth/staff/login/bob HTTP/1.1"));
+    let refused = json!({"errors": ["permission denied: auth/door/login needs a token"]});
+    let (ran, _) = against(403, &refused, &["login", "-method=door"], "");
+    assert!(ran.code == 1 && ran.err.contains("The methods of this version are"), "{}", ran.err);
+    let (ran, _) = against(403, &refused, &["login", "-method=approle"], "");
+    assert!(ran.err.ends_with("is mounted at this path\n"), "{}", ran.err);
+}
+
+#[test]
 fn a_login_prints_and_keeps_as_much_as_the_caller_wants() {
     for (option, is_stored, printed) in [
         ("-token-only", false, Some("bhs.new")),

@@ -193,3 +193,27 @@ fn the_version_of_a_key_value_mount_is_one_of_its_options() {
     assert_eq!(body, json!({"type": "kv", "options": {"a": "b", "version": "2"}}));
     assert_wrong(&["auth", "enable", "-version=2", "jwt"], "-version");
 }
+
+#[test]
+fn lockout_options_are_members_of_one_setting() {
+    let lockout = json!({"lockout_threshold": 3, "lockout_duration": "5m",
+        "lockout_counter_reset": "1m", "lockout_disable": true});
+    let options = [
+        "-user-lockout-threshold=3",
+        "-user-lockout-duration=5m",
+        "-user-lockout-counter-reset-duration=1m",
+        "-user-lockout-disable",
+    ];
+    let (line, body) = sent(&[&["auth", "tune"], &options[..], &["userpass"]].concat());
+    assert_eq!(line, "POST /v1/sys/auth/userpass/tune");
+    assert_eq!(body, json!({ "user_lockout_config": lockout }));
+    let (_, body) = sent(&[&["auth", "enable"], &options[..], &["userpass"]].concat());
+    assert_eq!(body["config"], json!({ "user_lockout_config": lockout }));
+    assert_wrong(&["secrets", "tune", "-user-lockout-threshold=3", "kv"], "no option");
+}
+
+#[test]
+fn tune_version_is_an_option_of_engine() {
+    let expected = ("POST /v1/sys/mounts/kv/tune".to_owned(), json!({"options": {"version": "2"}}));
+    assert_eq!(sent(&["secrets", "tune", "-version=2", "kv"]), expected);
+}

@@ -16,7 +16,24 @@ fn register_sends_the_file_as_it_is_and_names_the_plugin_after_it() {
     assert_eq!(line, format!("PUT /v1/sys/plugins/catalog/secret/{name}?version=1.0.0 HTTP/1.1"));
     assert!(headers.contains("content-type: application/wasm"), "{headers}");
     assert_eq!((ran.code, body.as_str()), (0, "\0asm bytes"), "{}", ran.err);
-    assert_eq!(ran.out, format!("registered the secret plugin {name}\n"));
+    assert_eq!(ran.out, format!("registered the secret plugin {name} 1.0.0\n"));
+}
+
+#[test]
+fn register_takes_version_from_file_name() {
+    let registered = |args: &[&str]| {
+        let (line, body) = sent(&[&["plugin", "register", "-sha256=ab"], args].concat());
+        (line.rsplit('/').next().unwrap().to_owned(), body["version"].clone())
+    };
+    let expected = ("shelf".to_owned(), json!("1.2.3"));
+    assert_eq!(registered(&["-command=shelf_1.2.3.wasm"]), expected);
+    assert_eq!(registered(&["-version=1.2.3", "-command=shelf-v1.2.3"]), expected);
+    let expected = ("shelf".to_owned(), json!("v1.2.3"));
+    assert_eq!(registered(&["-version=v1.2.3", "-oci-image=shelf_1.2.3"]), expected);
+    let expected = ("own".to_owned(), Value::Null);
+    assert_eq!(registered(&["-name=own", "-command=shelf_1.2.3.wasm"]), expected);
+    let other = ["plugin", "register", "-version=2.0.0", "-command=shelf_1.2.3.wasm"];
+    assert_wrong(&other, "named by version 1.2.3, and -version is 2.0.0");
 }
 
 #[test]

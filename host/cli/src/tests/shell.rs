@@ -81,6 +81,84 @@ fn headers_are_sent_and_a_namespace_is_refused() {
 }
 
 #[test]
+fn policy_of_request_is_printed_and_not_sent() {
+    let env = [("BULKHEAD_ADDR", "http://127.0.0.1:1"), ("BULKHEAD_TOKEN", "bhs.canary")];
+    let ran = run_with(&["write", "-output-policy", "a/b", "k=v"], "", &env);
+    let expected = "path \"a/b\" {\n  capabilities = [\"create\", \"update\"]\n}\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, expected, ""));
+    let ran = run_with(&["operator", "seal", "-output-policy"], "", &env);
+    assert!(ran.out.contains("\"sudo\""), "{}", ran.out);
+}
+
+#[test]
+fn options_of_scripts_are_accepted_by_every_command() {
+    let options = ["-no-color", "-disable-redirects", "-log-level=debug", "-policy-override"];
+    for command in commands::all() {
+        let words: Vec<&str> = command.words.split(' ').collect();
+        let ran = run_with(&[&words[..], &options, &["-help"]].concat(), "", &[]);
+        assert!(ran.code == 0 && ran.out.contains("-no-color"), "{words:?}: {}", ran.err);
+        let ran = run_with(&[&words[..], &["-nocolor", "x"]].concat(), "", &[]);
+        assert!(ran.code == 2 && ran.err.contains("did you mean -no-color?"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn non_interactive_command_asks_nothing() {
+    let hide = || Ok(Box::new(()) as Box<dyn std::any::Any>);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut io = CommandIo {
+        stdin: &mut &b"c0ffee\n"[..],
+        stdout: &mut out,
+        stderr: &mut err,
+        terminal: true,
+        hide: Some(&hide),
+        env: &|_| None,
+    };
+    let args = ["operator", "unseal", "-non-interactive"].map(OsString::from);
+    assert_eq!(run(args.into_iter(), &mut io), 2);
+    let err = String::from_utf8(err).unwrap();
+    assert!(err.contains("-non-interactive asks nothing"), "{err}");
+    let args = ["operator", "unseal", "-non-interactive", "-output-curl-string"];
+    let ran = run_with(&args, "c0ffee\n", &[]);
+    assert!(ran.code == 0 && ran.out.contains("c0ffee"), "a pipe is read: {}", ran.err);
+}
+
+#[test]
+fn patch_sends_merge_patch() {
+    let (ran, (line, headers, body)) =
+        against(204, &Value::Null, &["patch", "sys/x", "a=b", "c=-"], "text");
+    assert_eq!(
+        (line.as_str(), body.as_str()),
+        ("PATCH /v1/sys/x HTTP/1.1", r#"{"a":"b","c":"text"}"#)
+    );
+    assert!(headers.contains("content-type: application/merge-patch+json"), "{headers}");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "changed sys/x\n"));
+    assert_wrong(&["patch", "sys/x"], "-f to send a patch without fields");
+    let (ran, _) = against(404, &json!({"errors": []}), &["patch", "a", "k=v"], "");
+    assert_eq!((ran.code, ran.err.as_str()), (2, "nothing exists at a\n"));
+}
+
+#[test]
+fn status_shows_ha_enabled_of_leader() {
+    let canned = || {
+        Canned::answering_in_turn(vec![
+            (200, json!({"sealed": false, "version": "1"}).to_string()),
+            (200, json!({"ha_enabled": false, "is_self": true}).to_string()),
+        ])
+    };
+    let server = canned();
+    let ran = run_with(&["status"], "", &[("BULKHEAD_ADDR", &server.address)]);
+    assert!(ran.code == 0 && ran.out.contains("\nha_enabled    false\n"), "{}", ran.out);
+    assert!(server.seen.join().unwrap()[1].0.starts_with("GET /v1/sys/leader "));
+    let server = canned();
+    let ran = run_with(&["status", "-format=json"], "", &[("BULKHEAD_ADDR", &server.address)]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap()["ha_enabled"], false);
+    let own = json!({"sealed": false, "ha_enabled": true});
+    let (ran, _) = against(200, &own, &["status"], "");
+    assert!(ran.out.contains("\nha_enabled    true\n"), "asked once: {}", ran.out);
+}
+
+#[test]
 fn a_sealed_server_and_an_empty_one_are_told_apart() {
     for (is_initialised, next) in
         [(true, "bulkhead operator unseal"), (false, "bulkhead operator init")]
@@ -149,4 +227,11 @@ fn completion_is_of_a_known_shell() {
     for args in [&["completion"][..], &["completion", "tcsh"], &["completion", "bash", "zsh"]] {
         assert_wrong(args, "bash|zsh|fish");
     }
+}
+
+#[test]
+fn list_asks_for_a_part() {
+    let body = json!({"request_id": "r", "data": {"keys": ["b"]}});
+    let (_, (line, _, _)) = against(200, &body, &["list", "-after=a", "-limit=1", "x"], "");
+    assert_eq!(line, "GET /v1/x?list=true&after=a&limit=1 HTTP/1.1");
 }

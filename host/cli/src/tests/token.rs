@@ -129,10 +129,42 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
     assert_eq!(
         (ran.out.as_str(), body.as_str()),
         (
-            "no such token is valid now; a token that was valid is revoked with its children\n",
+            "revoked the token, its leases and its children, if it was valid\n",
             r#"{"token":"bhs.canary"}"#
         )
     );
+}
+
+#[test]
+fn revoke_tells_its_effect() {
+    let warned = json!({"request_id": "r", "data": null, "warnings": ["no token has it"]});
+    for (status, answer, args, done) in [
+        (204, Value::Null, &["-self"][..], "revoked your token, its leases and its children\n"),
+        (
+            204,
+            Value::Null,
+            &["-accessor", "a"],
+            "revoked the token of this accessor, its leases and its children\n",
+        ),
+        (200, warned, &["-accessor", "a"], "no token was revoked\n"),
+        (
+            204,
+            Value::Null,
+            &["-mode=orphan", "bhs.x"],
+            "revoked the token and its leases; its children live on without a parent\n",
+        ),
+        (
+            204,
+            Value::Null,
+            &["-mode=path", "auth/userpass/"],
+            "revoked every token and lease below auth/userpass/\n",
+        ),
+    ] {
+        let (ran, _) = against(status, &answer, &[&["token", "revoke"], args].concat(), "");
+        assert_eq!((ran.code, ran.out.as_str()), (0, done), "{args:?}");
+    }
+    let (line, _) = sent(&["token", "revoke", "-mode=path", "auth/userpass"]);
+    assert_eq!(line, "PUT /v1/sys/leases/revoke-prefix/auth/userpass");
 }
 
 #[test]
@@ -143,7 +175,10 @@ fn revoke_that_does_not_say_which_token_ends_none() {
         (&["-self", "-accessor"], "type it like this"),
         (&["-self", "-mode=orphan"], "-mode=orphan"),
         (&["-accessor", "-mode=orphan", "acc"], "-mode=orphan"),
-        (&["-mode=path", "auth/x"], "-mode is orphan"),
+        (&["-mode=tree", "auth/x"], "-mode is orphan or path"),
+        (&["-mode=path", "-self"], "-mode=path needs the path"),
+        (&["-mode=path", "-accessor", "a"], "-mode=path needs the path"),
+        (&["-mode=path", "/"], "the path needs a name"),
         (&["a", "b"], "type it like this"),
         (&["-"], "no token was given"),
     ] {

@@ -1,8 +1,8 @@
-//! `-wrap-ttl` and `unwrap`.
+//! `unwrap`, and the wrapping token in place of an answer.
 
 use super::*;
 
-fn wrapped() -> Value {
+pub(super) fn wrapped() -> Value {
     json!({
         "request_id": "", "lease_id": "", "data": null, "auth": null, "warnings": null,
         "wrap_info": {
@@ -22,25 +22,6 @@ fn a_wrapping_time_is_sent_and_the_wrapping_token_is_shown() {
     }
     let args = ["write", "-field=wrapping_token", "-wrap-ttl=60", "x", "a=b"];
     assert_eq!(against(200, &wrapped(), &args, "").0.out, "bhs.w");
-}
-
-#[test]
-fn the_wrapping_time_comes_from_the_environment_for_commands_with_the_option_alone() {
-    let asked = |args: &[&str], name: &str| {
-        let canned = Canned::answering(200, &wrapped().to_string());
-        let address = canned.address.clone();
-        run_with(args, "", &[("BULKHEAD_ADDR", &address), ("BULKHEAD_TOKEN", "t"), (name, "90")]);
-        canned.asked_once().1
-    };
-    for name in ["BULKHEAD_WRAP_TTL", "VAULT_WRAP_TTL"] {
-        assert!(asked(&["read", "x"], name).contains("x-vault-wrap-ttl: 90"));
-        assert!(asked(&["token", "create"], name).contains("x-vault-wrap-ttl: 90"));
-        assert!(!asked(&["unwrap", "bhs.w"], name).contains("x-vault-wrap-ttl"));
-        assert!(!asked(&["policy", "list"], name).contains("x-vault-wrap-ttl"));
-    }
-    assert!(asked(&["read", "x"], "HOME").lines().all(|line| !line.contains("wrap-ttl")));
-    let wraps = asked(&["write", "sys/wrapping/wrap", "a=b"], "OTHER");
-    assert!(wraps.contains("x-vault-wrap-ttl: 5m"), "{wraps}");
 }
 
 #[test]

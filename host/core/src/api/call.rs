@@ -5,9 +5,8 @@
 
 use crate::core::Core;
 use crate::seal::ServiceSeal;
-use bulkhead_access::policies::ROOT;
 use bulkhead_access::policies::acl::Acl;
-use bulkhead_access::policies::capability::Capability;
+use bulkhead_access::policies::capability;
 use bulkhead_access::tokens::Caller;
 use bulkhead_store::Unit;
 use bulkhead_wire::request::Request;
@@ -26,6 +25,14 @@ pub(crate) struct PermittedCall<'a> {
     pub(crate) fields: RequestFields<'a>,
     /// Capabilities that the caller's policies grant on the path; `root` means all of them.
     pub(crate) capabilities: &'a [String],
+}
+
+/// A question for the values of an object before the request that changes the object.
+pub(crate) struct PresentQuestion<'a> {
+    pub(crate) core: &'a Core,
+    /// The unit of the request. A row that is read here and changes meanwhile is a conflict.
+    pub(crate) unit: &'a mut Unit,
+    pub(crate) fields: RequestFields<'a>,
 }
 
 /// A request to an endpoint that needs no token.
@@ -50,7 +57,7 @@ pub(crate) struct SealedCall<'a> {
 impl PermittedCall<'_> {
     /// Returns whether the caller has `sudo` on this path.
     pub(super) fn has_sudo(&self) -> bool {
-        self.capabilities.iter().any(|word| word == Capability::Sudo.word() || word == ROOT)
+        capability::include_sudo(self.capabilities)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Types of the functions that serve the rows of the table: `async fn(Call<'_>) -> Result<Reply,
 //! Failure>`, and two kinds for requests without a token.
 
-use super::call::{PermittedCall, PublicCall, SealedCall};
+use super::call::{PermittedCall, PresentQuestion, PublicCall, SealedCall};
 use super::reply::Reply;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
+use serde_json::{Map, Value};
 use std::pin::Pin;
 
 /// The future of a handler's answer. Boxed, because the table holds handlers of every size.
@@ -28,6 +29,10 @@ where
 
 /// A handler for callers whose policies allow the path.
 pub(crate) type PermittedHandler = Box<dyn for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply>>;
+
+/// A function that reads the values of an object before a change, by the names of the fields.
+pub(crate) type PresentReader =
+    Box<dyn for<'a> AsyncHandler<'a, PresentQuestion<'a>, Map<String, Value>>>;
 
 /// A handler for every caller while the service is open.
 pub(crate) type PublicHandler = Box<dyn for<'a> AsyncHandler<'a, PublicCall<'a>, Response>>;

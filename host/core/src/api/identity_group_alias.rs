@@ -36,10 +36,11 @@ fn id() -> Field {
 }
 
 fn settings() -> Vec<Field> {
+    let canonical = "id of the external group; a new alias without it makes one";
     vec![
         field("name", FieldKind::String, "name of the group at the mount"),
         field("mount_accessor", FieldKind::String, "accessor of the mount"),
-        field("canonical_id", FieldKind::String, "id of the external group"),
+        field("canonical_id", FieldKind::String, canonical),
     ]
 }
 

@@ -1,17 +1,21 @@
 //! Builder for the rows of the host's table:
 //! `read("sys/key-status", "the key that seals now").handled_by(key_status)`.
 
-use super::call::{PermittedCall, PublicCall, SealedCall};
-use super::handler::{AsyncHandler, PermittedHandler, PublicHandler, SealedHandler};
+use super::call::{PermittedCall, PresentQuestion, PublicCall, SealedCall};
+use super::handler::{AsyncHandler, PermittedHandler, PresentReader, PublicHandler, SealedHandler};
 use super::reply::Reply;
 use bulkhead_sandbox::SideEffect;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::response::Response;
+use serde_json::{Map, Value};
 
 /// An endpoint of the host: its row and its handler.
 pub(crate) struct Endpoint {
     pub(crate) route: Route,
     pub(crate) answers: EndpointHandler,
+    /// Reads the present values of the fields that need `sudo`. `None`: the record of the row's
+    /// `existence` has the values.
+    pub(crate) present: Option<PresentReader>,
 }
 
 impl Endpoint {
@@ -43,6 +47,7 @@ pub(super) struct EndpointBuilder {
     route: Route,
     effect: SideEffect,
     goes_unrecorded: bool,
+    present: Option<PresentReader>,
 }
 
 /// Begins a row for GET.
@@ -68,7 +73,7 @@ pub(super) fn list(path: &str, about: &str) -> EndpointBuilder {
 impl EndpointBuilder {
     fn new(verb: Verb, path: &str, about: &str) -> Self {
         let route = Route::new(verb, path, about);
-        Self { route, effect: SideEffect::Pure, goes_unrecorded: false }
+        Self { route, effect: SideEffect::Pure, goes_unrecorded: false, present: None }
     }
 
     /// Adds captures and body fields.
@@ -101,6 +106,15 @@ impl EndpointBuilder {
         self
     }
 
+    /// Sets the function that reads the present values of the fields that need `sudo`.
+    pub(super) fn with_present_values(
+        mut self,
+        reader: impl for<'a> AsyncHandler<'a, PresentQuestion<'a>, Map<String, Value>> + 'static,
+    ) -> Self {
+        self.present = Some(Box::new(reader));
+        self
+    }
+
     /// Marks the handler as able to change something outside its unit of work. The request is then
     /// not run again after a conflict; the caller decides whether to retry.
     pub(super) fn with_effect(mut self) -> Self {
@@ -120,9 +134,10 @@ impl EndpointBuilder {
         self,
         handler: impl for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply> + 'static,
     ) -> Endpoint {
-        let Self { route, effect, goes_unrecorded } = self;
+        let Self { route, effect, goes_unrecorded, present } = self;
         let handler: PermittedHandler = Box::new(handler);
-        Endpoint { route, answers: EndpointHandler::Permitted { handler, effect, goes_unrecorded } }
+        let answers = EndpointHandler::Permitted { handler, effect, goes_unrecorded };
+        Endpoint { route, answers, present }
     }
 
     /// Answers every caller, with or without a token, while the service is open.
@@ -142,7 +157,8 @@ impl EndpointBuilder {
     }
 
     fn public(self, answers: EndpointHandler) -> Endpoint {
-        Endpoint { route: Route { unauthenticated: true, ..self.route }, answers }
+        let route = Route { unauthenticated: true, ..self.route };
+        Endpoint { route, answers, present: None }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::seal::ServiceSeal;
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_access::tokens::Caller;
-use bulkhead_wire::description::Route;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
@@ -23,9 +23,9 @@ pub(crate) async fn serve_while_sealed(
     handler: &SealedHandler,
     request: &Request,
 ) -> Result<Response, Failure> {
+    refuse_wrapping(request)?;
     check_body(route, request)?;
-    let mut values = fields::fold_names(route, &request.fields, &[])?.values;
-    fields::apply_defaults(route, &mut values, true)?;
+    let values = read_fields(route, request, &[])?;
     let call = SealedCall { seal, remote: request.remote, fields: RequestFields::new(&values) };
     let answered = handler.handle(call).await;
     answered.map_err(|failure| for_strangers(seal, failure))
@@ -56,7 +56,31 @@ pub(crate) fn read_public_fields(
     request: &Request,
 ) -> Result<Map<String, Value>, Failure> {
     check_body(endpoint.route, request)?;
-    Ok(fields::fold_names(endpoint.route, &request.fields, endpoint.captures)?.values)
+    read_fields(endpoint.route, request, endpoint.captures)
+}
+
+/// Reads the fields that the route knows, with their defaults.
+fn read_fields(
+    route: &Route,
+    request: &Request,
+    captures: &[(String, String)],
+) -> Result<Map<String, Value>, Failure> {
+    let mut values = fields::fold_names(route, &request.fields, captures)?.values;
+    fields::apply_defaults(route, &mut values, true)?;
+    Ok(values)
+}
+
+/// Refuses to wrap the answer to a write of a caller without a token: a wrapped answer is stored,
+/// and such a caller must not fill the store. The answers to reads hold no secret, so that a client
+/// may send the header with every request.
+///
+/// # Errors
+/// 400.
+pub(crate) fn refuse_wrapping(request: &Request) -> Result<(), Failure> {
+    if request.wrap_ttl.is_none() || request.verb == Verb::Read {
+        return Ok(());
+    }
+    Err(Failure::invalid("the answer of this path cannot be wrapped; leave X-Vault-Wrap-TTL out"))
 }
 
 /// Serves an endpoint that needs no token. A `caller` with a token sees the paths that its policies

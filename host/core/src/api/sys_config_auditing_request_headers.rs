@@ -13,8 +13,14 @@ use serde_json::{Map, Value, json};
 
 const BASE: &str = "sys/config/auditing/request-headers";
 /// Headers that bear a token or a password. They may not be recorded, not even as a hash.
-const SECRET_HEADERS: [&str; 5] =
-    ["authorization", "cookie", "proxy-authorization", "x-secrets-token", "x-vault-token"];
+const SECRET_HEADERS: [&str; 6] = [
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "x-bulkhead-token",
+    "x-secrets-token",
+    "x-vault-token",
+];
 
 /// Returns the rows of this file. All rows need `sudo`, as those of audit devices (decision H12).
 pub(super) fn rows() -> Vec<Endpoint> {

@@ -33,7 +33,7 @@ async fn help(call: PublicCall<'_>) -> Result<Response, Failure> {
     let path = call.fields.text("path");
     let acl = call.acl.ok_or_else(|| Failure::denied("send the token that help is for"))?;
     let (below, routes) = find_rows(&call, acl, path).ok_or_else(Failure::absent)?;
-    let served = ServedRoutes { below: &below, routes: &routes };
+    let served = ServedRoutes::at(&below, &routes);
     Ok(Response::bare(
         200,
         json!({
@@ -87,8 +87,9 @@ fn format_rows(below: &str, routes: &[Route]) -> String {
     text.trim_end().to_owned()
 }
 
-fn line(Field { name, kind, required, about, .. }: &Field) -> String {
+fn line(Field { name, kind, required, sudo, about, .. }: &Field) -> String {
     let kind = format!("{kind:?}").to_lowercase();
     let must = if *required { ", required" } else { "" };
-    format!("{name} ({kind}{must}): {about}")
+    let right = if *sudo { ", a change needs sudo" } else { "" };
+    format!("{name} ({kind}{must}{right}): {about}")
 }

@@ -11,16 +11,19 @@ mod subject;
 mod tune;
 mod version;
 
-use super::call::PermittedCall;
+use super::call::{PermittedCall, PresentQuestion};
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint};
 use crate::lifecycle;
 use crate::mounts::{BuiltinMount, MountClass};
 use bulkhead_wire::failure::Failure;
+use enable::present_at_enabling;
 pub(super) use enable::{enable_in, enabling_fields};
 use mount_path::mount_path;
 pub(super) use mount_path::path;
+use serde_json::{Map, Value};
 use serving::{MountListingEntry, serving};
+use tune::present_tuning_in;
 pub(super) use tune::{read_tuning_in, tune_in, tuning_fields};
 
 /// Prefix of the paths of auth methods.
@@ -33,7 +36,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         row::read("sys/mounts", "all secrets engines").handled_by(list),
         row::read(one, "one secrets engine or auth method").fields([path()]).handled_by(read),
-        row::write(one, "mount a secrets engine").fields(enabling_fields()).handled_by(enable),
+        row::write(one, "mount a secrets engine")
+            .fields(enabling_fields())
+            .with_present_values(present_at_enabling)
+            .handled_by(enable),
         row::delete(one, "end all leases of a mount and delete it")
             .with_effect()
             .fields([path()])
@@ -43,12 +49,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .handled_by(read_tuning),
         row::write(tuned, "change the settings of a mount")
             .fields(tuning_fields())
+            .with_present_values(present_tuning)
             .handled_by(tune),
         row::read(tuned_auth, "the settings that hold for an auth method")
             .fields([path()])
             .handled_by(read_auth_tuning),
         row::write(tuned_auth, "change the settings of an auth method")
             .fields(tuning_fields())
+            .with_present_values(present_auth_tuning)
             .handled_by(tune_auth),
     ]
 }
@@ -94,6 +102,16 @@ async fn read_auth_tuning(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/mounts/auth/:path/tune`.
 async fn tune_auth(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     tune_in(MountClass::Auth, call).await
+}
+
+/// Returns the settings of a secrets engine before a change.
+async fn present_tuning(question: PresentQuestion<'_>) -> Result<Map<String, Value>, Failure> {
+    present_tuning_in(MountClass::Secret, question).await
+}
+
+/// Returns the settings of an auth method before a change.
+async fn present_auth_tuning(question: PresentQuestion<'_>) -> Result<Map<String, Value>, Failure> {
+    present_tuning_in(MountClass::Auth, question).await
 }
 
 /// Returns all mounts of a class.

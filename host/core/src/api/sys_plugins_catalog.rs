@@ -11,6 +11,7 @@ use crate::catalog::{self, ComponentUpload, ListedPlugin, PluginType, Registrati
 use crate::lifecycle::{self, DependentTreatment, PluginRemoval, RemovalOutcome};
 use bulkhead_sandbox::{GrantPattern, Publisher};
 use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::distinct::first_of_each;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
@@ -173,8 +174,15 @@ fn read_ceiling(fields: RequestFields<'_>) -> Result<Option<Vec<GrantPattern>>, 
     if !fields.has("grants") {
         return Ok(None);
     }
+    let texts = first_of_each(fields.list("grants"));
+    if texts.len() > MAX_GRANTS {
+        let many = texts.len();
+        return Err(Failure::invalid(format!(
+            "grants: {many} lines; a ceiling has at most {MAX_GRANTS}"
+        )));
+    }
     let mut lines: Vec<GrantPattern> = Vec::new();
-    for text in fields.list("grants") {
+    for text in texts {
         let line: GrantPattern =
             text.parse().map_err(|why| Failure::invalid(format!("grants: {why}")))?;
         let is_of_same_limit = |other: &&GrantPattern| {
@@ -194,12 +202,7 @@ fn read_ceiling(fields: RequestFields<'_>) -> Result<Option<Vec<GrantPattern>>, 
         lines.iter().filter_map(GrantPattern::grant),
         lines.iter().any(GrantPattern::reaches_outside),
     )?;
-    match lines.len() {
-        0..=MAX_GRANTS => Ok(Some(lines)),
-        many => Err(Failure::invalid(format!(
-            "grants: {many} lines; a ceiling has at most {MAX_GRANTS}"
-        ))),
-    }
+    Ok(Some(lines))
 }
 
 /// `DELETE sys/plugins/catalog/:type/:name`.

@@ -41,6 +41,8 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
         "commit_date": date,
         "migration": false,
         "recovery_seal": false,
+        // The embedded store belongs to a single node.
+        "ha_enabled": false,
         "storage_type": "sqlite",
     });
     name_cluster(&mut body, status.cluster_id);

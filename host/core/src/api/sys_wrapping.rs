@@ -16,6 +16,7 @@ use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use serde_json::Map;
 
+const WRAP: &str = "sys/wrapping/wrap";
 const UNWRAP: &str = "sys/wrapping/unwrap";
 const REWRAP: &str = "sys/wrapping/rewrap";
 
@@ -26,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("token", FieldKind::String, about).secret()
     };
     vec![
-        write("sys/wrapping/wrap", "wrap the fields of the request").open_fields().handled_by(wrap),
+        write(WRAP, "wrap the fields of the request").open_fields().handled_by(wrap),
         write(UNWRAP, "the wrapped answer of a wrapping token, once")
             .fields([token()])
             .handled_by(unwrap),
@@ -44,6 +45,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// token.
 pub(crate) fn is_opened_by_caller(path: &str) -> bool {
     [UNWRAP, REWRAP].contains(&path)
+}
+
+/// Returns true if the answer of a request to `path` holds data that the caller sent: in this
+/// request, or before to its cubbyhole.
+pub(crate) fn answers_own_data(path: &str) -> bool {
+    path == WRAP || path.split('/').next() == Some("cubbyhole")
 }
 
 /// The error for a token without a wrapped answer, in the words that clients match on.
@@ -73,7 +80,8 @@ async fn unwrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/wrapping/rewrap`.
 async fn rewrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let wrapping = find_named_token(&mut call).await?;
-    Ok(ReplyBody::Wrapped(wrapping.rewrap(call.unit, &call.core.tokens)?).into())
+    let PermittedCall { core, unit, .. } = call;
+    Ok(ReplyBody::Wrapped(wrapping.rewrap(&core.store, unit, &core.tokens).await?).into())
 }
 
 /// `GET` and `POST sys/wrapping/lookup`. Takes no use of the token.

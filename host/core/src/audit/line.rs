@@ -75,6 +75,10 @@ impl SharedLineText {
     ) -> bool {
         let writer = AuditLineWriter { device, subject };
         let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL_LINE_LEN));
+        if let Some(caller) = subject.component_caller {
+            tail.extend_from_slice(b",\"auth\":");
+            writer.component_caller(caller, &mut tail);
+        }
         tail.extend_from_slice(b",\"response\":");
         writer.response(response, self.text.get(self.mount.clone()).unwrap_or_default(), &mut tail);
         let refusal =

@@ -8,6 +8,7 @@ use super::bounds;
 use super::hashing::HashingKey;
 use super::subject::AuditSubject;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Prefixes of Bulkhead's tokens (decision P16).
 const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
@@ -22,6 +23,8 @@ const UNSERVED_NAMES: usize = 3;
 pub(super) struct SentPath<'a> {
     text: &'a str,
     captures: Vec<&'a str>,
+    /// Segments to hide for other reasons. A path may consist of thousands.
+    hidden: HashSet<&'a str>,
     is_unserved: bool,
     most: usize,
 }
@@ -36,13 +39,23 @@ impl<'a> SentPath<'a> {
         });
         let is_unserved = subject.route.is_none() && text.starts_with(UNSERVED);
         let most = if subject.is_trusted() { bounds::PATH } else { bounds::PATH_OF_A_STRANGER };
-        Self { text, captures: captures.collect(), is_unserved, most }
+        let hidden = subject.hidden_segments.iter().map(String::as_str).collect();
+        Self { text, captures: captures.collect(), hidden, is_unserved, most }
     }
 
     /// Returns whether any part of the path is hidden.
+    fn has_hidden_parts(&self) -> bool {
+        !self.hidden.is_empty() || self.has_secrets()
+    }
+
+    /// Returns whether the path contains a secret that an error may repeat.
     pub(super) fn has_secrets(&self) -> bool {
         !self.captures.is_empty()
             || self.text.split('/').enumerate().any(|(index, part)| self.is_secret(index, part))
+    }
+
+    fn is_hidden(&self, index: usize, segment: &str) -> bool {
+        self.hidden.contains(segment) || self.is_secret(index, segment)
     }
 
     fn is_secret(&self, index: usize, segment: &str) -> bool {
@@ -53,7 +66,7 @@ impl<'a> SentPath<'a> {
 
     /// Returns the path for display, and the number of its bytes that are left out.
     pub(super) fn render_path(&self, hashing: &HashingKey) -> (Cow<'a, str>, usize) {
-        if self.text.len() <= self.most && !self.has_secrets() {
+        if self.text.len() <= self.most && !self.has_hidden_parts() {
             return (self.text.into(), 0);
         }
         // A capture of several segments is always the end of the path.
@@ -63,7 +76,7 @@ impl<'a> SentPath<'a> {
         for (index, segment) in before.unwrap_or(self.text).split('/').enumerate() {
             let slash = usize::from(index > 0);
             let room = self.most.saturating_sub(shown.len() + slash);
-            let (part, taken): (Cow<'_, str>, usize) = if self.is_secret(index, segment) {
+            let (part, taken): (Cow<'_, str>, usize) = if self.is_hidden(index, segment) {
                 (hashing.hash(segment).into(), segment.len())
             } else {
                 let end = segment.floor_char_boundary(room);

@@ -4,6 +4,10 @@
 //! mount's route table marks a member secret, in any row and under any alias, numbers, booleans and
 //! keys of the member are hashed too, even if the mount or the device would show the member.
 //!
+//! A name is a text of the caller, too: a form that consists of a token is a field with the token
+//! as its name. A line shows a name only where a row declares the name or asks for names
+//! ([`MemberNames`], decision H81), and hashes every other name with all values below.
+//!
 //! Also prevents a line much longer than its request: a hash takes 80 bytes where an empty text
 //! takes
 //! 3. The data of a line are bounded ([`super::bounds`]). A member that is too long becomes a
@@ -13,6 +17,7 @@ use super::bounds::{MEMBER, NAME};
 use super::digests::MemberDigests;
 use super::hashing::HashingKey;
 use super::json;
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::route::RouteTable;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -30,12 +35,65 @@ enum ValueReadability {
     Nothing,
 }
 
+/// The names of an object's members that a line may show.
+#[derive(Clone, Copy)]
+pub(super) enum MemberNames<'a> {
+    /// All names, at any depth: the server or a component chose the names, or a field takes any
+    /// value.
+    Shown,
+    /// The names of this object, which are the keys of a map of texts; no names below.
+    Keys,
+    /// The names of these fields, and below each field the names that its kind asks for. All names
+    /// of this object if `is_open`.
+    Declared { fields: &'a [Field], is_open: bool },
+    /// No names: the caller chose the names, and no row asked for them.
+    Hidden,
+}
+
+impl<'a> MemberNames<'a> {
+    /// Returns the names inside the member `name`; `None` if the name itself is hidden.
+    fn inside(self, name: &str) -> Option<Self> {
+        match self {
+            Self::Shown => Some(Self::Shown),
+            Self::Keys => Some(Self::Hidden),
+            Self::Hidden => None,
+            Self::Declared { fields, is_open } => {
+                let is_named = |field: &&Field| {
+                    field.name == name || field.aliases.iter().any(|alias| alias == name)
+                };
+                match fields.iter().find(is_named) {
+                    Some(field) => Some(Self::of_field(field)),
+                    None => is_open.then_some(Self::Hidden),
+                }
+            }
+        }
+    }
+
+    /// Returns the names inside a value of `field`. An object in place of a text has none.
+    fn of_field(field: &'a Field) -> Self {
+        match field.kind {
+            _ if !field.members.is_empty() => {
+                Self::Declared { fields: &field.members, is_open: false }
+            }
+            FieldKind::Any => Self::Shown,
+            FieldKind::Map => Self::Keys,
+            _ => Self::Hidden,
+        }
+    }
+
+    /// Returns the names inside the items of a list.
+    fn in_list(self) -> Self {
+        if matches!(self, Self::Keys) { Self::Hidden } else { self }
+    }
+}
+
 /// The redaction rules for the data of a single request or answer on a single device.
 pub(super) struct RedactionRules<'a> {
     pub(super) hashing: &'a HashingKey,
-    /// The route table, which marks secret names. Without a table, only the names of top-level
-    /// members are shown.
+    /// The route table, which marks secret names. Without a table, nothing is shown.
     pub(super) table: Option<&'a RouteTable>,
+    /// The names of the data's own members that may be shown.
+    pub(super) names: MemberNames<'a>,
     /// Members that the mount shows: its `audit_non_hmac_request_keys` or
     /// `audit_non_hmac_response_keys`.
     pub(super) clear: &'a [String],
@@ -89,8 +147,8 @@ impl RedactionRules<'_> {
         let (mark, digested) = (object.next_position(), left_out.digests.written());
         let end = end.saturating_sub(digested);
         let ends = end.min(object.written().saturating_add(MEMBER));
-        let shown_name = self.name(name);
-        if self.value(value, self.shown(name), ends, object.key(&shown_name)).is_ok() {
+        let (shown_name, shown, inside) = self.member_shown(name);
+        if self.value(value, (shown, inside), ends, object.key(&shown_name)).is_ok() {
             return true;
         }
         object.remove_after(mark);
@@ -109,9 +167,21 @@ impl RedactionRules<'_> {
         fits
     }
 
+    /// Returns a member of the data as a line shows it: the name, the readability of the value, and
+    /// the names inside the value.
+    fn member_shown<'n>(&self, name: &'n str) -> (Cow<'n, str>, ValueReadability, MemberNames<'_>) {
+        match (self.shown(name), self.names.inside(name)) {
+            (ValueReadability::Clear, _) => {
+                (self.name(name), ValueReadability::Clear, MemberNames::Shown)
+            }
+            (shown, Some(inside)) if self.table.is_some() => (self.name(name), shown, inside),
+            _ => (self.hashing.hash(name).into(), ValueReadability::Nothing, MemberNames::Hidden),
+        }
+    }
+
     /// Returns the name for display. A long name is hashed, because it is most likely not a name.
     fn name<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        shown_name(self.hashing, name)
+        if name.len() <= NAME { name.into() } else { self.hashing.hash(name).into() }
     }
 
     fn shown(&self, name: &str) -> ValueReadability {
@@ -130,7 +200,7 @@ impl RedactionRules<'_> {
     fn value(
         &self,
         value: &Value,
-        shown: ValueReadability,
+        (shown, names): (ValueReadability, MemberNames<'_>),
         end: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), ValueTooLarge> {
@@ -141,11 +211,11 @@ impl RedactionRules<'_> {
                     if index > 0 {
                         out.push(b',');
                     }
-                    self.value(item, shown, end, out)?;
+                    self.value(item, (shown, names.in_list()), end, out)?;
                 }
                 out.push(b']');
             }
-            Value::Object(map) => self.nested(map, shown, end, out)?,
+            Value::Object(map) => self.nested(map, (shown, names), end, out)?,
             Value::String(text)
                 if shown == ValueReadability::Nothing
                     || (shown == ValueReadability::Values && !is_timestamp(text)) =>
@@ -168,19 +238,25 @@ impl RedactionRules<'_> {
     fn nested(
         &self,
         map: &Map<String, Value>,
-        shown: ValueReadability,
+        (shown, names): (ValueReadability, MemberNames<'_>),
         end: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), ValueTooLarge> {
         let mut object = json::JsonObject::begin(out);
         for (name, value) in map {
             let is_secret = self.table.is_some_and(|table| table.is_secret(name));
-            let (name, shown) = match shown {
-                ValueReadability::Nothing => (Cow::Owned(self.hashing.hash(name)), shown),
-                _ if is_secret => (self.name(name), ValueReadability::Nothing),
-                _ => (self.name(name), shown),
+            let (name, shown, inside) = match (shown, names.inside(name)) {
+                (ValueReadability::Values, None) | (ValueReadability::Nothing, _) => {
+                    let name = Cow::Owned(self.hashing.hash(name));
+                    (name, ValueReadability::Nothing, MemberNames::Hidden)
+                }
+                (_, inside) if is_secret => {
+                    let inside = inside.unwrap_or(MemberNames::Hidden);
+                    (self.name(name), ValueReadability::Nothing, inside)
+                }
+                (shown, inside) => (self.name(name), shown, inside.unwrap_or(MemberNames::Shown)),
             };
-            self.value(value, shown, end, object.key(&name))?;
+            self.value(value, (shown, inside), end, object.key(&name))?;
         }
         object.end();
         Ok(())
@@ -191,11 +267,6 @@ impl RedactionRules<'_> {
         self.hashing.push(text.as_bytes(), out);
         out.push(b'"');
     }
-}
-
-/// Returns a member's name as a line shows it. A long name is hashed.
-pub(super) fn shown_name<'n>(hashing: &HashingKey, name: &'n str) -> Cow<'n, str> {
-    if name.len() <= NAME { name.into() } else { hashing.hash(name).into() }
 }
 
 /// Returns the number of values inside a value. An empty list or object counts as 1.

@@ -28,6 +28,9 @@ impl RefusalReason {
             ResponseBody::Errors(errors) if !errors.is_empty() => {
                 Self { shown: response.status.to_string(), hashed: errors.join("; ") }
             }
+            ResponseBody::Advice(text) => {
+                Self { shown: response.status.to_string(), hashed: text.clone() }
+            }
             _ => Self::default(),
         }
     }

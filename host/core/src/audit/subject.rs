@@ -1,5 +1,6 @@
 //! A request and its context, as known when a line is written.
 
+use super::redaction::MemberNames;
 use crate::mounts::{MountRecord, RunningPlugin};
 use crate::paging;
 use bulkhead_access::tokens::Caller;
@@ -13,9 +14,14 @@ use time::format_description::well_known::Rfc3339;
 /// A request and its context, as known when a line is written.
 pub(crate) struct AuditSubject<'a> {
     pub(crate) request: &'a Request,
+    /// Segments of the path that lines show as hashes, besides those that the route marks.
+    pub(crate) hidden_segments: &'a [String],
     pub(crate) operation: Operation,
     /// `None` if the token is missing or unknown.
     pub(crate) caller: Option<&'a Caller>,
+    /// The caller as a component that authenticates its callers itself names the caller; known
+    /// when the answer is recorded.
+    pub(crate) component_caller: Option<&'a ComponentCaller>,
     /// Policies of the caller's entity and its groups, in order; empty until looked up.
     pub(crate) identity_policies: &'a [String],
     /// `None` if no route matches the request.
@@ -50,6 +56,37 @@ impl AuditSubject<'_> {
     }
 }
 
+impl<'a> AuditSubject<'a> {
+    /// Returns the names in the data of the request that a line may show.
+    pub(super) fn request_names(&self) -> MemberNames<'a> {
+        let described = self.route.as_ref();
+        match described.and_then(|described| Some((described, described.route?))) {
+            Some((described, route)) => {
+                MemberNames::Declared { fields: &route.fields, is_open: !described.keeps_any_name }
+            }
+            None => MemberNames::Hidden,
+        }
+    }
+
+    /// Returns the names in the data of the answer that a line may show.
+    pub(super) fn answer_names(&self) -> MemberNames<'a> {
+        let keeps_any_name = self.route.as_ref().is_some_and(|described| described.keeps_any_name);
+        if keeps_any_name && self.operation != Operation::List {
+            MemberNames::Hidden
+        } else {
+            MemberNames::Shown
+        }
+    }
+}
+
+/// A caller that a component authenticated, in the words of the component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ComponentCaller {
+    /// Public identifier, such as the accessor of a token.
+    pub(crate) accessor: String,
+    pub(crate) display_name: String,
+}
+
 /// The policy decision on a request.
 pub(crate) enum PolicyDecision {
     /// Allowed, by the policies with these names.
@@ -67,6 +104,8 @@ pub(crate) struct RouteDescription<'a> {
     /// The mount that serves the request, or the built-in part of the server.
     pub(crate) mount: &'a MountRecord,
     pub(crate) running: RunningPlugin<'a>,
+    /// True if the data are fields of any name, which the caller chose.
+    pub(crate) keeps_any_name: bool,
 }
 
 /// Formats milliseconds since 1970 as RFC 3339 in UTC.

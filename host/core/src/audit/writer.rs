@@ -5,7 +5,7 @@
 //!
 //! Also prevents clients from filling the disk: each part of a line is bounded ([`super::bounds`]).
 //! A longer list becomes a digest, a longer text is hashed, and the line counts the rest. For
-//! fields that no endpoint reads, the line shows only the names.
+//! fields that no endpoint reads, the line shows only the hashes of their names.
 
 mod token;
 
@@ -14,7 +14,7 @@ use super::device::AuditDevice;
 use super::digests::MemberDigests;
 use super::json::{self, JsonObject};
 use super::path::SentPath;
-use super::redaction::{OmittedMembers, RedactionRules, shown_name};
+use super::redaction::{MemberNames, OmittedMembers, RedactionRules};
 use super::refusal::RefusalReason;
 use super::subject::{AuditSubject, RouteDescription};
 use crate::mounts::MountRecord;
@@ -102,8 +102,8 @@ impl AuditLineWriter<'_> {
         }
     }
 
-    /// Writes the fields that the endpoint reads, the names of all other fields, and the body
-    /// length of a raw, unread or partly shown body.
+    /// Writes the fields that the endpoint reads, hashes of the names of all other fields, and the
+    /// body length of a raw, unread or partly shown body.
     fn fields(&self, object: &mut JsonObject<'_>) {
         let AuditSubject { request, .. } = self.subject;
         let is_trusted = self.subject.is_trusted();
@@ -115,7 +115,7 @@ impl AuditLineWriter<'_> {
                 request.fields.iter().partition(|(name, _)| self.subject.reads(name));
             if !known.is_empty() {
                 let most = if is_trusted { bounds::DATA } else { bounds::DATA_OF_A_STRANGER };
-                let redaction = self.redaction(shown_of_requests);
+                let redaction = self.redaction(shown_of_requests, self.subject.request_names());
                 left_out = redaction.object(known, most, object.own_key("data"));
             }
             let names = unknown.into_iter().map(|(name, _)| name);
@@ -132,7 +132,8 @@ impl AuditLineWriter<'_> {
         }
     }
 
-    /// Writes the names of fields that no endpoint reads. Returns the number of names left out.
+    /// Writes hashes of the names of fields that no endpoint reads: such a name may be a misplaced
+    /// secret. Returns the number of names left out.
     fn unknown_fields<'a>(
         &self,
         names: impl Iterator<Item = &'a String>,
@@ -143,7 +144,7 @@ impl AuditLineWriter<'_> {
             let before = list.len();
             list.extend_from_slice(if before == 0 { b"" } else { b"," });
             let room = bounds::UNKNOWN_FIELDS.saturating_sub(list.len());
-            let shown = shown_name(&self.device.hashing, name);
+            let shown = self.device.hashing.hash(name);
             if left_out > 0 || !json::value_within(&shown, room, &mut list) {
                 list.truncate(before);
                 left_out += 1;
@@ -171,18 +172,19 @@ impl AuditLineWriter<'_> {
     fn body(&self, body: &ResponseBody, status: u16, object: &mut JsonObject<'_>) {
         match body {
             ResponseBody::Envelope(envelope) | ResponseBody::Copied(envelope) => {
-                self.envelope(envelope, object)
+                self.envelope(envelope, self.subject.answer_names(), object)
             }
             ResponseBody::Listed(envelope, listing) => {
                 self.listing(listing, object);
-                self.envelope(envelope, object);
+                self.envelope(envelope, MemberNames::Shown, object);
             }
             ResponseBody::Wrapped { envelope, hidden } => {
                 self.body(hidden, status, object);
-                self.envelope(envelope, object);
+                self.envelope(envelope, MemberNames::Shown, object);
             }
+            // Any caller may have wrapped the fields, under names of its choice.
             ResponseBody::Unwrapped { content_type, bytes } => match Envelope::read(bytes) {
-                Some(envelope) => self.envelope(&envelope, object),
+                Some(envelope) => self.envelope(&envelope, MemberNames::Hidden, object),
                 None => self.raw(content_type, bytes.len(), status, object),
             },
             ResponseBody::Raw { content_type, bytes } => {
@@ -194,7 +196,8 @@ impl AuditLineWriter<'_> {
             | ResponseBody::Bare(_)
             | ResponseBody::Published { .. }
             | ResponseBody::Document(_)
-            | ResponseBody::Errors(_) => {}
+            | ResponseBody::Errors(_)
+            | ResponseBody::Advice(_) => {}
         }
     }
 
@@ -207,7 +210,7 @@ impl AuditLineWriter<'_> {
         data.end();
     }
 
-    fn envelope(&self, envelope: &Envelope, object: &mut JsonObject<'_>) {
+    fn envelope(&self, envelope: &Envelope, names: MemberNames<'_>, object: &mut JsonObject<'_>) {
         if let Some(auth) = &envelope.auth {
             self.auth(auth, object.own_key("auth"));
         }
@@ -217,7 +220,8 @@ impl AuditLineWriter<'_> {
             secret.end();
         }
         if let Some(data) = &envelope.data {
-            let OmittedMembers { members, digests } = self.data(data, object.own_key("data"));
+            let data = self.data(data, names, object.own_key("data"));
+            let OmittedMembers { members, digests } = data;
             digests.write(object);
             if members > 0 {
                 object.member("elided_members", &members);
@@ -247,7 +251,8 @@ impl AuditLineWriter<'_> {
             false => read_listing(listing),
         };
         if let Some(data) = data {
-            let OmittedMembers { digests, .. } = self.data(&data, object.own_key("data"));
+            let out = object.own_key("data");
+            let OmittedMembers { digests, .. } = self.data(&data, MemberNames::Shown, out);
             return digests.write(object);
         }
         let texts = [("keys", Some(&listing.keys)), ("key_info", listing.key_info.as_ref())];
@@ -264,8 +269,13 @@ impl AuditLineWriter<'_> {
     }
 
     /// Writes the data of an answer. Returns the omitted members.
-    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> OmittedMembers {
-        let redaction = self.redaction(shown_of_responses);
+    fn data(
+        &self,
+        data: &Map<String, Value>,
+        names: MemberNames<'_>,
+        out: &mut Vec<u8>,
+    ) -> OmittedMembers {
+        let redaction = self.redaction(shown_of_responses, names);
         let most = match self.subject.caller {
             Some(_) => bounds::DATA,
             None => bounds::DATA_OF_A_STRANGER,
@@ -283,25 +293,6 @@ impl AuditLineWriter<'_> {
             (name.clone(), if is_listed { count(value) } else { value.clone() })
         };
         redaction.object(&data.iter().map(elided).collect::<Map<_, _>>(), most, out)
-    }
-
-    /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
-    /// hashed.
-    fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
-        let mut object = JsonObject::begin(out);
-        for (name, value) in wrapped.as_object().into_iter().flatten() {
-            match (name.as_str(), value.as_str()) {
-                ("accessor" | "wrapped_accessor", Some(accessor)) => {
-                    self.accessor(accessor, object.key(name))
-                }
-                ("token", Some(token)) => self.write_hashed(token, object.key(name)),
-                (_, Some(text)) => {
-                    self.text_within(bounds::CREATION_PATH, text, object.key(name));
-                }
-                _ => json::value(value, object.key(name)),
-            }
-        }
-        object.end();
     }
 
     /// Writes the members that describe the mount.
@@ -329,12 +320,17 @@ impl AuditLineWriter<'_> {
     }
 
     /// Returns the redaction rules; `clear` returns the members that a mount shows.
-    fn redaction(&self, clear: fn(&MountRecord) -> &[String]) -> RedactionRules<'_> {
+    fn redaction<'a>(
+        &'a self,
+        clear: fn(&MountRecord) -> &[String],
+        names: MemberNames<'a>,
+    ) -> RedactionRules<'a> {
         let route = self.subject.route.as_ref();
         let clear = route.map_or(&[][..], |route| clear(route.mount));
         let device = self.device;
         let table = route.map(|route| route.table);
-        RedactionRules { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
+        let (hashing, raw) = (&device.hashing, device.settings.log_raw);
+        RedactionRules { hashing, table, names, clear, raw }
     }
 
     /// Ends a line. Adds the reason of a refusal: the readable part, and a hash of the rest of the

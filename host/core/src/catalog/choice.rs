@@ -1,4 +1,8 @@
-//! The version of a plugin that a mount gets: by pin, by the operator's choice, or the newest.
+//! The version of a plugin that a mount or connection gets: by override, by pin, by the operator's
+//! choice, or the newest.
+//!
+//! Prevents two settings that choose a version without an order: [`decide`] is the only order, for
+//! a new instance, a change and a reload (decision H75).
 
 use super::entry::PluginType;
 use super::pin::{PREFIX, Pin, VersionChoice};
@@ -56,50 +60,91 @@ impl Catalog {
         pins.get(&(kind, name.to_owned())).map(|pin| pin.version.clone())
     }
 
-    /// Returns the version of a secrets engine or auth method that a mount gets: the pinned
-    /// version, the version that the operator asks for, or the newest version, in this order. An
-    /// operator who overrides the pin gets the version that the operator asks for.
+    /// Returns the version of a secrets engine or auth method that a mount gets, in the order of
+    /// [`decide`].
     ///
     /// # Errors
-    /// 400 for a version other than the pinned version, for an override without a version, and for
-    /// a plugin or version that is not in the catalog; 503 for a version that could not be loaded.
+    /// 400 for a plugin or version that is not in the catalog; 503 for a version that could not be
+    /// loaded.
     pub(crate) fn choose(
         &self,
         kind: PluginType,
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        self.select(kind, name, &self.wanted_version(kind, name, choice)?)
+        self.select(kind, name, &self.decide_version(kind, name, choice))
     }
 
-    /// Returns the number of the version that pin and operator want; empty for the newest version.
-    ///
-    /// # Errors
-    /// 400 for a version other than the pinned version, and for an override without a version.
-    pub(super) fn wanted_version(
+    /// Returns the number of the version that a mount or connection gets; empty for the newest
+    /// version.
+    pub(super) fn decide_version(
         &self,
         kind: PluginType,
         name: &str,
         choice: VersionChoice<'_>,
-    ) -> Result<String, Failure> {
+    ) -> String {
+        decide(self.pinned_version(kind, name).as_deref(), choice).to_owned()
+    }
+
+    /// Refuses a choice that a caller asks for and that would not count: a version other than the
+    /// pinned version without an override, and an override without a version.
+    ///
+    /// # Errors
+    /// 400 with the pinned version and the remedy.
+    pub(crate) fn check_choice(
+        &self,
+        kind: PluginType,
+        name: &str,
+        choice: VersionChoice<'_>,
+    ) -> Result<(), Failure> {
         let VersionChoice { asked, overrides_pin } = choice;
-        let pinned = self.pinned_version(kind, name);
-        let Some(pinned) = pinned.filter(|_| !overrides_pin) else {
-            if overrides_pin && asked.is_empty() {
-                return Err(Failure::invalid(
-                    "override_pinned_version needs a version: give plugin_version as well",
-                ));
-            }
-            return Ok(asked.to_owned());
-        };
-        let number = asked.trim_start_matches('v');
-        if number.is_empty() || number == pinned {
-            return Ok(pinned);
+        if overrides_pin && asked.is_empty() {
+            return Err(Failure::invalid(
+                "override_pinned_version needs a version: give plugin_version as well",
+            ));
         }
+        let number = asked.trim_start_matches('v');
+        let pinned = self.pinned_version(kind, name).filter(|_| !overrides_pin);
+        let Some(pinned) = pinned.filter(|pinned| !number.is_empty() && number != pinned) else {
+            return Ok(());
+        };
         Err(Failure::invalid(format!(
             "plugin_version {} is refused because version {pinned} of {name} is pinned: leave \
              plugin_version out, or send override_pinned_version=true",
             quoted(asked)
         )))
+    }
+}
+
+/// Returns the version that a mount or connection gets, by the only order of choices: the own
+/// version with an override of the pin, the pinned version, the own version, and an empty text for
+/// the newest version. An own version under a pin stays stored, and counts again once the pin is
+/// removed.
+fn decide<'a>(pinned: Option<&'a str>, choice: VersionChoice<'a>) -> &'a str {
+    let VersionChoice { asked, overrides_pin } = choice;
+    match pinned {
+        Some(pinned) if asked.is_empty() || !overrides_pin => pinned,
+        _ => asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_chosen_in_one_order() {
+        for (asked, overrides_pin, pinned, chosen) in [
+            ("2.0.0", true, Some("1.0.0"), "2.0.0"),
+            ("2.0.0", false, Some("1.0.0"), "1.0.0"),
+            ("", true, Some("1.0.0"), "1.0.0"),
+            ("", false, Some("1.0.0"), "1.0.0"),
+            ("2.0.0", true, None, "2.0.0"),
+            ("2.0.0", false, None, "2.0.0"),
+            ("", false, None, ""),
+        ] {
+            let choice = VersionChoice { asked, overrides_pin };
+            assert_eq!(decide(pinned, choice), chosen, "{asked} {overrides_pin} {pinned:?}");
+        }
     }
 }

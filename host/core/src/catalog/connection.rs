@@ -38,6 +38,15 @@ pub(crate) struct ConnectionVersion {
     overrides_pin: bool,
 }
 
+impl ConnectionVersion {
+    /// Returns whether `choice` asks for a version of `plugin`, or for an override, that the
+    /// recorded choice did not ask for.
+    fn is_new_choice(&self, plugin: &str, choice: VersionChoice<'_>) -> bool {
+        let is_other = choice.asked.trim_start_matches('v') != self.asked.trim_start_matches('v');
+        plugin != self.plugin || is_other || (choice.overrides_pin && !self.overrides_pin)
+    }
+}
+
 stored!(ConnectionVersion, "connection-version", reads_stored_connection_versions);
 
 /// A connection of a mount.
@@ -96,10 +105,13 @@ impl MountConnection {
 }
 
 impl Catalog {
-    /// Chooses the version that serves a connection, and records the version in the unit.
+    /// Chooses the version that serves a connection, and records the version in the unit. A choice
+    /// other than the recorded choice is what the caller asks for, and is refused if it would not
+    /// count.
     ///
     /// # Errors
-    /// As [`Catalog::choose_database`]; 400 if the version is being removed.
+    /// As [`Catalog::choose_database`] and [`Catalog::check_choice`]; 400 if the version is being
+    /// removed.
     pub(crate) async fn choose_for_connection(
         &self,
         unit: &mut Unit,
@@ -111,7 +123,12 @@ impl Catalog {
         let plugin = if keeps {
             self.serving_database((name, asked), recorded.as_ref())?
         } else {
-            self.choose_database(name, VersionChoice { asked, overrides_pin })?
+            let choice = VersionChoice { asked, overrides_pin };
+            let own = self.own_name(name);
+            if recorded.as_ref().is_none_or(|recorded| recorded.is_new_choice(&own, choice)) {
+                self.check_choice(PluginType::Database, &own, choice)?;
+            }
+            self.choose_database(name, choice)?
         };
         let identity = plugin.identity();
         if identity.maker == Publisher::Official {

@@ -15,9 +15,8 @@ impl Catalog {
     /// [`Catalog::choose`]. `name` may be an alias.
     ///
     /// # Errors
-    /// 400 for a text that is not a version, for a version other than the pinned version, and for
-    /// an override without a version; 404 for a plugin or version that is not in the catalog; 503
-    /// for a version that could not be loaded.
+    /// 400 for a text that is not a version; 404 for a plugin or version that is not in the
+    /// catalog; 503 for a version that could not be loaded.
     pub(super) fn choose_database(
         &self,
         name: &str,
@@ -30,9 +29,13 @@ impl Catalog {
                 quoted(asked)
             )));
         }
-        let owner = self.owner_of(PluginType::Database, name);
-        let own = owner.as_deref().unwrap_or(name);
-        self.select_database(name, &self.wanted_version(PluginType::Database, own, choice)?)
+        let own = self.own_name(name);
+        self.select_database(name, &self.decide_version(PluginType::Database, &own, choice))
+    }
+
+    /// Returns the own name of the database plugin with that name or alias.
+    pub(super) fn own_name(&self, name: &str) -> String {
+        self.owner_of(PluginType::Database, name).unwrap_or_else(|| name.to_owned())
     }
 
     /// Returns the database plugin that serves a connection. A connection without a recorded

@@ -77,6 +77,6 @@ pub(super) struct PinTable(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>
 pub(crate) struct VersionChoice<'a> {
     /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
     pub(crate) asked: &'a str,
-    /// `true` if `asked` counts although another version is pinned.
+    /// `true` if `asked` counts before the pinned version.
     pub(crate) overrides_pin: bool,
 }

@@ -12,9 +12,9 @@ use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, MountablePlugin, Publisher, Sandbox};
 use bulkhead_store::Store;
 use bulkhead_wire::api_version;
-use bulkhead_wire::description::Route;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::quoted;
-use bulkhead_wire::route::RouteTable;
+use bulkhead_wire::route::{self, RouteMatch, RouteTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +25,16 @@ pub(crate) struct EnginePlugin {
     pub(crate) table: Arc<RouteTable>,
     /// The rows of each version of the API; empty if the API has one version only.
     of_versions: BTreeMap<u64, Arc<RouteTable>>,
+}
+
+/// The path that serves the object of a path of an earlier version of the API.
+pub(crate) struct ApiSuccessor {
+    /// Version of the API that has the requested path.
+    pub(crate) asked: u64,
+    /// Version of the API that the mount serves.
+    pub(crate) served: u64,
+    /// Path below the mount.
+    pub(crate) path: String,
 }
 
 /// A plugin of the catalog. Calls need its linked code.
@@ -80,6 +90,25 @@ impl EnginePlugin {
         let option = options.get(api_version::OPTION).map(String::as_str);
         let version = self.engine.description().api_version(option);
         version.and_then(|version| self.of_versions.get(&version)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the version of the API that mounts with these options serve, and the version that a
+    /// request to `path` was made for with the path that serves the same object now; `None` if no
+    /// earlier version has the path.
+    pub(crate) fn successor(
+        &self,
+        options: &BTreeMap<String, String>,
+        (verb, path): (Verb, &str),
+    ) -> Option<ApiSuccessor> {
+        let option = options.get(api_version::OPTION).map(String::as_str);
+        let served = self.engine.description().api_version(option)?;
+        self.of_versions.range(..served).rev().find_map(|(version, table)| {
+            let RouteMatch::Row { route, captures, .. } = table.find(verb, path) else {
+                return None;
+            };
+            let path = route::fill_pattern(route.successor.as_deref()?, &captures);
+            Some(ApiSuccessor { asked: *version, served, path })
+        })
     }
 
     /// Returns the version that a mount of the plugin records: none for a plugin of this binary,

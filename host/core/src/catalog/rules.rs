@@ -31,6 +31,8 @@ const ASKS: usize = 256;
 const ALIASES: usize = 16;
 /// Maximum number of plain HTTP headers that a component reads.
 const HEADERS: usize = 16;
+/// Maximum number of plain HTTP paths that the audit log shows.
+const PATHS: usize = 256;
 /// Maximum length of a header's name, in bytes.
 const NAME: usize = 64;
 
@@ -119,10 +121,17 @@ fn raw(access: &RawAccess) -> Result<(), String> {
         if name.is_empty() || name.len() > NAME || !name.bytes().all(is_word) {
             return Err(format!("{} is not a header's name in lower case", quoted(name)));
         }
-        let is_kept = ["x-vault-", "x-bulkhead-token", "cookie", "proxy-"];
+        let is_kept = ["x-vault-", "x-secrets-", "x-bulkhead-token", "cookie", "proxy-"];
         if is_kept.iter().any(|kept| name.starts_with(kept)) {
             return Err(format!("the header {name} reaches no component"));
         }
+    }
+    if access.paths.len() > PATHS {
+        let count = access.paths.len();
+        return Err(format!("paths: {count} paths; there may be at most {PATHS}"));
+    }
+    if access.paths.iter().any(|path| path.is_empty() || path.len() > TEXT) {
+        return Err(format!("paths: each has 1 to {TEXT} bytes"));
     }
     match access.secret_headers.iter().find(|name| !access.headers.contains(name)) {
         Some(name) => Err(format!("secret_headers: {} is not among headers", quoted(name))),
@@ -265,7 +274,7 @@ mod tests {
         let access = |headers: &[&str], secret: &[&str]| RawAccess {
             headers: headers.iter().map(|name| (*name).to_owned()).collect(),
             secret_headers: secret.iter().map(|name| (*name).to_owned()).collect(),
-            body_limit: 0,
+            ..RawAccess::default()
         };
         assert_eq!(raw(&access(&["x-nomad-token", "authorization"], &["authorization"])), Ok(()));
         for name in ["x-vault-token", "cookie", "proxy-authorization", "X-Other", "", "a b"] {
@@ -273,6 +282,11 @@ mod tests {
         }
         assert!(raw(&access(&["a"], &["b"])).unwrap_err().contains("not among"));
         assert!(raw(&access(&["a"; 17], &[])).unwrap_err().contains("at most 16"));
+        let shown = |paths: Vec<String>| raw(&RawAccess { paths, ..RawAccess::default() });
+        assert_eq!(shown(vec!["acl/policy/:name".to_owned()]), Ok(()));
+        for paths in [vec![String::new()], vec!["a".repeat(TEXT + 1)], vec!["a".to_owned(); 257]] {
+            assert!(shown(paths).unwrap_err().starts_with("paths: "));
+        }
     }
 
     #[test]
@@ -285,6 +299,7 @@ mod tests {
             schema: 1,
             reads_schema_up_to: None,
             indexed: false,
+            upgrades_api: false,
             asks: Vec::new(),
             metrics: Vec::new(),
             about: String::new(),

@@ -133,7 +133,7 @@ impl BackgroundServices {
         contract::Context {
             mount: mount.for_plugin(core.lifetimes, longest),
             deadline: core.store.now().saturating_add(milliseconds),
-            ext: Vec::new(),
+            ext: mount.compartment.limits().of_call().to_pairs(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Effects of a commit in this process: changes of mounts and of the catalog.
 
 use super::ending::in_background;
-use super::{remount, revive, swap};
+use super::{remount, revive, swap, upgrade_api};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
 use crate::mounts::{MountChange, VersionSwap};
@@ -33,6 +33,11 @@ pub(crate) async fn apply_mount_change(
                 None => Ok(()),
             }
         }
+        MountChange::Upgraded { record, api_version } => {
+            let uuid = record.uuid.clone();
+            core.mounts.update(*record, &core.catalog)?;
+            upgrade_to(core, uuid, api_version).await
+        }
         MountChange::TunedBuiltin(which, record) => {
             core.mounts.update_builtin(which, *record);
             Ok(())
@@ -52,20 +57,37 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(),
     let uuid = known.clone();
     // In a separate task, so that the swap completes even if the client disconnects.
     let work = async move {
+        swap::end_other_migration(&owner, &uuid, &swap.version).await?;
         match owner.mounts.unavailable_by_uuid(&uuid) {
             Some(_) => revive::revive(&owner, &uuid, &swap).await,
             None => swap::swap(&owner, &uuid, &swap).await,
         }
     };
     let swapped = in_background(core, work)?.await;
-    swapped.unwrap_or_else(|_| Err(Failure::internal("the swap ended early"))).map_err(|failure| {
-        let state = match core.mounts.unavailable_by_uuid(&known) {
-            Some(_) => "the mount is unavailable until a version can serve its data",
-            None => "the mount is served as before",
-        };
-        let message = format!("{}; {state}, and the other settings are stored", failure.message);
-        Failure { message, ..failure }
-    })
+    swapped
+        .unwrap_or_else(|_| Err(Failure::internal("the swap ended early")))
+        .map_err(|failure| with_state_of_mount(core, &known, failure))
+}
+
+/// Brings the records of the mount to the version of the API that the operator asked for.
+async fn upgrade_to(core: &Arc<Core>, uuid: String, api_version: u64) -> Result<(), Failure> {
+    let (owner, known) = (Arc::clone(core), uuid.clone());
+    // In a separate task, so that the change completes even if the client disconnects.
+    let work = async move { upgrade_api::upgrade_api(&owner, &uuid, api_version).await };
+    let changed = in_background(core, work)?.await;
+    changed
+        .unwrap_or_else(|_| Err(Failure::internal("the change of the API's version ended early")))
+        .map_err(|failure| with_state_of_mount(core, &known, failure))
+}
+
+/// Adds to a failure how the mount is served now.
+fn with_state_of_mount(core: &Core, uuid: &str, failure: Failure) -> Failure {
+    let state = match core.mounts.unavailable_by_uuid(uuid) {
+        Some(_) => "the mount is unavailable until a version can serve its data",
+        None => "the mount is served as before",
+    };
+    let message = format!("{}; {state}, and the other settings are stored", failure.message);
+    Failure { message, ..failure }
 }
 
 /// Applies a committed change of the catalog. Mounts that waited for the plugin serve again, and

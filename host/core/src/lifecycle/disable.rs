@@ -4,8 +4,10 @@
 //! Rows are deleted only after all leases have ended; if a lease cannot be ended, the mount serves
 //! again. Each step is stored before the step is taken, so that another process can go on after a
 //! crash.
+//!
+//! Prevents a component that does not end from keeping its mount: see [`super::ending`].
 
-use super::ending::{end_all, end_unavailable, in_background};
+use super::ending::{claim_stopped, end_leases, end_requests, end_unavailable, in_background};
 use super::erase::erase;
 use crate::core::Core;
 use crate::mounts::{MountPhase, MountRecord, put_phase};
@@ -13,17 +15,55 @@ use bulkhead_access::log::cause;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
-use std::sync::Arc;
+use bulkhead_wire::sync;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Maximum time that a caller waits for the leases of the mount to end.
-const LEASES_END_TIMEOUT: Duration = Duration::from_secs(90);
+/// Maximum time that a caller waits for the removal of a mount.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The step of a removal that takes time.
+#[derive(Clone, Copy)]
+enum RemovalStep {
+    /// Another change of the mount is under way.
+    Change,
+    Requests,
+    Leases,
+    Data,
+}
+
+impl RemovalStep {
+    /// Returns what the removal waits for.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Change => {
+                "a change of its plugin's version has begun a change at a target and has not ended"
+            }
+            Self::Requests => "its requests that change something at a target have not all ended",
+            Self::Leases => "its leases have not all ended",
+            Self::Data => "its timers have not all ended, or its data are still being deleted",
+        }
+    }
+}
+
+/// The step at which a removal is, for a caller who stops waiting.
+struct RemovalProgress(Mutex<RemovalStep>);
+
+impl RemovalProgress {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(RemovalStep::Change)))
+    }
+
+    fn begin_step(&self, step: RemovalStep) {
+        *sync::lock(&self.0) = step;
+    }
+}
 
 /// Disables the mount at `path` and waits for the end. Does nothing if nothing is mounted.
 ///
 /// # Errors
 /// 400 with the reason and the remedy if a lease cannot be ended; the mount then serves again. 502
-/// while leases are still being ended. 400 while the mount is being moved. 503 if due work is
+/// with the step that is not done in time. 400 while the mount is being moved. 503 if due work is
 /// suspended; nothing was begun. 503 if the store fails; the removal then goes on at the next call
 /// and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
@@ -34,15 +74,16 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
     // Checked before waiting for the claim: a move may take long and ends at another path.
     check_stays(&record)?;
     // In a separate task, so that the removal goes on if the client disconnects.
-    let done = in_background(core, remove(Arc::clone(core), record))?;
-    let Ok(done) = tokio::time::timeout(LEASES_END_TIMEOUT, done).await else {
+    let progress = RemovalProgress::new();
+    let done = in_background(core, remove(Arc::clone(core), record, Arc::clone(&progress)))?;
+    let Ok(done) = tokio::time::timeout(REMOVAL_TIMEOUT, done).await else {
+        let (step, waited) = (*sync::lock(&progress.0), REMOVAL_TIMEOUT.as_secs());
         return Err(Failure::new(
             FailureKind::TimedOut,
             format!(
-                "{path} is being removed, and its leases have not all ended after {} s; that goes \
-                 on by itself: \
+                "{path} is being removed, and after {waited} s {}; the removal goes on by itself: \
                  sys/mounts shows when it is gone",
-                LEASES_END_TIMEOUT.as_secs()
+                step.words()
             ),
         ));
     };
@@ -63,26 +104,32 @@ fn awaiting_decision(failure: Failure) -> Failure {
 /// Resumes the removal of a mount, and logs a failure.
 pub(super) async fn resume_removal(core: Arc<Core>, record: MountRecord) {
     let path = record.path.to_string();
-    if let Err(failure) = remove(Arc::clone(&core), record).await {
+    if let Err(failure) = remove(Arc::clone(&core), record, RemovalProgress::new()).await {
         core.log.line("error", "mount-not-removed", &[("mount", path), cause(&failure)]);
     }
 }
 
 /// Removes the mount `found`, but no mount that was enabled at its path since.
-async fn remove(core: Arc<Core>, found: MountRecord) -> Result<(), Failure> {
+async fn remove(
+    core: Arc<Core>,
+    found: MountRecord,
+    progress: Arc<RemovalProgress>,
+) -> Result<(), Failure> {
     let path = found.path.clone();
     // Removals run one after the other: the second finds no mount, or tries again.
-    let claim = core.claims.claim_in_turn(&found.address()).await;
+    let (claim, _stop) = claim_stopped(&core, &found).await;
     let record = core.mounts.record_of(&found.uuid).filter(|record| record.path == path);
     let Some(record) = record else { return Ok(()) };
     check_stays(&record)?;
     if record.phase == MountPhase::Erasing {
+        progress.begin_step(RemovalStep::Data);
         return erase(core, record, claim).await;
     }
     // Checked before the phase is stored, which would otherwise have to be reverted.
     core.leases.assert_ends_work()?;
-    match drain_mount(&core, &record).await {
+    match drain_mount(&core, &record, &progress).await {
         Ok(record) => {
+            progress.begin_step(RemovalStep::Data);
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, record, claim).await
         }
@@ -109,12 +156,21 @@ fn check_stays(record: &MountRecord) -> Result<(), Failure> {
 
 /// Ends all requests and leases of the mount, and stores the decision to erase it. The leases of an
 /// unavailable mount cannot be ended, so such a mount stays if there is a lease.
-async fn drain_mount(core: &Arc<Core>, record: &MountRecord) -> Result<MountRecord, Failure> {
+async fn drain_mount(
+    core: &Arc<Core>,
+    record: &MountRecord,
+    progress: &RemovalProgress,
+) -> Result<MountRecord, Failure> {
     let path = &record.path;
     let may = |phase: &MountPhase| matches!(phase, MountPhase::Serving | MountPhase::Ending);
     store_phase(core, path, MountPhase::Ending, may).await?;
     let ended = match core.mounts.by_uuid(&record.uuid) {
-        Some(mount) => end_all(core, &mount).await,
+        Some(mount) => {
+            progress.begin_step(RemovalStep::Requests);
+            let _timers = end_requests(core, &mount).await;
+            progress.begin_step(RemovalStep::Leases);
+            end_leases(core, &mount).await
+        }
         None => end_unavailable(core, &record.uuid).await,
     };
     ended.map_err(|failure| {

@@ -1,33 +1,72 @@
-//! Ending the leases and logins of a mount, in tasks that outlive the request that asked for the
-//! end.
+//! Ending the work, the leases and the logins of a mount, in tasks that outlive the request that
+//! asked for the end.
+//!
+//! Prevents a component that hangs from keeping its mount: migrations, requests and timers are cut.
+//! A change outside that a call has begun is never cut, nor is the end of a lease.
 
 use crate::core::Core;
 use crate::leases::{LeasePrefix, OnFailure};
-use crate::mounts::{Mount, MountRecord};
+use crate::mounts::{ClosedGate, Mount, MountRecord};
+use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
+use bulkhead_sandbox::{CallKind, MountStop};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
+/// Time for which requests of a mount that is being disabled or moved may go on.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause between two attempts to store a change that must be stored.
 const STORE_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Closes the mount for requests, waits for requests inside, and ends all tokens of logins, leases
-/// and reservations. Each lease is tried, even after another lease failed.
+/// Ends the work of a mount that stands between the mount and its removal or move: a migration is
+/// cut at once, and the change of its plugin's version that waits for code or for requests. Returns
+/// the claim of the mount, and the stop.
+pub(super) async fn claim_stopped(core: &Core, record: &MountRecord) -> (Claim, MountStop) {
+    let stop = core.sandbox.stop_calls(&record.uuid, CallKind::Migration);
+    (core.claims.claim_in_turn(&record.address()).await, stop)
+}
+
+/// Closes the mount for requests, and waits for requests inside. A request that still runs after
+/// [`REQUEST_PATIENCE`] is cut, unless the request is changing something outside. Parked requests
+/// are answered at once. Returns the stop of the mount's timers, which must not take the turns of
+/// its leases.
+pub(super) async fn end_requests(core: &Core, mount: &Mount) -> MountStop {
+    let uuid = &mount.record.uuid;
+    let timers = core.sandbox.stop_calls(uuid, CallKind::Wake);
+    let gone = mount.gone_failure();
+    let mut closing = std::pin::pin!(mount.close_requests());
+    let began = tokio::time::timeout(Duration::ZERO, &mut closing).await;
+    core.parking.release(uuid, &gone);
+    if began.is_err() && tokio::time::timeout(REQUEST_PATIENCE, &mut closing).await.is_err() {
+        let _stop = core.sandbox.stop_calls(uuid, CallKind::Request);
+        closing.await;
+    }
+    // A request inside may have been parked meanwhile.
+    core.parking.release(uuid, &gone);
+    timers
+}
+
+/// Ends all tokens of logins, leases and reservations of a mount that admits no requests. Each
+/// lease is tried, even after another lease failed.
 ///
 /// # Errors
 /// The first failure. A lease that cannot be ended never causes 500, because the caller has the
 /// remedy.
-pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
-    mount.close_requests().await;
-    core.parking.release(&mount.record.uuid, &mount.gone_failure());
+pub(super) async fn end_leases(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     core.tokens.end_logins_of(&mount.record.uuid).await?;
     let all = [LeasePrefix { mount: &mount.record.uuid, below: "" }];
     core.leases.end_below(&all, OnFailure::Stays).await.map_err(|failure| match failure.kind {
         FailureKind::Internal => Failure { kind: FailureKind::InvalidRequest, ..failure },
         _ => failure,
     })
+}
+
+/// Admits no further due work of the mount, cuts its timers, and waits for the due work inside.
+pub(super) async fn end_due_work(core: &Core, mount: &Mount) -> ClosedGate {
+    let _stop = core.sandbox.stop_calls(&mount.record.uuid, CallKind::Wake);
+    mount.close_work().await
 }
 
 /// Ends all tokens of logins of an unavailable mount. Changes nothing if there is a lease or a

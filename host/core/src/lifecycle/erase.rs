@@ -3,7 +3,7 @@
 //!
 //! Erasing cannot be undone, and is therefore retried until complete, by this process or the next.
 
-use super::ending::{in_background, log_and_pause};
+use super::ending::{end_due_work, in_background, log_and_pause};
 use super::leave_groups::let_members_leave;
 use crate::catalog;
 use crate::core::Core;
@@ -41,7 +41,7 @@ pub(super) async fn erase(
     claim: Claim,
 ) -> Result<(), Failure> {
     let work = match core.mounts.by_uuid(&record.uuid) {
-        Some(mount) => Some(mount.close_work().await),
+        Some(mount) => Some(end_due_work(&core, &mount).await),
         None => None,
     };
     core.sandbox.close_mount(&record.uuid);

@@ -3,15 +3,16 @@
 use super::put_version::{PutVersion, store_version};
 use super::swap::check_schema;
 use crate::core::Core;
-use crate::mounts::{Mount, MountPhase, MountRecord, VersionSwap};
+use crate::mounts::{Mount, MountPhase, MountRecord, UnfinishedMigration, VersionSwap};
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::Publisher;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Migrates the stored data of every mount to the schema of its component. If the component of an
-/// uploaded plugin fails, its mount becomes unavailable. A migration of an uploaded plugin that
-/// stopped between two steps goes on after the start, so that the start does not wait for it.
+/// uploaded plugin fails, its mount becomes unavailable. A migration of an uploaded plugin, and a
+/// change of the API's version, that stopped between two steps goes on after the start, so that the
+/// start does not wait for it.
 ///
 /// # Errors
 /// The failure of a component of this binary, or of the store.
@@ -20,8 +21,10 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
         record_version(core, &mount).await?;
         let mount = core.mounts.by_uuid(&mount.record.uuid).unwrap_or(mount);
         let is_uploaded = mount.plugin.engine.identity().maker == Publisher::Uploaded;
-        if is_uploaded && let Some(unfinished) = &mount.record.migration {
-            let why = format!("its data are being migrated to schema {}", unfinished.to);
+        let goes_on =
+            |unfinished: &&UnfinishedMigration| is_uploaded || unfinished.api_version.is_some();
+        if let Some(unfinished) = mount.record.migration.as_ref().filter(goes_on) {
+            let why = format!("its data are being migrated to {}", unfinished.target());
             core.mounts.set_unavailable(mount.record.clone(), why);
             continue;
         }

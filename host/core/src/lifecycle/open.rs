@@ -16,6 +16,7 @@ use bulkhead_access::sealing::{SealSignal, sealed_failure};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +57,19 @@ pub(crate) async fn open(
     core.quotas.load(&core.store).await?;
     core.leases.undo_all().await?;
     guards::release_all(&core.store, &*core.log).await?;
-    migrate_all(&core).await?;
+    tokio::select! {
+        migrated = migrate_all(&core) => migrated?,
+        never = end_migrations_with_process(&core) => match never {},
+    }
     Ok(core)
+}
+
+/// Ends the migrations of the start when the process ends: no other part of the process reaches
+/// them before the service is open.
+async fn end_migrations_with_process(core: &Core) -> Infallible {
+    core.process.ending.wait().await;
+    core.sandbox.end_migrations();
+    std::future::pending().await
 }
 
 /// Starts the compilation of missing code and due work, and resumes migrations and the removal and
@@ -80,11 +92,12 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
     resume(core);
 }
 
-/// Stops due work, waits up to [`SEAL_PATIENCE`] for work in flight, and closes outbound sessions
-/// and the store. Unfinished work can then no longer commit; the next unsealing waits for the end
-/// of the work and undoes the reservations.
+/// Stops due work and migrations, waits up to [`SEAL_PATIENCE`] for work in flight, and closes
+/// outbound sessions and the store. Unfinished work can then no longer commit; the next unsealing
+/// waits for the end of the work and undoes the reservations.
 pub(crate) async fn stop(core: &Core) {
     core.sealing.begin();
+    core.sandbox.end_migrations();
     core.parking.close(&sealed_failure());
     if let Some(worker) = core.due_work.take()
         && worker.await.is_err()

@@ -1,14 +1,21 @@
 //! Provisioning of dev mode: a root token, and every plugin of this binary at its default path.
+//!
+//! A request that enables a plugin at the path of its untouched default mount takes the mount over
+//! (decision H83). Prevents a take-over of a mount that somebody has changed or used.
 
 use crate::catalog::PluginType;
 use crate::core::Core;
-use crate::mounts::{MountMarks, MountSettings, NewMount, api_version};
+use crate::mounts::{MountMarks, MountPhase, MountRecord, MountSettings, NewMount, api_version};
 use bulkhead_access::log::cause;
 use bulkhead_access::tokens;
+use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
+
+/// Description of a default mount that nobody has changed.
+const DESCRIPTION: &str = "default mount of dev mode";
 
 /// Stores the token `root_token`, and mounts all plugins that are not mounted yet.
 ///
@@ -35,6 +42,44 @@ fn default_path(name: &str) -> &str {
     }
 }
 
+/// Returns the default mount that the enabling of `new` takes over: the same path, plugin and
+/// settings apart from the description, without records and without a change since dev mode made
+/// the mount. The unit of work remembers what was read. Only in dev mode.
+///
+/// # Errors
+/// 500 for a record of the mount that does not parse; the store's failure.
+pub(crate) async fn untouched_default(
+    core: &Core,
+    unit: &mut Unit,
+    new: &NewMount,
+) -> Result<Option<MountRecord>, Failure> {
+    if !core.process.is_dev() {
+        return Ok(None);
+    }
+    let Some(record) = MountRecord::read(unit, &new.path).await? else { return Ok(None) };
+    let settings = MountSettings { description: DESCRIPTION.to_owned(), ..new.settings.clone() };
+    let is_usual = |marks: MountMarks| marks == MountMarks::default();
+    let is_equal = record.kind == new.kind && record.settings == settings && is_usual(new.marks);
+    let is_unchanged = record.phase == MountPhase::Serving
+        && record.settings == default_settings(&record.kind)
+        && is_usual(record.marks)
+        && record.migration.is_none();
+    if !is_equal || !is_unchanged {
+        return Ok(None);
+    }
+    let records = unit.keys(Space::Data, &format!("{}/", record.uuid), "", 1).await?;
+    Ok(Some(record).filter(|_| records.is_empty()))
+}
+
+/// Returns the settings of the default mount of a plugin.
+fn default_settings(kind: &str) -> MountSettings {
+    MountSettings {
+        description: DESCRIPTION.to_owned(),
+        options: default_options(kind),
+        ..MountSettings::default()
+    }
+}
+
 /// Returns the options of the default mount: clients expect version 2 of `kv` at `secret/`.
 fn default_options(name: &str) -> BTreeMap<String, String> {
     let version = (name == "kv").then(|| (api_version::OPTION.to_owned(), "2".to_owned()));
@@ -46,11 +91,7 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
     if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());
     }
-    let settings = MountSettings {
-        description: "default mount of dev mode".to_owned(),
-        options: default_options(kind),
-        ..MountSettings::default()
-    };
+    let settings = default_settings(kind);
     let mut unit = core.store.begin();
     let new = NewMount { path, kind: kind.to_owned(), marks: MountMarks::default(), settings };
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {

@@ -9,13 +9,13 @@ use super::attempts::CallAttempts;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::mounts::{
-    Mount, MountPhase, MountRecord, UnfinishedMigration, VersionBefore, VersionSwap,
+    Mount, MountPhase, MountRecord, UnfinishedMigration, VersionBefore, VersionSwap, api_version,
 };
 use crate::permit::Permit;
 use bulkhead_access::background::Claim;
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::Unit;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Maximum number of steps of a migration.
@@ -106,7 +106,7 @@ async fn store_step(
 ) -> Result<MountRecord, Failure> {
     check_steps(migration, after)?;
     let permit = Permit::for_due_work(claim);
-    let cursor = migration.map(|migration| migration.cursor.clone());
+    let cursor = migration.and_then(UnfinishedMigration::cursor);
     let work = BackgroundServices::for_migration(core, after, cursor);
     let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let stored = loop {
@@ -155,13 +155,39 @@ async fn call(
 ) -> Result<CompletedStep, Failure> {
     // Drops the cursor of an earlier attempt.
     drop(work.take_next_cursor());
-    let admitted = work.enter(CallPriority::Background).await?;
+    // Also ends the migration between two steps.
+    let admitted = unless_stopped(core, mount, work.enter(CallPriority::Background)).await?;
     let opened = core.mounts.open(mount, permit);
     let (scope, context) = (work.scope(&opened), work.context(None));
     let done = opened.plugin.engine.migrate(scope, unit, &context, mount.record.schema).await;
     work.note_end(admitted, done.ended);
     done.result?;
     Ok(CompletedStep { unit: done.unit, next: work.take_next_cursor() })
+}
+
+/// Waits for `work`, until the migration of the mount must end: the mount is being disabled or
+/// moved, or the server is sealed or stops.
+///
+/// # Errors
+/// 503 if the migration must end; the failure of the work.
+pub(super) async fn unless_stopped<T>(
+    core: &Core,
+    mount: &Mount,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        () = core.sandbox.wait_for_migration_stop(&mount.record.uuid) => {
+            let message = format!(
+                "the change of the plugin's version of {} was stopped: the mount is being disabled \
+                 or moved, or the server is sealed or stops; choose the version again if the \
+                 mount stays",
+                mount.record.path
+            );
+            Err(Failure::new(FailureKind::Unavailable, message))
+        }
+        done = work => done,
+    }
 }
 
 impl PutVersion<'_> {
@@ -181,6 +207,9 @@ impl PutVersion<'_> {
         let schema = record.schema.max(after.plugin.engine.description().schema);
         record.version.clone_from(&self.swap.version);
         record.settings.selection.clone_from(&self.swap.selection);
+        if let Some(version) = migration.and_then(|migration| migration.api_version) {
+            api_version::choose(&mut record.settings.options, version);
+        }
         record.migration = UnfinishedMigration::after_step(migration, schema, next);
         if record.migration.is_some() {
             // No version before could serve these data.

@@ -6,7 +6,9 @@
 //! same commits.
 
 use super::attempts::lost_a_race;
-use super::ending::{end_all, end_unavailable, in_background, log_and_pause};
+use super::ending::{
+    claim_stopped, end_leases, end_requests, end_unavailable, in_background, log_and_pause,
+};
 use crate::core::Core;
 use crate::mounts::{MountClass, MountPhase, MountRecord, Mounts, target};
 use bulkhead_access::log::cause;
@@ -110,7 +112,7 @@ pub(crate) async fn begin(
     if let Some(unfinished) = &record.migration {
         return Err(Failure::invalid(format!(
             "the data of {from} are between schema {} and schema {}; let a version finish the \
-             migration, then move the mount",
+             migration, then move the mount, or disable it",
             record.schema, unfinished.to
         )));
     }
@@ -166,9 +168,12 @@ pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
 
 async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let Some(record) = core.mounts.record_of(&uuid) else { return };
-    let _claim = core.claims.claim_in_turn(&record.address()).await;
+    let _claimed = claim_stopped(&core, &record).await;
     let ended = match core.mounts.by_uuid(&uuid) {
-        Some(mount) => end_all(&core, &mount).await,
+        Some(mount) => {
+            let _timers = end_requests(&core, &mount).await;
+            end_leases(&core, &mount).await
+        }
         None => end_unavailable(&core, &uuid).await,
     };
     if ended.is_err() && core.sealing.has_begun() {

@@ -9,7 +9,8 @@
 //! Prevents a version that meets data in two shapes after a migration that failed half-way, and a
 //! request of the old version that writes into migrated data.
 
-use super::put_version::{PutVersion, needs_migration, read_stored, store_version};
+use super::ending::claim_stopped;
+use super::put_version::{PutVersion, needs_migration, read_stored, store_version, unless_stopped};
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
 use crate::mounts::{
@@ -69,11 +70,14 @@ async fn exchange_version(
     check_schema(record, &after.plugin)?;
     if swap.rollback.is_none() {
         // So that no request waits for the code. A rollback must not fail for want of code.
-        core.load_plugin(&after).await?;
+        unless_stopped(core, &after, core.load_plugin(&after)).await?;
     }
     let is_migrated = needs_migration(&after);
     let began = Instant::now();
-    let paused = if is_migrated { Some(pause_mount(&before).await?) } else { None };
+    let paused = match is_migrated {
+        true => Some(unless_stopped(core, &after, pause_mount(&before)).await?),
+        false => None,
+    };
     let way_back = way_back(core, &before, swap);
     let put = PutVersion { swap, way_back, may_be: is_serving, may_checkpoint: false };
     let stored = store_version(core, &claim, &after, &put).await;
@@ -94,6 +98,29 @@ async fn exchange_version(
     ];
     core.log.line("info", "plugin-swapped", &pairs);
     Ok(SwapOutcome::Done)
+}
+
+/// Ends the migration by another version that is between two steps, if `version` can finish the
+/// migration. Otherwise a migration that does not come to an end could not be repaired.
+///
+/// # Errors
+/// The store's failure. As [`check_schema`].
+pub(super) async fn end_other_migration(
+    core: &Arc<Core>,
+    uuid: &str,
+    version: &str,
+) -> Result<(), Failure> {
+    let Some(known) = core.mounts.record_of(uuid) else { return Ok(()) };
+    let stored = MountRecord::read(&mut core.store.begin(), &known.path).await?;
+    let is_other = |stored: &MountRecord| {
+        stored.uuid == uuid && stored.migration.is_some() && stored.version != version
+    };
+    let Some(stored) = stored.filter(is_other) else { return Ok(()) };
+    let record = MountRecord { version: version.to_owned(), ..stored };
+    let after = Mounts::prepare(record, &core.catalog)?;
+    check_schema(&after.record, &after.plugin)?;
+    drop(claim_stopped(core, &after.record).await);
+    Ok(())
 }
 
 /// The failure for a mount that is not there any more.
@@ -143,7 +170,7 @@ pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Resul
 }
 
 /// Holds requests and due work of the mount back, once those in flight have ended.
-async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
+pub(super) async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
     timeout(DRAIN_TIMEOUT, mount.pause()).await.map_err(|_| {
         let message = format!(
             "requests of {} that were in flight did not end within {} s; the version before \
@@ -155,7 +182,7 @@ async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Fa
     })
 }
 
-fn is_serving(phase: &MountPhase) -> bool {
+pub(super) fn is_serving(phase: &MountPhase) -> bool {
     *phase == MountPhase::Serving
 }
 
@@ -221,7 +248,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
         reason: format!(
             "version {} crashed {} times in a row within its probation",
             mount.record.version,
-            mount.crashes_that_open()
+            mount.crashes_in_a_row()
         ),
     };
     let pairs = |rollback: &RollbackRecord| {

@@ -4,6 +4,7 @@ use super::attempts::{CallAttempts, lost_a_race};
 use super::lane_answers;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
+use crate::mounts::Mount;
 use crate::permit::Permit;
 use bulkhead_access::background::guards::{self, CallGuards};
 use bulkhead_access::background::{Claim, backoff};
@@ -43,7 +44,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let opened = core.mounts.open(&mount, &permit);
     let call = BackgroundServices::for_wake(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
-    let woken = TimerWake { claim, timer: &timer, guards: call.guards() };
+    let woken = TimerWake { mount: &mount, claim, timer: &timer, guards: call.guards() };
     let mut attempts = CallAttempts::of_due_work(core, call.deadline());
     let ended = loop {
         let ended = match call.enter(CallPriority::Background).await {
@@ -118,6 +119,7 @@ impl NextAttempt {
 
 /// A wake after its call.
 struct TimerWake<'a> {
+    mount: &'a Mount,
     claim: &'a Claim,
     /// The record at the beginning of the wake.
     timer: &'a Record,
@@ -161,6 +163,9 @@ impl TimerWake<'_> {
                 NextAttempt { attempts: attempt, pause: backoff::backoff_pause(failure, attempt) },
             ),
         };
+        if level == "warn" {
+            self.mount.count_failed_wake();
+        }
         let pairs = [
             ("timer", address.key.clone()),
             ("attempt", attempt.to_string()),

@@ -98,9 +98,9 @@ impl ProvenLogin {
     /// Returns the login as a renewal of a token, with a requested lifetime of `increment` seconds
     /// from now.
     pub(crate) fn renewed(&self, increment: u64, proof: LoginProof) -> RenewedLogin {
-        let Self { times, renewable, kept, .. } = self;
-        let (times, renewable, kept) = (*times, *renewable, kept.clone());
-        RenewedLogin { times, increment, renewable, kept, proof }
+        let (times, renewable, kept) = (self.times, self.renewable, self.kept.clone());
+        let bound_cidrs = self.bound_cidrs.clone();
+        RenewedLogin { times, increment, renewable, bound_cidrs, kept, proof }
     }
 }
 

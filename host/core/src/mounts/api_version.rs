@@ -2,13 +2,15 @@
 //! version 1 or version 2.
 //!
 //! Prevents a mount from reading the records of one version by the rules of another: a mount with
-//! records keeps its version.
+//! records changes to a later version only by a migration of the records (decision K6), and to an
+//! earlier version never.
 
 use super::record::MountRecord;
 use bulkhead_store::{Space, Unit};
 pub(crate) use bulkhead_wire::api_version::OPTION;
 use bulkhead_wire::description::ComponentDescription;
 use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::name::MountPath;
 use std::collections::BTreeMap;
 
 /// Returns the version that the options choose; `None` if the plugin has no such version.
@@ -41,30 +43,47 @@ pub(crate) fn check(
     )))
 }
 
-/// Refuses another version for a mount that holds records. `before` has the options before the
-/// change. The unit of work remembers that the mount is empty.
+/// Sets the option to `version`.
+pub(crate) fn choose(options: &mut BTreeMap<String, String>, version: u64) {
+    options.insert(OPTION.to_owned(), version.to_string());
+}
+
+/// Returns the version to which the records of the mount have to be brought, if `record` asks for a
+/// later version than the options `before` the change; `None` if no record has to change. The unit
+/// of work remembers that a mount is empty.
 ///
 /// # Errors
-/// 400 with the remedy; the store's failure.
+/// 400 with the remedy for an earlier version of a mount with records; the store's failure.
 pub(crate) async fn check_change(
     unit: &mut Unit,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
     plugin: &ComponentDescription,
-) -> Result<(), Failure> {
+) -> Result<Option<u64>, Failure> {
     let options = &record.settings.options;
     check(options, plugin)?;
     let (old, new) = (chosen_version(before, plugin), chosen_version(options, plugin));
     let records = format!("{}/", record.uuid);
     if old == new || unit.keys(Space::Data, &records, "", 1).await?.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let [old, new] = [old, new].map(Option::unwrap_or_default);
+    if new > old && plugin.upgrades_api {
+        return Ok(Some(new));
+    }
     Err(Failure::invalid(format!(
         "{} holds records of version {old} of the API and cannot change to version {new}; enable \
          a mount with version {new} at another path, and copy the secrets",
         record.path
     )))
+}
+
+/// Returns the failure for a mount whose records cannot be judged or converted now.
+pub(crate) fn not_served_failure(path: &MountPath) -> Failure {
+    Failure::invalid(format!(
+        "options.{OPTION} of {path} cannot change while the mount is not served or its data are \
+         being migrated; change it when the mount serves again"
+    ))
 }
 
 /// Returns the plugin and the version that a type such as `kv-v2` names.

@@ -13,9 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Consecutive crashes after which a mount rests.
-pub(super) const MAX_CRASHES: u32 = 16;
+const MAX_CRASHES: u32 = 16;
 /// Consecutive crashes after which a mount rests while the version of its plugin is on probation.
-pub(super) const CRASHES_ON_PROBATION: u32 = 4;
+const CRASHES_ON_PROBATION: u32 = 4;
 /// Maximum time between the first and the last of these crashes.
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
 /// First rest. Each further rest without an answer in between is twice as long.
@@ -42,6 +42,15 @@ struct BreakerState {
     in_a_row: u32,
     since: Option<Instant>,
     rest: Option<RestPeriod>,
+}
+
+/// The refusal of a call while the mount rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MountRest {
+    /// Crashes in a row, as counted.
+    pub(super) crashes: u32,
+    /// Time until a call may try the component.
+    pub(super) left: Duration,
 }
 
 struct RestPeriod {
@@ -84,16 +93,20 @@ impl Breaker {
     /// first.
     ///
     /// # Errors
-    /// The remaining rest of the mount.
-    pub(super) fn may_enter(&self, now: Instant) -> Result<BreakerPass<'_>, Duration> {
+    /// The rest of the mount.
+    pub(super) fn may_enter(&self, now: Instant) -> Result<BreakerPass<'_>, MountRest> {
         let ordinary = BreakerPass { breaker: self, is_trial: false };
         if !self.is_troubled.load(Ordering::Relaxed) {
             return Ok(ordinary);
         }
-        match &mut self.lock().rest {
+        let mut trouble = self.lock();
+        let crashes = trouble.in_a_row;
+        match &mut trouble.rest {
             None => Ok(ordinary),
-            Some(rest) if now < rest.until => Err(rest.until.saturating_duration_since(now)),
-            Some(rest) if rest.is_tried => Err(TRIAL_RETRY_AFTER),
+            Some(rest) if now < rest.until => {
+                Err(MountRest { crashes, left: rest.until.saturating_duration_since(now) })
+            }
+            Some(rest) if rest.is_tried => Err(MountRest { crashes, left: TRIAL_RETRY_AFTER }),
             Some(rest) => {
                 rest.is_tried = true;
                 Ok(BreakerPass { breaker: self, is_trial: true })
@@ -106,9 +119,9 @@ impl Breaker {
         self.lock().probation = Some(until);
     }
 
-    /// Crashes in a row that open the breaker at that time.
-    pub(super) fn threshold(&self, now: Instant) -> u32 {
-        self.lock().threshold(now)
+    /// Returns the number of crashes in a row.
+    pub(super) fn crashes(&self) -> u32 {
+        self.lock().in_a_row
     }
 
     /// Forgets all crashes.
@@ -178,7 +191,10 @@ impl BreakerState {
     fn note_crash(&mut self, is_trial: bool, now: Instant) -> Option<BreakerChange> {
         let length = match &self.rest {
             Some(_) if !is_trial => return None,
-            Some(rest) => rest.length.saturating_mul(2).min(LONGEST_REST),
+            Some(rest) => {
+                self.in_a_row = self.in_a_row.saturating_add(1);
+                rest.length.saturating_mul(2).min(LONGEST_REST)
+            }
             None => {
                 let since = *self.since.get_or_insert(now);
                 if self.in_a_row == 0 || now.saturating_duration_since(since) > CRASH_WINDOW {
@@ -235,7 +251,22 @@ mod tests {
     #[test]
     fn it_opens_at_the_sixteenth_crash_in_a_row() {
         let (breaker, now) = open();
-        assert_eq!(breaker.may_enter(now + SECOND).err(), Some(FIRST_REST - SECOND));
+        let rest = breaker.may_enter(now + SECOND).err();
+        assert_eq!(rest, Some(MountRest { crashes: 16, left: FIRST_REST - SECOND }));
+    }
+
+    #[test]
+    fn a_rest_tells_the_crashes_that_were_counted() {
+        let (breaker, now) = (Breaker::new("digest"), Instant::now());
+        breaker.begin_probation(now + SECOND);
+        for _ in 0..CRASHES_ON_PROBATION {
+            end(&breaker, Termination::Trapped, now);
+        }
+        assert_eq!(breaker.may_enter(now).err().map(|rest| rest.crashes), Some(4));
+        let later = now + FIRST_REST;
+        end(&breaker, Termination::Trapped, later);
+        assert_eq!(breaker.may_enter(later).err().map(|rest| rest.crashes), Some(5));
+        assert_eq!(breaker.crashes(), 5);
     }
 
     #[test]
@@ -266,7 +297,7 @@ mod tests {
         let later = now + FIRST_REST;
         let trial = breaker.may_enter(later).ok().unwrap();
         assert_eq!(
-            breaker.may_enter(later).err(),
+            breaker.may_enter(later).err().map(|rest| rest.left),
             Some(TRIAL_RETRY_AFTER),
             "a second trial at the same time is refused"
         );
@@ -315,6 +346,6 @@ mod tests {
         {
             assert_eq!(pass.end(ended, now), None);
         }
-        assert_eq!(breaker.may_enter(now).err(), Some(FIRST_REST));
+        assert_eq!(breaker.may_enter(now).err().map(|rest| rest.left), Some(FIRST_REST));
     }
 }

@@ -10,6 +10,8 @@ pub(crate) enum MountChange {
     Enabled(Box<MountRecord>),
     /// New settings, and the swap to another version of the plugin.
     Tuned { record: Box<MountRecord>, swap: Option<VersionSwap> },
+    /// New settings, and a change to a later version of the plugin's API.
+    Upgraded { record: Box<MountRecord>, api_version: u64 },
     /// New settings of a built-in mount.
     TunedBuiltin(BuiltinMount, Box<MountRecord>),
     /// A mount that begins to move to another path.

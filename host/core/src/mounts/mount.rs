@@ -1,6 +1,6 @@
 //! A mount: its record, its component, and the resources that its calls share.
 
-use super::breaker::{Breaker, BreakerChange, BreakerPass, MAX_CRASHES};
+use super::breaker::{Breaker, BreakerChange, BreakerPass, MountRest};
 use super::class::MountClass;
 use super::due_writes::DueWrites;
 use super::gate::{ClosedGate, MountGate, PausedGate};
@@ -21,6 +21,7 @@ use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -38,6 +39,8 @@ pub(crate) struct Mount {
     pub(crate) compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
+    /// Number of failed runs of timers since the start of the process.
+    failed_wakes: Arc<AtomicU64>,
     /// The limit of the mount's stored bytes.
     stored: Arc<StoredLimit>,
     /// The higher limit for calls that end leases, which must succeed in a full mount.
@@ -119,6 +122,8 @@ impl Mount {
             _ => Arc::new(Breaker::new(digest)),
         };
         let due_writes = before.map(|before| Arc::clone(&before.due_writes)).unwrap_or_default();
+        let failed_wakes =
+            before.map(|before| Arc::clone(&before.failed_wakes)).unwrap_or_default();
         let more = limits.stored_bytes / ENDS_SHARE;
         let [stored, stored_at_ends] =
             [0, more].map(|more| Arc::new(limits.stored(&grants, &record.uuid, more)));
@@ -138,6 +143,7 @@ impl Mount {
             compartment,
             breaker,
             due_writes,
+            failed_wakes,
             stored,
             stored_at_ends,
             usual,
@@ -145,6 +151,12 @@ impl Mount {
             requests,
             work,
         }))
+    }
+
+    /// Returns true if a request that was routed by `found` may enter this mount: the same
+    /// component serves the same rows.
+    pub(super) fn serves_as(&self, found: &Self) -> bool {
+        Arc::ptr_eq(&self.plugin, &found.plugin) && Arc::ptr_eq(&self.table, &found.table)
     }
 
     /// Pauses requests and due work until the guards are dropped. Waits until the requests and the
@@ -168,6 +180,16 @@ impl Mount {
     /// arrives before the guard is dropped waits for the drop, and stays outside.
     pub(crate) async fn close_work(&self) -> ClosedGate {
         self.work.close().await
+    }
+
+    /// Counts a failed run of a timer: refused by the component, stopped at a limit, or crashed.
+    pub(crate) fn count_failed_wake(&self) {
+        self.failed_wakes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of failed runs of timers since the start of the process.
+    pub(crate) fn failed_wakes(&self) -> u64 {
+        self.failed_wakes.load(Ordering::Relaxed)
     }
 
     /// Describes the plugin that runs behind the mount.
@@ -235,11 +257,11 @@ impl Mount {
     /// # Errors
     /// `unavailable` while the mount rests after crashes.
     pub(crate) fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
-        self.breaker.may_enter(Instant::now()).map_err(|left| {
+        self.breaker.may_enter(Instant::now()).map_err(|MountRest { crashes, left }| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
             let message = format!(
-                "{title} crashed {MAX_CRASHES} times in a row; mount {path} rests, try again \
+                "{title} crashed {crashes} times in a row; mount {path} rests, try again \
                          in {seconds}s"
             );
             let retry_after = u64::try_from(left.as_millis()).ok();
@@ -257,9 +279,9 @@ impl Mount {
         self.breaker.close();
     }
 
-    /// Crashes in a row that open the breaker now.
-    pub(crate) fn crashes_that_open(&self) -> u32 {
-        self.breaker.threshold(Instant::now())
+    /// Returns the number of crashes in a row.
+    pub(crate) fn crashes_in_a_row(&self) -> u32 {
+        self.breaker.crashes()
     }
 
     /// Waits until the breaker opens after too many crashes.

@@ -1,7 +1,9 @@
 //! The table of all mounts, and the only access to a component.
 
+use super::api_version;
 use super::builtin::BuiltinMount;
 use super::gate::GateEntry;
+use super::migration::UnfinishedMigration;
 use super::mount::{Mount, OpenedMount};
 use super::record::{self, MountPhase, MountRecord};
 use super::unavailable::UnavailableMount;
@@ -168,9 +170,7 @@ impl Mounts {
         };
         let Some(inside) = entered else { return MountEntryOutcome::Gone };
         match self.by_uuid(&found.record.uuid) {
-            Some(now) if Arc::ptr_eq(&now.plugin, &found.plugin) => {
-                MountEntryOutcome::Inside(inside)
-            }
+            Some(now) if now.serves_as(found) => MountEntryOutcome::Inside(inside),
             Some(_) => MountEntryOutcome::Replaced,
             None => MountEntryOutcome::Gone,
         }
@@ -240,6 +240,22 @@ impl Mounts {
         catalog: &Catalog,
     ) -> Result<Arc<Mount>, Failure> {
         let record = MountRecord { version: version.to_owned(), ..before.record.clone() };
+        Mount::new(record, catalog, Some(before))
+    }
+
+    /// Returns the mount as it serves `version` of its plugin's API, with the records of an earlier
+    /// version.
+    ///
+    /// # Errors
+    /// As [`Catalog::select`].
+    pub(crate) fn with_api_version(
+        before: &Arc<Mount>,
+        version: u64,
+        catalog: &Catalog,
+    ) -> Result<Arc<Mount>, Failure> {
+        let mut record = before.record.clone();
+        api_version::choose(&mut record.settings.options, version);
+        record.migration = Some(UnfinishedMigration::to_api_version(version, record.schema));
         Mount::new(record, catalog, Some(before))
     }
 

@@ -10,7 +10,7 @@ use super::destination::{Destination, ServingCode};
 use super::operation::operation;
 use crate::api::HostTable;
 use crate::audit::line::SharedLineText;
-use crate::audit::subject::{self, PolicyDecision, RouteDescription};
+use crate::audit::subject::{self, ComponentCaller, PolicyDecision, RouteDescription};
 use crate::audit::{AuditDevices, RefusalReason};
 use crate::core::Core;
 use crate::mounts::{BuiltinMount, MountRecord};
@@ -35,6 +35,9 @@ pub(super) struct AuditTrail<'a> {
     request: &'a Request,
     destination: Option<&'a Destination<'a>>,
     caller: Option<&'a Caller>,
+    hidden_segments: &'a [String],
+    /// The caller that a component named.
+    component_caller: Option<ComponentCaller>,
     /// Policies of the caller's entity and its groups, once looked up.
     identity_policies: Vec<String>,
     /// The devices from when the request came, used to the end. Empty: nothing is recorded.
@@ -68,12 +71,14 @@ pub(super) struct TrailSubject<'a> {
     pub(super) request: &'a Request,
     pub(super) destination: Option<&'a Destination<'a>>,
     pub(super) caller: Option<&'a Caller>,
+    /// Segments of the path that lines show as hashes, besides those that the route marks.
+    pub(super) hidden_segments: &'a [String],
 }
 
 impl<'a> AuditTrail<'a> {
     /// Begins the trail. Nothing is recorded yet.
     pub(super) fn begin(subject: TrailSubject<'a>) -> Self {
-        let TrailSubject { core, table, request, destination, caller } = subject;
+        let TrailSubject { core, table, request, destination, caller, hidden_segments } = subject;
         let operation = operation(request.verb, false);
         let (devices, entries) = (core.audit.devices(), Vec::new());
         let builtin = core
@@ -86,6 +91,8 @@ impl<'a> AuditTrail<'a> {
             request,
             destination,
             caller,
+            hidden_segments,
+            component_caller: None,
             identity_policies: Vec::new(),
             devices,
             entries,
@@ -96,9 +103,9 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// Returns whether the request came with a valid token.
-    pub(super) fn has_caller(&self) -> bool {
-        self.caller.is_some()
+    /// Returns the caller, if the request came with a valid token.
+    pub(super) fn caller(&self) -> Option<&'a Caller> {
+        self.caller
     }
 
     /// Records the policies of the caller's entity and groups.
@@ -106,6 +113,16 @@ impl<'a> AuditTrail<'a> {
         if !self.devices.is_empty() {
             self.identity_policies = standing.policies();
         }
+    }
+
+    /// Notes the caller that a component authenticated.
+    pub(super) fn name_caller(&mut self, caller: ComponentCaller) {
+        self.component_caller = Some(caller);
+    }
+
+    /// Returns whether a component named the caller.
+    pub(super) fn has_component_caller(&self) -> bool {
+        self.component_caller.is_some()
     }
 
     /// Notes that policy allows the request.
@@ -200,20 +217,32 @@ impl<'a> AuditTrail<'a> {
         let route = self.destination.map(|destination| {
             let (captures, route) = (destination.captures.as_slice(), destination.route());
             match &destination.place {
-                ServingCode::Host(_) => {
-                    let (table, running) = (self.table.rows(), BuiltinMount::running());
-                    RouteDescription { table, route, captures, mount: &self.builtin, running }
-                }
-                ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
-                    let (table, running) = (&*mount.table, mount.running());
-                    RouteDescription { table, route, captures, mount: &mount.record, running }
-                }
+                ServingCode::Host(_) => RouteDescription {
+                    table: self.table.rows(),
+                    route,
+                    captures,
+                    mount: &self.builtin,
+                    running: BuiltinMount::running(),
+                    keeps_any_name: route.is_some_and(|route| route.open_fields)
+                        || BuiltinMount::serving(&self.request.path)
+                            == Some(BuiltinMount::Cubbyhole),
+                },
+                ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => RouteDescription {
+                    table: &mount.table,
+                    route,
+                    captures,
+                    mount: &mount.record,
+                    running: mount.running(),
+                    keeps_any_name: mount.table.routes().iter().any(|route| route.verbatim),
+                },
             }
         });
         subject::AuditSubject {
             request: self.request,
+            hidden_segments: self.hidden_segments,
             operation: self.operation,
             caller: self.caller,
+            component_caller: self.component_caller.as_ref(),
             identity_policies: &self.identity_policies,
             route,
             verdict: self.verdict.as_ref(),

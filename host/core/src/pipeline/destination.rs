@@ -1,6 +1,7 @@
 //! The destination of a request: an endpoint of the host, or a route of a mount's component.
 
 use crate::api::{Endpoint, EndpointHandler, FoundEndpoint, PublicEndpoint, unsupported};
+use crate::catalog::ApiSuccessor;
 use crate::core::Core;
 use crate::mounts::{GateEntry, Mount, MountEntryOutcome};
 use bulkhead_store::Unit;
@@ -32,7 +33,7 @@ pub(super) struct Destination<'a> {
 impl Destination<'_> {
     /// Returns the endpoint if it needs no token.
     pub(super) fn public(&self) -> Option<PublicEndpoint<'_>> {
-        let ServingCode::Host(Endpoint { route, answers }) = &self.place else { return None };
+        let ServingCode::Host(Endpoint { route, answers, .. }) = &self.place else { return None };
         let EndpointHandler::WithoutToken(handler) = answers else { return None };
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
@@ -116,20 +117,31 @@ fn find_in_mounts<'a>(
     };
     let matched = match mount.table.find(request.verb, below) {
         RouteMatch::Row { index, captures, .. } => Ok((index, captures)),
-        RouteMatch::NoPath => Err(Failure::new(
-            FailureKind::NotFound,
-            format!(
-                "unsupported path {}: the engine at {} has no such route",
-                quoted(&request.path),
-                mount.record.path
-            ),
-        )
-        .recordable()),
+        RouteMatch::NoPath => Err(unknown_path_failure(request, &mount, below)),
         RouteMatch::NoVerb => Err(unsupported(&request.path)),
     };
     let (index, captures) = matched?;
     let place = ServingCode::Mount(index, Arc::clone(&mount));
     Ok((mount, Destination { place, captures }))
+}
+
+/// The error 404 for a path without a row. A path of an earlier version of the plugin's API is
+/// answered with the path of the served version (decision K7).
+fn unknown_path_failure(request: &Request, mount: &Mount, below: &str) -> Failure {
+    let (path, at) = (quoted(&request.path), &mount.record.path);
+    let options = &mount.record.settings.options;
+    if let Some(successor) = mount.plugin.successor(options, (request.verb, below)) {
+        let ApiSuccessor { asked, served, path: successor } = successor;
+        return Failure::moved(format!(
+            "{path} is a path of version {asked} of the API of {}, and {at} serves version \
+             {served}: use {}",
+            mount.record.kind,
+            quoted(&format!("{at}{successor}"))
+        ))
+        .recordable();
+    }
+    let message = format!("unsupported path {path}: the engine at {at} has no such route");
+    Failure::new(FailureKind::NotFound, message).recordable()
 }
 
 /// Returns the failure for a path whose mount is not there, or is unavailable.

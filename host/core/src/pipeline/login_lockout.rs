@@ -12,6 +12,7 @@ use bulkhead_access::lockouts::{FailureEffect, LockoutPolicy, LoginName};
 use bulkhead_sandbox::contract::{self, AnswerPayload, ComponentAnswer};
 use bulkhead_sandbox::{CallScope, CallTree, HostServices, MountablePlugin};
 use bulkhead_wire::client::Client;
+use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl<'a> LoginAttempt<'a> {
             return Ok(());
         }
         match self.alias(call).await {
-            Some(alias) if self.is_locked(&alias) => Err(locked()),
+            Some(alias) if self.is_locked(&alias) => Err(self.locked_failure()),
             Some(alias) if !core.lockouts.would_count(self.login_name(&alias)) => {
                 Err(too_many_names())
             }
@@ -97,7 +98,7 @@ impl<'a> LoginAttempt<'a> {
         };
         let Some(alias) = alias else { return Ok(answer) };
         if self.is_locked(alias) {
-            return Err(locked());
+            return Err(self.locked_failure());
         }
         self.permitted.core.lockouts.forget(&self.mount.record.uuid, alias);
         Ok(answer)
@@ -107,7 +108,7 @@ impl<'a> LoginAttempt<'a> {
         let core = self.permitted.core;
         match core.lockouts.count(self.login_name(alias), self.policy, core.store.now()) {
             FailureEffect::Noted => failure,
-            FailureEffect::WasLocked => locked(),
+            FailureEffect::WasLocked => self.locked_failure(),
             FailureEffect::NoRoom => {
                 self.warn("failure-not-counted", &[]);
                 failure
@@ -130,6 +131,17 @@ impl<'a> LoginAttempt<'a> {
         let pairs: Vec<(&str, String)> =
             [mount, remote].into_iter().chain(more.iter().cloned()).collect();
         self.permitted.core.log.line("warn", event, &pairs);
+    }
+
+    /// Returns the refusal of a locked name: the same for every name and every proof, and without
+    /// the advice to log in.
+    fn locked_failure(&self) -> Failure {
+        let time = duration::show(self.policy.duration);
+        Failure::denied(format!(
+            "this name is locked, because too many logins with it failed: the lock ends {time} \
+             after the last failure, or when an operator unlocks the name at sys/locked-users"
+        ))
+        .recordable()
     }
 
     fn is_locked(&self, alias: &str) -> bool {
@@ -155,14 +167,7 @@ impl<'a> LoginAttempt<'a> {
 }
 
 fn too_many_names() -> Failure {
-    let message = "logins with too many names failed from your address, which may try no other one \
-                   at present; log in again later";
+    let message = "logins with too many names failed from your address, which may try no other \
+                   name at present; wait, or log in with a name that was not tried";
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::RateLimited, message) }
-}
-
-fn locked() -> Failure {
-    Failure::denied(
-        "too many logins with this name failed; log in again later, or let an operator unlock the \
-         name at sys/locked-users",
-    )
 }

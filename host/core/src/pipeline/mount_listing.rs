@@ -24,7 +24,7 @@ impl PermittedRequest<'_> {
         let prefix = route::fill_pattern(prefix, &self.destination.captures);
         let below = format!("{}/{prefix}", mount.record.uuid);
         let listing = self.read_names(&below).await?.ok_or_else(Failure::absent)?;
-        let envelope = answer::envelope(&self.request.id, mount, Vec::new());
+        let envelope = answer::envelope(&self.request.id, mount, self.warn_of_unread());
         Ok(api::respond_listed(envelope, listing))
     }
 

@@ -1,4 +1,5 @@
-//! The operation of a request: the word that policies allow and audit lines show.
+//! The operation of a request: the word that policies allow and audit lines show; and the object
+//! whose presence decides.
 
 use super::destination::{Destination, ServingCode};
 use crate::api::CUBBYHOLE_EXISTENCE;
@@ -28,18 +29,29 @@ pub(super) async fn creates(
     route: &Route,
     caller: Option<&Caller>,
 ) -> Result<bool, Failure> {
-    let Some(pattern) = &route.existence else { return Ok(false) };
+    match object_address(destination, route, caller) {
+        Some(address) => Ok(unit.get(&address).await?.is_none()),
+        None => Ok(false),
+    }
+}
+
+/// Returns the address of the object that a write to the route creates or updates; `None` if the
+/// route does not tell the two apart.
+pub(super) fn object_address(
+    destination: &Destination<'_>,
+    route: &Route,
+    caller: Option<&Caller>,
+) -> Option<Address> {
+    let pattern = route.existence.as_ref()?;
     let key = route::fill_pattern(pattern, &destination.captures);
-    let captured = destination.captures.first();
-    let address = match &destination.place {
-        ServingCode::Host(_) if pattern == CUBBYHOLE_EXISTENCE => match (caller, captured) {
-            (Some(caller), Some((_, path))) => cubbyhole::address(&caller.hash, path),
-            _ => return Ok(false),
-        },
-        ServingCode::Host(_) => Address::new(Space::Core, key),
-        ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
-            Address::new(Space::Data, format!("{}/{key}", mount.record.uuid))
+    match &destination.place {
+        ServingCode::Host(_) if pattern == CUBBYHOLE_EXISTENCE => {
+            let (_, path) = destination.captures.first()?;
+            Some(cubbyhole::address(&caller?.hash, path))
         }
-    };
-    Ok(unit.get(&address).await?.is_none())
+        ServingCode::Host(_) => Some(Address::new(Space::Core, key)),
+        ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
+            Some(Address::new(Space::Data, format!("{}/{key}", mount.record.uuid)))
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::destination::Destination;
 use crate::core::Core;
 use crate::mounts::Mount;
+use crate::paging;
 use crate::permit::Permit;
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::tokens::Caller;
@@ -49,8 +50,12 @@ impl<'a> PermittedRequest<'a> {
     /// Returns warnings about parameters that the endpoint did not read.
     pub(super) fn warn_of_unread(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if !self.folded.unknown.is_empty() {
-            let names = self.folded.unknown.join(" ");
+        // The host itself pages the listings that have no handler.
+        let is_read = |name: &str| self.route.list.is_some() && paging::FIELDS.contains(&name);
+        let unread = self.folded.unknown.iter().map(String::as_str);
+        let unread: Vec<&str> = unread.filter(|name| !is_read(name)).collect();
+        if !unread.is_empty() {
+            let names = unread.join(" ");
             warnings.push(format!("Endpoint ignored these unrecognized parameters: [{names}]"));
         }
         if !self.folded.overridden.is_empty() {

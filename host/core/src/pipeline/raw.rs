@@ -1,102 +1,153 @@
 //! THE LIFE OF A REQUEST OF PLAIN HTTP, authenticated by the component itself.
 //!
-//! The request is routed, rate-limited, recorded and admitted like any other request, without a
-//! token of the host and without policy. A component can park a request: the waiting request holds
-//! no instance, no admission and no place in the mount, and runs again when a watched key is
-//! written (see [`crate::parking`]).
+//! The request passes the steps of every request (`pipeline.rs`) in the same order, without a token
+//! of the host and without policy; `tests/tidy/pipelines.rs` compares both lists. A component can
+//! park a request: the waiting request holds no instance, no admission and no place in the mount,
+//! and runs again when a watched key is written (see [`crate::parking`]).
 //!
 //! Prevents a component from learning tokens of the host, and from controlling the host's
 //! connection. The component receives only the headers named in its description, and can set only
-//! headers that concern the answer.
+//! headers that concern the answer. The host cannot verify the component's tokens, so a caller
+//! counts as a stranger until the component names the caller.
 
 mod exchange;
+mod run;
+mod shown_path;
+mod waiting;
 
+use super::admission;
 use super::audit_trail::{AuditTrail, TrailSubject};
 use super::destination::{Destination, ServingCode};
 use super::operation::operation;
 use super::permitted_request::count_request;
 use crate::api::HostTable;
 use crate::core::Core;
-use crate::host_services::CallServices;
-use crate::lifecycle::CallAttempts;
 use crate::mounts::{Mount, MountPhase};
-use crate::parking::RequestGroup;
-use crate::permit::Permit;
-use bulkhead_access::sealing::{InFlight, sealed_failure};
-use bulkhead_sandbox::contract::{Park, RawHeader, RawReply, RawRequest as ContractRequest};
-use bulkhead_sandbox::{
-    CallPriority, CallScope, CallTree, HostServices, MountLimits, SideEffect, SlotRequest,
-};
-use bulkhead_store::QueueTicket;
+use crate::parking::PlaceClaim;
+use bulkhead_access::sealing::InFlight;
+use bulkhead_sandbox::CallerPresence;
 use bulkhead_wire::client::Client;
+use bulkhead_wire::description::RawAccess;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::raw::{RawRequest, RawResponse};
 use bulkhead_wire::response::{Response, ResponseBody};
 use exchange::{as_recorded, handed_on, respond};
+use run::{PlannedRun, RunReason, disconnected_failure};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
+use waiting::{WaitingGroup, group_name, held_bytes, keep_unsealed};
 
 /// Maximum time for which a run may park the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(660);
-/// The reason for a run, as the contract words it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RunReason {
-    First,
-    Changed,
-    Elapsed,
-}
 
-impl RunReason {
-    fn word(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Changed => "changed",
-            Self::Elapsed => "elapsed",
-        }
-    }
-}
-
-/// Serves one request of plain HTTP. `gone` resolves when the client disconnects.
+/// Serves one request of plain HTTP.
 pub(crate) async fn handle_raw(
     core: Arc<Core>,
     table: &HostTable,
-    request: Arc<RawRequest>,
+    request: RawRequest,
     in_flight: InFlight,
-    gone: oneshot::Receiver<()>,
+    presence: CallerPresence,
 ) -> RawResponse {
-    let mount = match find(&core, &request) {
-        Ok(mount) => mount,
-        Err(failure) => return RawResponse::failed(&failure),
-    };
+    // 1. The client's limits, before anything of the request is looked at. Every caller counts as a
+    //    stranger until the component names the caller.
     let remote = request.remote.0;
-    if let Err(refused) =
-        Box::pin(core.process.unauthenticated_limits.admit(remote, &*core.log)).await
-    {
-        return RawResponse::failed(&refused);
-    }
-    let recorded = as_recorded(&request);
-    let destination =
-        Destination { place: ServingCode::Raw(Arc::clone(&mount)), captures: Vec::new() };
+    let path = format!("{}{}", request.place.mount, request.canonical_path);
+    let over_the_rate = match admission::admit(&core, (&path, remote), true).await {
+        Ok(recorded) => recorded,
+        Err(unrecorded) => return RawResponse::failed(&unrecorded),
+    };
+
+    // 2. The mount, and its component's description.
+    let found = find(&core, &request);
+    let access = access_of(&found);
+    let hidden = shown_path::hidden_segments(&access.paths, &request.path);
+    let recorded = as_recorded(&request, &access);
+    let shown = shown_path::without_hidden(&recorded.path, &hidden);
+    let _listed = core.requests.enter(&recorded, &shown, core.store.now(), "");
+    let destination = found.as_ref().ok().map(|mount| Destination {
+        place: ServingCode::Raw(Arc::clone(mount)),
+        captures: Vec::new(),
+    });
+
+    // 5. The request is recorded, or ends here.
     let mut trail = AuditTrail::begin(TrailSubject {
         core: &core,
         table,
         request: &recorded,
-        destination: Some(&destination),
+        destination: destination.as_ref(),
         caller: None,
+        hidden_segments: &hidden,
     });
-    // Each part of the future is boxed: a waiting request is as large as the largest part that is
-    // not.
-    let served = match Box::pin(trail.enter(operation(recorded.verb, false))).await {
-        Ok(()) => Box::pin(serve(&core, &mount, &request, in_flight, gone)).await,
-        Err(unrecorded) => Err(unrecorded),
+    let refusal = over_the_rate.or_else(|| recorded.refusal.clone());
+    let mut admitted = refusal.map_or(found, Err);
+    if admitted.is_ok() {
+        let entered = Box::pin(trail.enter(operation(recorded.verb, false))).await;
+        admitted = entered.and(admitted);
+    }
+
+    // 6. The component, and 7. the answer. A waiting request is as large as the largest part of the
+    //    future that is not boxed.
+    let served = match admitted {
+        Ok(mount) => {
+            let request = Arc::new(with_passed_headers(request, &access));
+            let exchange = PlainExchange { core: &core, mount, request, presence };
+            Box::pin(exchange.serve(in_flight, &mut trail)).await
+        }
+        Err(refusal) => Err(refusal),
     };
-    // The component accepted the caller: the rate-limit budget is returned.
-    if served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)) {
-        core.process.unauthenticated_limits.give_back(remote);
+    if is_accepted(&access, &trail, &served) {
+        admission::give_back(&core, remote);
     }
     Box::pin(leave(trail, served)).await
+}
+
+/// Returns the request with only the headers that a run reads: a waiting request holds no others.
+fn with_passed_headers(request: RawRequest, access: &RawAccess) -> RawRequest {
+    let headers = handed_on(access, &request).into_iter();
+    let headers = headers.map(|header| (header.name, header.value)).collect();
+    RawRequest { headers, ..request }
+}
+
+/// Reports whether the component accepted the caller.
+fn is_accepted(
+    access: &RawAccess,
+    trail: &AuditTrail<'_>,
+    served: &Result<RawResponse, Failure>,
+) -> bool {
+    match access.identifies {
+        true => trail.has_component_caller(),
+        false => served.as_ref().is_ok_and(|answer| ![401, 403].contains(&answer.status)),
+    }
+}
+
+/// Returns whether the component knows the caller of a request, before the request's body is
+/// received. A caller that the component does not know is counted as a stranger.
+///
+/// # Errors
+/// 429 over the rate limit for strangers. The failure of the run.
+pub(crate) async fn identify_raw(
+    core: Arc<Core>,
+    request: RawRequest,
+    presence: CallerPresence,
+) -> Result<bool, Failure> {
+    let mount = find(&core, &request)?;
+    if !mount.plugin.engine.description().raw.as_ref().is_some_and(|raw| raw.identifies) {
+        return Ok(false);
+    }
+    admission::admit_stranger(&core, request.remote.0).await?;
+    let run = PlannedRun {
+        core: &core,
+        uuid: &mount.record.uuid,
+        request: &request,
+        reason: RunReason::Identify,
+        presence: &presence,
+    };
+    let is_known = Box::pin(run.complete()).await?.caller.is_some();
+    if is_known {
+        admission::give_back(&core, request.remote.0);
+    }
+    Ok(is_known)
 }
 
 /// Returns the mount if its component answers plain HTTP.
@@ -111,6 +162,11 @@ fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
             Failure::new(FailureKind::NotFound, message)
         })
     })
+}
+
+fn access_of(found: &Result<Arc<Mount>, Failure>) -> RawAccess {
+    let mount = found.as_ref().ok();
+    mount.and_then(|mount| mount.plugin.engine.description().raw.clone()).unwrap_or_default()
 }
 
 /// Returns the answer if the answer could be recorded.
@@ -134,235 +190,54 @@ async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> R
     }
 }
 
-/// Runs the request, and lets the request wait if the component parks it.
-async fn serve(
-    core: &Arc<Core>,
-    mount: &Arc<Mount>,
-    request: &Arc<RawRequest>,
-    in_flight: InFlight,
-    gone: oneshot::Receiver<()>,
-) -> Result<RawResponse, Failure> {
-    count_request(mount)?;
-    let seen = core.store.change_count(&mount.record.uuid);
-    let (mount, reply) = Box::pin(run(core, &mount.record.uuid, request, RunReason::First)).await?;
-    drop(in_flight);
-    let Some(park) = reply.park else { return respond(&mount, reply) };
-    let _place = core.parking.take_place(Client::of(request.remote.0))?;
-    let wait = Duration::from_millis(park.wait.into()).min(LONGEST_WAIT);
-    let until = Instant::now() + wait;
-    let name = group_name(core, &mount, request);
-    let (mut seat, made) = core.parking.join(&name, &mount.record.uuid);
-    if let Some(group) = made {
-        let waiting = WaitingGroup { core: Arc::clone(core), request: Arc::clone(request), group };
-        tokio::spawn(waiting.drive(mount.record.uuid.clone(), park, seen));
-    }
-    tokio::select! {
-        answer = seat.answer() => return answer,
-        () = tokio::time::sleep_until(until) => {}
-        _ = gone => return Err(Failure::new(FailureKind::Unavailable, "the client went away")),
-    }
-    drop(seat);
-    let _in_flight = keep_unsealed(core)?;
-    let (mount, reply) =
-        Box::pin(run(core, &mount.record.uuid, request, RunReason::Elapsed)).await?;
-    respond(&mount, reply)
-}
-
-/// Returns a name that equal requests of a mount share, and no other request has.
-fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> String {
-    let access = mount.plugin.engine.description().raw.clone().unwrap_or_default();
-    let mut text = Vec::new();
-    let mut add = |part: &[u8]| {
-        text.extend_from_slice(&(part.len() as u64).to_be_bytes());
-        text.extend_from_slice(part);
-    };
-    add(mount.record.uuid.as_bytes());
-    for part in [&request.method, &request.place.base, &request.path, &request.query] {
-        add(part.as_bytes());
-    }
-    for header in handed_on(&access, request) {
-        add(header.name.as_bytes());
-        add(header.value.as_bytes());
-    }
-    add(&request.body);
-    core.store.keyed_hash("parked", &text)
-}
-
-/// A group of equal requests that wait.
-struct WaitingGroup {
-    core: Arc<Core>,
-    request: Arc<RawRequest>,
-    group: Arc<RequestGroup>,
-}
-
-impl WaitingGroup {
-    /// Runs the request again after each change, until it is answered or no caller waits. `seen` is
-    /// the change counter of the mount's data before the first run.
-    async fn drive(self, uuid: String, park: Park, seen: u64) {
-        let Self { core, request, group } = self;
-        let full = |keys: &[String]| keys.iter().map(|key| format!("{uuid}/{key}")).collect();
-        let mut keys = park.keys;
-        let mut watch = core.store.watch(full(&keys));
-        let mut is_behind = core.store.change_count(&uuid) != seen;
-        loop {
-            if !is_behind {
-                tokio::select! {
-                    () = watch.changed() => {}
-                    _ = core.parking.wait_until_idle(&group) => return,
-                }
-            }
-            let seen = core.store.change_count(&uuid);
-            core.parking.count_run();
-            let answer = match Box::pin(run_again(&core, &uuid, &request)).await {
-                Ok((_, RawReply { park: Some(park), .. })) if park.keys == keys => {
-                    is_behind = false;
-                    continue;
-                }
-                Ok((_, RawReply { park: Some(park), .. })) => {
-                    keys = park.keys;
-                    watch = core.store.watch(full(&keys));
-                    is_behind = core.store.change_count(&uuid) != seen;
-                    continue;
-                }
-                Ok((mount, reply)) => respond(&mount, reply),
-                Err(failure) => Err(failure),
-            };
-            return core.parking.answer(&group, answer);
-        }
-    }
-}
-
-/// Runs a parked request again, in the current state of its mount.
-async fn run_again(
-    core: &Arc<Core>,
-    uuid: &str,
-    request: &RawRequest,
-) -> Result<(Arc<Mount>, RawReply), Failure> {
-    let _in_flight = keep_unsealed(core)?;
-    run(core, uuid, request, RunReason::Changed).await
-}
-
-/// Keeps the service from being sealed while a parked request runs.
-///
-/// # Errors
-/// 503 once the service is being sealed.
-fn keep_unsealed(core: &Core) -> Result<InFlight, Failure> {
-    let in_flight = core.sealing.enter()?;
-    if core.sealing.has_begun() { Err(sealed_failure()) } else { Ok(in_flight) }
-}
-
-/// Runs the component that currently serves the mount, and runs it again after a conflict as long
-/// as nothing outside was changed. Returns the mount with the reply.
-///
-/// # Errors
-/// 404 if the mount was disabled or moved.
-async fn run(
-    core: &Arc<Core>,
-    uuid: &str,
-    request: &RawRequest,
-    run: RunReason,
-) -> Result<(Arc<Mount>, RawReply), Failure> {
-    let gone = || Failure::new(FailureKind::NotFound, "the mount was disabled or moved");
-    let (mount, _inside) = core.mounts.enter_by_uuid(uuid).await.ok_or_else(gone)?;
-    let until = Instant::now() + time_limit(core, &mount);
-    let mut attempts = CallAttempts::for_caller(core, until);
-    loop {
-        let mut effect = SideEffect::Pure;
-        let call = RawCall { core, mount: &mount, request, run, until };
-        let served = Box::pin(call.attempt(attempts.begin_attempt(), &mut effect)).await;
-        if effect >= SideEffect::Effect || !attempts.continue_after(&served).await {
-            return served.map(|reply| (mount, reply));
-        }
-    }
-}
-
-fn time_limit(core: &Core, mount: &Mount) -> Duration {
-    let usual = core.process.settings.request_timeout;
-    [mount.compartment.limits().deadline, MountLimits::CEILING.deadline]
-        .into_iter()
-        .flatten()
-        .fold(usual, Duration::min)
-}
-
-/// A single run of a component for a request.
-struct RawCall<'a> {
+/// A recorded request with its client.
+struct PlainExchange<'a> {
     core: &'a Arc<Core>,
-    mount: &'a Arc<Mount>,
-    request: &'a RawRequest,
-    run: RunReason,
-    until: Instant,
+    mount: Arc<Mount>,
+    request: Arc<RawRequest>,
+    presence: CallerPresence,
 }
 
-impl RawCall<'_> {
-    async fn attempt(
-        &self,
-        turn: &QueueTicket,
-        effect: &mut SideEffect,
-    ) -> Result<RawReply, Failure> {
-        let Self { core, mount, .. } = *self;
-        let unit = mount.begin(&core.store).with_ticket(turn);
-        core.load_plugin(mount).await?;
-        let pass = mount.may_call()?;
-        let client = Client::of(self.request.remote.0);
-        let wanted = SlotRequest {
-            compartment: &mount.compartment,
-            slots: 1,
-            priority: CallPriority::Foreground,
-            caller: Some(client),
-            deadline: self.until,
-        };
-        let _admission = core.sandbox.admit(wanted).await?;
-        let services = CallServices::new(core, mount, None, "");
-        let engine = &mount.plugin.engine;
-        let access = engine.description().raw.clone().unwrap_or_default();
-        let tree = Arc::new(CallTree::of(client));
-        let headers = handed_on(&access, self.request);
-        for header in headers.iter().filter(|header| access.secret_headers.contains(&header.name)) {
-            let value = header.value.trim();
-            tree.secrets.add_sensitive_field(value.rsplit(' ').next().unwrap_or(value));
+impl PlainExchange<'_> {
+    /// Runs the request, and lets the request wait if the component parks it.
+    async fn serve(
+        self,
+        in_flight: InFlight,
+        trail: &mut AuditTrail<'_>,
+    ) -> Result<RawResponse, Failure> {
+        let Self { core, ref mount, ref request, ref presence } = self;
+        count_request(mount)?;
+        let uuid = &mount.record.uuid;
+        let seen = core.store.change_count(uuid);
+        let plan = |reason| PlannedRun { core, uuid, request, reason, presence };
+        let first = Box::pin(plan(RunReason::First).complete()).await?;
+        drop(in_flight);
+        let is_known = first.caller.is_some();
+        if let Some(caller) = first.caller {
+            trail.name_caller(caller);
         }
-        let opened = core.mounts.open(mount, &Permit::for_raw(&access));
-        let scope = CallScope {
-            compartment: opened.compartment,
-            grants: opened.grants,
-            reuse: opened.reuse,
-            deadline: self.until,
-            slots: 1,
-            services: Arc::clone(&services) as Arc<dyn HostServices>,
-            tree: Arc::clone(&tree),
-        };
-        let mut done = engine.serve(scope, unit, &self.contract_request(headers)).await;
-        mount.note_end(&*core.log, pass, done.ended);
-        *effect = tree.effect();
-        if *effect == SideEffect::Effect {
-            done.unit.mark_effectful();
+        let Some(park) = first.reply.park else { return respond(&first.mount, first.reply) };
+        let client = Client::of(request.remote.0);
+        let claim = PlaceClaim { client, is_known, bytes: held_bytes(request) };
+        let _place = core.parking.take_place(claim)?;
+        let wait = Duration::from_millis(park.wait.into()).min(LONGEST_WAIT);
+        let until = Instant::now() + wait;
+        let name = group_name(core, &first.mount, request);
+        let (mut seat, made) = core.parking.join(&name, uuid);
+        if let Some(group) = made {
+            let waiting =
+                WaitingGroup { core: Arc::clone(core), request: Arc::clone(request), group };
+            tokio::spawn(waiting.drive(uuid.clone(), park, seen));
         }
-        let settled = match done.result {
-            Ok(reply) => done.unit.commit().await.map(|_| reply).map_err(Failure::from),
-            Err(failure) => Err(failure),
-        };
-        services.release_guards().await;
-        settled
-    }
-
-    /// Returns the request in the types of the contract.
-    fn contract_request(&self, headers: Vec<RawHeader>) -> ContractRequest {
-        let Self { core, mount, request, .. } = *self;
-        let left = self.until.saturating_duration_since(Instant::now());
-        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        ContractRequest {
-            id: request.id.clone(),
-            method: request.method.clone(),
-            base: request.place.base.clone(),
-            path: request.path.clone(),
-            query: request.query.clone(),
-            headers,
-            body: request.body.clone(),
-            run: self.run.word().to_owned(),
-            deadline: core.store.now().saturating_add(left),
-            remote_address: request.remote.0.to_string(),
-            mount: mount.for_plugin(core.lifetimes, None),
-            ext: Vec::new(),
+        drop(first.mount);
+        tokio::select! {
+            answer = seat.answer() => return answer,
+            () = tokio::time::sleep_until(until) => {}
+            () = presence.wait_for_end() => return Err(disconnected_failure()),
         }
+        drop(seat);
+        let _in_flight = keep_unsealed(core)?;
+        let last = Box::pin(plan(RunReason::Elapsed).complete()).await?;
+        respond(&last.mount, last.reply)
     }
 }

@@ -88,6 +88,27 @@ async fn policies_tell_create_from_update_and_a_batch_token_has_no_cubbyhole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn cubbyhole_bytes_of_a_token_are_bounded() {
+    let bed = Bed::new("cubbyhole-bytes").await;
+    let token = child(&bed, json!({ "policies": ["default"] })).await;
+    let large = json!({ "k": "x".repeat(1_000_000) });
+    let write = async |number: u32| {
+        bed.call_as(&token, Verb::Write, &format!("cubbyhole/{number}"), large.clone()).await
+    };
+    for number in 0..4 {
+        assert_eq!(write(number).await.0, 204);
+    }
+    assert_eq!(write(3).await.0, 204, "a value is replaced in a full cubbyhole");
+    let (status, answer) = write(4).await;
+    let said = error(&answer);
+    assert!(status == 429 && said.contains("the cubbyhole of this token stores 4"), "{said}");
+    assert_eq!(bed.write("cubbyhole/a", large.clone()).await.0, 204, "another token has room");
+    assert_eq!(bed.call_as(&token, Verb::Delete, "cubbyhole/0", json!({})).await.0, 204);
+    assert_eq!(write(4).await.0, 204);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_draw_random_bytes_and_hash() {
     let bed = Bed::new("tools").await;
     for (path, fields, length) in [

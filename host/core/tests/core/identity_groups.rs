@@ -145,7 +145,7 @@ async fn an_invalid_group_is_refused_and_changes_nothing() {
         (json!({"name": "f", "mount_accessor": "zzz", "canonical_id": ext}), "mount accessor"),
         (json!({"name": "f", "mount_accessor": mount, "canonical_id": crew}), "is internal"),
         (json!({"name": "f", "mount_accessor": mount, "canonical_id": "zzz"}), "canonical ID"),
-        (json!({"name": "f", "mount_accessor": mount}), "canonical_id is missing"),
+        (json!({"name": "f"}), "must be provided"),
         (json!({"mount_accessor": mount, "canonical_id": ext}), "must be provided"),
         (json!({"id": "zzz", "name": "f"}), "invalid alias id"),
     ] {
@@ -206,6 +206,24 @@ async fn an_external_group_has_one_alias_and_loses_its_members_with_it() {
     assert_eq!(bed.call(Verb::Delete, &path, json!({})).await.0, 204);
     assert_eq!(bed.read(&path).await.0, 404);
     bed.emptied(&other).await;
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn group_alias_without_group_makes_external_group() {
+    let bed = Bed::new("alias-alone").await;
+    let mount = bed.token_mount().await;
+    let asked = json!({"name": "folder-1", "mount_accessor": mount});
+    let alias = bed.written("identity/group-alias", asked.clone()).await;
+    let group = bed.seen_at(&format!("identity/group/id/{}", text(&alias["canonical_id"]))).await;
+    assert_eq!((&group["type"], &group["policies"]), (&json!("external"), &json!([])), "{group}");
+    assert_eq!(group["alias"]["name"], json!("folder-1"));
+    assert!(text(&group["name"]).starts_with("group_"), "{group}");
+    assert_eq!(bed.written("identity/group-alias", asked).await, alias, "no second group");
+    let (_, names) = bed.call(Verb::List, "identity/group/name", json!({})).await;
+    assert_eq!(names["data"]["keys"], json!([group["name"]]));
+    let member = json!({"id": group["id"], "member_entity_ids": ["anybody"]});
+    bed.refuses("identity/group", member, "set manually").await;
     bed.end().await;
 }
 

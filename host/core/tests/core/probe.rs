@@ -198,6 +198,11 @@ async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
         assert!((earliest..=latest).contains(&next.parse::<u64>().unwrap()), "{line}");
     }
     assert_eq!(bed.noted("away").await, 2);
+    let (_, shown) = bed.call_as("root", Verb::Read, "sys/metrics", json!({})).await;
+    let counted = json!({
+        "Name": "bulkhead_mount_failed_wakes_total", "Count": 2, "Labels": { "mount": "probe/" },
+    });
+    assert!(shown["Counters"].as_array().unwrap().contains(&counted), "{shown}");
     assert_eq!(
         bed.read("probe/note/refused").await.0,
         404,
@@ -558,8 +563,9 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
     assert_eq!(bed.read("team/a/note/x").await.0, 200);
     assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has its own storage");
     for taken in ["team/a", "team", "team/a/b", "probe"] {
-        let (status, refused) =
-            bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
+        // A local mount is not the default mount of dev mode, which may be enabled again.
+        let asked = json!({"type": "probe", "local": true});
+        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), asked).await;
         assert_eq!(status, 400, "{taken}: {refused}");
         assert!(error(&refused).starts_with("path is already in use at "), "{refused}");
     }

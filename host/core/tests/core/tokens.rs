@@ -793,6 +793,40 @@ async fn a_lease_that_is_not_renewable_is_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn renewal_keeps_to_narrowed_token_role() {
+    let bed = bed("narrowed").await;
+    let role = async |fields: Value| {
+        assert_eq!(bed.write("auth/token/roles/near", fields).await.0, 204);
+    };
+    role(json!({"token_bound_cidrs": "127.0.0.0/8,10.0.0.0/8"})).await;
+    let (_, made) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
+    let token = token_of(&made);
+    let child = token_of(&bed.as_who(&token, "auth/token/create", json!({})).await.1);
+    let renew = async |token: &str| bed.as_who(token, "auth/token/renew-self", json!({})).await;
+    role(json!({"token_bound_cidrs": "127.0.0.1"})).await;
+    for token in [&token, &child] {
+        assert_eq!(renew(token).await.0, 200);
+        assert_eq!(bed.seen(token).await["bound_cidrs"], json!(["127.0.0.1"]));
+    }
+    role(json!({"token_bound_cidrs": ""})).await;
+    assert_eq!(renew(&token).await.0, 200);
+    assert_eq!(bed.seen(&token).await["bound_cidrs"], json!(["127.0.0.1"]), "not widened");
+    role(json!({"token_bound_cidrs": "10.0.0.0/8"})).await;
+    Bed::refused(&renew(&token).await, 400, "10.0.0.0/8 by now");
+    for (narrowed, why) in [
+        (json!({"token_bound_cidrs": "", "allowed_policies": "other"}), "policy \"all\" by now"),
+        (json!({"allowed_policies": "", "disallowed_policies": "all"}), "policy \"all\" by now"),
+        (json!({"disallowed_policies": "", "renewable": false}), "renewed by now"),
+    ] {
+        role(narrowed).await;
+        Bed::refused(&renew(&token).await, 400, why);
+    }
+    role(json!({"renewable": true, "allowed_policies": "all"})).await;
+    assert_eq!(renew(&token).await.0, 200, "the policy default needs no place in the list");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn accessors_name_tokens_without_giving_them_away() {
     let bed = bed("accessors").await;
     let made = bed.made_by("root", json!({"policies": "all", "ttl": 60})).await;

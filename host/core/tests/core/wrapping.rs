@@ -318,6 +318,118 @@ async fn an_answer_survives_a_restart_and_goes_with_its_revoked_or_expired_token
     bed.end().await;
 }
 
+/// A token with the policy `default`, and further properties.
+async fn plain_token(bed: &Bed, mut fields: Value) -> Value {
+    fields["policies"] = json!(["default"]);
+    let (status, made) = bed.write("auth/token/create", fields).await;
+    assert_eq!(status, 200, "{made}");
+    made["auth"]["client_token"].clone()
+}
+
+/// Wraps about a mebibyte of the caller's own data.
+async fn wrap_mebibyte(bed: &Bed, token: &Value) -> (u16, Value) {
+    let fields = json!({ "filler": "x".repeat((1 << 20) - 1_000) });
+    bed.wrapped_as(token.as_str().unwrap(), Verb::Write, "sys/wrapping/wrap", fields).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrapped_bytes_of_a_caller_are_bounded() {
+    let bed = Arc::new(Bed::new("wrapping-bytes").await);
+    let (token, other) = (plain_token(&bed, json!({})).await, plain_token(&bed, json!({})).await);
+    let attempts: Vec<_> = (0..40)
+        .map(|_| {
+            let (bed, token) = (Arc::clone(&bed), token.clone());
+            tokio::spawn(async move { wrap_mebibyte(&bed, &token).await })
+        })
+        .collect();
+    let (mut wrapped, mut refused) = (Vec::new(), Vec::new());
+    for attempt in attempts {
+        match attempt.await.unwrap() {
+            (200, answer) => wrapped.push(answer["wrap_info"]["token"].clone()),
+            refusal => refused.push(refusal),
+        }
+    }
+    assert_eq!((wrapped.len(), refused.len()), (31, 9), "32 MiB");
+    for (status, answer) in &refused {
+        let said = error(answer);
+        let is_clear = said.contains("for this caller stores") && said.contains("33554432");
+        assert!(*status == 429 && is_clear && said.contains("revoke"), "{status} {said}");
+    }
+    assert_eq!(wrap_mebibyte(&bed, &other).await.0, 200, "another caller has room");
+    let directory = Arc::into_inner(bed).unwrap().stop().await;
+    let bed = Bed::open(directory).await;
+    assert_eq!(wrap_mebibyte(&bed, &token).await.0, 429, "after a restart, too");
+    assert_eq!(bed.unwrap(&wrapped[0]).await.0, 200);
+    assert_eq!(wrap_mebibyte(&bed, &token).await.0, 200, "an opened answer makes room");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrapped_own_data_end_with_callers_token() {
+    let bed = Bed::new("wrapping-own").await;
+    let token = plain_token(&bed, json!({})).await;
+    let text = token.as_str().unwrap();
+    bed.call_as(text, Verb::Write, "cubbyhole/a", json!({ "a": "b" })).await;
+    let mut infos = Vec::new();
+    for (verb, path) in [(Verb::Write, "sys/wrapping/wrap"), (Verb::Read, "cubbyhole/a")] {
+        let (status, answer) = bed.wrapped_as(text, verb, path, json!({ "a": "b" })).await;
+        assert_eq!(status, 200, "{answer}");
+        let info = &answer["wrap_info"];
+        let (_, again) = bed.write(REWRAP, json!({ "token": info["token"] })).await;
+        infos.extend([answer["wrap_info"].clone(), again["wrap_info"].clone()]);
+    }
+    let path = "auth/token/lookup-self";
+    let (_, answer) = bed.wrapped_as(text, Verb::Read, path, json!({})).await;
+    let kept = answer["wrap_info"]["token"].clone();
+    let (_, seen) =
+        bed.write("auth/token/lookup-accessor", json!({ "accessor": infos[1]["accessor"] })).await;
+    assert_eq!(seen["data"]["orphan"], false, "{seen}");
+    let (_, own) = bed.write("auth/token/lookup", json!({ "token": token })).await;
+    assert_eq!(bed.write("auth/token/revoke", json!({ "token": token })).await.0, 204);
+    for info in &infos {
+        Bed::is_refused(&bed.unwrap(&info["token"]).await);
+        cleared(&bed, &info["accessor"]).await;
+    }
+    let (status, opened) = bed.unwrap(&kept).await;
+    assert_eq!((status, &opened["data"]["path"]), (200, &json!("auth/token/create")), "{opened}");
+    cleared(&bed, &own["data"]["accessor"]).await;
+    let directory = bed.stop().await;
+    assert_eq!(stored(&directory).await.values().sum::<usize>(), 0);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrapping_of_own_data_lasts_no_longer_than_callers_token() {
+    let bed = Bed::new("wrapping-short").await;
+    let lasting = json!({ "renewable": false, "ttl": "30s" });
+    for (fields, longest) in [
+        (lasting.clone(), 30),
+        (json!({ "ttl": "30s" }), 60),
+        (json!({ "type": "batch", "ttl": "30s" }), 30),
+        (json!({ "num_uses": 2 }), 60),
+    ] {
+        let token = plain_token(&bed, fields.clone()).await;
+        let (status, answer) = bed
+            .wrapped_as(
+                token.as_str().unwrap(),
+                Verb::Write,
+                "sys/wrapping/wrap",
+                json!({ "a": 1 }),
+            )
+            .await;
+        let ttl = answer["wrap_info"]["ttl"].as_u64().unwrap_or_default();
+        assert!(status == 200 && (longest - 2..=longest).contains(&ttl), "{fields}: {answer}");
+        let (status, opened) = bed.unwrap(&answer["wrap_info"]["token"]).await;
+        assert_eq!(status, 200, "{fields}: {opened}");
+    }
+    let last = plain_token(&bed, json!({ "num_uses": 1 })).await;
+    let (status, answer) = bed
+        .wrapped_as(last.as_str().unwrap(), Verb::Write, "sys/wrapping/wrap", json!({ "a": 1 }))
+        .await;
+    assert!(status == 400 && error(&answer).contains("one use left"), "{answer}");
+    bed.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_answer_is_stored_in_pieces() {
     let bed = Bed::new("wrapping-long").await;
@@ -361,14 +473,16 @@ async fn the_audit_hides_what_is_wrapped_and_the_wrapping_token() {
     let wrapped = bed.lines_of("sys/wrapping/wrap");
     assert_eq!(wrapped[0]["request"]["wrap_ttl"], 60);
     let response = &wrapped[1]["response"];
-    assert_eq!(response["data"]["password"], password);
+    let name = bed.hash("password").await;
+    let data = json!({ name.as_str().unwrap(): password });
+    assert_eq!((&wrapped[0]["request"]["data"], &response["data"]), (&data, &data));
     assert_eq!(
         (&response["wrap_info"]["token"], &response["wrap_info"]["accessor"]),
         (&hashed, &accessor)
     );
     let opened = bed.lines_of(UNWRAP);
     assert_eq!((opened.len(), &opened[0]["request"]["data"]["token"]), (2, &hashed));
-    assert_eq!(opened[1]["response"]["data"]["password"], password);
+    assert_eq!(opened[1]["response"]["data"], data);
     let (_, made) = bed.wrapped_as("root", Verb::Write, "auth/token/create", json!({})).await;
     let (_, made) = bed.unwrap(&made["wrap_info"]["token"]).await;
     let inner = made["auth"]["client_token"].as_str().unwrap();

@@ -4,12 +4,15 @@ use super::*;
 use std::fs;
 use std::future::pending;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
 #[test]
 fn a_refusal_reaches_the_author_and_no_code_follows_it() {
     let mut answered = Vec::new();
-    run_worker(&b"no component"[..], &mut answered).unwrap();
-    let failure = parse_answer(&answered).unwrap().err().unwrap();
+    run_worker(31, &b"no component"[..], &mut answered).unwrap();
+    let (limit, answered) = split_limit(&answered);
+    assert_eq!(limit.unwrap().processor_seconds, 31);
+    let failure = parse_answer(answered).unwrap().err().unwrap();
     assert_eq!(failure.kind, FailureKind::InvalidRequest);
     assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
 }
@@ -32,7 +35,7 @@ fn an_answer_that_is_not_whole_is_none() {
 
 #[tokio::test]
 async fn a_compiler_that_gets_no_processor_is_not_a_fault_of_the_component() {
-    let failed = read_within(Duration::ZERO, pending()).await.err().unwrap();
+    let failed = read_within(Duration::ZERO, 4, pending()).await.err().unwrap();
     assert_eq!(failed.kind, FailureKind::Unavailable, "{failed:?}");
     assert!(failed.message.contains("try again"), "{failed:?}");
     assert!(failed.retry_after.is_some());
@@ -41,7 +44,8 @@ async fn a_compiler_that_gets_no_processor_is_not_a_fault_of_the_component() {
 #[tokio::test]
 async fn a_program_that_answers_nothing_is_not_a_compiler() {
     let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
-    assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
+    assert_eq!(failed.kind, FailureKind::Internal, "{failed:?}");
+    assert!(failed.message.contains("without an answer"), "{failed:?}");
     let failed =
         Compiler::new("/nonexistent/bulkhead".into()).compile(Arc::default()).await.err().unwrap();
     assert_eq!(failed.kind, FailureKind::Internal);
@@ -77,19 +81,64 @@ impl Drop for Script {
     }
 }
 
+/// The child's first line, for shell scripts in the place of the compiler.
+const LIMIT_LINE: &str = r#"echo '{"processor-seconds":47}'"#;
+
+async fn failure_of(name: &str, lines: &str) -> Failure {
+    let script = Script::new(name, &format!("{LIMIT_LINE}; {lines}"));
+    script.compiler().compile(Arc::default()).await.err().unwrap()
+}
+
 #[tokio::test]
-async fn a_compilation_that_loops_is_ended_by_its_limit_of_processor_time() {
-    let script = Script::new("loops", "ulimit -S -t 1; while :; do :; done");
-    let failed = script.compiler().compile(Arc::default()).await.err().unwrap();
+async fn compilation_over_processor_time_is_refused_with_limit() {
+    let failed = failure_of("loops", "ulimit -S -t 1; while :; do :; done").await;
     assert_eq!(failed.kind, FailureKind::InvalidRequest);
-    assert!(failed.message.contains("more processor time"), "{failed:?}");
+    assert!(failed.message.contains("47 s of processor time"), "{failed:?}");
+    assert!(failed.message.contains("make the component smaller"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn only_a_limit_of_the_component_asks_for_less() {
+    let killed = failure_of("killed", "kill -9 $$").await;
+    assert_eq!((killed.kind, killed.retry_after.is_some()), (FailureKind::Unavailable, true));
+    let crashed = failure_of("crashed", "kill -SEGV $$").await;
+    assert_eq!(crashed.kind, FailureKind::InvalidRequest);
+    for failed in [killed, crashed] {
+        assert!(!failed.message.contains("smaller"), "{failed:?}");
+    }
+    let aborted = failure_of("aborted", "kill -ABRT $$").await;
+    assert_eq!(aborted.kind, FailureKind::InvalidRequest);
+    assert!(aborted.message.contains("limit of memory"), "{aborted:?}");
+}
+
+#[tokio::test]
+async fn small_component_does_not_wait_for_large() {
+    let answer = r#"{"compiled":{"world":"secrets-engine","bytes":4}}"#;
+    let lines = format!(
+        "{LIMIT_LINE}; cat > /dev/null; \
+         if [ \"$2\" -gt {SMALL_COMPONENT_BYTES} ]; then read go < DIRECTORY/go; fi; \
+         printf '{answer}\ncode'"
+    );
+    let script = Script::new("lanes", &lines);
+    let made = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
+    assert!(made.success());
+    let compiler = Arc::new(script.compiler());
+    let large = Arc::new(vec![0; SMALL_COMPONENT_BYTES + 1]);
+    let wait = Duration::from_millis(50);
+    let unfinished = compiler.compile_within(wait, Arc::clone(&large)).await.err().unwrap();
+    assert!(unfinished.message.contains("the compilation goes on"), "{unfinished:?}");
+    assert!(compiler.compile(Arc::new(b"small".to_vec())).await.is_ok());
+    let go = script.file("go");
+    let released = spawn_blocking(move || fs::write(go, "go\n"));
+    assert!(compiler.compile(large).await.is_ok());
+    released.await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn a_repeated_upload_gets_the_result_of_the_continued_compilation() {
     let answer = r#"{"compiled":{"world":"secrets-engine","bytes":4}}"#;
     let lines = format!(
-        "echo x >> DIRECTORY/starts; cat > /dev/null; read go < DIRECTORY/go; \
+        "echo x >> DIRECTORY/starts; {LIMIT_LINE}; cat > /dev/null; read go < DIRECTORY/go; \
          printf '{answer}\\ncode'"
     );
     let script = Script::new("waits", &lines);
@@ -103,6 +152,8 @@ async fn a_repeated_upload_gets_the_result_of_the_continued_compilation() {
         (FailureKind::Unavailable, true),
         "{late:?}"
     );
+    let joined = compiler.compile_within(wait, Arc::clone(&wasm)).await.err().unwrap();
+    assert!(joined.message.contains("joined the compilation of the same"), "{joined:?}");
     let again = compiler.compile(Arc::clone(&wasm));
     let go = script.file("go");
     let released = spawn_blocking(move || fs::write(go, "go\n"));
@@ -120,7 +171,7 @@ async fn a_repeated_upload_gets_the_result_of_the_continued_compilation() {
     released.await.unwrap().unwrap();
     let starts = fs::read_to_string(script.file("starts")).unwrap();
     assert_eq!(starts, "x\n", "it was compiled once");
-    assert!(sync::lock(&compiler.last).is_none(), "the outcome is fetched once");
+    assert!(sync::lock(&compiler.small.last).is_none(), "the outcome is fetched once");
 }
 
 /// Reports whether this process has the file with the number `inode` open.

@@ -42,9 +42,9 @@ impl MountLimits {
         let raised = self.raised_limit("stored").and_then(|line| grants.command(&line));
         let raised = raised.map(|command| format!(", or allow more: {command}"));
         StoredLimit {
-            mount: mount.to_owned(),
+            counter: mount.to_owned(),
             most: self.stored_bytes.saturating_add(more),
-            name: grants.mount.to_string(),
+            name: format!("mount {}", grants.mount),
             remedy: format!("delete what is not needed{}", raised.unwrap_or_default()),
         }
     }

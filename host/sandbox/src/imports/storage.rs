@@ -74,6 +74,7 @@ impl Host for CallState {
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
         granted!(self, Act::Storage);
         let is_changed = self.context.tree.effect() == SideEffect::Effect;
+        self.context.tree.note_commit();
         let done = match self.unit() {
             Ok(unit) => {
                 if is_changed {

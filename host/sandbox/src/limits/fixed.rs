@@ -109,7 +109,7 @@ pub(crate) const TEXT_BYTES: usize = 4_096;
 /// Maximum number of warnings of an answer.
 pub(crate) const WARNINGS: usize = 32;
 /// Maximum number of headers of a reply of plain HTTP, and maximum bytes of all their names and
-/// values.
+/// values and of its `ext` pairs.
 pub(crate) const REPLY_HEADERS: usize = 64;
 pub(crate) const REPLY_HEAD_BYTES: usize = 32 << 10;
 /// Maximum number of keys that a parked request waits for.

@@ -5,6 +5,7 @@ use super::fixed::{
     HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
 };
 use bulkhead_outbound::limits::{CONNECTIONS, EFFECT_TIME};
+use bulkhead_wire::call_limits::CallLimits;
 use std::time::Duration;
 
 /// The limits of a mount and its calls that grants may set. All mounts have the same defaults. The
@@ -73,22 +74,34 @@ impl MountLimits {
         cache_bytes: 64 << 20,
         stored_bytes: 1 << 40,
     };
+
+    /// Returns the limits that a component is told, so that its loops end before them.
+    #[must_use]
+    pub const fn of_call(&self) -> CallLimits {
+        CallLimits {
+            host_calls: self.host_calls,
+            http_calls: self.http_calls,
+            http_bytes: self.http_bytes,
+            storage_bytes: self.storage_bytes,
+        }
+    }
 }
 
 impl Default for MountLimits {
     fn default() -> Self {
+        let CallLimits { host_calls, http_calls, http_bytes, storage_bytes } = CallLimits::DEFAULT;
         Self {
             deadline: None,
             computing: None,
             memory_bytes: 64 << 20,
-            host_calls: 100_000,
+            host_calls,
             host_bytes: 64 << 20,
             answer_bytes: 4 << 20,
             handles: 1_000,
-            storage_bytes: 16 << 20,
+            storage_bytes,
             log_bytes: 64 << 10,
-            http_calls: 20,
-            http_bytes: 8 << 20,
+            http_calls,
+            http_bytes,
             connections: 16,
             concurrency: 256,
             rate: None,

@@ -44,9 +44,4 @@ impl LineBreaks {
     pub(super) fn at(&self, place: usize) -> usize {
         self.0.partition_point(|end| *end < place) + 1
     }
-
-    /// Returns the number of the last line.
-    pub(super) fn last(&self) -> usize {
-        self.0.len() + 1
-    }
 }

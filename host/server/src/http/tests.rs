@@ -4,6 +4,7 @@ use super::*;
 use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
 use bulkhead_wire::failure::FailureKind;
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::sync;
 use http_body_util::Full;
 use hyper::body::Frame;
@@ -65,12 +66,10 @@ struct Echo {
 
 impl RequestAnswerer for Echo {
     fn raw_place(&self, path: &str) -> Option<RawBasePath> {
-        let mount = MountPath::new("acl").unwrap();
-        path.starts_with("acl/").then(|| RawBasePath {
-            mount,
-            base: "/v1/acl/".to_owned(),
-            body_limit: 16,
-        })
+        let name = path.split('/').next().filter(|name| ["acl", "large"].contains(name))?;
+        let mount = MountPath::new(name).unwrap();
+        let body_limit = if name == "acl" { 16 } else { 1 << 20 };
+        Some(RawBasePath { mount, base: format!("/v1/{name}/"), body_limit })
     }
 
     fn is_row(&self, path: &str) -> bool {
@@ -81,7 +80,19 @@ impl RequestAnswerer for Echo {
         RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
     }
 
+    async fn check_raw(&self, _: std::net::IpAddr) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn identify_raw(&self, request: RawRequest) -> Result<bool, Failure> {
+        assert!(request.body.is_empty(), "the caller is identified by the head");
+        Ok(request.headers.iter().any(|(name, _)| name == "x-known"))
+    }
+
     async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {
+        if let Some(refusal) = &request.refusal {
+            return RawResponse::failed(refusal);
+        }
         let body = [request.path.as_bytes(), b"?", request.query.as_bytes(), b" ", &request.body];
         let headers = vec![("X-Method".to_owned(), request.method)];
         RawResponse { status: 200, headers, body: Arc::new(body.concat()) }
@@ -182,15 +193,22 @@ async fn a_write_arrives_with_its_fields_size_and_token() {
 }
 
 #[tokio::test]
-async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
+async fn the_body_of_every_verb_is_read() {
     for method in ["GET", "DELETE", "LIST"] {
-        let (status, _, body) = serve_once(request(method, "/v1/a?x=1", "{not json")).await;
+        let (status, _, body) = serve_once(request(method, "/v1/a?x=1", r#"{"y":2}"#)).await;
         assert_eq!(
             (status, &body["fields"], &body["bytes"]),
-            (200, &json!({"x": "1"}), &json!(0)),
+            (200, &json!({"x": "1", "y": 2}), &json!(7)),
             "{method}"
         );
     }
+    let mut form = request("DELETE", "/v1/a", "secret_id=s");
+    form.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(serve_once(form).await.2["fields"], json!({"secret_id": "s"}));
+    let (status, _, body) = serve_once(request("DELETE", "/v1/stranger", "{not json")).await;
+    assert_eq!((status, &body["unread"]), (200, &json!(true)), "a stranger's body is not parsed");
+    let (_, _, body) = serve_once(request("GET", "/v1/open", r#"{"key":1,"other":2}"#)).await;
+    assert_eq!(body["fields"], json!({"key": 1}), "few fields of a stranger are read");
 }
 
 #[tokio::test]
@@ -234,6 +252,13 @@ async fn an_unreadable_body_reaches_the_service_and_is_recorded() {
         ("GET", "/v1/a?list=perhaps", ("", ""), "", 400),
         ("DELETE", "/v1/a?x=%ff", ("", ""), "", 400),
         ("DELETE", "/v1/a?help=1", ("", ""), "", 405),
+        ("DELETE", "/v1/a?list=1", ("", ""), "", 405),
+        ("GET", "/v1/a?x=1", ("", ""), "{\"x\":2}", 400),
+        ("DELETE", "/v1/a", ("", ""), "{not json", 400),
+        ("POST", "/v1/a?x=1", ("", ""), "{}", 400),
+        ("GET", "/v1/a", ("x-bulkhead-wrap-tll", "60"), "", 400),
+        ("GET", "/v1/a", ("x-vault-wrap-format", "jwt"), "", 400),
+        ("POST", "/v1/a", ("content-encoding", "gzip"), "{}", 415),
     ];
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (method, path, (header, value), content, status) in cases {
@@ -275,9 +300,13 @@ async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
 }
 
 #[tokio::test]
-async fn the_query_of_any_other_write_is_not_read() {
-    let (_, _, body) = serve_once(request("POST", "/v1/a?version=1.0.0", r#"{"x":1}"#)).await;
-    assert_eq!((&body["fields"], &body["raw"]), (&json!({"x": 1}), &Value::Null));
+async fn the_query_of_any_other_write_is_refused() {
+    for content in [r#"{"x":1}"#, ""] {
+        let (status, _, body) = serve_once(request("POST", "/v1/a?version=1.0.0", content)).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(body["errors"][0].as_str().unwrap().contains("query"), "{body}");
+    }
+    assert_eq!(serve_once(request("POST", "/v1/a?", r#"{"x":1}"#)).await.0, 200);
     let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
     asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
     assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON, also if its first byte is not");
@@ -513,4 +542,37 @@ async fn plain_http_goes_on_as_it_came_and_a_row_is_one_in_every_spelling() {
         assert_eq!(plain("GET", row, "").await.1, None, "{row}");
     }
     assert_eq!(plain("HEAD", "/v1/acl/a", "").await, (200, Some(text("HEAD")), text("")));
+}
+
+#[tokio::test]
+async fn large_plain_bodies_need_a_known_caller() {
+    let (front, ..) = front();
+    let statuses = async |header: &str, length: usize| {
+        let request = hyper::Request::builder().method("POST").uri("/v1/large/x");
+        let request = request.header("host", "x").header(header, "1");
+        let body = Full::new(Bytes::from(vec![b'x'; length]));
+        let reply = front.serve(request.body(body).unwrap(), here()).await;
+        let is_closed = reply.headers().contains_key(CONNECTION);
+        (reply.status().as_u16(), is_closed)
+    };
+    let public = usize::try_from(body::MAX_PUBLIC_BODY).unwrap();
+    assert_eq!(statuses("x-other", public).await, (200, false));
+    assert_eq!(statuses("x-other", public + 1).await, (413, true));
+    assert_eq!(statuses("x-known", MIB).await, (200, false));
+    assert_eq!(statuses("x-known", MIB + 1).await, (413, true));
+}
+
+#[tokio::test]
+async fn plain_streams_over_the_limit_need_a_known_caller() {
+    let (front, ..) = front();
+    for (header, requests, status) in [
+        ("x-other", MAX_PUBLIC_STREAMS, 200),
+        ("x-other", MAX_PUBLIC_STREAMS + 1, 429),
+        ("x-known", MAX_PUBLIC_STREAMS + 1, 200),
+    ] {
+        let request = hyper::Request::builder().uri("/v1/acl/x").header("host", "x");
+        let request = request.header(header, "1").body(Full::<Bytes>::default()).unwrap();
+        let reply = front.serve(request, RequestArrival { requests, ..here() }).await;
+        assert_eq!(reply.status(), status, "{header}, {requests}");
+    }
 }

@@ -5,6 +5,7 @@ use crate::config::UnixSettings;
 use crate::log::testing::RecordingLog;
 use crate::proxies::TrustedProxies;
 use bulkhead_core::BodyAdmission;
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::request::{Request, RequestHead};
@@ -48,6 +49,14 @@ impl RequestAnswerer for Gate {
 
     fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
         RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit: 16 }
+    }
+
+    async fn check_raw(&self, _: std::net::IpAddr) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn identify_raw(&self, _: RawRequest) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     async fn answer_raw(self: Arc<Self>, request: RawRequest) -> RawResponse {

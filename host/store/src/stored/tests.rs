@@ -7,11 +7,12 @@ use sqlx::sqlite::SqliteConnection;
 use super::*;
 use crate::stored_limit::StoredLimit;
 use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
-use crate::{IndexColumns, Space, Store};
+use crate::{IndexColumns, Space, Store, Unit};
 
 fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
     let remedy = format!("to allow more: grant {mount} more");
-    Arc::new(StoredLimit { mount: mount.to_owned(), most, name: format!("{mount}/"), remedy })
+    let name = format!("mount {mount}/");
+    Arc::new(StoredLimit { counter: mount.to_owned(), most, name, remedy })
 }
 
 /// Puts `bytes` bytes within a limit.
@@ -158,7 +159,10 @@ async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_w
     let most = limit("m", 10_000);
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
     put(&store, data("m/b"), "x").await;
+    put(&store, of_caller("cubbyhole/ä/b"), "x").await;
     let bytes = stored(&store, "m").await;
+    let of_caller = held(&store, "cubbyhole/ä").await;
+    assert!(of_caller > 100, "{of_caller}");
     let crashed = scratch.crashed();
     let after = crashed.open().await;
     assert_eq!((stored(&after, "m").await, summed(&after, "m").await), (bytes, bytes));
@@ -167,6 +171,9 @@ async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_w
         "DROP TRIGGER stored_more",
         "DROP TRIGGER stored_otherwise",
         "DROP TRIGGER stored_less",
+        "DROP TRIGGER held_more",
+        "DROP TRIGGER held_otherwise",
+        "DROP TRIGGER held_less",
         "DROP TABLE stored",
         "UPDATE meta SET value = CAST('3' AS BLOB) WHERE name = 'schema'",
     ] {
@@ -175,6 +182,68 @@ async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_w
     store.close().await;
     let store = scratch.open().await;
     assert_eq!(stored(&store, "m").await, bytes);
+    assert_eq!(held(&store, "cubbyhole/ä").await, of_caller);
+}
+
+/// Returns an address of bytes that the host stores for a caller.
+fn of_caller(key: &str) -> Address {
+    Address::new(Space::Core, key)
+}
+
+/// Returns the bytes of a counter of callers.
+async fn held(store: &Store, counter: &str) -> u64 {
+    let mut question = StatementBatch::default();
+    ask_bytes(&mut question, counter).unwrap();
+    parse_bytes(&store.database().snapshot(question).await.unwrap(), 0).unwrap()
+}
+
+/// Puts `bytes` bytes for a caller within the limits of the caller and of all callers.
+async fn hold_within(
+    store: &Arc<Store>,
+    most: [u64; 2],
+    (key, bytes): (&str, usize),
+) -> Result<(), StoreFault> {
+    let caller = key.rsplit_once('/').unwrap().0;
+    let limits = [limit(caller, most[0]), limit("cubbyhole/", most[1])];
+    let mut unit = limits.iter().fold(store.begin(), Unit::with_limit);
+    unit.put(of_caller(key), vec![b'x'; bytes], IndexColumns::default());
+    unit.commit().await.map(drop)
+}
+
+#[tokio::test]
+async fn bytes_of_callers_count_for_one_and_all() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    let most = [5_000, 8_000];
+    hold_within(&store, most, ("cubbyhole/ä/a", 4_000)).await.unwrap();
+    hold_within(&store, most, ("cubbyhole/ä/a", 4_001)).await.unwrap();
+    let Err(StoreFault::OverLimit(said)) =
+        hold_within(&store, most, ("cubbyhole/ä/b", 1_000)).await
+    else {
+        panic!("the caller has no room");
+    };
+    assert!(said.contains("mount cubbyhole/ä/ stores 4"), "{said}");
+    hold_within(&store, most, ("cubbyhole/c/a", 3_000)).await.unwrap();
+    let Err(StoreFault::OverLimit(said)) =
+        hold_within(&store, most, ("cubbyhole/d/a", 1_000)).await
+    else {
+        panic!("all callers together have no room");
+    };
+    assert!(said.contains("mount cubbyhole// stores 7"), "{said}");
+    assert!(store.assert_room(&limit("cubbyhole/", 7_000)).await.is_err());
+    assert_eq!(store.assert_room(&limit("cubbyhole/", 8_000)).await, Ok(()));
+    for uncounted in ["cubbyhole", "cubbyhole/", "cubbyhole//a", "cubbyhole/e", "policy/ä/a"] {
+        put(&store, of_caller(uncounted), "x").await;
+    }
+    put(&store, of_caller("wrapped-content/ä/a"), "x").await;
+    let each = [held(&store, "cubbyhole/ä").await, held(&store, "cubbyhole/c").await];
+    assert_eq!(held(&store, "cubbyhole/").await, each.iter().sum::<u64>());
+    assert_eq!(store.stored_bytes().await.unwrap(), BTreeMap::new(), "no mount stores anything");
+    let mut unit = store.begin();
+    unit.delete(of_caller("cubbyhole/ä/a"));
+    unit.commit().await.unwrap();
+    assert_eq!(held(&store, "cubbyhole/ä").await, 0);
+    hold_within(&store, most, ("cubbyhole/d/a", 1_000)).await.unwrap();
 }
 
 #[tokio::test]

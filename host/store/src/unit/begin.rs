@@ -20,7 +20,7 @@ impl Store {
             checkpoints: 0,
             is_whole: false,
             spoiled: None,
-            limit: None,
+            limits: Vec::new(),
             turn: None,
         }
     }
@@ -34,10 +34,16 @@ impl Store {
 }
 
 impl Unit {
-    /// Bounds the stored bytes of the mount by `limit`.
+    /// Bounds stored bytes by `limit`, besides the limits that the unit has.
     #[must_use]
-    pub fn with_limit(self, limit: &Arc<StoredLimit>) -> Unit {
-        Unit { limit: Some(Arc::clone(limit)), ..self }
+    pub fn with_limit(mut self, limit: &Arc<StoredLimit>) -> Unit {
+        self.add_limit(limit);
+        self
+    }
+
+    /// Bounds stored bytes by `limit`, besides the limits that the unit has.
+    pub fn add_limit(&mut self, limit: &Arc<StoredLimit>) {
+        self.limits.push(Arc::clone(limit));
     }
 
     /// Stores everything in one commit or nothing: a checkpoint fails.

@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for NestingLevel<'_> {
             self.count()?;
             let line = self.progress.line.get();
             let value = source.next_value_seed(self.nested_level())?;
-            items.push(HclItem { key, labels: Vec::new(), value, line });
+            items.push(HclItem { key, labels: Vec::new(), value, line, element_lines: Vec::new() });
         }
         Ok(HclValue::Block(HclBody { items }))
     }
@@ -156,21 +156,22 @@ impl<'de> Visitor<'de> for NestingLevel<'_> {
 /// Returns the items of a root key: an item for each object of a list, or for each name of an
 /// object.
 fn expand_item(item: HclItem) -> Vec<HclItem> {
-    let HclItem { key, labels, value, line } = item;
+    let HclItem { key, labels, value, line, element_lines } = item;
     match value {
         HclValue::List(blocks) if key.len() <= MAX_SPREAD_KEY && all_blocks(&blocks) => blocks
             .into_iter()
             .flat_map(|value| {
-                expand_names(HclItem { key: key.clone(), labels: vec![], value, line })
+                let (key, element_lines) = (key.clone(), Vec::new());
+                expand_names(HclItem { key, labels: vec![], value, line, element_lines })
             })
             .collect(),
-        value => expand_names(HclItem { key, labels, value, line }),
+        value => expand_names(HclItem { key, labels, value, line, element_lines }),
     }
 }
 
 /// Returns an item per name if all values of an object are objects; otherwise the item unchanged.
 fn expand_names(item: HclItem) -> Vec<HclItem> {
-    let HclItem { key, labels, value, line } = item;
+    let HclItem { key, labels, value, line, element_lines } = item;
     match value {
         HclValue::Block(names)
             if key.len() <= MAX_SPREAD_KEY && all_blocks(names.items.iter().map(|i| &i.value)) =>
@@ -183,10 +184,11 @@ fn expand_names(item: HclItem) -> Vec<HclItem> {
                     labels: vec![named.key],
                     value: named.value,
                     line: named.line,
+                    element_lines: named.element_lines,
                 })
                 .collect()
         }
-        value => vec![HclItem { key, labels, value, line }],
+        value => vec![HclItem { key, labels, value, line, element_lines }],
     }
 }
 

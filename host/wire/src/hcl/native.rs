@@ -27,7 +27,7 @@ impl HclReader<'_> {
     fn item(&mut self, depth: usize) -> Result<HclItem, SyntaxError> {
         let line = self.at.place().line;
         let key = self.key()?;
-        let mut labels = Vec::new();
+        let (mut labels, mut element_lines) = (Vec::new(), Vec::new());
         let value = loop {
             self.at.skip_blank()?;
             match self.at.peek() {
@@ -35,7 +35,7 @@ impl HclReader<'_> {
                 Some('=') if labels.is_empty() => {
                     self.at.bump();
                     self.at.skip_blank()?;
-                    break self.value(depth)?;
+                    break self.value(depth, &mut element_lines)?;
                 }
                 Some('=') => {
                     return Err(self.at.error(format!(
@@ -55,7 +55,7 @@ impl HclReader<'_> {
         };
         self.at.skip_blank()?;
         self.at.take(",");
-        Ok(HclItem { key, labels, value, line })
+        Ok(HclItem { key, labels, value, line, element_lines })
     }
 
     /// Parses a key or label, with or without quotes.
@@ -73,12 +73,17 @@ impl HclReader<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<HclValue, SyntaxError> {
+    /// Parses a value. For a list, adds the line of each element to `element_lines`.
+    fn value(
+        &mut self,
+        depth: usize,
+        element_lines: &mut Vec<usize>,
+    ) -> Result<HclValue, SyntaxError> {
         self.count()?;
         match self.at.peek() {
             Some('"') => Ok(HclValue::Text(self.text()?)),
             Some('{') => self.block(depth + 1),
-            Some('[') => self.list(depth + 1),
+            Some('[') => self.list(depth + 1, element_lines),
             Some('<') => Ok(HclValue::Text(self.heredoc()?)),
             Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
             Some(c) if c.is_alphabetic() || c == '_' => self.flag(),
@@ -109,7 +114,11 @@ impl HclReader<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<HclValue, SyntaxError> {
+    fn list(
+        &mut self,
+        depth: usize,
+        element_lines: &mut Vec<usize>,
+    ) -> Result<HclValue, SyntaxError> {
         check_depth(depth).map_err(|why| self.at.error(why))?;
         let opened = self.at.place();
         self.at.bump();
@@ -122,7 +131,8 @@ impl HclReader<'_> {
             if self.at.peek().is_none() {
                 return Err(opened.error("the list that opens here is not closed; end it with `]`"));
             }
-            elements.push(self.value(depth)?);
+            element_lines.push(self.at.place().line);
+            elements.push(self.value(depth, &mut Vec::new())?);
             self.at.skip_blank()?;
             if !self.at.take(",") && self.at.peek().is_some_and(|c| c != ']') {
                 return Err(self

@@ -26,6 +26,7 @@ fn without_lines(body: HclBody) -> HclBody {
     let items = body.items.into_iter().map(|item| HclItem {
         line: 0,
         value: node_without_lines(item.value),
+        element_lines: Vec::new(),
         ..item
     });
     HclBody { items: items.collect() }
@@ -330,9 +331,14 @@ fn random_value(dice: &mut Dice, depth: usize) -> (String, HclValue) {
 }
 
 fn block_of(items: Vec<(String, HclValue)>) -> HclBody {
-    let items =
-        items.into_iter().map(|(key, value)| HclItem { key, labels: Vec::new(), value, line: 0 });
-    HclBody { items: items.collect() }
+    let item = |(key, value)| HclItem {
+        key,
+        labels: Vec::new(),
+        value,
+        line: 0,
+        element_lines: Vec::new(),
+    };
+    HclBody { items: items.into_iter().map(item).collect() }
 }
 
 #[test]

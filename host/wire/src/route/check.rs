@@ -3,6 +3,7 @@
 use super::{capture_of, segments, takes_rest};
 use crate::coercion::coerce;
 use crate::description::{Field, FieldKind, Route, Verb};
+use crate::field_rights::declare_sudo;
 use crate::name::is_name;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ pub(super) fn check(route: &Route) -> Result<(), String> {
     check_keys(route, &captures)?;
     check_exclusive(route)?;
     check_verbatim(route, &captures)?;
+    check_successor(route, &captures)?;
     if route.asked_as.is_some() && route.verb != Verb::Read {
         return Err("asked_as: only a read is asked for as something else".to_owned());
     }
@@ -58,7 +60,7 @@ fn check_open(route: &Route) -> Result<(), String> {
     }
     let cannot = [
         ("answer anything but writes", route.login && route.verb != Verb::Write),
-        ("need sudo", route.sudo),
+        ("need sudo", route.sudo || declare_sudo(&route.fields)),
         ("take open fields", route.open_fields),
         ("take bytes", route.raw),
         ("answer leases", route.leases),
@@ -158,6 +160,9 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
                 "capture {capture:?} needs a field of that name, of kind name or string"
             ));
         }
+        if field.is_some_and(|field| field.sudo) {
+            return Err(format!("capture {capture:?} cannot need sudo: mark the row"));
+        }
     }
     Ok(())
 }
@@ -178,6 +183,19 @@ fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
         check_key(key, captures).map_err(|why| format!("list: {why}"))?;
     }
     Ok(())
+}
+
+/// Refuses a successor without an earlier version, or with an unknown capture.
+fn check_successor(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
+    let Some(pattern) = &route.successor else { return Ok(()) };
+    if route.api_version == 0 {
+        return Err("successor: only a row of one version of the API has one".to_owned());
+    }
+    let known = captures_of(pattern).map_err(|why| format!("successor: {why}"))?;
+    match known.difference(captures).next() {
+        Some(unknown) => Err(format!("successor: the path has no capture {unknown:?}")),
+        None => Ok(()),
+    }
 }
 
 fn check_key(key: &str, captures: &BTreeSet<&str>) -> Result<(), String> {

@@ -246,6 +246,20 @@ fn storage_keys_use_the_captures_of_their_row() {
 }
 
 #[test]
+fn successor_uses_captures_of_its_row() {
+    let with = |api_version, successor: &str| Route {
+        api_version,
+        successor: Some(successor.to_owned()),
+        fields: vec![field("path", FieldKind::String)],
+        ..row(Verb::Read, "{path+}")
+    };
+    assert!(RouteTable::new(vec![with(1, "data/{path}")]).is_ok());
+    assert!(why(with(0, "data/{path}")).contains("only a row of one version"));
+    assert!(why(with(1, "data/{name}")).contains("no capture \"name\""));
+    assert!(why(with(1, "data//{path}")).contains("successor: it has an empty segment"));
+}
+
+#[test]
 fn an_exclusive_group_names_at_least_two_known_fields() {
     let grouped = |names: &[&str]| Route {
         exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],
@@ -302,6 +316,7 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
     for change in [
         &(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route),
         &|route| route.sudo = true,
+        &|route| route.fields = vec![field("x", FieldKind::String).needs_sudo()],
         &|route| route.open_fields = true,
         &|route| route.raw = true,
         &|route| route.leases = true,
@@ -356,4 +371,12 @@ fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
         let why = row(change).unwrap_err();
         assert!(why.contains(told), "{why}");
     }
+}
+
+#[test]
+fn a_capture_cannot_need_sudo_of_its_own() {
+    let row = |name: Field| Route { fields: vec![name], ..Route::new(Verb::Write, "x/{name}", "") };
+    let name = || field("name", FieldKind::Name);
+    assert!(RouteTable::new(vec![row(name())]).is_ok());
+    assert!(why(row(name().needs_sudo())).contains("mark the row"));
 }

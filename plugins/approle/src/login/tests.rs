@@ -87,6 +87,65 @@ fn the_networks_of_a_secret_id_bind_its_token() {
 }
 
 #[test]
+fn narrowed_networks_of_a_role_bind_earlier_secret_ids() {
+    let stage = TestMount::new(&json!({}));
+    let fields = json!({"token_bound_cidrs": "10.0.0.0/8,192.0.2.0/24"});
+    let secret_id = stage.secret_id("web", &fields);
+    let login = stage.login("web", &secret_id).ok().unwrap();
+    for (of_role, both) in [
+        ("10.1.0.0/16", json!(["10.1.0.0/16"])),
+        ("0.0.0.0/0", json!(["10.0.0.0/8", "192.0.2.0/24"])),
+        ("10.1.2.3,192.0.2.9", json!(["10.1.2.3", "192.0.2.9"])),
+    ] {
+        stage.role("web", &json!({"token_bound_cidrs": of_role}));
+        let again = stage.login("web", &secret_id).ok().unwrap();
+        let renewed = stage.bed.renew_login(&login, 0).ok().unwrap();
+        assert_eq!(json!(again.token.token_bound_cidrs), both, "{of_role}");
+        assert_eq!(json!(renewed.token.token_bound_cidrs), both, "{of_role}");
+    }
+    stage.role("web", &json!({"token_bound_cidrs": "192.0.2.7"}));
+    assert!(stage.login("web", &secret_id).is_err(), "the address is not in the role's networks");
+    stage.role("web", &json!({"token_bound_cidrs": "198.51.100.0/24"}));
+    for refused in [
+        stage.login("web", &secret_id).err().unwrap(),
+        stage.bed.renew_login(&login, 0).err().unwrap(),
+    ] {
+        assert_eq!(refused.kind, FailureKind::PermissionDenied);
+        assert!(refused.message.contains("outside of those of its role"), "{}", refused.message);
+    }
+}
+
+#[test]
+fn narrowed_uses_and_lifetime_of_a_role_bind_earlier_secret_ids() {
+    let stage = TestMount::new(&json!({}));
+    let secret_id = stage.secret_id("web", &json!({}));
+    assert!(stage.login("web", &secret_id).is_ok());
+    stage.role("web", &json!({"secret_id_num_uses": 2}));
+    assert!(stage.login("web", &secret_id).is_ok() && stage.login("web", &secret_id).is_ok());
+    assert!(stage.login("web", &secret_id).is_err(), "the third login since the change");
+    let lasting = stage.secret_id("web", &json!({}));
+    stage.role("web", &json!({"secret_id_num_uses": 0, "secret_id_ttl": 60}));
+    stage.bed.host.advance(59);
+    assert!(stage.login("web", &lasting).is_ok());
+    stage.bed.host.advance(1);
+    assert!(stage.login("web", &lasting).is_err());
+}
+
+#[test]
+fn a_renewal_needs_what_its_role_demands_by_now() {
+    let unproved = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
+    let stage = TestMount::new(&unproved);
+    let login = stage.log_in(&stage.role_id("web"), &Value::Null).ok().unwrap();
+    assert!(stage.bed.renew_login(&login, 0).is_ok());
+    stage.role("web", &json!({"secret_id_bound_cidrs": "192.0.2.0/24"}));
+    let refused = stage.bed.renew_login(&login, 0).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::PermissionDenied, "{}", refused.message);
+    stage.role("web", &json!({"secret_id_bound_cidrs": "10.1.2.3", "bind_secret_id": true}));
+    let refused = stage.bed.renew_login(&login, 0).err().unwrap();
+    assert!(refused.message.contains("demands a secret id by now"), "{}", refused.message);
+}
+
+#[test]
 fn a_role_without_secret_ids_is_bound_by_networks() {
     let role = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
     let mut stage = TestMount::new(&role);

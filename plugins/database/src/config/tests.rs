@@ -381,13 +381,17 @@ fn a_connection_keeps_its_version_until_a_write_names_a_version() {
     bed.write("config/orders", &json!({"allowed_roles": "*"})).unwrap();
     assert_eq!(versions(), (json!(""), json!("1.0.0")));
     bed.write("config/orders", &json!({"plugin_version": ""})).unwrap();
-    assert_eq!(versions(), (json!(""), json!("2.0.0")), "the newest");
+    assert_eq!(versions(), (json!(""), json!("1.0.0")), "the same choice chooses nothing");
+    bed.write("config/orders", &json!({"plugin_version": "2.0.0"})).unwrap();
+    assert_eq!(versions(), (json!("2.0.0"), json!("2.0.0")));
     bed.write("config/orders", &json!({"plugin_version": "v1.0.0"})).unwrap();
     assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
     let refused = bed.write("config/orders", &json!({"plugin_version": "3.0.0"})).err().unwrap();
     assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("there is 1.0.0, 2.0.0"), "{}", refused.message);
     assert_eq!(versions(), (json!("v1.0.0"), json!("1.0.0")));
+    bed.write("config/orders", &json!({"plugin_version": ""})).unwrap();
+    assert_eq!(versions(), (json!(""), json!("2.0.0")), "a cleared choice is the newest");
     bed.write("config/other", &with(orders(), json!({"plugin_name": "test"}))).unwrap();
     assert_eq!(bed.host.chosen_version("other").unwrap(), "2.0.0", "a new connection");
     bed.delete("config/other").unwrap();

@@ -11,6 +11,7 @@ use crate::rotation;
 use crate::set::{MOST_ROTATED, Set, SetMember};
 use crate::settings::Config;
 use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::wire::distinct::first_of_each;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
@@ -86,7 +87,7 @@ fn named<'a>(
     names: &[String],
 ) -> Result<Vec<&'a SetMember>, Failure> {
     let mut lent: Vec<&SetMember> = Vec::new();
-    for name in names {
+    for name in first_of_each(names) {
         let shown = quoted(name);
         let unknown = || Failure::invalid(format!("{shown} is not an account of this set"));
         let member = set.member_named(name).ok_or_else(unknown)?;

@@ -233,7 +233,11 @@ fn a_stale_lease_never_touches_the_next_borrower() {
     forced(&bed, json!({})).unwrap();
     let second = check_out(&bed);
     assert_eq!(second.data["service_account_name"], "svc1");
-    let context = bulkhead_sdk::Context { mount: bed.mount.clone(), deadline: u64::MAX };
+    let context = bulkhead_sdk::Context {
+        mount: bed.mount.clone(),
+        deadline: u64::MAX,
+        ..Default::default()
+    };
     for reason in
         [RevocationReason::Expired, RevocationReason::Requested, RevocationReason::TokenEnded]
     {

@@ -180,3 +180,30 @@ fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
         "a role that was written again refuses renewals"
     );
 }
+
+#[test]
+fn a_renewal_needs_claims_that_its_role_admits_by_now() {
+    let bound = json!({"bound_claims": {"project": ["web", "ops"], "/team/id": "7"}});
+    let stage = Stage::new(&bound);
+    let login = stage.login(&json!({"project": "web", "team": {"id": 7}, "env": "dev"}));
+    let login = login.ok().unwrap();
+    for admitted in [
+        bound.clone(),
+        json!({"bound_claims": {"project": "w*"}, "bound_claims_type": "glob"}),
+        json!({"bound_subject": "web", "bound_claims": {}, "bound_claims_type": "string"}),
+        json!({"bound_audiences": ["other", "bulkhead"]}),
+    ] {
+        stage.role(&admitted);
+        assert!(stage.bed.renew_login(&login, 0).is_ok(), "{admitted}");
+    }
+    for (narrowed, why) in [
+        (json!({"bound_claims": {"project": "ops"}}), "claim \"project\" matches none"),
+        (json!({"bound_claims": {"env": "dev"}}), "no claim \"env\""),
+        (json!({"bound_claims": {}, "bound_subject": "ops"}), "bound_subject"),
+        (json!({"bound_subject": "", "bound_audiences": "other"}), "another audience"),
+    ] {
+        stage.role(&narrowed);
+        let said = message(stage.bed.renew_login(&login, 0));
+        assert!(said.contains(why) && said.ends_with("log in again"), "{narrowed}: {said}");
+    }
+}

@@ -89,3 +89,22 @@ fn removed_metadata_take_all_versions_along() {
     let again = bed.write("data/x", &json!({"data": {}, "options": {"cas": 0}})).unwrap();
     assert_eq!(again.data["version"], json!(1));
 }
+
+#[test]
+fn a_secret_with_thousands_of_versions_is_deleted() {
+    let bed = v2();
+    bed.write("data/x", &json!({"data": {}})).unwrap();
+    let mut metadata = bed.host.stored("meta/x").unwrap();
+    let storage = (&bed.host as &dyn Host).storage();
+    for number in 1..=2_500 {
+        metadata["versions"][number.to_string()] = metadata["versions"]["1"].clone();
+        storage.put_bytes(&format!("version/x/{number}"), b"{}".to_vec()).unwrap();
+        if number % 500 == 0 {
+            storage.put_bytes("meta/x", metadata.to_string().into_bytes()).unwrap();
+            storage.checkpoint().unwrap();
+        }
+    }
+    bed.delete("metadata/x").unwrap();
+    assert_eq!(bed.read("metadata/x").err().unwrap().kind, FailureKind::NotFound);
+    assert_eq!(storage.keys("", "", 10).unwrap(), Vec::<String>::new());
+}

@@ -125,3 +125,55 @@ fn a_read_names_its_region() {
     assert_eq!(get(&bed, "v1/acl/roles?region=nope&index=x").0, 400);
     assert_eq!(get(&bed, "v1/regions").1, r#"["global","west"]"#);
 }
+
+#[test]
+fn requests_of_strangers_are_not_forwarded() {
+    let bed = replica(&["a"]);
+    bed.host.answer(ROLE, answer(200, 70, &role(1, "b")));
+    let path = format!("v1/acl/role/{}", role_id(1));
+    let body = json!({"Name": "b", "Global": true, "Type": "management"});
+    for token in ["", TOKEN, "nonsense"] {
+        for (method, path, body) in [
+            ("POST", "v1/acl/role", &body),
+            ("DELETE", path.as_str(), &Value::Null),
+            ("POST", "v1/acl/policy/b", &body),
+            ("DELETE", "v1/acl/policy/p", &Value::Null),
+            ("POST", "v1/acl/token", &body),
+            ("GET", "v1/acl/roles?region=global", &Value::Null),
+            ("GET", "v1/acl/token/self?region=global", &Value::Null),
+        ] {
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            let mut request = bed.raw_request(method, path, query);
+            request.headers = vec![("x-nomad-token".to_owned(), token.to_owned())];
+            request.body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+            let reply = bed.serve(&request).unwrap();
+            assert_eq!(reply.status, 403, "{method} {path} {token}");
+            assert!(reply.caller.is_none());
+        }
+    }
+    let boot = call(&bed, "POST", "v1/acl/bootstrap", &Value::Null);
+    assert_eq!(boot.status, 400);
+    assert!(String::from_utf8(boot.body).unwrap().contains("follows region global"));
+    assert!(bed.host.requests().is_empty());
+}
+
+#[test]
+fn lists_are_read_after_the_token() {
+    let bed = replica(&[]);
+    let reply = |token: &str, body: &Value| {
+        let mut request = bed.raw_request("POST", "v1/acl/token", "");
+        request.headers = vec![("x-nomad-token".to_owned(), token.to_owned())];
+        request.body = body.to_string().into_bytes();
+        bed.serve(&request).unwrap()
+    };
+    let bad_list = json!({"Type": "client", "Policies": [1], "Roles": [null]});
+    assert_eq!(reply(TOKEN, &bad_list).status, 403);
+    assert_eq!(reply(LOCAL, &bad_list).status, 400);
+    let names: Vec<String> = (0..20_000).map(|number| format!("name-{number}")).collect();
+    let twice: Vec<&String> = names.iter().chain(&names).collect();
+    let made = reply(LOCAL, &json!({"Name": "n", "Type": "client", "Policies": twice}));
+    let shown: Value = serde_json::from_slice(&made.body).unwrap();
+    assert_eq!(shown["Policies"].as_array().unwrap().len(), names.len());
+    let caller = made.caller.expect("a caller with a token has a name");
+    assert_eq!(caller.display_name, "Bootstrap Token");
+}

@@ -1,13 +1,14 @@
 //! Policies: the list contains everything except the rules, which are fetched if the hash differs.
 
-use super::diff::{RecordChange, by_id, changes, missing};
-use super::{FetchTotals, RegionListing, ReplicationRound};
 use crate::authority::unfit;
 use crate::names::is_name;
 use crate::policy::{JobAcl, Policy};
+use crate::replication_round::ReplicationRound;
+use crate::replication_round::converge::{RemoteRecord, RoundProgress, TableDifferences};
+use crate::replication_round::listing::ListingIndex;
 use bulkhead_sdk::Failure;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -32,71 +33,58 @@ impl ListedPolicy {
     }
 }
 
-/// Makes the local policies equal to the list. Returns the number of changes.
+/// Makes the local policies equal to the list.
+///
+/// # Errors
+/// Unreachable for failures of the authoritative region, and failures of the store.
 pub(super) fn converge(
     round: &ReplicationRound<'_>,
-    listing: &RegionListing,
-) -> Result<usize, Failure> {
-    let remote = read(&listing.body)?;
+) -> Result<(RoundProgress, ListingIndex), Failure> {
+    let listing = round.list(read)?;
     let storage = round.host.storage();
-    let mut local = BTreeMap::new();
+    let ahead = round.forwarded(&listing.index)?;
+    let mut differences = TableDifferences::new(&ahead);
+    let mut same = BTreeSet::new();
     storage.scan::<Policy>("policy/", |name, entry| {
-        local.insert(name.to_owned(), entry.value);
+        differences.local += 1;
+        match listing.records.get(name) {
+            None if !ahead.contains(name) => differences.gone.push(name.to_owned()),
+            Some(listed) if listed.is(&entry.value) => drop(same.insert(name.to_owned())),
+            _ => {}
+        }
         Ok(())
     })?;
-    let ahead = round.ahead(listing)?;
-    let gone = missing(&local, &remote, &ahead);
-    round.permit_deletions(gone.len(), local.len(), listing)?;
-    let differs = |name: &String, listed: &ListedPolicy| {
-        !ahead.contains(name) && !local.get(name).is_some_and(|local| listed.is(local))
-    };
-    let wanted: Vec<&String> = remote
-        .iter()
-        .filter(|(name, listed)| differs(name, listed))
-        .map(|(name, _)| name)
-        .collect();
-    let (mut changed, mut fetched) = (Vec::new(), FetchTotals::default());
-    for name in &wanted {
-        if !round.may_fetch(&fetched) {
-            break;
-        }
-        let Some(answer) = round.fetch(&format!("policy/{name}"))? else {
-            fetched.add(0);
-            continue;
-        };
-        fetched.add(answer.body.len());
-        let policy = Policy::read(name, &answer.body).map_err(|_| {
+    let differs = |name: &&String| !ahead.contains(name.as_str()) && !same.contains(name.as_str());
+    differences.wanted = listing.records.keys().filter(differs).cloned().collect();
+    let obtain = |name: &str| {
+        let Some(answer) = round.fetch_record(name)? else { return Ok(None) };
+        let record = Policy::read(name, &answer.body).map_err(|_| {
             unfit(format!("the authoritative region's policy {name} is not a policy"))
         })?;
-        if local.get(*name) != Some(&policy) {
-            changed.push(((*name).clone(), policy));
+        Ok(Some(RemoteRecord { record, bytes: answer.body.len() }))
+    };
+    let progress = round.apply(&differences, &listing.index, obtain, |name, policy| {
+        match policy {
+            // A policy without a hash is fetched in each pass, and written only if it differs.
+            Some(policy) if storage.get::<Policy>(&Policy::key(name))?.as_ref() == Some(policy) => {
+                Ok(())
+            }
+            Some(policy) => storage.put(&Policy::key(name), policy),
+            None => storage.delete(&Policy::key(name)),
         }
-    }
-    let is_complete = fetched.records() == wanted.len();
-    let changes = changes(gone, changed);
-    let count = changes.len();
-    round.apply(changes, size, |batch| {
-        batch.iter().try_for_each(|RecordChange { id, record }| match record {
-            Some(policy) => storage.put(&Policy::key(id), policy),
-            None => storage.delete(&Policy::key(id)),
-        })
     })?;
-    round.finish(listing, is_complete)?;
-    Ok(count)
+    Ok((progress, listing.index))
 }
 
-fn size(change: &RecordChange<Policy>) -> usize {
-    1_024 + change.record.as_ref().map_or(0, |policy| policy.rules.len())
-}
-
-fn read(body: &[u8]) -> Result<BTreeMap<String, ListedPolicy>, Failure> {
+fn read(body: &[u8]) -> Result<Vec<(String, ListedPolicy)>, Failure> {
     let listed: Vec<ListedPolicy> = serde_json::from_slice(body).map_err(|_| {
         unfit("the authoritative region's list is not a list of policies".to_owned())
     })?;
-    by_id(listed.into_iter().map(|listed| match is_name(&listed.name) {
+    let check = |listed: ListedPolicy| match is_name(&listed.name) {
         true => Ok((listed.name.clone(), listed)),
         false => {
             Err(unfit(format!("the authoritative region lists a bad policy: {:?}", listed.name)))
         }
-    }))
+    };
+    listed.into_iter().map(check).collect()
 }

@@ -69,6 +69,23 @@ fn a_timer_that_rings_early_removes_no_token_and_a_forced_collection_no_living_o
 }
 
 #[test]
+fn a_collection_removes_thousands_of_tokens() {
+    let (bed, _) = with_token();
+    for number in 0..1_500 {
+        let accessor = format!("bbbbbbbb-2222-4333-8444-{number:012}");
+        let given = json!({
+            "AccessorID": accessor, "SecretID": accessor.replace('b', "c"), "Type": "client",
+            "Policies": ["p"], "ExpirationTTL": "10m",
+        });
+        let path = format!("v1/acl/token/{accessor}");
+        assert_eq!(call(&bed, "POST", &path, &given).status, 200);
+    }
+    bed.host.advance(601);
+    assert_eq!(call(&bed, "PUT", "v1/system/gc", &Value::Null).status, 200);
+    assert_eq!(tokens(&bed), 1);
+}
+
+#[test]
 fn a_read_that_waits_says_for_what_and_is_answered_when_its_time_is_over() {
     let (bed, _) = with_token();
     let mut request = bed.raw_request("GET", "v1/acl/roles", "index=99&wait=1m");

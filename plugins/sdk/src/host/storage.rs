@@ -135,13 +135,32 @@ impl dyn Storage + '_ {
     ) -> Result<(), Failure> {
         let mut after = String::new();
         loop {
-            let page = self.scan_bytes(prefix, &after, PAGE)?;
+            let page = self.page(prefix, &after, PAGE)?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after.clone_from(last);
             for (name, entry) in page {
-                visit(&name, parse(&format!("{prefix}{name}"), entry)?)?;
+                visit(&name, entry)?;
             }
         }
+    }
+
+    /// Returns up to `limit` (1 to 1,000) records below `prefix` and after `after`, as
+    /// [`scan_bytes`](Storage::scan_bytes) does. Only an empty page means the end.
+    ///
+    /// # Errors
+    /// As [`get`](trait.Storage.html#method.get), for each record.
+    pub fn page<T: Stored>(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<T>)>, Failure> {
+        let page = self.scan_bytes(prefix, after, limit)?;
+        let read = |(name, entry): (String, Entry<Vec<u8>>)| {
+            let entry = parse(&format!("{prefix}{name}"), entry)?;
+            Ok((name, entry))
+        };
+        page.into_iter().map(read).collect()
     }
 
     /// Buffers `hold` under `key`.

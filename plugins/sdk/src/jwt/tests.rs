@@ -61,6 +61,25 @@ fn by_hand(host: &TestHost, key: &GeneratedKey, header: &str, claims: &str) -> S
 }
 
 #[test]
+fn white_space_around_a_token_is_left_out() {
+    let host = TestHost::default();
+    let key = key(&host, "ec", 256);
+    let jwt = sign(&host, "ES256", Some("a"), &claims(json!({})), &key.private_key).unwrap();
+    let set = set(&[("a", &key)]);
+    for around in [format!("{jwt}\n"), format!("\r\n{jwt}\t "), jwt.clone()] {
+        let token = ParsedToken::read(&around, &["ES256"]).unwrap();
+        let keys = KeySet::read(&set).unwrap();
+        let proven =
+            token.prove(&host, keys.key_of(&ParsedToken::read(&jwt, &["ES256"]).unwrap()).unwrap());
+        assert!(proven.is_ok(), "{around:?}");
+    }
+    for inside in [jwt.replacen('.', ".\n", 1), jwt.replacen('.', " .", 1), format!("{jwt}\u{a0}")]
+    {
+        assert!(ParsedToken::read(&inside, &["ES256"]).is_err(), "{inside:?}");
+    }
+}
+
+#[test]
 fn a_signature_is_proven_by_the_public_key_in_every_form() {
     let host = TestHost::default();
     for (kind, bits, algorithm) in [

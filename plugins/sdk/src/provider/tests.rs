@@ -168,3 +168,25 @@ fn no_part_of_a_url_leaves_its_place() {
         );
     }
 }
+
+#[test]
+fn requests_beyond_the_limits_of_a_call_are_refused() {
+    for (limits, allowed) in [
+        (CallLimits::DEFAULT, 16),
+        (CallLimits { http_calls: 200, ..CallLimits::DEFAULT }, 180),
+        (CallLimits { http_bytes: 1 << 20, ..CallLimits::DEFAULT }, 0),
+    ] {
+        let host = TestHost::default();
+        host.set_limits(CallLimits { host_calls: 100_000, ..limits });
+        host.answer(ASKED, answer(200, &json!({"id": "a"})));
+        let end = (&host as &dyn Host).clock().now() + TIME;
+        let provider = Provider::new(&host, RetryPolicy::NONE, end).within(limits);
+        let request = Request::get(ASKED.trim_start_matches("GET "));
+        // A clone, as of the access to the provider, shares the limits.
+        let ask = || provider.clone().ask(&request);
+        assert_eq!((0..999).take_while(|_| ask().is_ok()).count(), allowed);
+        let why = ask().map(drop).unwrap_err().about("find the thing");
+        assert_eq!(why.kind, FailureKind::InvalidRequest);
+        assert!(why.message.contains("bind the role to fewer groups"), "{why}");
+    }
+}

@@ -29,6 +29,7 @@ impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
     const METRICS: &'static [Metric] = M::METRICS;
     const TABLE: &'static [Row] = M::TABLE;
     const INDEXED: bool = M::INDEXED;
+    const ASKS: &'static [&'static str] = M::ASKS;
 
     fn description() -> ComponentDescription {
         M::description()

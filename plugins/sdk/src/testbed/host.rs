@@ -5,6 +5,7 @@
 //! the cache are outside the transaction: a rollback does not undo their effects.
 
 mod faces;
+mod limits;
 
 use super::ambient::{SharedPod, TestAmbient};
 use super::cache::TestCache;
@@ -268,12 +269,14 @@ impl TestHost {
 
     /// Commits and returns the index of the commit, as [`Storage::checkpoint`] does.
     pub(crate) fn commit(&self) -> u64 {
+        self.script.forget_reads();
         self.timers.borrow_mut().commit();
         self.leases.borrow_mut().commit();
         self.records.borrow_mut().commit()
     }
 
     pub(super) fn roll_back(&self) {
+        self.script.forget_reads();
         self.timers.borrow_mut().roll_back();
         self.leases.borrow_mut().roll_back();
         self.records.borrow_mut().roll_back();

@@ -66,6 +66,7 @@ impl Http for TestServers {
     fn send(&self, request: &Request) -> Result<Response, Failure> {
         let asked = format!("{} {}", request.method, request.url);
         self.script.step("send", Some(&asked), || {
+            self.script.spend(|used| used.http_calls += 1)?;
             self.check_identity(request)?;
             self.asked.borrow_mut().push(request.clone());
             let mut arranged = self.answers.borrow_mut();
@@ -74,6 +75,9 @@ impl Http for TestServers {
                 0 | 1 => answers.front().cloned(),
                 _ => answers.pop_front(),
             });
+            let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
+            let sent = request.url.len() + request.body.len();
+            self.script.spend(|used| used.http_bytes += sent + bytes)?;
             answer.ok_or_else(|| {
                 Failure::new(FailureKind::Unreachable, format!("no answer is arranged for {asked}"))
             })

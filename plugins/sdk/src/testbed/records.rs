@@ -97,6 +97,12 @@ impl Records {
         modified
     }
 
+    /// Returns the number and the bytes of the uncommitted writes.
+    pub(super) fn count_buffered(&self) -> (usize, usize) {
+        let bytes = self.buffered.values().flatten().map(Vec::len).sum();
+        (self.buffered.len(), bytes)
+    }
+
     pub(super) fn roll_back(&mut self) {
         self.buffered.clear();
     }

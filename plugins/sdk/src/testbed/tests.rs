@@ -2,8 +2,10 @@
 
 use super::TestBed;
 use crate::host::Clock;
+use crate::http::Request;
 use crate::table::{Field, Row, read, write};
 use crate::{Answer, Call, Context, Failure, FailureKind, Host, SecretsEngine};
+use bulkhead_wire::call_limits::CallLimits;
 use serde_json::json;
 
 struct Egg;
@@ -16,9 +18,14 @@ impl SecretsEngine for Egg {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Boils eggs.";
     const INDEXED: bool = true;
+    const ASKS: &'static [&'static str] = &["http", "limit:http-calls=3"];
     const TABLE: &'static [Row] = &[
         write("boil/{key}", boil).about("Starts a timer.").fields(&[KEY]),
         read("crack", crack).about("Writes and then fails."),
+        read("order/{key}", order)
+            .about("Asks a shop for this many eggs, one by one.")
+            .fields(&[KEY]),
+        write("hatch/{key}", hatch).about("Writes this many records at once.").fields(&[KEY]),
         write("watch", watch).about("Leaves a guard."),
         write("lay/{key}", lay)
             .about("Keeps an egg, and tells its place in history.")
@@ -67,6 +74,46 @@ fn crack(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     host.storage().put_plain("shell", &1_u32)?;
     assert_eq!(host.storage().get_plain::<u32>("shell")?, Some(1), "a call sees its own writes");
     Err(Failure::internal("broken"))
+}
+
+fn count_of(call: &Call) -> usize {
+    call.text("key").parse().unwrap_or_default()
+}
+
+fn order(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    for _ in 0..count_of(call) {
+        // An engine that ignores failures is stopped nevertheless.
+        drop(host.http().send(&Request::get("https://shop.example/egg")));
+    }
+    Ok(Answer::nothing())
+}
+
+fn hatch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    for number in 0..count_of(call) {
+        host.storage().put_plain(&format!("chick/{number}"), &1_u32)?;
+    }
+    Ok(Answer::nothing())
+}
+
+#[test]
+fn a_call_beyond_a_limit_is_stopped() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    bed.read("order/3").unwrap();
+    let stopped = bed.read("order/4").err().unwrap();
+    assert_eq!(stopped.message, "the call was stopped at its limit http-calls");
+    bed.read("order/3").unwrap();
+    bed.host.set_limits(CallLimits { storage_bytes: 10, ..CallLimits::DEFAULT });
+    let stopped = bed.write("hatch/2", &json!({})).err().unwrap();
+    assert_eq!(stopped.message, "the call was stopped at its limit storage");
+    assert_eq!(bed.host.stored("chick/0"), None);
+}
+
+#[test]
+fn a_commit_beyond_its_bounds_is_refused() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    bed.write("hatch/2048", &json!({})).unwrap();
+    let refused = bed.write("hatch/2049", &json!({})).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::TooLarge);
 }
 
 #[test]

@@ -61,6 +61,11 @@ impl Timers {
         self.buffered.insert(key.to_owned(), None);
     }
 
+    /// Returns the number of uncommitted changes.
+    pub(super) fn count_buffered(&self) -> usize {
+        self.buffered.len()
+    }
+
     pub(super) fn commit(&mut self) {
         for (key, timer) in std::mem::take(&mut self.buffered) {
             match timer {

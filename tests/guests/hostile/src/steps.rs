@@ -1,5 +1,5 @@
 //! A migration in steps. Each record is migrated exactly once. A text in the built component names
-//! the record at which a step fails.
+//! the record at which a step fails, or makes the migration endless.
 
 use crate::Ending;
 use crate::answers;
@@ -15,7 +15,12 @@ const ADDED: usize = 1_000;
 /// Number of records that a step migrates.
 const STEP: u32 = 500;
 
-/// A test replaces the last word by the name of a record.
+/// Word for a migration that never comes to an end.
+const NEVER: &str = "never";
+/// Turns of a loop that make a step of an endless migration take a while.
+const TURNS: u32 = 20_000_000;
+
+/// A test replaces the last word by the name of a record, or by [`NEVER`].
 static FAILS_AT: &str = "a-step-fails-at=none.";
 
 /// Adds records of the old schema behind the existing records.
@@ -49,6 +54,13 @@ fn count(prefix: &str) -> Result<usize, Failure> {
 pub(crate) fn migrate() -> Result<(), Failure> {
     let fails_at = black_box(FAILS_AT).rsplit('=').next().unwrap_or_default();
     let after = migration::cursor()?.unwrap_or_default();
+    if fails_at == NEVER {
+        for turn in 0..TURNS {
+            black_box(turn);
+        }
+        storage::put(NEVER, after.as_bytes())?;
+        return migration::continue_at("again");
+    }
     let page = storage::scan(OLD, &after, STEP)?;
     for (name, _) in &page {
         if name == fails_at {

@@ -5,6 +5,7 @@ use crate::command::Command;
 use crate::commands::paths::join_path;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::json;
 
@@ -13,6 +14,7 @@ pub(crate) const ENABLE_VERSIONING: Command = Command {
     takes: "MOUNT",
     about: "keep versions on a key-value mount that kept none; this cannot be undone",
     options: &[],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

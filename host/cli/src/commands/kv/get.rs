@@ -5,8 +5,10 @@ use crate::command::Command;
 use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::kv::sections::{self, answer_of};
 use crate::option::CommandOption;
+use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -19,6 +21,7 @@ pub(crate) const GET: Command = Command {
         MOUNT,
         CommandOption::number("version", "the version to read; the newest without it"),
     ]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -40,6 +43,9 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
         return Err(CommandProblem::nothing_at(&path));
     };
+    if output::is_wrapped(&answer.body) {
+        return session.show(&answer);
+    }
     if place.is_versioned() {
         show(session, &answer, &path)
     } else {

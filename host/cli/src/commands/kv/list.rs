@@ -5,12 +5,14 @@ use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::commands::list::list_names;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 
 pub(crate) const LIST: Command = Command {
     words: "kv list",
     takes: "PATH | -mount=MOUNT [PATH]",
     about: "list the names of secrets",
     options: &[&[MOUNT]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

@@ -7,6 +7,7 @@ use crate::commands::kv::sections;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -15,6 +16,7 @@ pub(crate) const GET: Command = Command {
     takes: "PATH | -mount=MOUNT NAME",
     about: "show the settings of a secret and its versions",
     options: &[&[MOUNT]],
+    wrapping: AnswerWrapping::Sent,
     run: get,
 };
 
@@ -23,6 +25,7 @@ pub(crate) const PUT: Command = Command {
     takes: "PATH | -mount=MOUNT NAME",
     about: "write the settings of a secret; custom metadata that you leave out are removed",
     options: &[&[MOUNT], &SETTINGS],
+    wrapping: AnswerWrapping::Sent,
     run: put,
 };
 
@@ -41,6 +44,7 @@ pub(crate) const PATCH: Command = Command {
         ],
         &SETTINGS,
     ],
+    wrapping: AnswerWrapping::Sent,
     run: patch,
 };
 
@@ -49,6 +53,7 @@ pub(crate) const DELETE: Command = Command {
     takes: "PATH | -mount=MOUNT NAME",
     about: "delete a secret with all its versions and settings, for good",
     options: &[&[MOUNT]],
+    wrapping: AnswerWrapping::Sent,
     run: delete,
 };
 
@@ -84,6 +89,7 @@ fn get(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let Some(answer) = session.find(&format!("reading {path}"), &call)? else {
         return Err(CommandProblem::nothing_at(&path));
     };
+    // The data of a wrapped answer are null.
     let data = answer.body.get("data").and_then(Value::as_object).cloned();
     match data {
         Some(data) if session.options.is_for_people() => {

@@ -11,6 +11,7 @@ use crate::commands::kv::sections;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -27,6 +28,7 @@ pub(crate) const PATCH: Command = Command {
         CommandOption::text("method", "patch|rw", "rw reads the secret, changes it and writes it"),
         CommandOption::list("remove-data", "NAME", "remove this value; may be repeated"),
     ]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -91,7 +93,8 @@ fn rewrite(
     path: &str,
     changes: Map<String, Value>,
 ) -> Result<ServerAnswer, CommandProblem> {
-    let read = session.find(&format!("reading {path}"), &ServerRequest::new(Method::GET, path))?;
+    let read = session
+        .find_unwrapped(&format!("reading {path}"), &ServerRequest::new(Method::GET, path))?;
     let data = read.as_ref().and_then(|read| read.body.pointer("/data/data")?.as_object());
     let version =
         read.as_ref().and_then(|read| read.body.pointer("/data/metadata/version")?.as_u64());

@@ -7,6 +7,7 @@ use crate::commands::kv::sections;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,7 @@ pub(crate) const PUT: Command = Command {
             name=@FILE and name=- take a value from a file or standard input;\n\
             @FILE or - alone is a whole JSON object.",
     options: &[&[MOUNT, CAS]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 

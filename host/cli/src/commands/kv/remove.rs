@@ -6,6 +6,7 @@ use crate::commands::kv::secret_location::{MOUNT, SecretLocation};
 use crate::option::{CommandOption, names_in};
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::json;
 
@@ -16,6 +17,7 @@ pub(crate) const DELETE: Command = Command {
             On a versioned mount `kv undelete` brings the version back; \
             without versions the secret is gone.",
     options: &[&[MOUNT, VERSIONS]],
+    wrapping: AnswerWrapping::Sent,
     run: delete,
 };
 
@@ -24,6 +26,7 @@ pub(crate) const UNDELETE: Command = Command {
     takes: "-versions=N,... PATH | -versions=N,... -mount=MOUNT NAME",
     about: "bring back deleted versions of a secret",
     options: &[&[MOUNT, VERSIONS]],
+    wrapping: AnswerWrapping::Sent,
     run: |session| change(session, "undelete", "brought back"),
 };
 
@@ -33,6 +36,7 @@ pub(crate) const DESTROY: Command = Command {
     about: "erase versions of a secret for good\n\n\
             Nothing brings the data of a destroyed version back.",
     options: &[&[MOUNT, VERSIONS]],
+    wrapping: AnswerWrapping::Sent,
     run: |session| change(session, "destroy", "destroyed"),
 };
 

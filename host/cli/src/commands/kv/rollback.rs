@@ -10,6 +10,7 @@ use crate::commands::kv::sections;
 use crate::option::CommandOption;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::wrapping::AnswerWrapping;
 use hyper::Method;
 use serde_json::Value;
 
@@ -22,6 +23,7 @@ pub(crate) const ROLLBACK: Command = Command {
         MOUNT,
         CommandOption::number("version", "the version whose data are written again"),
     ]],
+    wrapping: AnswerWrapping::Sent,
     run,
 };
 
@@ -34,7 +36,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     place.need_versions("kv rollback")?;
     let path = place.path("data");
     let doing = format!("reading {path}");
-    let newest = session.find(&doing, &ServerRequest::new(Method::GET, path.as_str()))?;
+    let newest = session.find_unwrapped(&doing, &ServerRequest::new(Method::GET, path.as_str()))?;
     let newest = newest.ok_or_else(|| CommandProblem::nothing_at(&path))?;
     let newest = newest.body.pointer("/data/metadata/version").and_then(Value::as_u64);
     let newest =
@@ -43,7 +45,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         query: vec![("version".to_owned(), version.to_string())],
         ..ServerRequest::new(Method::GET, path.as_str())
     };
-    let read = session.find(&doing, &call)?;
+    let read = session.find_unwrapped(&doing, &call)?;
     let data = read.as_ref().and_then(|read| read.body.pointer("/data/data")?.as_object());
     let Some(data) = data else {
         return Err(CommandProblem {

@@ -10,6 +10,34 @@ use std::path::Path;
 /// The token of a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
+/// Names of published auth methods that this version does not have.
+const UNSERVED: [&str; 14] = [
+    "alicloud", "aws", "centrify", "cert", "cf", "github", "kerberos", "ldap", "oci", "oidc",
+    "okta", "pcf", "radius", "saml",
+];
+
+/// The methods of this version, for error messages.
+pub(super) const SERVED: &str = "token, userpass, approle, jwt, kubernetes, azure and gcp";
+
+/// Refuses a published method that this version does not have, before a secret is asked for. A
+/// component of another author may serve the method: then the caller names its mount.
+///
+/// # Errors
+/// A method that is missing here, without the path of a mount.
+pub(super) fn check_served(name: &str, path: Option<&str>) -> Result<(), CommandProblem> {
+    if path.is_some() || !UNSERVED.contains(&name) {
+        return Ok(());
+    }
+    let instead = match name {
+        "oidc" => "; browser logins are missing, and -method=jwt takes a signed token",
+        _ => "",
+    };
+    Err(CommandProblem::usage(format!(
+        "this version has no login method {name:?}{instead}; -method is one of {SERVED}; give \
+         -path=MOUNT if a plugin of your own serves {name:?}"
+    )))
+}
+
 /// The form of a method's login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoginMethod {
@@ -32,6 +60,11 @@ impl LoginMethod {
             "kubernetes" => Self::Pod,
             _ => Self::Fields,
         }
+    }
+
+    /// Returns true for a method of this version.
+    pub(super) fn is_known(name: &str) -> bool {
+        Self::from_name(name) != Self::Fields || name == "approle"
     }
 
     /// Asks for the secret that is missing in `fields`, without showing the answer.

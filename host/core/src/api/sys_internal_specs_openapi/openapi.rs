@@ -5,25 +5,54 @@
 
 use super::responses;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::{duration, fields};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Rows that are served below a path.
-pub(in crate::api) struct ServedRoutes<'a> {
+pub(crate) struct ServedRoutes<'a> {
     /// Path above the rows: empty for the host, `database/` for a mount, `{database_mount_path}/`
     /// for any mount of an engine.
-    pub(in crate::api) below: &'a str,
+    pub(crate) below: &'a str,
     /// The rows, with paths relative to `below`.
-    pub(in crate::api) routes: &'a [Route],
+    pub(crate) routes: &'a [Route],
+    /// The parameter of `below` that stands for the `names`; empty if there is none.
+    pub(super) placeholder: &'a str,
+    /// The possible values of the placeholder.
+    pub(super) names: &'a [&'a str],
 }
 
+impl<'a> ServedRoutes<'a> {
+    /// Returns the rows at one path.
+    pub(crate) fn at(below: &'a str, routes: &'a [Route]) -> Self {
+        Self { below, routes, placeholder: "", names: &[] }
+    }
+
+    /// Returns the shared description of the placeholder, which all paths refer to.
+    fn parameter(&self) -> Option<(String, Value)> {
+        let schema = json!({ "type": "string", "enum": self.names });
+        let parameter = json!({
+            "name": self.placeholder, "in": "path", "required": true,
+            "description": ENGINE_PLACE, "schema": schema,
+        });
+        (!self.placeholder.is_empty()).then(|| (self.placeholder.to_owned(), parameter))
+    }
+}
+
+/// Description of the placeholder for a mount.
+const ENGINE_PLACE: &str = "where the engine is mounted";
+
 /// Builds the document of everything in `served`.
-pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
+pub(crate) fn document(served: &[ServedRoutes<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
-    for (below, route) in
-        served.iter().flat_map(|served| served.routes.iter().map(|route| (served.below, route)))
+    let mut ids = BTreeSet::new();
+    let parameters: Map<String, Value> =
+        served.iter().filter_map(ServedRoutes::parameter).collect();
+    for (place, route) in
+        served.iter().flat_map(|place| place.routes.iter().map(move |route| (place, route)))
     {
-        let operation = OpenApiOperation { below, route };
+        let operation = OpenApiOperation::new(place, route, &mut ids);
         let item = paths
             .entry(operation.path())
             .or_insert_with(|| json!({ "parameters": operation.captures() }));
@@ -47,6 +76,7 @@ pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "parameters": parameters,
             "responses": responses::shared(),
             "securitySchemes": {
                 "token": { "type": "apiKey", "in": "header", "name": "X-Vault-Token" },
@@ -58,10 +88,26 @@ pub(in crate::api) fn document(served: &[ServedRoutes<'_>]) -> Value {
 /// A row as an OpenAPI operation.
 struct OpenApiOperation<'a> {
     below: &'a str,
+    /// As [`ServedRoutes::placeholder`].
+    placeholder: &'a str,
     route: &'a Route,
+    /// Name of the operation, unique in the document.
+    id: String,
 }
 
-impl OpenApiOperation<'_> {
+impl<'a> OpenApiOperation<'a> {
+    /// Returns the operation of a row. `ids` are the names of all earlier operations.
+    fn new(place: &ServedRoutes<'a>, route: &'a Route, ids: &mut BTreeSet<String>) -> Self {
+        let ServedRoutes { below, placeholder, .. } = *place;
+        let mut operation = Self { below, placeholder, route, id: String::new() };
+        let words = operation.words();
+        let further = (2..).map(|number| format!("{words}-{number}"));
+        let unused = std::iter::once(words.clone()).chain(further).find(|id| !ids.contains(id));
+        operation.id = unused.unwrap_or(words);
+        ids.insert(operation.id.clone());
+        operation
+    }
+
     fn method(&self) -> &'static str {
         match self.route.verb {
             Verb::Read | Verb::List => "get",
@@ -77,7 +123,7 @@ impl OpenApiOperation<'_> {
     }
 
     /// Returns the verb and the words of the path: `read-database-creds-name`.
-    fn id(&self) -> String {
+    fn words(&self) -> String {
         let verb = format!("{:?}", self.route.verb).to_lowercase();
         let words = self.path().replace(['{', '}', '+'], "");
         let words = words.split('/').filter(|word| !word.is_empty());
@@ -89,8 +135,11 @@ impl OpenApiOperation<'_> {
         let path = self.path();
         let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let parameter = |name: &str| {
+            if name == self.placeholder {
+                return json!({ "$ref": format!("#/components/parameters/{name}") });
+            }
             let field = self.route.fields.iter().find(|field| field.name == name);
-            let about = field.map_or("where the engine is mounted", |field| field.about.as_str());
+            let about = field.map_or(ENGINE_PLACE, |field| field.about.as_str());
             json!({
                 "name": name, "in": "path", "required": true,
                 "description": about, "schema": { "type": "string" },
@@ -114,7 +163,7 @@ impl OpenApiOperation<'_> {
     }
 
     fn schema_name(&self) -> String {
-        format!("{}-request", self.id())
+        format!("{}-request", self.id)
     }
 
     /// Returns the schema of the body, under the name that the operation refers to.
@@ -140,7 +189,7 @@ impl OpenApiOperation<'_> {
     fn shown(&self) -> Value {
         let mut shown = json!({
             "summary": self.route.about,
-            "operationId": self.id(),
+            "operationId": self.id,
             "tags": [self.tag()],
             "responses": responses::responses(self.below, self.route),
         });
@@ -214,12 +263,24 @@ fn property(field: &Field) -> Value {
     let mut property = schema(field.kind);
     if let Some(members) = property.as_object_mut() {
         members.insert("description".to_owned(), json!(field.about));
-        members.extend(field.default.iter().map(|default| ("default".to_owned(), default.clone())));
+        members.extend(default_of(field).map(|default| ("default".to_owned(), default)));
+        if field.sudo {
+            members.insert("x-bulkhead-sudo".to_owned(), json!(true));
+        }
         if field.secret {
             members.insert("x-vault-displayAttrs".to_owned(), json!({ "sensitive": true }));
         }
     }
     property
+}
+
+/// Returns the default of a field in the type that [`schema`] declares.
+fn default_of(field: &Field) -> Option<Value> {
+    let value = fields::value_of(field, field.default.as_ref()?)?;
+    match (field.kind, value.as_u64()) {
+        (FieldKind::Duration, Some(seconds)) => Some(duration::show(seconds).into()),
+        _ => Some(value),
+    }
 }
 
 fn schema(kind: FieldKind) -> Value {

@@ -54,7 +54,23 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     add("mount_stored_bytes", "bytes that a mount stores", stored);
     add("mount_stored_bytes_max", "bytes that a mount may store", may_store);
     families.retain(|_, family| !family.samples.is_empty());
+    families.extend(failed_wakes(core));
     Ok(families)
+}
+
+/// Returns the counter of failed runs of timers, for each mount with such a run. A component that
+/// is stopped at a limit cannot report its own failure.
+fn failed_wakes(core: &Core) -> Option<(String, MetricFamily)> {
+    let mounts = core.mounts.all();
+    let of_mount = |mount: &Arc<Mount>| {
+        let failed = Some(mount.failed_wakes()).filter(|failed| *failed > 0)?;
+        let labels = vec![("mount".to_owned(), mount.record.path.as_str().to_owned())];
+        Some(MetricSample { labels, reading: MetricReading::Counted(failed) })
+    };
+    let samples: Vec<MetricSample> = mounts.iter().filter_map(of_mount).collect();
+    let about = "failed runs of a mount's timers, such as rotations and replication".to_owned();
+    let family = MetricFamily { kind: MetricKind::Counter, about, samples };
+    (!family.samples.is_empty()).then(|| (format!("{PREFIX}_mount_failed_wakes_total"), family))
 }
 
 /// Returns the bytes that each mount stores, and the limit of each mount.

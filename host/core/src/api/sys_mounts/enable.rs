@@ -6,17 +6,19 @@ use super::settings;
 use super::subject::TuneTarget;
 use super::version;
 use crate::api::after_commit::AfterCommit;
-use crate::api::call::{PermittedCall, RequestFields};
+use crate::api::call::{PermittedCall, PresentQuestion, RequestFields};
 use crate::api::reply::{Reply, ReplyBody};
 use crate::api::row::{field, required};
 use crate::catalog::EnginePlugin;
 use crate::core::Core;
+use crate::lifecycle;
 use crate::mounts::{
-    self, MountChange, MountClass, MountMarks, MountSettings, NewMount, RunningPlugin, api_version,
+    self, MountChange, MountClass, MountMarks, MountRecord, MountSettings, NewMount, RunningPlugin,
+    api_version,
 };
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Settings that clients also send outside of `config`.
@@ -48,6 +50,19 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
     ]
 }
 
+/// Returns the settings that a new mount has, for the rights of fields. Missing settings are empty.
+pub(super) async fn present_at_enabling(
+    _question: PresentQuestion<'_>,
+) -> Result<Map<String, Value>, Failure> {
+    let MountSettings { probation, token_type, .. } = MountSettings::default();
+    let config = json!({
+        "plugin_rollback": probation.plugin_rollback.word(),
+        "plugin_probation": probation.plugin_probation,
+        "token_type": token_type.word(),
+    });
+    Ok(Map::from_iter([("config".to_owned(), config)]))
+}
+
 /// Mounts a plugin of a class.
 pub(crate) async fn enable_in(
     class: MountClass,
@@ -66,7 +81,9 @@ pub(crate) async fn enable_in(
     let named = kind(fields, &config)?;
     let (kind, api_version) = of_api_version(core, class, named, &config);
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    let plugin = core.catalog.choose(class.plugin_type(), &kind, version::choice(&config))?;
+    let (plugin_type, choice) = (class.plugin_type(), version::choice(&config));
+    core.catalog.check_choice(plugin_type, &kind, choice)?;
+    let plugin = core.catalog.choose(plugin_type, &kind, choice)?;
     let usual = mounts::default_grants(&plugin.engine);
     let running = RunningPlugin::of(&plugin.engine, &usual);
     let subject = TuneTarget { class, builtin: None, kind: &kind, running, system: core.lifetimes };
@@ -74,10 +91,31 @@ pub(crate) async fn enable_in(
     settings.options.extend(api_version);
     settings::check_identity_token_key(unit, &settings).await?;
     let marks = marks(fields, &mut warnings);
-    let record =
-        core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
-    let enabled = AfterCommit::Mounts(MountChange::Enabled(Box::new(record)));
+    let new = NewMount { path, kind, marks, settings };
+    let change = match lifecycle::untouched_default(core, unit, &new).await? {
+        Some(mut record) => {
+            warnings.push(taken_over_warning(&record));
+            record.settings = new.settings;
+            record.put(unit)?;
+            MountChange::Tuned { record: Box::new(record), swap: None }
+        }
+        None => {
+            let record = core.mounts.enable(unit, &core.catalog, new).await?;
+            MountChange::Enabled(Box::new(record))
+        }
+    };
+    let enabled = AfterCommit::Mounts(change);
     Ok(Reply::from(ReplyBody::Nothing).with_warnings(warnings).after_commit(enabled))
+}
+
+/// Returns the warning for a request that took over a default mount of dev mode.
+fn taken_over_warning(record: &MountRecord) -> String {
+    format!(
+        "dev mode had mounted {} at {} already, and nobody has used that mount: it is enabled as \
+         it was",
+        record.kind,
+        record.path.listed()
+    )
 }
 
 /// Returns the type, or the plugin's name if the type is `plugin`.

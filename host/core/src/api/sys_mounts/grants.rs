@@ -11,7 +11,10 @@ use bulkhead_sandbox::{Grant, MountLimits};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::Failure;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// Word that takes the own list of a mount back, so that the default grants of its plugin count.
+const DEFAULT: &str = "default";
 
 /// Maximum number of grants of a mount, and of lines of a ceiling.
 pub(crate) const MAX_GRANTS: usize = 256;
@@ -21,16 +24,21 @@ pub(super) fn whole() -> Field {
     field(
         "grants",
         FieldKind::TextList,
-        "grants of its plugin, one line each, such as limit:memory=64MiB",
+        "grants of its plugin, one line each, such as limit:memory=64MiB; \"default\" alone takes \
+         the own list back",
     )
+    .needs_sudo()
 }
 
 /// The fields that change the list.
 pub(super) fn changes() -> [Field; 2] {
     [
         field("add_grants", FieldKind::TextList, "grants to add; a limit replaces the old limit")
-            .counts_as("grants"),
-        field("remove_grants", FieldKind::TextList, "grants to remove").counts_as("grants"),
+            .counts_as("grants")
+            .needs_sudo(),
+        field("remove_grants", FieldKind::TextList, "grants to remove")
+            .counts_as("grants")
+            .needs_sudo(),
     ]
 }
 
@@ -45,16 +53,23 @@ pub(super) fn change(
     kind: &str,
     running: RunningPlugin<'_>,
 ) -> Result<(), Failure> {
+    if values.get("grants").is_some_and(|given| *given == json!([DEFAULT])) {
+        check_only_whole(values)?;
+        *grants = None;
+        return Ok(());
+    }
     let (whole, added, removed) =
         (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
-    if whole.is_some() && (added.is_some() || removed.is_some()) {
-        let message = "grants replaces the list, add_grants and remove_grants change it: give \
-                       grants, or the others";
-        return Err(Failure::invalid(message));
+    if whole.is_some() {
+        check_only_whole(values)?;
     }
     let new: Vec<Grant> = [&whole, &added].into_iter().flatten().flatten().cloned().collect();
     let is_change = !new.is_empty() || removed.as_ref().is_some_and(|removed| !removed.is_empty());
     if whole.is_none() && !is_change {
+        return Ok(());
+    }
+    if grants.is_none() && whole.as_deref() == Some(running.usual) {
+        // The list as it is shown. The mount goes on without a list of its own.
         return Ok(());
     }
     let before = grants.take().unwrap_or_else(|| running.usual.to_vec());
@@ -82,6 +97,20 @@ pub(super) fn change(
     check_deadline(list.iter(), list.iter().any(Grant::reaches_outside))?;
     *grants = Some(list);
     Ok(())
+}
+
+/// Refuses a replacement of the list together with changes of the list.
+///
+/// # Errors
+/// 400 that names the fields.
+fn check_only_whole(values: &Map<String, Value>) -> Result<(), Failure> {
+    match ["add_grants", "remove_grants"].into_iter().any(|name| values.contains_key(name)) {
+        true => Err(Failure::invalid(
+            "grants replaces the list, add_grants and remove_grants change it: give grants, or the \
+             others",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a deadline that is too short for a change outside, if the other lines reach outside.

@@ -57,6 +57,14 @@ impl MountListingEntry {
         }
     }
 
+    /// Returns the part of the server that the entry shows.
+    pub(super) fn builtin(&self) -> Option<BuiltinMount> {
+        match self {
+            Self::Builtin(which, _) => Some(*which),
+            Self::Mount(_) | Self::Unavailable(_) => None,
+        }
+    }
+
     pub(super) fn running(&self) -> RunningPlugin<'_> {
         match self {
             Self::Mount(mount) => mount.running(),

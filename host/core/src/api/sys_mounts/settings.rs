@@ -19,10 +19,11 @@ use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 
 /// Headers that `passthrough_request_headers` must not name, because each can carry a credential.
-const TOKEN_HEADERS: [&str; 6] = [
+const TOKEN_HEADERS: [&str; 7] = [
     "authorization",
     "cookie",
     "x-vault-token",
+    "x-bulkhead-token",
     "x-secrets-token",
     "x-scheduler-token",
     "x-nomad-token",
@@ -64,12 +65,14 @@ pub(super) fn fields() -> Vec<Field> {
             "audit_non_hmac_request_keys",
             FieldKind::CommaList,
             "keys of requests that audit shows in the clear",
-        ),
+        )
+        .needs_sudo(),
         field(
             "audit_non_hmac_response_keys",
             FieldKind::CommaList,
             "keys of responses that audit shows in the clear",
-        ),
+        )
+        .needs_sudo(),
         field("listing_visibility", FieldKind::String, "\"unauth\" lists the mount to everybody"),
         field("passthrough_request_headers", FieldKind::CommaList, "stored, without effect yet"),
         field("allowed_response_headers", FieldKind::CommaList, "stored, without effect yet"),
@@ -77,12 +80,14 @@ pub(super) fn fields() -> Vec<Field> {
             "token_type",
             FieldKind::String,
             "of auth methods: default-service, default-batch, service or batch",
-        ),
+        )
+        .needs_sudo(),
         field(
             "identity_token_key",
             FieldKind::String,
             "the key at identity/oidc/key that signs the mount's identity tokens",
-        ),
+        )
+        .needs_sudo(),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
         lockout(),
         grants::whole(),
@@ -104,23 +109,35 @@ fn lockout() -> Field {
         field("lockout_disable", FieldKind::Any, "whether no name is locked"),
     ];
     let about = "of auth methods: when names are locked after logins that failed";
-    field(LOCKOUT, FieldKind::Any, about).with_members(members)
+    field(LOCKOUT, FieldKind::Any, about).with_members(members).needs_sudo()
 }
 
 /// The field for the options of a mount. The host interprets a single option, the reuse of
 /// instances.
 pub(super) fn options(about: &str) -> Field {
     let about_reuse = "whether an instance serves several calls: fresh, the default, or bounded";
-    let reuse = field(instance_reuse::OPTION, FieldKind::String, about_reuse);
+    let reuse = field(instance_reuse::OPTION, FieldKind::String, about_reuse).needs_sudo();
     field("options", FieldKind::Map, about).with_members(vec![reuse])
 }
 
-/// Settings for which an empty text is a value: no description, and the default visibility, so that
-/// going back to the default needs no special word.
-const MAY_BE_EMPTY: [&str; 2] = ["description", "listing_visibility"];
+/// Settings for which an empty text is a value: no description, the default visibility, no own
+/// version, the default key, and empty lists. An empty text takes the value back, because going
+/// back to the default has no special word.
+const MAY_BE_EMPTY: [&str; 9] = [
+    "description",
+    "listing_visibility",
+    "plugin_version",
+    "identity_token_key",
+    "audit_non_hmac_request_keys",
+    "audit_non_hmac_response_keys",
+    "passthrough_request_headers",
+    "allowed_response_headers",
+    "delegated_auth_accessors",
+];
 
-/// Returns the entries of `values` that the body `sent` sets. An empty text sets nothing: the Go
-/// clients send both lifetimes as empty texts with each new description, and that must not remove a
+/// Returns the entries of `values` that the body `sent` sets. An empty text sets nothing where the
+/// default has a word of its own ("system", "auto", "default-service") or is a flag: the Go clients
+/// send both lifetimes as empty texts with each new description, and that must not remove a
 /// limit. `"system"`, `0`, `false`, `[]` and `{}` set a value.
 pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Map<String, Value> {
     let is_empty = |name: &str| {

@@ -1,15 +1,16 @@
 //! Tuning: reading and changing the settings of a mount.
 
 use super::grants;
+use super::info;
 use super::mount_path::path;
 use super::serving::{MountListingEntry, absent};
 use super::settings;
 use super::subject::TuneTarget;
 use super::version;
 use crate::api::after_commit::AfterCommit;
-use crate::api::call::PermittedCall;
+use crate::api::call::{PermittedCall, PresentQuestion};
 use crate::api::reply::{Reply, ReplyBody};
-use crate::catalog::{EnginePlugin, VersionChoice};
+use crate::catalog::EnginePlugin;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::mounts::{
@@ -43,20 +44,16 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     let PermittedCall { core, unit, fields, request, .. } = call;
     let serving = MountListingEntry::at(core, class, fields.text("path"))?;
     let path = &serving.record().path;
-    let builtin = match &serving {
-        MountListingEntry::Builtin(which, _) => Some(*which),
-        MountListingEntry::Mount(_) | MountListingEntry::Unavailable(_) => None,
-    };
-    // Read from the store, so that the later of two concurrent changes conflicts and runs again.
-    let stored = match builtin {
-        Some(which) => Some(which.read(&core.store, unit).await?),
-        None => MountRecord::read(unit, path).await?,
-    };
-    let mut record = stored
+    let builtin = serving.builtin();
+    let mut record = read_record(core, unit, &serving)
+        .await?
         .filter(|record| record.phase == MountPhase::Serving)
         .ok_or_else(|| absent(class, path.listed()))?;
     let values = settings::said(fields.all(), &request.fields);
-    let wanted = wanted_plugin(core, class, &record, &values)?.filter(|_| builtin.is_none());
+    let is_served = matches!(serving, MountListingEntry::Mount(_));
+    let asked = VersionQuestion { core, class, record: &record, is_served };
+    let wanted = asked.wanted_plugin(&values)?.filter(|_| builtin.is_none());
+    let unmoved = if wanted.is_none() { asked.unmoved_warning(&values) } else { None };
     check_has_plugin(&serving, wanted.is_some())?;
     let usual =
         wanted.as_ref().map(|plugin| mounts::default_grants(&plugin.engine)).unwrap_or_default();
@@ -74,13 +71,17 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     let selected_before = record.settings.selection.clone();
     let options_before = record.settings.options.clone();
     let mut warnings = settings::change(&mut record.settings, &values, &subject)?;
-    check_api_version(unit, &serving, &record, &options_before).await?;
-    let is_served = matches!(serving, MountListingEntry::Mount(_));
+    warnings.extend(unmoved);
+    let upgrade = check_api_version(unit, &serving, &record, &options_before).await?;
     let swap = wanted.and_then(|plugin| {
         version_swap(plugin, &mut record, selected_before, is_served, &mut warnings)
     });
     if values.contains_key("identity_token_key") {
         settings::check_identity_token_key(unit, &record.settings).await?;
+    }
+    if upgrade.is_some() {
+        // Stored with the first converted records, so that no request meets the others.
+        keep_api_version(&mut record, &options_before);
     }
     let change = match builtin {
         Some(which) => {
@@ -89,11 +90,40 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
         }
         None => {
             record.put(unit)?;
-            MountChange::Tuned { record: Box::new(record), swap }
+            change_of(Box::new(record), swap, upgrade)?
         }
     };
     let reply = Reply::from(ReplyBody::Nothing).with_warnings(warnings);
     Ok(reply.after_commit(AfterCommit::Mounts(change)))
+}
+
+/// Returns the present settings of a mount of a class, for the rights of fields.
+pub(super) async fn present_tuning_in(
+    class: MountClass,
+    question: PresentQuestion<'_>,
+) -> Result<Map<String, Value>, Failure> {
+    let PresentQuestion { core, unit, fields } = question;
+    // The handler refuses a path without a mount.
+    let Ok(serving) = MountListingEntry::at(core, class, fields.text("path")) else {
+        return Ok(Map::new());
+    };
+    let stored = read_record(core, unit, &serving).await?;
+    let shown =
+        stored.map(|record| info::effective_config(&record, serving.running(), core.lifetimes));
+    Ok(shown.unwrap_or_default())
+}
+
+/// Reads the record of an entry from the store, so that the later of two concurrent changes
+/// conflicts and runs again.
+async fn read_record(
+    core: &Core,
+    unit: &mut Unit,
+    serving: &MountListingEntry,
+) -> Result<Option<MountRecord>, Failure> {
+    match serving.builtin() {
+        Some(which) => which.read(&core.store, unit).await.map(Some),
+        None => MountRecord::read(unit, &serving.record().path).await,
+    }
 }
 
 /// Returns the swap to the wanted plugin, unless its version serves the mount already. The swap
@@ -115,15 +145,56 @@ fn version_swap(
     Some(VersionSwap { version, selection, rollback: None })
 }
 
-/// Refuses options that ask for another version of the API than the records of the mount have.
+/// Returns the change to apply after the commit.
+///
+/// # Errors
+/// 400 if both the version of the plugin and the version of its API change.
+fn change_of(
+    record: Box<MountRecord>,
+    swap: Option<VersionSwap>,
+    upgrade: Option<u64>,
+) -> Result<MountChange, Failure> {
+    match (swap, upgrade) {
+        (swap, None) => Ok(MountChange::Tuned { record, swap }),
+        (None, Some(api_version)) => Ok(MountChange::Upgraded { record, api_version }),
+        (Some(_), Some(_)) => Err(Failure::invalid(
+            "plugin_version and options.version both change how the mount reads its records; \
+             change one, and then the other",
+        )),
+    }
+}
+
+/// Returns the version of the API to which the records of the mount have to be brought, if the
+/// options ask for a later version than the records have.
+///
+/// # Errors
+/// 400 for an earlier version, and for another version of a mount whose plugin is unavailable or
+/// whose records are between two versions.
 async fn check_api_version(
     unit: &mut Unit,
     serving: &MountListingEntry,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
-) -> Result<(), Failure> {
-    let MountListingEntry::Mount(mount) = serving else { return Ok(()) };
-    api_version::check_change(unit, record, before, mount.plugin.engine.description()).await
+) -> Result<Option<u64>, Failure> {
+    if record.settings.options.get(api_version::OPTION) == before.get(api_version::OPTION) {
+        return Ok(None);
+    }
+    match serving {
+        MountListingEntry::Mount(mount) if record.migration.is_none() => {
+            let plugin = mount.plugin.engine.description();
+            api_version::check_change(unit, record, before, plugin).await
+        }
+        _ => Err(api_version::not_served_failure(&record.path)),
+    }
+}
+
+/// Takes the option for the version of the API back to its value before the change.
+fn keep_api_version(record: &mut MountRecord, before: &BTreeMap<String, String>) {
+    let options = &mut record.settings.options;
+    match before.get(api_version::OPTION) {
+        Some(version) => options.insert(api_version::OPTION.to_owned(), version.clone()),
+        None => options.remove(api_version::OPTION),
+    };
 }
 
 /// Refuses other settings for an unavailable mount unless the request names a version.
@@ -141,27 +212,62 @@ fn check_has_plugin(serving: &MountListingEntry, names_version: bool) -> Result<
     }
 }
 
-/// Returns the version of the plugin that `values` ask for.
-///
-/// # Errors
-/// 400 if another version is pinned, the catalog has no such version, or the version cannot read
-/// the data of the mount.
-fn wanted_plugin(
-    core: &Core,
+/// The question for the version of a mount's plugin.
+struct VersionQuestion<'a> {
+    core: &'a Core,
     class: MountClass,
-    record: &MountRecord,
-    values: &Map<String, Value>,
-) -> Result<Option<Arc<EnginePlugin>>, Failure> {
-    let choice = version::choice(values);
-    if choice.asked.is_empty() {
-        return Ok(None);
+    record: &'a MountRecord,
+    is_served: bool,
+}
+
+impl VersionQuestion<'_> {
+    /// Returns the plugin that the mount gets because `values` change the choice of its version.
+    /// `None` if the choice stays: a client may send the present choice with each change, and a pin
+    /// waits for a reload. A mount that is not served is chosen for again.
+    ///
+    /// # Errors
+    /// 400 if another version is pinned, the catalog has no such version, or the version cannot
+    /// read the data of the mount.
+    fn wanted_plugin(
+        &self,
+        values: &Map<String, Value>,
+    ) -> Result<Option<Arc<EnginePlugin>>, Failure> {
+        let Self { core, class, record, is_served } = *self;
+        let before = &record.settings.selection;
+        let selection = version::changed_selection(values, before);
+        let names_version = !version::choice(values).asked.is_empty();
+        let is_again = !is_served && names_version;
+        if selection == *before && !is_again {
+            return Ok(None);
+        }
+        if selection.plugin_version != before.plugin_version {
+            let choice = selection.choice();
+            core.catalog.check_choice(class.plugin_type(), &record.kind, choice)?;
+        }
+        let plugin = self.chosen(&selection)?;
+        lifecycle::check_schema(record, &plugin)?;
+        Ok(Some(plugin))
     }
-    let overrides_pin = match values.contains_key("override_pinned_version") {
-        true => choice.overrides_pin,
-        false => record.settings.selection.override_pinned_version,
-    };
-    let choice = VersionChoice { overrides_pin, ..choice };
-    let plugin = core.catalog.choose(class.plugin_type(), &record.kind, choice)?;
-    lifecycle::check_schema(record, &plugin)?;
-    Ok(Some(plugin))
+
+    /// Returns a warning if `values` repeat the choice of the version: the choice takes effect at
+    /// the next reload at the latest, or has effect already.
+    fn unmoved_warning(&self, values: &Map<String, Value>) -> Option<String> {
+        let asked = values.get("plugin_version")?.as_str()?;
+        let chosen = self.chosen(&self.record.settings.selection).ok()?;
+        let chosen_number = &chosen.engine.identity().version;
+        let running = &self.record.version;
+        match chosen.recorded_version() == *running {
+            true if asked.is_empty() => None,
+            true => Some(format!("version {chosen_number} serves the mount already")),
+            false => Some(format!(
+                "plugin_version is as before, so that version {running} serves until the next \
+                 reload, which chooses version {chosen_number}"
+            )),
+        }
+    }
+
+    fn chosen(&self, selection: &VersionSelection) -> Result<Arc<EnginePlugin>, Failure> {
+        let kind = self.class.plugin_type();
+        self.core.catalog.choose(kind, &self.record.kind, selection.choice())
+    }
 }

@@ -3,11 +3,12 @@
 use super::subject::TuneTarget;
 use crate::api::row::field;
 use crate::catalog::VersionChoice;
-use crate::mounts::{MountSettings, RollbackMode};
+use crate::mounts::{MountSettings, RollbackMode, VersionSelection};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};
+use std::mem;
 
 /// Returns the fields of tuning that concern versions.
 pub(super) fn fields() -> [Field; 5] {
@@ -19,12 +20,14 @@ pub(super) fn fields() -> [Field; 5] {
             "plugin_rollback",
             FieldKind::String,
             "auto, or off: whether the version before comes back if a new version crashes",
-        ),
+        )
+        .needs_sudo(),
         field(
             "plugin_probation",
-            FieldKind::Any,
+            FieldKind::Duration,
             "time after a swap in which the version before may come back, e.g. 60s",
-        ),
+        )
+        .needs_sudo(),
     ]
 }
 
@@ -36,14 +39,29 @@ pub(super) fn plugin_name() -> Field {
 
 /// The version of the plugin, which a new mount takes at once and a tuned mount is swapped to.
 pub(super) fn plugin_version() -> Field {
-    let about = "version of the plugin from the catalog, e.g. 1.2.0; empty leaves the choice open";
-    field("plugin_version", FieldKind::String, about)
+    let about = "version of the plugin from the catalog, e.g. 1.2.0; empty clears the choice";
+    field("plugin_version", FieldKind::String, about).needs_sudo()
 }
 
 /// `true` if the version counts although another version is pinned.
 pub(super) fn override_pinned_version() -> Field {
     let about = "whether plugin_version counts although another version is pinned";
-    field("override_pinned_version", FieldKind::Bool, about)
+    field("override_pinned_version", FieldKind::Bool, about).needs_sudo()
+}
+
+/// Returns the choice that `values` leave of the choice `before`. An empty version clears the
+/// choice, and the override with it.
+pub(super) fn changed_selection(
+    values: &Map<String, Value>,
+    before: &VersionSelection,
+) -> VersionSelection {
+    let asked = values.get("plugin_version").and_then(Value::as_str);
+    let overrides_pin = values.get("override_pinned_version").and_then(Value::as_bool);
+    let is_kept = before.override_pinned_version && asked != Some("");
+    VersionSelection {
+        plugin_version: asked.unwrap_or(&before.plugin_version).to_owned(),
+        override_pinned_version: overrides_pin.unwrap_or(is_kept),
+    }
 }
 
 /// Returns the version that `values` choose.
@@ -63,11 +81,16 @@ pub(super) fn change(
     subject: &TuneTarget<'_>,
 ) -> Result<(), Failure> {
     let (selection, probation) = (&mut settings.selection, &mut settings.probation);
-    if let Some(version) = plugin_version_of(values, subject)? {
-        selection.plugin_version = version;
+    let before = mem::take(selection);
+    *selection = changed_selection(values, &before);
+    check_plugin_name(values, subject)?;
+    if selection.plugin_version != before.plugin_version {
+        check_version(&selection.plugin_version, subject)?;
     }
-    let is_override = values.get("override_pinned_version").and_then(Value::as_bool);
-    selection.override_pinned_version = is_override.unwrap_or(selection.override_pinned_version);
+    if subject.running.is_official {
+        // The version of a plugin of this binary changes with the binary.
+        selection.plugin_version = String::new();
+    }
     if selection.override_pinned_version && selection.plugin_version.is_empty() {
         // A plugin of this binary has one version, and no pin to override.
         selection.override_pinned_version = false;
@@ -90,35 +113,33 @@ fn probation_of(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
     given.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
 }
 
-/// Returns the version that `values` ask for, as written, if they ask for a version. The version of
-/// a plugin of this binary is stored as none, because that version changes with the binary.
+/// Refuses a plugin other than the plugin of the mount.
 ///
 /// # Errors
-/// 400 for a plugin other than the plugin of the mount, and for a version other than the version of
-/// `subject`.
-fn plugin_version_of(
-    values: &Map<String, Value>,
-    subject: &TuneTarget<'_>,
-) -> Result<Option<String>, Failure> {
-    let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (name, version, TuneTarget { kind, running, .. }) =
-        (text("plugin_name"), text("plugin_version"), subject);
-    if !name.is_empty() && name != *kind {
-        let name = quoted(name);
-        return Err(Failure::invalid(format!(
-            "plugin_name {name} is not the type of the mount, {kind}; leave it out"
-        )));
+/// 400 with both names.
+fn check_plugin_name(values: &Map<String, Value>, subject: &TuneTarget<'_>) -> Result<(), Failure> {
+    let name = values.get("plugin_name").and_then(Value::as_str).unwrap_or_default();
+    if name.is_empty() || name == subject.kind {
+        return Ok(());
     }
-    let number = version.trim_start_matches('v');
-    if version.is_empty() {
-        return Ok(None);
+    let (name, kind) = (quoted(name), subject.kind);
+    Err(Failure::invalid(format!(
+        "plugin_name {name} is not the type of the mount, {kind}; leave it out"
+    )))
+}
+
+/// Refuses a version other than the version of `subject`.
+///
+/// # Errors
+/// 400 with both versions.
+fn check_version(version: &str, subject: &TuneTarget<'_>) -> Result<(), Failure> {
+    let TuneTarget { kind, running, .. } = subject;
+    if version.is_empty() || version.trim_start_matches('v') == running.version {
+        return Ok(());
     }
-    if number != running.version {
-        let (version, there_is) = (quoted(version), running.version);
-        return Err(Failure::invalid(format!(
-            "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give \
-             that, or leave it out"
-        )));
-    }
-    Ok(Some(if running.is_official { String::new() } else { version.to_owned() }))
+    let (version, there_is) = (quoted(version), running.version);
+    Err(Failure::invalid(format!(
+        "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give that, \
+         or leave it out"
+    )))
 }

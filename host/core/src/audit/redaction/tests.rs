@@ -21,12 +21,19 @@ fn shown(data: &Value, described: bool, clear: &[&str], raw: bool) -> Value {
     let redaction = RedactionRules {
         hashing: &hashing,
         table: described.then_some(&table),
+        names: MemberNames::Shown,
         clear: &clear,
         raw,
     };
     let mut out = Vec::new();
     assert_eq!(redaction.object(data.as_object().unwrap(), usize::MAX, &mut out).members, 0);
     serde_json::from_slice(&out).unwrap()
+}
+
+/// Returns the rules for data whose names are all shown.
+fn rules<'a>(hashing: &'a HashingKey, table: &'a RouteTable, raw: bool) -> RedactionRules<'a> {
+    let (table, names) = (Some(table), MemberNames::Shown);
+    RedactionRules { hashing, table, names, clear: &[], raw }
 }
 
 fn hash(text: &str) -> Value {
@@ -84,12 +91,58 @@ fn a_mount_shows_the_members_that_it_names_and_a_raw_device_all() {
 #[test]
 fn of_data_that_no_table_describes_nothing_is_shown() {
     let data = json!({ "pin": 1234, "password": "p", "list": [{ "k": false }] });
-    let key = HashingKey::new(b"key").hash("k");
-    let seen =
-        json!({ "pin": hash("1234"), "password": hash("p"), "list": [{ key: hash("false") }] });
+    let hashed = |text: &str| HashingKey::new(b"key").hash(text);
+    let seen = json!({
+        hashed("pin"): hash("1234"), hashed("password"): hash("p"),
+        hashed("list"): [{ hashed("k"): hash("false") }],
+    });
     for raw in [false, true] {
         assert_eq!(shown(&data, false, &["pin"], raw), seen);
     }
+}
+
+#[test]
+fn names_are_shown_as_fields_ask_for_names() {
+    let (hashing, table) = (HashingKey::new(b"key"), table());
+    let setting = |name: &str| Field::new(name, FieldKind::String, "");
+    let fields = [
+        Field::new("text", FieldKind::String, ""),
+        Field { aliases: vec!["other".to_owned()], ..Field::new("list", FieldKind::TextList, "") },
+        Field::new("map", FieldKind::Map, ""),
+        Field::new("any", FieldKind::Any, ""),
+        Field { members: vec![setting("known")], ..Field::new("config", FieldKind::Any, "") },
+    ];
+    let shown = |names: MemberNames<'_>, data: &Value| -> Value {
+        let redaction = RedactionRules { names, ..rules(&hashing, &table, false) };
+        let mut out = Vec::new();
+        redaction.object(data.as_object().unwrap(), usize::MAX, &mut out);
+        serde_json::from_slice(&out).unwrap()
+    };
+    let key = |text: &str| HashingKey::new(b"key").hash(text);
+    let declared = MemberNames::Declared { fields: &fields, is_open: false };
+    for (data, seen) in [
+        (json!({ "text": { "k": 1 } }), json!({ "text": { key("k"): hash("1") } })),
+        (json!({ "text": [[{ "k": 1 }], 2] }), json!({ "text": [[{ key("k"): hash("1") }], 2] })),
+        (json!({ "other": [{ "k": true }] }), json!({ "other": [{ key("k"): hash("true") }] })),
+        (json!({ "map": { "owner": 1 } }), json!({ "map": { "owner": 1 } })),
+        (
+            json!({ "map": { "owner": { "k": 1 } } }),
+            json!({ "map": { "owner": { key("k"): hash("1") } } }),
+        ),
+        (json!({ "map": [{ "k": 1 }] }), json!({ "map": [{ key("k"): hash("1") }] })),
+        (json!({ "any": [{ "a": { "b": 1 } }] }), json!({ "any": [{ "a": { "b": 1 } }] })),
+        (
+            json!({ "config": { "known": 1, "k": 2 } }),
+            json!({ "config": { "known": 1, key("k"): hash("2") } }),
+        ),
+        (json!({ "k": { "l": 1 } }), json!({ key("k"): { key("l"): hash("1") } })),
+    ] {
+        assert_eq!(shown(declared, &data), seen, "{data}");
+    }
+    let open = MemberNames::Declared { fields: &fields, is_open: true };
+    assert_eq!(shown(open, &json!({ "k": { "l": 1 } })), json!({ "k": { key("l"): hash("1") } }));
+    let hidden = shown(MemberNames::Hidden, &json!({ "text": 5, "list": [] }));
+    assert_eq!(hidden, json!({ key("text"): hash("5"), key("list"): [] }));
 }
 
 #[test]
@@ -111,8 +164,7 @@ fn a_text_that_only_looks_like_a_time_is_hashed() {
 #[test]
 fn long_members_become_one_digest_and_the_rest_is_counted() {
     let (hashing, table) = (HashingKey::new(b"key"), table());
-    let redaction =
-        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: false };
+    let redaction = rules(&hashing, &table, false);
     let zeros = Value::Array(vec![json!(""); 10_000]);
     let deep = json!({ "b": zeros, "c": {} });
     let name = "n".repeat(10_000);
@@ -161,8 +213,7 @@ fn long_members_become_one_digest_and_the_rest_is_counted() {
 #[test]
 fn a_long_text_that_a_device_shows_stands_as_its_hash() {
     let (hashing, table) = (HashingKey::new(b"key"), table());
-    let redaction =
-        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let redaction = rules(&hashing, &table, true);
     let (data, mut out) = (json!({ "a": "x".repeat(100_000), "b": "y" }), Vec::new());
     let left_out = redaction.object(data.as_object().unwrap(), 9_000, &mut out);
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), json!({ "b": "y" }));
@@ -182,8 +233,7 @@ fn hostile_keys_and_texts_cannot_leave_their_place() {
         "a\"},\"type\":\"response": 1, "line\nbreak": "\u{0}\u{2028}\"", "\u{7f}": {}
     });
     let (hashing, table) = (HashingKey::new(b"key"), table());
-    let redaction =
-        RedactionRules { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
+    let redaction = rules(&hashing, &table, true);
     let mut out = Vec::new();
     redaction.object(data.as_object().unwrap(), usize::MAX, &mut out);
     assert!(!out.contains(&b'\n'));

@@ -4,7 +4,7 @@ use super::{AuditLineWriter, AuditedToken};
 use crate::audit::bounds;
 use crate::audit::digests::MemberDigests;
 use crate::audit::json::{self, JsonObject};
-use crate::audit::subject::{PolicyDecision, time};
+use crate::audit::subject::{ComponentCaller, PolicyDecision, time};
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::envelope::AuthBlock;
 use serde::Serialize;
@@ -54,6 +54,15 @@ impl AuditLineWriter<'_> {
         auth.end();
     }
 
+    /// Writes the caller that a component authenticated by a token of its own.
+    pub(in crate::audit) fn component_caller(&self, caller: &ComponentCaller, out: &mut Vec<u8>) {
+        let mut auth = JsonObject::begin(out);
+        self.accessor(&caller.accessor, auth.own_key("accessor"));
+        self.text(&mut auth, "display_name", &caller.display_name);
+        auth.member("token_type", "component");
+        auth.end();
+    }
+
     /// Writes a token that was issued or renewed.
     pub(super) fn auth(&self, auth: &AuthBlock, out: &mut Vec<u8>) {
         let (mut object, mut digests) = (JsonObject::begin(out), MemberDigests::default());
@@ -76,6 +85,25 @@ impl AuditLineWriter<'_> {
         object.member("token_type", &auth.token_type);
         object.member("token_ttl", &auth.lease_duration);
         digests.write(&mut object);
+        object.end();
+    }
+
+    /// Writes the wrapping information. The wrapping token hides the wrapped answer, and is itself
+    /// hashed.
+    pub(super) fn wrapping(&self, wrapped: &Value, out: &mut Vec<u8>) {
+        let mut object = JsonObject::begin(out);
+        for (name, value) in wrapped.as_object().into_iter().flatten() {
+            match (name.as_str(), value.as_str()) {
+                ("accessor" | "wrapped_accessor", Some(accessor)) => {
+                    self.accessor(accessor, object.key(name))
+                }
+                ("token", Some(token)) => self.write_hashed(token, object.key(name)),
+                (_, Some(text)) => {
+                    self.text_within(bounds::CREATION_PATH, text, object.key(name));
+                }
+                _ => json::value(value, object.key(name)),
+            }
+        }
         object.end();
     }
 

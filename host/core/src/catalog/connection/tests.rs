@@ -61,9 +61,8 @@ fn a_choice_is_the_pin_or_what_is_asked_for_or_the_newest() {
     assert_eq!(chosen(&catalog, "", false).unwrap(), "1.0.0");
     assert_eq!(chosen(&catalog, "v1.0.0", false).unwrap(), "1.0.0");
     assert_eq!(chosen(&catalog, "2.0.0", true).unwrap(), "2.0.0");
-    let refused = chosen(&catalog, "2.0.0", false).unwrap_err();
-    assert!(refused.message.contains("version 1.0.0 of keyring is pinned"), "{refused}");
-    assert_eq!(chosen(&catalog, "", true).unwrap_err().kind, FailureKind::InvalidRequest);
+    assert_eq!(chosen(&catalog, "2.0.0", false).unwrap(), "1.0.0");
+    assert_eq!(chosen(&catalog, "", true).unwrap(), "1.0.0");
     let other = chosen(&catalog, "newest", false).unwrap_err();
     assert!(other.message.contains("\"newest\" is not a semantic version"), "{other}");
     let absent = chosen(&catalog, "3.0.0", true).unwrap_err();
@@ -148,6 +147,14 @@ async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
     choose(&scratch, &catalog, choice("v1.0.0", true)).await;
     catalog.choose_again(&scratch.store, &connection("orders")).await.unwrap();
     assert_eq!(connections(&scratch).await, orders("1.0.0"));
+    catalog.set_pin(&pin("2.0.0"));
+    choose(&scratch, &catalog, choice("1.0.0", true)).await;
+    assert_eq!(connections(&scratch).await, orders("1.0.0"), "a pin waits for the reload");
+    choose(&scratch, &catalog, choice("1.0.0", false)).await;
+    assert_eq!(connections(&scratch).await, orders("2.0.0"), "the same choice, and the pin");
+    catalog.remove_pin(PluginType::Database, NAME);
+    catalog.choose_again(&scratch.store, &connection("orders")).await.unwrap();
+    assert_eq!(connections(&scratch).await, orders("1.0.0"), "the own version counts again");
 
     let mut unit = scratch.store.begin();
     connection("orders").release(&mut unit);
@@ -156,6 +163,29 @@ async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
     choose(&scratch, &catalog, choice("", false)).await;
     forget_connections(&scratch.store, "uuid").await.unwrap();
     assert_eq!(connections(&scratch).await, []);
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn new_choices_that_would_not_count_are_refused() {
+    let (scratch, catalog) = (TemporaryStore::new("connection-choices").await, catalog());
+    register(&scratch.store).await;
+    catalog.set_pin(&pin("1.0.0"));
+    let choice = |version, overrides_pin| ConnectionChoice {
+        plugin: "old",
+        version,
+        overrides_pin,
+        keeps: false,
+    };
+    choose(&scratch, &catalog, choice("1.0.0", false)).await;
+    for (version, overrides_pin, why) in
+        [("2.0.0", false, "version 1.0.0 of keyring is pinned"), ("", true, "give plugin_version")]
+    {
+        let (mut unit, asked) = (scratch.store.begin(), choice(version, overrides_pin));
+        let refused = catalog.choose_for_connection(&mut unit, &connection("orders"), asked).await;
+        let refused = refused.err().unwrap().message;
+        assert!(refused.contains(why), "{refused}");
+    }
     scratch.end().await;
 }
 

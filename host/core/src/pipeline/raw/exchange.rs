@@ -1,14 +1,22 @@
 //! Requests and answers of plain HTTP, as seen by the audit, the component and the client.
 
+use crate::audit::subject::ComponentCaller;
 use crate::mounts::Mount;
 use bulkhead_access::tokens::keys::bears_our_prefix;
+use bulkhead_sandbox::SecretSet;
 use bulkhead_sandbox::contract::{RawHeader, RawReply};
 use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::raw::{RawRequest, RawResponse};
-use bulkhead_wire::request::Request;
+use bulkhead_wire::request::{AuditedHeader, Request};
 use serde_json::Map;
 use std::sync::Arc;
+
+/// The `ext` pairs by which a reply names the caller (`wit/raw.wit`).
+const CALLER_ACCESSOR: &str = "caller-accessor";
+const CALLER_NAME: &str = "caller-name";
+/// Maximum length of each value of such a pair, in bytes. The rest is dropped.
+const LONGEST_CALLER_TEXT: usize = 256;
 
 /// Headers that only the listener may set.
 const OF_THE_CONNECTION: [&str; 8] = [
@@ -23,8 +31,8 @@ const OF_THE_CONNECTION: [&str; 8] = [
 ];
 
 /// Returns the request as audit lines show it: without headers and body, which hold others'
-/// secrets.
-pub(super) fn as_recorded(request: &RawRequest) -> Request {
+/// secrets. Of the headers that an operator wants, those with a secret are hashed.
+pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
     let verb = match request.method.as_str() {
         "POST" | "PUT" => Verb::Write,
         "PATCH" => Verb::Patch,
@@ -32,6 +40,10 @@ pub(super) fn as_recorded(request: &RawRequest) -> Request {
         _ => Verb::Read,
     };
     let (remote, remote_port) = request.remote;
+    let audited = request.audited_headers.iter().map(|header| {
+        let is_hashed = header.is_hashed || access.secret_headers.contains(&header.name);
+        AuditedHeader { is_hashed, ..header.clone() }
+    });
     Request {
         id: request.id.clone(),
         verb,
@@ -41,8 +53,8 @@ pub(super) fn as_recorded(request: &RawRequest) -> Request {
         raw: None,
         body_bytes: request.body.len() as u64,
         is_unread: false,
-        refusal: None,
-        audited_headers: Vec::new(),
+        refusal: request.refusal.clone(),
+        audited_headers: audited.collect(),
         wrap_ttl: None,
         remote,
         remote_port,
@@ -56,6 +68,16 @@ pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHead
             && !(name == "authorization" && value.split(' ').any(bears_our_prefix))
     });
     headers.map(|(name, value)| RawHeader { name: name.clone(), value: value.clone() }).collect()
+}
+
+/// Returns the caller that the component named, without secrets of the call.
+pub(super) fn named_caller(reply: &RawReply, secrets: &SecretSet) -> Option<ComponentCaller> {
+    let told = |key: &str| {
+        let pair = reply.ext.iter().find(|(name, _)| name == key);
+        pair.map(|(_, value)| secrets.scrub(value, LONGEST_CALLER_TEXT))
+    };
+    let accessor = told(CALLER_ACCESSOR).filter(|accessor| !accessor.is_empty())?;
+    Some(ComponentCaller { accessor, display_name: told(CALLER_NAME).unwrap_or_default() })
 }
 
 /// Checks the component's answer and returns the response for the client.

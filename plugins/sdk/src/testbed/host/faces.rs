@@ -8,11 +8,13 @@ use bulkhead_wire::failure::Failure;
 
 impl Storage for TestHost {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
+        self.script.count_reads(1);
         self.script.step("get", None, || Ok(self.records.borrow().get(key)))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
         self.script.step("put", None, || {
+            self.script.spend(|used| used.storage_bytes += key.len() + value.len())?;
             self.records.borrow_mut().put(key, Some(value));
             Ok(())
         })
@@ -26,11 +28,19 @@ impl Storage for TestHost {
     }
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
-        self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
+        self.script.step("keys", None, || {
+            let keys = self.records.borrow().keys(prefix, after, limit);
+            self.script.count_reads(keys.len());
+            Ok(keys)
+        })
     }
 
     fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<RecordPage, Failure> {
-        self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
+        self.script.step("scan", None, || {
+            let page = self.records.borrow().scan(prefix, after, limit);
+            self.script.count_reads(page.len());
+            Ok(page)
+        })
     }
 
     fn revision(&self, prefix: &str) -> Result<u64, Failure> {
@@ -38,7 +48,10 @@ impl Storage for TestHost {
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
-        self.script.step("checkpoint", Some(""), || Ok(self.commit()))
+        self.script.step("checkpoint", Some(""), || {
+            self.check_commit()?;
+            Ok(self.commit())
+        })
     }
 }
 

@@ -55,6 +55,24 @@ fn lines_are_added_to_what_a_mount_is_granted_unsaid_and_stored_in_their_one_spe
 }
 
 #[test]
+fn an_own_list_is_taken_back_by_one_word() {
+    assert_eq!(list(Some(&["database:x"]), json!({"grants": ["default"]})), None);
+    assert_eq!(list(None, json!({"grants": ["database:*"]})), None, "the list as it is shown");
+    assert_eq!(list(Some(&[]), json!({"grants": ["database:*"]})).unwrap(), ["database:*"]);
+    for (values, says) in [
+        (json!({"grants": ["default", "database:x"]}), "\"default\" is not a grant"),
+        (
+            json!({"grants": ["default"], "add_grants": ["database:x"]}),
+            "give grants, or the others",
+        ),
+        (json!({"add_grants": ["default"]}), "\"default\" is not a grant"),
+    ] {
+        let why = changed(Some(&["database:x"]), values).unwrap_err();
+        assert!(why.contains(says), "{why}");
+    }
+}
+
+#[test]
 fn a_limit_takes_the_place_of_the_one_before() {
     let before: &[&str] = &["limit:memory=64MiB", "limit:log=1KiB"];
     let after = list(Some(before), json!({"add_grants": ["limit:memory=128MiB"]}));

@@ -83,8 +83,8 @@ fn missing_settings_stay_and_options_are_added() {
 fn an_empty_text_changes_nothing_and_system_resets() {
     let of_go = json!({ "options": null, "default_lease_ttl": "", "max_lease_ttl": "",
                         "description": "new" });
-    let nothing = json!({ "grants": "", "audit_non_hmac_request_keys": " ", "token_type": "",
-                          "force_no_cache": "", "options": "", "identity_token_key": "" });
+    let nothing = json!({ "grants": "", "token_type": "", "force_no_cache": "", "options": "",
+                          "plugin_probation": "", "user_lockout_config": "" });
     let (before, _) = changed(
         &ENGINE,
         json!({ "default_lease_ttl": 60, "max_lease_ttl": 90, "grants": ["limit:memory=64MiB"],
@@ -109,6 +109,10 @@ fn an_empty_text_changes_nothing_and_system_resets() {
     assert_eq!(emptied.grants, Some(Vec::new()));
     assert!(emptied.audit_non_hmac_request_keys.is_empty());
     assert_eq!(tuned(&json!({ "listing_visibility": "" })), before);
+    let taken_back =
+        tuned(&json!({ "audit_non_hmac_request_keys": " ", "identity_token_key": "" }));
+    assert!(taken_back.audit_non_hmac_request_keys.is_empty());
+    assert_eq!(taken_back.identity_token_key, "");
 }
 
 #[test]
