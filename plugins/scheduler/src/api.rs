@@ -1,6 +1,7 @@
 //! Routing of requests to endpoints, and the order in which unknown paths and methods are refused.
 
 use crate::bootstrap;
+use crate::forward;
 use crate::policies;
 use crate::refusal::{ApiRefusal, ForeignReply};
 use crate::region;
@@ -88,6 +89,9 @@ fn route(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
             "{noun} are not served here; served are the ACL endpoints bootstrap, policies, roles \
              and tokens"
         )));
+    }
+    if request.method != ApiMethod::Read {
+        forward::refuse_second_hop(request)?;
     }
     match (segments.as_slice(), request.method) {
         (["acl", "roles"], ApiMethod::Read) => roles::list(request),

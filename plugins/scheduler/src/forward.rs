@@ -52,8 +52,8 @@ pub(crate) enum GlobalWrite<'a> {
 /// Forwards the write if another region is authoritative. The caller was authenticated before.
 ///
 /// # Errors
-/// [`ApiRefusal::Elsewhere`] with that region's answer. 500 if the request has passed a region
-/// already, or if the authoritative region does not answer.
+/// [`ApiRefusal::Elsewhere`] with that region's answer. 500 if the authoritative region does not
+/// answer.
 pub(crate) fn divert(request: &ApiRequest<'_>, change: &GlobalWrite<'_>) -> Result<(), ApiRefusal> {
     let config = RegionConfig::stored(request.host)?;
     if !config.is_replica() {
@@ -68,6 +68,20 @@ pub(crate) fn divert(request: &ApiRequest<'_>, change: &GlobalWrite<'_>) -> Resu
         store(request, change, &before, &answer);
     }
     Err(ApiRefusal::Elsewhere(ForeignReply(sent(answer))))
+}
+
+/// Refuses a request that has passed a region already, if this region follows another region. The
+/// check precedes the check of the token: regions that follow each other replicate no token, and
+/// 403 would hide the mistake in their configurations.
+///
+/// # Errors
+/// 500 that names the reason.
+pub(crate) fn refuse_second_hop(request: &ApiRequest<'_>) -> Result<(), ApiRefusal> {
+    let has_passed = request.headers().iter().any(|(name, _)| name == HOP);
+    if has_passed && RegionConfig::stored(request.host)?.is_replica() {
+        return Err(ApiRefusal::no_path());
+    }
+    Ok(())
 }
 
 /// Refuses a bootstrap of a region that follows another region: the followed region was
@@ -107,6 +121,7 @@ fn read_elsewhere(request: &ApiRequest<'_>, region: &str) -> Result<(), ApiRefus
     if !config.is_replica() || region != config.authoritative_region {
         return Err(ApiRefusal::no_path());
     }
+    refuse_second_hop(request)?;
     if authenticate(request)?.token().is_none() {
         return Err(ApiRefusal::denied());
     }
@@ -120,9 +135,6 @@ fn send(
     config: &RegionConfig,
     timeout: u32,
 ) -> Result<Response, ApiRefusal> {
-    if request.headers().iter().any(|(name, _)| name == HOP) {
-        return Err(ApiRefusal::no_path());
-    }
     let path = target(request, config);
     let answer =
         AuthoritativeRegion::of(request.host, config)

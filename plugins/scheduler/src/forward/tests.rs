@@ -75,6 +75,10 @@ fn a_request_passes_one_region() {
     assert_eq!((reply.status, reply.body.as_slice()), (500, b"No path to region".as_slice()));
     let reply = call_with(&bed, "GET", "v1/acl/roles?region=global", &Value::Null, &hop);
     assert_eq!((reply.status, reply.body.as_slice()), (500, b"No path to region".as_slice()));
+    // Also for a token that this region does not know.
+    let mut request = bed.raw_request("POST", "v1/acl/role", "");
+    request.headers = vec![(hop[0].0.to_owned(), hop[0].1.to_owned())];
+    assert_eq!(bed.serve(&request).unwrap().status, 500);
     assert!(bed.host.requests().is_empty());
 }
 
