@@ -59,7 +59,8 @@ pub(crate) fn migrate() -> Result<(), Failure> {
             black_box(turn);
         }
         storage::put(NEVER, after.as_bytes())?;
-        return migration::continue_at("again");
+        let step: u32 = after.parse().unwrap_or_default();
+        return migration::continue_at(&(step + 1).to_string());
     }
     let page = storage::scan(OLD, &after, STEP)?;
     for (name, _) in &page {
