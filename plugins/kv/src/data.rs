@@ -146,7 +146,8 @@ fn given_cas(call: &Call) -> Result<Option<u64>, Failure> {
     number.map(Some).ok_or_else(|| {
         let given = options.get("cas").map(Value::to_string).unwrap_or_default();
         Failure::invalid(format!(
-            "options.cas {} is not the number of a version; give a whole number from 0",
+            "check-and-set parameter did not match the current version: options.cas {} is not the \
+             number of a version; give a whole number from 0",
             quoted(&given)
         ))
     })

@@ -120,7 +120,9 @@ async fn hash(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = call.fields.text("path");
     let device = call.core.audit.find(name);
     let device = device.ok_or_else(|| {
-        Failure::invalid(format!("there is no audit device at {name}/; see sys/audit"))
+        Failure::invalid(format!(
+            "unknown audit backend: there is no audit device at {name}/; see sys/audit"
+        ))
     })?;
     let hash = device.hashing.hash(call.fields.text("input"));
     Ok(ReplyBody::Copied(Map::from_iter([("hash".to_owned(), json!(hash))])).into())
