@@ -174,7 +174,10 @@ fn sigterm_ends_a_migration_and_answers_its_caller() {
 fn removal_cuts_requests_and_timers_that_compute_forever() {
     let server = Bulkhead::start();
     let root = server.root();
-    stage(&root, 6, &endless_in_steps());
+    // The act would otherwise end at its deadline before the removal stops it.
+    let patient = with_text(hostile("1.0.0", 2), r#","deadline":1"#, r#","deadline":9"#);
+    root.upload(HOSTILE, &patient).expect(204);
+    root.write("sys/mounts/third", &json!({ "type": "hostile" })).expect(204);
     root.attempt("GET", "third/endless-wake", b"").expect("an answer");
     thread::scope(|scope| {
         let looped = scope.spawn(|| root.attempt("GET", "third/endless-loop", b""));
