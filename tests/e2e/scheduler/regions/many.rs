@@ -1,8 +1,8 @@
-//! Replication of thousands of records of each kind, over several rounds and pages, with the default
+//! Replication of thousands of records of each kind, over several rounds and pages, with default
 //! grants.
 //!
-//! `REPLICATED_RECORDS=10000` makes lists above the size of an answer. The suite makes fewer records,
-//! because the unoptimised server of the suite needs minutes to create so many.
+//! `REPLICATED_RECORDS=10000` makes lists above the size of an answer. The suite makes fewer
+//! records, because its unoptimised server needs minutes to create so many.
 
 use super::super::RULES;
 use super::Regions;
