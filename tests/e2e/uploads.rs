@@ -276,7 +276,8 @@ fn the_command_line_registers_lists_shows_and_deregisters() {
         "-version=1.0.0",
         "-grant=database:*",
     ]);
-    assert_eq!((code, out.as_str()), (Some(0), "registered the secret plugin probe\n"), "{why}");
+    assert_eq!(code, Some(0), "{why}");
+    assert_eq!(out, "registered the secret plugin probe 1.0.0\n");
     let (code, out, _) = run(&["plugin", "list"]);
     assert!(
         code == Some(0) && out.contains("postgresql-database-plugin") && out.contains("probe"),
