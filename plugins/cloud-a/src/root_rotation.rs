@@ -187,9 +187,8 @@ fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 /// Runs the scheduled rotation.
 fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(mut config) = Config::find(host)? else { return Ok(()) };
-    // An unfinished rotation sets this timer again when the rotation ends.
     if intent::is_open(host, INTENT_KEY)? || PendingSecret::find(host)?.is_some() {
-        return Ok(());
+        return intent::step_aside(host, DUE, DUE);
     }
     let now = host.clock().now();
     match config.rotation.decide(&config.times, now)? {

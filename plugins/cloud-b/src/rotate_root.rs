@@ -226,10 +226,9 @@ fn log_left(host: &dyn Host, what: &str) {
 /// The failure of the rotation; the timer then fires again.
 pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let mut config = Config::find(host)?;
-    // An unfinished rotation sets this timer again when the rotation ends.
     let keys = RootKeys::find(host)?;
     if intent::is_open(host, KEY)? || keys.next.is_some() {
-        return Ok(());
+        return intent::step_aside(host, ROTATION, ROTATION);
     }
     let Some(current) = config.credentials.clone() else { return Ok(()) };
     let now = host.clock().now();

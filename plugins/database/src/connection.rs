@@ -312,7 +312,7 @@ pub(crate) fn name_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(TIMER)
 }
 
-fn timer(name: &str) -> String {
+pub(crate) fn timer(name: &str) -> String {
     format!("{TIMER}{name}")
 }
 

@@ -7,7 +7,7 @@
 //! reports the failure at each attempt.
 
 use crate::config::PASSWORD;
-use crate::connection::{Connection, about};
+use crate::connection::{Connection, about, timer};
 use crate::figures::{self, OperationOutcome};
 use crate::placement::CredentialStatements;
 use crate::target;
@@ -102,9 +102,8 @@ pub(crate) fn rotate(
 /// Errors of the rotation; the timer rings again.
 pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
-    // The unfinished change sets the timer when the change ends.
     if intent::is_open(host, &key(name))? {
-        return Ok(());
+        return intent::step_aside(host, &timer(name), name);
     }
     match connection.rotation.decide(&connection.times, host.clock().now())? {
         RotationDecision::Off => Ok(()),

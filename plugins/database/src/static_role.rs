@@ -192,6 +192,6 @@ pub(crate) fn role_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(TIMER)
 }
 
-fn timer(name: &str) -> String {
+pub(crate) fn timer(name: &str) -> String {
     format!("{TIMER}{name}")
 }

@@ -13,7 +13,7 @@ use crate::static_account::{
     tell,
 };
 use crate::static_creation;
-use crate::static_role::{CredentialProof, StaticRole};
+use crate::static_role::{CredentialProof, StaticRole, timer};
 use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::intent::{self, CandidateSearch, EarlierCandidates, Intent, IntentEndReason};
 use bulkhead_sdk::rotation::RotationDecision;
@@ -85,9 +85,8 @@ pub(crate) fn rotate(
 /// Errors of the rotation; the timer rings again.
 pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(), Failure> {
     let Some(mut role) = StaticRole::find(host, name)? else { return Ok(()) };
-    // The unfinished change sets the timer when the change ends.
     if is_open(host, name)? {
-        return Ok(());
+        return intent::step_aside(host, &timer(name), &role.db_name);
     }
     match role.rotation.decide(&role.times, host.clock().now())? {
         RotationDecision::Off => Ok(()),

@@ -126,7 +126,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use hold::{check_hold, forget, name, new_hold};
-pub use open::{hasten, is_open};
+pub use open::{hasten, is_open, step_aside};
 
 /// Prefix of the keys of intent records and their timers.
 const PREFIX: &str = "intent/";

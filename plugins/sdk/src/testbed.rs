@@ -206,6 +206,14 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(left.len())
     }
 
+    /// Fires each timer and guard that is due once, as the host does, and returns the failures of
+    /// the engine. A timer whose wake failed stays.
+    pub fn ring_due(&self) -> Vec<Failure> {
+        let due = self.host.due_timers();
+        let woken = due.iter().map(|(key, attempts)| self.wake(key, attempts.saturating_add(1)));
+        woken.filter_map(Result::err).collect()
+    }
+
     fn request(&self, verb: Verb, path: &str, body: &Value) -> Result<Reply, Failure> {
         let table = self.table()?;
         let (route, captures) = match table.find(verb, path) {

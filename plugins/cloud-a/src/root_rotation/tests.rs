@@ -340,3 +340,31 @@ fn a_configuration_that_goes_tells_what_stays_at_the_provider() {
     assert!(warnings[0].starts_with("client secret key-2 was made by a rotation"), "{warnings:?}");
     assert!(warnings[1].ends_with("the passwords key-1"), "{warnings:?}");
 }
+
+#[test]
+fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+    let lost = || answer(500, &json!({}));
+    let refused = || answer(403, &json!({"error": {"code": "Authorization_RequestDenied"}}));
+    let nonsense = || answer(200, &json!({"keyId": "key-2"}));
+    for adding in [lost, refused, added, nonsense] {
+        for step in ["", "checkpoint", "send", "put"] {
+            let bed = with_application();
+            bed.host.answer(ADD, adding());
+            bed.host.answer(ADD, added());
+            bed.write("config", &json!({ "rotation_period": "1h" })).unwrap();
+            bed.host.advance(3_600);
+            if !step.is_empty() {
+                bed.host.die_after(step);
+            }
+            for _ in 0..1_800 {
+                bed.ring_due();
+                let case = format!("{:?}, death after {step:?}", adding().status);
+                // The end of a pending secret sets the time of the next rotation.
+                let next = bed.host.timer(DUE).or(bed.host.timer(PENDING));
+                assert!(next.is_some(), "no next time: {case}");
+                bed.host.advance(5);
+            }
+            assert_eq!(secret(&bed), NEW, "death after {step:?}");
+        }
+    }
+}

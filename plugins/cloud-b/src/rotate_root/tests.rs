@@ -398,3 +398,30 @@ fn a_rotation_comes_by_its_time_and_within_its_window() {
     bed.wake("rotation", 1).unwrap();
     assert!(bed.host.requests().is_empty(), "the window is over");
 }
+
+#[test]
+fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+    let lost = || answer(500, &json!({}));
+    let refused = || answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
+    let useful = || answer(200, &made("k-new", OTHER_KEY));
+    let nonsense = || answer(200, &json!({"privateKeyData": "?"}));
+    let steps = ["", "checkpoint", "send", "put"];
+    for making in [lost, refused, useful, nonsense] {
+        for step in steps {
+            let bed = rotating_with(making());
+            bed.host.answer(&format!("POST {}", keys_at()), useful());
+            bed.write("config", &json!({ "rotation_period": "1h" })).unwrap();
+            bed.host.advance(3_600);
+            if !step.is_empty() {
+                bed.host.die_after(step);
+            }
+            for _ in 0..1_800 {
+                bed.ring_due();
+                let case = format!("{:?}, death after {step:?}", making().status);
+                assert!(bed.host.timer("rotation").is_some(), "no next time: {case}");
+                bed.host.advance(5);
+            }
+            assert_eq!(in_use(&bed), "k-new", "death after {step:?}");
+        }
+    }
+}

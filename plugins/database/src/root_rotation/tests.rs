@@ -278,3 +278,31 @@ fn a_connection_that_leads_back_goes_on_with_what_was_begun() {
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
     assert!(is_settled(&bed));
 }
+
+#[test]
+fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+    let lost = || Failure::new(FailureKind::Unreachable, "the answer was lost");
+    type Arrange = fn(&TestBed<Database>, Failure);
+    let fates: [(&str, Arrange); 6] = [
+        ("success", |_, _| {}),
+        ("refused", |bed, why| bed.host.refuse("change-credential", why)),
+        ("reply lost", |bed, why| bed.host.lose_reply("change-credential", why)),
+        ("not proven", |bed, why| bed.host.refuse("check-credential", why)),
+        ("death at the change", |bed, _| bed.host.die_after("change-credential")),
+        ("death at the checkpoint", |bed, _| bed.host.die_after("checkpoint")),
+    ];
+    for (fate, arrange) in fates {
+        let bed = rooted();
+        bed.write("config/orders", &json!({ "rotation_period": "1h" })).unwrap();
+        let before = stored(&bed).0;
+        bed.host.advance(3_600);
+        arrange(&bed, lost());
+        for _ in 0..1_800 {
+            bed.ring_due();
+            assert!(bed.host.timer("rotate-root/orders").is_some(), "no next time: {fate}");
+            bed.host.advance(5);
+        }
+        let (password, works) = stored(&bed);
+        assert!(works && password != before, "{fate}");
+    }
+}

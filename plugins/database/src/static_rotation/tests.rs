@@ -327,3 +327,30 @@ fn an_account_that_changes_its_own_password_tells_it_to_no_other_server() {
     bed.write("rotate-role/app", &json!({})).unwrap();
     assert!(shown(&bed, "app").1);
 }
+
+#[test]
+fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+    let lost = || Failure::new(FailureKind::Unreachable, "the answer was lost");
+    type Arrange = fn(&TestBed<Database>, Failure);
+    let fates: [(&str, Arrange); 6] = [
+        ("success", |_, _| {}),
+        ("refused", |bed, why| bed.host.refuse("change-credential", why)),
+        ("reply lost", |bed, why| bed.host.lose_reply("change-credential", why)),
+        ("not proven", |bed, why| bed.host.refuse("check-credential", why)),
+        ("death at the change", |bed, _| bed.host.die_after("change-credential")),
+        ("death at the checkpoint", |bed, _| bed.host.die_after("checkpoint")),
+    ];
+    for (fate, arrange) in fates {
+        let bed = with_static_role();
+        let before = shown(&bed, "app").0;
+        bed.host.advance(3_600);
+        arrange(&bed, lost());
+        for _ in 0..1_800 {
+            bed.ring_due();
+            assert!(bed.host.timer("rotate/app").is_some(), "no next time: {fate}");
+            bed.host.advance(5);
+        }
+        let (password, works) = shown(&bed, "app");
+        assert!(works && password != before, "{fate}");
+    }
+}

@@ -6,9 +6,13 @@
 
 use super::IntentRecord;
 use super::hold::name;
+use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
+
+/// Milliseconds for which a timer steps aside.
+const STEP_ASIDE_MS: StoreTime = 60_000;
 
 /// Returns true if a change of `key` is not finished.
 ///
@@ -31,4 +35,15 @@ pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     host.clock().guard(&name, &record.lane)?;
     host.storage().checkpoint()?;
     Ok(true)
+}
+
+/// Sets the timer `timer` again, a minute from now, because an unfinished change of the same
+/// credential stands before the timer's own work. The timer must be set here: the unfinished change
+/// may end without a result, and a timer that nobody sets again ends an automatic rotation for
+/// good. The end of the change may set an earlier or a later time.
+///
+/// # Errors
+/// The refusal of the clock.
+pub fn step_aside(host: &dyn Host, timer: &str, lane: &str) -> Result<(), Failure> {
+    host.clock().schedule(timer, host.clock().now().saturating_add(STEP_ASIDE_MS), lane)
 }

@@ -293,6 +293,11 @@ impl TestHost {
         self.timers.borrow().left_guards()
     }
 
+    /// Returns the timers and guards that are due, with the number of failed attempts.
+    pub(super) fn due_timers(&self) -> Vec<(String, u32)> {
+        self.timers.borrow().due_timers(self.script.now())
+    }
+
     pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
         self.timers.borrow().ringing(key)
     }

@@ -98,6 +98,14 @@ impl Timers {
         left.map(|(key, timer)| (key.clone(), timer.attempts)).collect()
     }
 
+    /// Returns the timers and guards that are due, ordered by key, with the number of failed
+    /// attempts. The guard of a running call is not due.
+    pub(super) fn due_timers(&self, now: StoreTime) -> Vec<(String, u32)> {
+        let is_due = |timer: &Timer| timer.at <= now && timer.state != TimerState::Guarding;
+        let due = self.committed.iter().filter(|(_, timer)| is_due(timer));
+        due.map(|(key, timer)| (key.clone(), timer.attempts)).collect()
+    }
+
     /// Returns the timer that is about to fire.
     pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
         let found = self.committed.get(key).cloned();
