@@ -166,3 +166,24 @@ fn a_mariadb_session_is_reset_between_roles() {
         assert_eq!(sea.seen(), before, "{change}");
     }
 }
+
+/// A session whose other end vanished keeps the locks of its transaction until the database ends
+/// the session.
+#[test]
+fn databases_end_sessions_that_stay_idle_in_a_transaction() {
+    const CREATE: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
+    let world = World::new();
+    world.postgres.query("CREATE TABLE seen (question text, answer text)");
+    let setting = "idle_in_transaction_session_timeout";
+    let look =
+        format!("INSERT INTO public.seen SELECT '{setting}', current_setting('{setting}')::text");
+    world.role("look", json!({ "creation_statements": [look, CREATION] }));
+    world.credential("look");
+    assert_eq!(seen(&world), format!("{setting}: 45s"));
+    let sea = PooledStage::new();
+    sea.mariadb
+        .query("CREATE TABLE demo.seen (id INT AUTO_INCREMENT PRIMARY KEY, answer VARCHAR(2000))");
+    let look = "INSERT INTO demo.seen (answer) SELECT @@SESSION.idle_transaction_timeout";
+    sea.use_role(&json!([look, CREATE]));
+    assert_eq!(sea.seen(), "45");
+}

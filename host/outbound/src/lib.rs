@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! limits → fingerprint → inline_driver → least_used → addresses → password_changes → connections
-//! → tls → proxy → http → ambient → ldap → sql
+//! → socket_options → tls → proxy → http → ambient → ldap → sql
 //! ```
 
 pub mod addresses;
@@ -26,5 +26,6 @@ pub mod least_used;
 pub mod limits;
 pub mod password_changes;
 pub mod proxy;
+mod socket_options;
 pub mod sql;
 pub mod tls;

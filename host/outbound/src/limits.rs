@@ -19,6 +19,22 @@ pub const EFFECT_TIME: Duration = Duration::from_secs(30);
 pub const STATEMENT_TIME_MS: u32 = 20_000;
 /// Maximum time that a statement waits for a lock, in milliseconds; see [`STATEMENT_TIME_MS`].
 pub const LOCK_TIME_MS: u32 = 15_000;
+/// Maximum time that a transaction of a session waits for the next statement before the database
+/// ends the session, in milliseconds. Longer than an effect, so that the database ends only a
+/// session whose other end is gone; until then the session keeps its locks.
+pub const IDLE_TRANSACTION_TIME_MS: u32 = 45_000;
+/// Maximum time that a session of MySQL waits for a statement before the database ends the session,
+/// in seconds. MySQL has no limit for transactions alone.
+pub const IDLE_SESSION_TIME_SECS: u32 = 120;
+/// Time without traffic after which the kernel asks whether the far end of a connection is there.
+pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// Time between two of these questions.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Number of these questions without an answer after which the connection is broken.
+pub const KEEPALIVE_PROBES: u32 = 3;
+/// Maximum time that sent data may stay unacknowledged before the connection is broken, in
+/// milliseconds. Longer than an effect, whose end is decided by its own limit.
+pub const UNACKNOWLEDGED_TIME_MS: u32 = 60_000;
 /// Maximum wait for lent sessions when the process ends.
 pub const POOL_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of tries of a transaction that meets conflicts.

@@ -2,6 +2,7 @@
 
 use super::fault::HttpFault;
 use crate::limits;
+use crate::socket_options;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -13,8 +14,7 @@ pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFaul
     for address in addresses {
         match timeout(limits::HTTP_CONNECT_TIME / tries, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                // Without `TCP_NODELAY`, a request in two pieces is only slower.
-                let _ = stream.set_nodelay(true);
+                socket_options::set(&stream);
                 return Ok(stream);
             }
             Ok(Err(error)) => last = HttpFault::Broken(error.kind()),

@@ -10,6 +10,7 @@ use super::failure::{LdapFailure, failed};
 use super::gate::read_message;
 use super::message::{LdapFault, LdapRequest, result_code};
 use crate::addresses::LdapServer;
+use crate::socket_options;
 use crate::tls::{self, TlsConfigs, TrustSettings};
 use bulkhead_tls::{TlsClient, TlsFault};
 use std::io;
@@ -67,8 +68,7 @@ impl LdapTlsSettings {
         address: SocketAddr,
     ) -> Result<Box<dyn LdapStream>, LdapFailure> {
         let mut stream = TcpStream::connect(address).await.map_err(|error| io_failure(&error))?;
-        // Without `TCP_NODELAY`, a message in two pieces is only slower.
-        let _ = stream.set_nodelay(true);
+        socket_options::set(&stream);
         if !self.is_tls(server) {
             return Ok(Box::new(stream));
         }

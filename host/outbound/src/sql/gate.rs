@@ -13,6 +13,7 @@ mod secure;
 pub(super) use secure::{SqlTlsSettings, TlsRequirement};
 
 use crate::limits;
+use crate::socket_options;
 use secure::SqlStream;
 use std::fmt;
 use std::io;
@@ -79,8 +80,7 @@ impl ProtocolFilter {
         near: &mut UnixStream,
         far: TcpStream,
     ) -> Result<(), SqlFault> {
-        // Without `TCP_NODELAY`, a message in two pieces is only slower.
-        let _ = far.set_nodelay(true);
+        socket_options::set(&far);
         let entered = timeout(self.connect_timeout, self.enter(near, far)).await;
         let Some(far) = entered.map_err(|_| SqlFault::TimedOut)?? else { return Ok(()) };
         self.pass(near, far).await

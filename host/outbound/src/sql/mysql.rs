@@ -142,8 +142,8 @@ async fn run_from(
     session.end(Ok(())).await
 }
 
-/// Returns the statement that sets the quoting rules and the server's own timeouts for statements
-/// and locks. MySQL reads MariaDB's variable as a comment, and MariaDB reads MySQL's variable as a
+/// Returns the statement that sets the quoting rules and the server's own timeouts for statements,
+/// locks, and sessions whose other end vanished in a transaction. MySQL reads MariaDB's variable as a comment, and MariaDB reads MySQL's variable as a
 /// comment.
 fn session_settings() -> String {
     let modes = QUOTING_MODES.iter().fold("@@global.sql_mode".to_owned(), |modes, mode| {
@@ -151,10 +151,13 @@ fn session_settings() -> String {
     });
     let statement = limits::STATEMENT_TIME_MS;
     let (statement_seconds, lock) = (statement / 1000, limits::LOCK_TIME_MS / 1000);
+    let idle_seconds = limits::IDLE_TRANSACTION_TIME_MS / 1000;
+    let idle_session = limits::IDLE_SESSION_TIME_SECS;
     format!(
         "SET SESSION sql_mode={modes}, lock_wait_timeout={lock}, innodb_lock_wait_timeout={lock} \
          /*M!100101 , max_statement_time={statement_seconds} */ \
-         /*!50708 , max_execution_time={statement} */"
+         /*M!100300 , idle_transaction_timeout={idle_seconds} */ \
+         /*!50708 , max_execution_time={statement}, wait_timeout={idle_session} */"
     )
 }
 

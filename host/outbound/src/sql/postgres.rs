@@ -142,10 +142,15 @@ async fn run(
 }
 
 /// Adds the server's own timeouts to `begin`: a hanging statement would otherwise keep its session
-/// from all other calls.
+/// from all other calls, and a session whose other end vanished in a transaction would keep its
+/// locks until the server's TCP keepalive, often for hours.
 fn with_timeouts(begin: &str) -> String {
     let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
-    format!("{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}")
+    let idle = limits::IDLE_TRANSACTION_TIME_MS;
+    format!(
+        "{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}; \
+         SET LOCAL idle_in_transaction_session_timeout = {idle}"
+    )
 }
 
 fn cells(row: &PgRow) -> Result<RowCells, sqlx::Error> {
