@@ -105,6 +105,9 @@ pub(crate) fn advice(error: &(dyn error::Error + 'static)) -> Option<String> {
         TlsFault::UnknownIssuer => {
             "set BULKHEAD_CACERT or -ca-cert to the certificate of its authority"
         }
+        TlsFault::EndedAuthority => {
+            "set BULKHEAD_CACERT or -ca-cert to the certificate of the successor"
+        }
         TlsFault::Expired => "renew it on the server, or check this machine's clock",
         TlsFault::NotYet => "check this machine's clock",
         TlsFault::NotTls => "write http:// in place of https:// if nobody is in between",

@@ -4,11 +4,11 @@
 use crate::authorities::Authorities;
 use crate::files::NamedFile;
 use crate::pem::{self, PemFault};
-use crate::verifiers::{AnyCertificateVerifier, AnyNameVerifier};
+use crate::verifiers::{AnyCertificateVerifier, AnyNameVerifier, DatedVerifier};
 use crate::versions::VersionRange;
 use rustls::Error;
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
+use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::fmt;
@@ -21,9 +21,10 @@ use tokio_rustls::client::TlsStream;
 /// The checks of a server's certificate.
 #[derive(Clone, Debug)]
 pub enum PeerVerification {
-    /// The certificate has a chain to an authority, is valid now, and bears the server's name.
+    /// The certificate has a chain to an authority, is valid now as the authority is, and bears the
+    /// server's name.
     Full(Authorities),
-    /// The certificate has a chain to an authority and is valid now, for any name.
+    /// The same without the name.
     AnyName(Authorities),
     /// None. The server must still hold the certificate's key.
     AnyCertificate,
@@ -129,12 +130,10 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, ClientConfigFault> {
     let chains = |authorities: &Authorities| {
-        WebPkiServerVerifier::builder_with_provider(authorities.roots(), Arc::clone(provider))
-            .build()
-            .map_err(|_| ClientConfigFault::Authorities)
+        DatedVerifier::new(authorities.clone(), provider).ok_or(ClientConfigFault::Authorities)
     };
     Ok(match verification {
-        PeerVerification::Full(authorities) => chains(authorities)?,
+        PeerVerification::Full(authorities) => Arc::new(chains(authorities)?),
         PeerVerification::AnyName(authorities) => Arc::new(AnyNameVerifier(chains(authorities)?)),
         PeerVerification::AnyCertificate => Arc::new(AnyCertificateVerifier(Arc::clone(provider))),
     })

@@ -1,5 +1,6 @@
 //! Faults of connections, in Bulkhead's own words: a peer's text could show a secret.
 
+use crate::verifiers::EndedAuthority;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::error;
 use std::fmt;
@@ -14,6 +15,8 @@ pub enum TlsFault {
     NotYet,
     /// No trusted authority signed the certificate.
     UnknownIssuer,
+    /// The trusted authority that signed the certificate has ended.
+    EndedAuthority,
     /// The certificate is for another name.
     WrongName,
     /// The certificate has another fault.
@@ -76,6 +79,9 @@ impl TlsFault {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 Self::WrongName
             }
+            CertificateError::Other(other) if other.0.is::<EndedAuthority>() => {
+                Self::EndedAuthority
+            }
             _ => Self::Certificate,
         }
     }
@@ -125,6 +131,9 @@ impl fmt::Display for TlsFault {
             Self::Expired => "its certificate has expired",
             Self::NotYet => "its certificate is not valid yet",
             Self::UnknownIssuer => "no trusted authority signed its certificate",
+            Self::EndedAuthority => {
+                "the authority that signed its certificate has ended; trust its successor"
+            }
             Self::WrongName => "its certificate is for another name",
             Self::Certificate => "its certificate is not acceptable",
             Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",

@@ -10,7 +10,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! authorities → der → fault → machine_clock → issuing → pem → server_name → verifiers → versions
+//! der → authorities → machine_clock → issuing → pem → server_name → verifiers → fault → versions
 //! → files → suites → chain → client → server → renewal
 //! ```
 

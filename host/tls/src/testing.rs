@@ -19,11 +19,16 @@ pub(crate) struct TestAuthority {
 
 impl TestAuthority {
     pub(crate) fn new() -> Self {
+        Self::ending_in(7)
+    }
+
+    /// Creates an authority that ends in `days` days, or that ended.
+    pub(crate) fn ending_in(days: i64) -> Self {
         let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
         let name = format!("bh-tls-crate-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(&name);
         std::fs::create_dir(&folder).unwrap();
-        Self { authority: TrialAuthority::new(&name, valid_for(7)).unwrap(), folder }
+        Self { authority: TrialAuthority::new(&name, valid_for(days)).unwrap(), folder }
     }
 
     pub(crate) fn pem(&self) -> String {

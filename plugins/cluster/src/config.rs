@@ -10,6 +10,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::kubernetes::is_token;
 use bulkhead_sdk::table::Field;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 use serde_json::json;
 
@@ -84,12 +85,7 @@ impl Config {
                 "cluster_ca_cert and service_account_jwt have at most 64 KiB each",
             ));
         }
-        if !self.cluster_ca_cert.is_empty() {
-            host.crypto().read_certificate(&self.cluster_ca_cert).map_err(|why| Failure {
-                message: format!("cluster_ca_cert: {}", why.message),
-                ..why
-            })?;
-        }
+        trusted_certificates::check(host, "cluster_ca_cert", &self.cluster_ca_cert)?;
         if !self.service_account_jwt.is_empty() && !is_token(&self.service_account_jwt) {
             return Err(Failure::invalid(
                 "service_account_jwt is not a JWT: three parts of base64url, joined by dots",

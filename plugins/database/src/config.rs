@@ -11,6 +11,7 @@ use crate::target;
 use crate::version::is_version;
 use bulkhead_sdk::rotation::{self, RotationBounds};
 use bulkhead_sdk::table::Field;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -70,6 +71,7 @@ pub(crate) const SECRET_SETTINGS: &[Field] = &[
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let settings = settings_given(call);
+    check_certificates(host, &settings)?;
     let found = Connection::find(host, name)?;
     let is_new = found.is_none();
     let before = found.unwrap_or_default();
@@ -198,6 +200,15 @@ fn apply_changes(
         )));
     }
     Ok(connection)
+}
+
+/// Refuses certificates that have ended, in whatever setting the plugin has for certificates.
+fn check_certificates(host: &dyn Host, settings: &Map<String, Value>) -> Result<(), Failure> {
+    let texts = settings.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+    for (name, text) in texts.filter(|(_, text)| trusted_certificates::is_certificate(text)) {
+        trusted_certificates::check(host, name, text)?;
+    }
+    Ok(())
 }
 
 fn settings_given(call: &Call) -> Map<String, Value> {

@@ -1,15 +1,17 @@
 //! The endpoint `config`: address of the directory, the engine's login, and the rules for
 //! passwords.
 //!
-//! A write does not contact the directory, except with `verify`, which stores nothing.
+//! A write does not contact the directory, except with `verify`, which stores nothing, and before
+//! the write replaces a password that the engine made.
 
 mod verify;
 
 use crate::rotation::LANE;
 use crate::settings::{AD, Config, OPENLDAP, servers};
-use crate::{figures, passwords, times};
+use crate::{figures, kept_bindpass, passwords, rotate_root, times};
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::table::Field;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
@@ -46,6 +48,10 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("certificate", "trusted authorities of the server's certificate, in PEM"),
     Field::text("tls_min_version", "tls12 or tls13"),
     Field::text("tls_max_version", "tls12 or tls13"),
+    Field::flag(
+        "force",
+        "replace the password that rotate-root made, although only that one works",
+    ),
     Field::flag("verify", "try these settings at the directory, and store nothing"),
 ];
 
@@ -166,13 +172,7 @@ impl Config {
         if self.tls_min_version > self.tls_max_version {
             return Err(Failure::invalid("tls_min_version is above tls_max_version"));
         }
-        if self.certificate.is_empty() {
-            return Ok(());
-        }
-        host.crypto()
-            .read_certificate(&self.certificate)
-            .map(drop)
-            .map_err(|why| Failure { message: format!("certificate: {}", why.message), ..why })
+        trusted_certificates::check(host, "certificate", &self.certificate)
     }
 
     /// Returns the settings that decide to which servers passwords are sent and how the servers
@@ -282,9 +282,11 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if call.flag("verify") {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
     }
+    let kept = kept_bindpass::check_replacement(host, call, (&before, &config))?;
     config.store(host)?;
     figures::begin(host)?;
-    Ok(Answer::nothing().warn(config.warnings()))
+    rotate_root::try_kept(host, &config)?;
+    Ok(Answer::nothing().warn(config.warnings()).warn(kept))
 }
 
 /// Shows the configuration without `bindpass`.

@@ -7,6 +7,7 @@ use crate::static_key::StaticKey;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::jwt::{Claims, ParsedToken};
 use bulkhead_sdk::provider::Provider;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host};
 use serde::{Deserialize, Serialize};
@@ -104,15 +105,19 @@ impl KeySource {
         match self {
             Self::Discovery(issuer) => {
                 issuer.check("oidc_discovery_url")?;
+                trusted_certificates::check(host, "oidc_discovery_ca_pem", &issuer.ca_pem)?;
                 issuer.discover(&provider)?.fetch(&provider)?;
             }
             Self::Set(server) => {
                 server.check("jwks_url")?;
+                trusted_certificates::check(host, "jwks_ca_pem", &server.ca_pem)?;
                 server.fetch(&provider)?;
             }
             Self::Sets(servers) => {
                 for server in servers {
                     server.check("jwks_pairs: jwks_url")?;
+                    let name = "jwks_pairs: jwks_ca_pem";
+                    trusted_certificates::check(host, name, &server.ca_pem)?;
                     server.fetch(&provider)?;
                 }
             }

@@ -8,6 +8,7 @@ use crate::token::TokenClaims;
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::kubernetes::{is_token, read_url};
 use bulkhead_sdk::table::Field;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::{Answer, Call, Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -105,10 +106,7 @@ impl ReviewConfig {
                  64 KiB",
             ));
         }
-        if !self.kubernetes_ca_cert.is_empty() {
-            let read = host.crypto().read_certificate(&self.kubernetes_ca_cert);
-            read.map_err(|why| about("kubernetes_ca_cert", why))?;
-        }
+        trusted_certificates::check(host, "kubernetes_ca_cert", &self.kubernetes_ca_cert)?;
         if !self.token_reviewer_jwt.is_empty() && !is_token(&self.token_reviewer_jwt) {
             return Err(Failure::invalid(
                 "token_reviewer_jwt is not a JWT: three parts of base64url, joined by dots",

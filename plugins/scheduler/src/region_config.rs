@@ -2,6 +2,7 @@
 
 use crate::query::go_duration;
 use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::trusted_certificates;
 use bulkhead_sdk::{Call, Failure, Host};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -129,12 +130,7 @@ impl RegionConfig {
         if self.ca_certificate.len() > LONGEST_CERTIFICATE {
             return Err(Failure::invalid("ca_certificate has at most 64 KiB"));
         }
-        if self.ca_certificate.is_empty() {
-            return Ok(());
-        }
-        let read = host.crypto().read_certificate(&self.ca_certificate);
-        read.map(drop)
-            .map_err(|why| Failure { message: format!("ca_certificate: {}", why.message), ..why })
+        trusted_certificates::check(host, "ca_certificate", &self.ca_certificate)
     }
 
     /// Refuses incomplete or contradictory combinations of settings.

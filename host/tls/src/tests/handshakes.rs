@@ -75,6 +75,26 @@ async fn a_client_checks_less_only_when_it_is_told_to() {
 }
 
 #[tokio::test]
+async fn an_authority_is_trusted_until_its_end() {
+    let (valid, ended) = (TestAuthority::new(), TestAuthority::ending_in(-1));
+    let of_valid = valid.serve(&valid.sign(7));
+    let of_ended = ended.serve(&ended.sign(7));
+    let both = Authorities::only(&[ended.der(), valid.der()]).unwrap();
+    let full = |trusted: &Authorities| ClientSettings::new(PeerVerification::Full(trusted.clone()));
+    let any_name = ClientSettings::new(PeerVerification::AnyName(both.clone()));
+    assert_eq!(greet(&of_valid, full(&both), "localhost").await, Ok(b'!'));
+    assert_eq!(greet(&of_valid, full(&both), "a.example").await, Err(TlsFault::WrongName));
+    let refused = Err(TlsFault::EndedAuthority);
+    assert_eq!(greet(&of_ended, full(&both), "localhost").await, refused);
+    assert_eq!(greet(&of_ended, any_name, "a.example").await, refused);
+    let alone = Authorities::only(&[ended.der()]).unwrap();
+    assert_eq!(greet(&of_ended, full(&alone), "localhost").await, refused);
+    assert_eq!(greet(&of_valid, full(&alone), "localhost").await, Err(TlsFault::UnknownIssuer));
+    let public_too = Authorities::public_and(&[ended.der()]).unwrap();
+    assert_eq!(greet(&of_ended, full(&public_too), "localhost").await, refused);
+}
+
+#[tokio::test]
 async fn both_sides_need_a_common_version() {
     let authority = TestAuthority::new();
     let only = |version| VersionRange::new(version, version).unwrap();

@@ -51,6 +51,32 @@ fn a_stored_password_goes_to_no_server_that_it_was_not_written_for() {
     }
 }
 
+/// Returns a certificate in PEM that is valid until the year `until`.
+fn certificate(until: i32) -> String {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(until, 1, 1);
+    parameters.self_signed(&key).unwrap().pem()
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_refused_with_its_end() {
+    let bed = empty();
+    let both = format!("{}{}", certificate(2035), certificate(2029));
+    let unverified = json!({"verify_connection": false, "tls_ca": both});
+    let refused = bed.write("config/orders", &with(orders(), unverified)).err().unwrap();
+    assert_eq!(refused.kind, FailureKind::InvalidRequest);
+    let expected = "tls_ca: certificate 2 ended at 2029-01-01T00:00:00Z; give its successor";
+    assert_eq!(refused.message, expected);
+    assert!(bed.host.stored("config/orders").is_none() && bed.host.steps().is_empty());
+    let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let refused = bed.write("config/orders", &with(orders(), json!({"sslrootcert": damaged})));
+    assert!(refused.err().unwrap().message.starts_with("sslrootcert: "));
+    let valid = json!({"tls_ca": certificate(2035)});
+    bed.write("config/orders", &with(orders(), valid)).unwrap();
+}
+
 #[test]
 fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
     let refusals = [
