@@ -20,33 +20,32 @@ use std::collections::BTreeMap;
 /// The failure to fetch the certificates.
 pub(crate) fn of_provider(cloud: &CloudClient<'_>, id: &str) -> Result<Option<String>, Failure> {
     let url = cloud.url(CloudService::Api, &["oauth2", "v1", "certs"])?;
-    find_certificate(cloud, &url, id)
+    find(cloud.host(), &set_of(cloud, &url), id, || fetch(cloud, &url))
 }
 
 /// Returns the service account's certificate with this key id. The caller must have checked the
-/// account's name. An unknown account has no certificates.
+/// account's name. An unknown account has no certificates. `admit` is called before a request to
+/// the provider: the account is the word of a token that is not proven yet.
 ///
 /// # Errors
-/// The failure to fetch the certificates.
+/// The failure to fetch the certificates, and that of `admit`.
 pub(crate) fn of_account(
     cloud: &CloudClient<'_>,
-    account: &str,
-    id: &str,
+    (account, id): (&str, &str),
+    admit: impl Fn() -> Result<(), Failure>,
 ) -> Result<Option<String>, Failure> {
     let path = ["service_accounts", "v1", "metadata", "x509", account];
     let url = cloud.url(CloudService::Api, &path)?;
-    find_certificate(cloud, &url, id)
+    find(cloud.host(), &set_of(cloud, &url), id, || {
+        admit()?;
+        fetch(cloud, &url)
+    })
 }
 
-/// Returns a certificate from a set that is cached until its expiry or the next write of the
-/// configuration.
-fn find_certificate(
-    cloud: &CloudClient<'_>,
-    url: &ProviderUrl,
-    id: &str,
-) -> Result<Option<String>, Failure> {
-    let set = format!("{} {}", cloud.config.generation, url.text());
-    find(cloud.host(), &set, id, || fetch(cloud, url))
+/// Returns the name of a cached set of certificates, which ends with its expiry or the next write
+/// of the configuration.
+fn set_of(cloud: &CloudClient<'_>, url: &ProviderUrl) -> String {
+    format!("{} {}", cloud.config.generation, url.text())
 }
 
 fn fetch(cloud: &CloudClient<'_>, url: &ProviderUrl) -> Result<FetchedKeys, Failure> {

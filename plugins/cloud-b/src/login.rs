@@ -133,7 +133,7 @@ impl LoginCheck<'_> {
     }
 
     fn proof(&self, token: UnprovenToken<'_>) -> Result<(ProvenToken, String), Failure> {
-        let proof = token.prove(self.cloud, self.role)?;
+        let proof = token.prove(self.cloud, self.role, self.call)?;
         let why = match proof.signer {
             TokenSigner::Provider => "it is signed by the provider",
             TokenSigner::Account => "it is signed by a key of its service account",

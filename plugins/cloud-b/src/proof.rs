@@ -11,7 +11,8 @@ use crate::role::Role;
 use bulkhead_sdk::jwt::{Claims, ExpectedClaims, JwtFault, ParsedToken};
 use bulkhead_sdk::wire::duration;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host};
+use bulkhead_sdk::{Call, Failure, Host, unproven_requests};
+use std::cell::Cell;
 
 /// Issuers in the provider's own tokens.
 const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
@@ -93,14 +94,28 @@ impl<'a> UnprovenToken<'a> {
     /// Verifies the token with its signer's key.
     ///
     /// # Errors
-    /// Invalid request that names the fault of the token; the failure to fetch the key.
+    /// Invalid request that names the fault of the token; rate limited for a caller whose client
+    /// asked for the keys of too many accounts; the failure to fetch the key.
     pub(crate) fn prove(
         self,
         cloud: &CloudClient<'_>,
         role: &Role,
+        call: &Call,
     ) -> Result<ProvenToken, Failure> {
-        let (signer, certificate) = key_of(cloud, role, &self.subject, &self.key_id)?;
-        let claims = self.token.prove(cloud.host(), &certificate).map_err(unread)?;
+        let is_counted = Cell::new(false);
+        let admit = || {
+            unproven_requests::admit(cloud.host(), call)?;
+            is_counted.set(true);
+            Ok(())
+        };
+        let found = key_of(cloud, role, (&self.subject, &self.key_id), admit);
+        let proven = found.and_then(|(signer, certificate)| {
+            Ok((signer, self.token.prove(cloud.host(), &certificate).map_err(unread)?))
+        });
+        if is_counted.get() {
+            unproven_requests::settle(cloud.host(), call, &proven)?;
+        }
+        let (signer, claims) = proven?;
         let proof = ProvenToken { signer, subject: self.subject, claims };
         proof.check_issuer()?;
         Ok(proof)
@@ -112,8 +127,8 @@ impl<'a> UnprovenToken<'a> {
 fn key_of(
     cloud: &CloudClient<'_>,
     role: &Role,
-    subject: &str,
-    id: &str,
+    (subject, id): (&str, &str),
+    admit: impl Fn() -> Result<(), Failure>,
 ) -> Result<(TokenSigner, String), Failure> {
     if let Some(found) = certificates::of_provider(cloud, id)? {
         return Ok((TokenSigner::Provider, found));
@@ -125,7 +140,7 @@ fn key_of(
              role",
         ));
     }
-    if let Some(found) = certificates::of_account(cloud, subject, id)? {
+    if let Some(found) = certificates::of_account(cloud, (subject, id), admit)? {
         return Ok((TokenSigner::Account, found));
     }
     Err(Failure::invalid(

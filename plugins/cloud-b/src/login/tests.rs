@@ -4,7 +4,7 @@
 use crate::fixture::*;
 use bulkhead_sdk::host::MachineToken;
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::{Failure, FailureKind, Login};
+use bulkhead_sdk::{Failure, FailureKind, Login, unproven_requests};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -550,6 +550,36 @@ fn keys_and_the_access_token_are_asked_for_once() {
     assert_eq!((count(TOKENS), count(&certs_of(EMAIL))), (1, 1));
     // A request for the set, and a request for an unknown key id.
     assert!(count(CERTS) <= 2, "{urls:?}");
+}
+
+#[test]
+fn invented_accounts_cost_a_client_a_few_requests_a_minute() {
+    let bed = ready();
+    let forged = |number: usize| {
+        let subject = format!("a{number}@p.iam.gserviceaccount.com");
+        bed.host.answer(&certs_of(&subject), answer(404, &json!({})));
+        let claims = claims(&bed, json!({ "sub": subject, "iss": subject }));
+        log_in(&bed, "dev", &signed("k", OTHER_KEY, &claims))
+    };
+    let asked = || bed.host.requests().iter().filter(|asked| asked.url.contains("x509")).count();
+    let most = usize::try_from(unproven_requests::MAX_REQUESTS).unwrap();
+    for number in 0..most {
+        refusal(forged(number));
+    }
+    for number in most..100 {
+        let refused = forged(number).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::RateLimited, "{refused}");
+        assert!(refused.retry_after.is_some_and(|after| after <= 60_000), "{refused}");
+    }
+    assert_eq!(asked(), most);
+    bed.host.advance(61);
+    refusal(forged(101));
+    assert_eq!(asked(), 1);
+    for _ in 0..100 {
+        // A write of the configuration ends the cached sets of keys.
+        bed.write("config", &json!({})).unwrap();
+        log_in_as_account(&bed, json!({})).expect("a proof gives the request back");
+    }
 }
 
 #[test]
