@@ -164,9 +164,10 @@
 //! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
 //! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
 //! → database_component → connection → destination → document → intent → jwt → kubernetes
-//! → migration → provider → token_params → imports → translation → access_token → issuer_keys
-//! → login → answer → explain → reservation → table → auth_method → engine → rotation → raw
-//! → auth_component → engine_component → testbed → raw_component
+//! → migration → provider → token_params → trusted_certificates → unproven_requests → imports
+//! → translation → access_token → issuer_keys → login → answer → explain → reservation → table
+//! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed
+//! → raw_component
 //! ```
 
 pub mod access_token;
@@ -209,6 +210,8 @@ pub mod template;
 #[cfg(not(target_family = "wasm"))]
 pub mod testbed;
 pub mod token_params;
+pub mod trusted_certificates;
+pub mod unproven_requests;
 
 #[cfg(all(target_family = "wasm", feature = "auth-method", not(feature = "secrets-engine")))]
 #[doc(hidden)]

@@ -12,6 +12,7 @@
 mod evaluate;
 mod functions;
 mod parse;
+mod printf;
 
 use crate::database_plugin::StoreTime;
 use std::fmt;
@@ -72,6 +73,8 @@ pub enum TemplateFault {
     Unsupported(String),
     /// Name of a function that received too few, too many or unfit arguments.
     WrongArguments(&'static str),
+    /// A verb of `printf` that is not built, as written.
+    UnknownVerb(String),
     /// Parentheses or `if`s are nested too deeply.
     TooDeep,
     /// The rendering takes too many steps.
@@ -104,6 +107,9 @@ impl fmt::Display for TemplateFault {
             }
             Self::WrongArguments(function) => {
                 write!(out, "{function} was given too few, too many or unfit values")
+            }
+            Self::UnknownVerb(written) => {
+                write!(out, "printf: {written:?} is not available here; {}", printf::KNOWN)
             }
             Self::TooDeep => write!(out, "it nests more than {DEEPEST} levels deep"),
             Self::TooManySteps => write!(out, "it takes more than {MOST_STEPS} steps"),

@@ -1,5 +1,6 @@
 //! Functions of user-name templates, with the semantics of the reference implementation.
 
+use super::printf::printf;
 use super::{LONGEST_RESULT, LONGEST_VALUE, RenderContext, TemplateFault, TemplateValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -335,36 +336,7 @@ fn timestamp(
     Some(done(text))
 }
 
-/// Formats by `%s`, `%d`, `%v`, `%q` and `%%`. The number of values must equal the number of verbs.
-fn printf(
-    given: &[TemplateValue],
-    _: &RenderContext<'_>,
-) -> Option<Result<TemplateValue, TemplateFault>> {
-    let (TemplateValue::Text(format), values) = given.split_first()? else { return None };
-    let mut values = values.iter();
-    let mut text = Vec::new();
-    let mut bytes = format.iter();
-    while let Some(byte) = bytes.next() {
-        match (byte, if *byte == b'%' { bytes.next()? } else { byte }) {
-            (b'%', b'%') => text.push(b'%'),
-            (b'%', verb) => text.extend(print_value(*verb, values.next()?)?),
-            _ => text.push(*byte),
-        }
-    }
-    values.next().is_none().then(|| done(text))
-}
-
-fn print_value(verb: u8, value: &TemplateValue) -> Option<Vec<u8>> {
-    match (verb, value) {
-        (b'v', _) | (b's', TemplateValue::Text(_)) | (b'd', TemplateValue::Int(_)) => {
-            Some(value.to_bytes())
-        }
-        (b'q', TemplateValue::Text(text)) => Some(go_quoted(text)),
-        _ => None,
-    }
-}
-
-fn go_quoted(text: &[u8]) -> Vec<u8> {
+pub(super) fn go_quoted(text: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in text {
         match byte {

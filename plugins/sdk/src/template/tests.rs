@@ -114,7 +114,7 @@ fn malformed_templates_are_refused_by_fault() {
         ("{{ printf \"%s\" }}", Fault::WrongArguments("printf")),
         ("{{ printf \"a\" 5 }}", Fault::WrongArguments("printf")),
         ("{{ printf \"%d\" \"a\" }}", Fault::WrongArguments("printf")),
-        ("{{ printf \"%x\" 5 }}", Fault::WrongArguments("printf")),
+        ("{{ printf \"%e\" 5 }}", Fault::UnknownVerb("%e".to_owned())),
         ("{{ printf \"%\" }}", Fault::WrongArguments("printf")),
         ("{{ eq 5 \"5\" }}", Fault::WrongArguments("eq")),
         ("{{ timestamp \"Jan 2\" }}", Fault::WrongArguments("timestamp")),
