@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! loan → passwords → times → settings → known_servers → directory → account → figures → set
-//! → rotation → config → library → roles → rotate_root → creds
+//! → rotation → kept_bindpass → rotate_root → config → library → roles → creds
 //! ```
 
 mod account;
@@ -20,6 +20,7 @@ mod directory;
 mod figures;
 #[cfg(test)]
 mod fixture;
+mod kept_bindpass;
 mod known_servers;
 mod library;
 mod loan;

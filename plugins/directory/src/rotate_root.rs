@@ -6,11 +6,14 @@
 //! wait until the new password is stored, and then use it.
 
 use crate::directory::{self, DirectoryClient, NewerLogin, PasswordProof};
+use crate::kept_bindpass::{self, LoginPlace};
 use crate::passwords;
 use crate::rotation::LANE;
 use crate::settings::Config;
 use bulkhead_sdk::host::LogLevel;
-use bulkhead_sdk::intent::{self, CandidateSearch, Intent, IntentEndReason, ProvenCandidate};
+use bulkhead_sdk::intent::{
+    self, CandidateSearch, EarlierCandidates, Intent, IntentEndReason, ProvenCandidate,
+};
 use bulkhead_sdk::ldap::LdapFault;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde::{Deserialize, Serialize};
@@ -33,7 +36,11 @@ struct PendingRootChange {
 
 impl PendingRootChange {
     fn is_of(&self, config: &Config) -> bool {
-        self.url == config.url && self.login == config.login_name()
+        self.place() == LoginPlace::of(config)
+    }
+
+    fn place(&self) -> LoginPlace {
+        LoginPlace { url: self.url.clone(), login: self.login.clone() }
     }
 }
 
@@ -88,6 +95,31 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     directory::end_rotation(host)
 }
 
+/// Tries the passwords that were kept for the login of `config`, after this call: the one that is in
+/// force becomes `bindpass`, unless the present `bindpass` is in force.
+///
+/// # Errors
+/// Failures of storage, clock or checkpoint.
+pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> {
+    if !config.has_login() || intent::is_open(host, KEY)? {
+        // A change under way is not taken from its call; the next write tries the kept passwords.
+        return Ok(());
+    }
+    let place = LoginPlace::of(config);
+    let mut kept = kept_bindpass::take(host, &place)?.into_iter().map(|password| {
+        let LoginPlace { url, login } = place.clone();
+        PendingRootChange { password, url, login }
+    });
+    let Some(oldest) = kept.next() else { return Ok(()) };
+    let mut intent = Intent::begin(host, KEY, LANE, oldest)?;
+    for newer in kept {
+        intent = intent.restart(host, newer, EarlierCandidates::Kept)?;
+    }
+    // The guard of the intent wakes the engine, and `finish` looks for the password in force.
+    drop(intent);
+    Ok(())
+}
+
 /// Returns the DN of the entry of `binddn`.
 fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
     let found = DirectoryClient::new(host, config).find_own().map_err(|why| Failure {
@@ -123,7 +155,12 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     let Some(intent) = Intent::<PendingRootChange>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::require(host, mount)?;
     if intent.candidates().all(|change| !change.is_of(&config)) {
-        return intent.give_up(host, IntentEndReason::Unwanted);
+        // Nobody else knows the candidates, and one of them may be in force.
+        for change in intent.candidates() {
+            kept_bindpass::keep(host, &change.place(), [change.password.clone()])?;
+        }
+        intent.give_up(host, IntentEndReason::Unwanted)?;
+        return try_kept(host, &config);
     }
     let looked = intent.find_in_force(|change| {
         Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
@@ -153,6 +190,8 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
         };
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
         now.bindpass_rotated = Some(host.clock().now());
+        // Whatever else was kept for this login is not in force.
+        kept_bindpass::take(host, &change.place())?;
         now.store(host)
     })
 }

@@ -164,6 +164,7 @@ fn a_dry_run_tries_the_settings_and_stores_nothing() {
 fn a_new_bindpass_is_no_longer_followed_by_the_one_before() {
     let bed = configured(AD);
     bed.write("rotate-root", &json!({})).unwrap();
+    bed.host.directory().set_password(ENGINE, "by-hand");
     bed.write("config", &json!({"bindpass": "by-hand"})).unwrap();
     let stored = bed.host.stored("config").unwrap();
     assert_eq!(stored["previous_bindpass"], "");

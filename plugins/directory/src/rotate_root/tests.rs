@@ -91,6 +91,78 @@ fn a_candidate_never_replaces_the_password_of_another_login() {
     assert_eq!(bed.host.stored("intent/root"), None);
 }
 
+/// Returns the password of the engine's login that is stored as `bindpass`.
+fn bindpass(bed: &TestBed<Directory>) -> String {
+    bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_candidate_that_nobody_else_knows_outlives_a_configuration_that_leads_elsewhere() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
+    bed.write("rotate-root", &json!({})).err().unwrap();
+    let elsewhere = json!({"url": "ldaps://dc2.corp.example", "bindpass": "of-another-engine"});
+    bed.write("config", &elsewhere).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(
+        (bed.host.stored("intent/root"), bindpass(&bed).as_str()),
+        (None, "of-another-engine")
+    );
+    let back = json!({"url": "ldaps://dc1.corp.example", "bindpass": "unknown to everybody"});
+    bed.write("config", &back).unwrap();
+    bed.run_guards().unwrap();
+    assert!(holds(&bed), "the candidate is in force");
+    bed.write("rotate-root", &json!({})).unwrap();
+    assert!(holds(&bed));
+}
+
+#[test]
+fn the_first_password_does_not_replace_the_one_that_the_engine_made() {
+    for flavour in BOTH {
+        let bed = configured(flavour);
+        bed.write("rotate-root", &json!({})).unwrap();
+        let made = bindpass(&bed);
+        let first = json!({"bindpass": "secret-of-engine", "ttl": 700});
+        let refused = bed.write("config", &first).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
+        assert!(refused.message.contains("leave bindpass out"), "{refused}");
+        assert!(refused.message.contains("force=true"), "{refused}");
+        assert!(!refused.message.contains("secret-of-engine") && !refused.message.contains(&made));
+        assert_eq!(bindpass(&bed), made, "{flavour:?}");
+        bed.write("config", &json!({"ttl": 700})).unwrap();
+        assert_eq!(bindpass(&bed), made);
+        bed.host.directory().set_password(ENGINE, "of-the-operator");
+        let written = bed.write("config", &json!({"bindpass": "of-the-operator"})).unwrap();
+        assert!(written.warnings.is_empty(), "{:?}", written.warnings);
+        assert!(holds(&bed));
+        bed.write("rotate-root", &json!({})).unwrap();
+        let forced = json!({"bindpass": "secret-of-engine", "force": true});
+        bed.write("config", &forced).unwrap();
+        assert_eq!(bindpass(&bed), "secret-of-engine");
+    }
+}
+
+#[test]
+fn a_password_that_cannot_be_proven_keeps_the_one_before_until_one_of_both_logs_in() {
+    for is_new_in_force in [false, true] {
+        let bed = configured(Flavour::OpenLdap);
+        bed.write("rotate-root", &json!({})).unwrap();
+        let made = bindpass(&bed);
+        if is_new_in_force {
+            bed.host.directory().set_password(ENGINE, "of-the-operator");
+        }
+        bed.host.directory().take_down("ldaps://dc1.corp.example");
+        let written = bed.write("config", &json!({"bindpass": "of-the-operator"})).unwrap();
+        assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
+        assert!(bed.run_guards().is_err(), "nothing can be proven");
+        bed.host.directory().bring_up("ldaps://dc1.corp.example");
+        bed.run_guards().unwrap();
+        let expected = if is_new_in_force { "of-the-operator" } else { made.as_str() };
+        assert_eq!(bindpass(&bed), expected);
+        assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
+    }
+}
+
 #[test]
 fn the_password_before_is_tried_for_ten_minutes_only() {
     let bed = configured(Flavour::ActiveDirectory);

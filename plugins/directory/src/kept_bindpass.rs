@@ -1,0 +1,135 @@
+//! Passwords of `binddn` that only the engine knows, kept when a write of the configuration replaces
+//! them or leads elsewhere.
+//!
+//! Prevents the loss of the only copy of a password: after `rotate-root`, a write with the first
+//! password, as a tool sends it that writes every field at each change, would otherwise replace the
+//! password that works. A kept password is forgotten only after another password has logged in as
+//! the same user at the same servers.
+
+use crate::directory::{DirectoryClient, PasswordProof};
+use crate::settings::Config;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::{Call, Failure, Host, stored};
+use serde::{Deserialize, Serialize};
+
+/// Key prefix of the records.
+const PREFIX: &str = "kept-bindpass/";
+/// Maximum number of passwords of a login.
+const MAX_PASSWORDS: usize = 32;
+
+/// A login at some servers.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoginPlace {
+    /// Servers, as in the configuration.
+    pub(crate) url: String,
+    pub(crate) login: String,
+}
+
+/// Passwords of a login that may be in force, the newest last. No `Debug`, because they are secret.
+#[derive(Serialize, Deserialize)]
+struct KeptPasswords {
+    #[serde(flatten)]
+    place: LoginPlace,
+    passwords: Vec<String>,
+}
+
+stored!(KeptPasswords, "kept-bindpass", reads_stored_kept_passwords);
+
+impl LoginPlace {
+    pub(crate) fn of(config: &Config) -> Self {
+        Self { url: config.url.clone(), login: config.login_name() }
+    }
+
+    fn key(&self, host: &dyn Host) -> Result<String, Failure> {
+        let named = format!("{}\n{}", self.url, self.login);
+        let digest = host.crypto().digest("sha256", named.as_bytes())?;
+        Ok(format!("{PREFIX}{}", hexadecimal::text(&digest)))
+    }
+}
+
+/// Adds passwords of a login.
+///
+/// # Errors
+/// Invalid request for more than 32 passwords of a login: none of them has logged in since.
+pub(crate) fn keep(
+    host: &dyn Host,
+    place: &LoginPlace,
+    passwords: impl IntoIterator<Item = String>,
+) -> Result<(), Failure> {
+    let key = place.key(host)?;
+    let found = host.storage().get::<KeptPasswords>(&key)?;
+    let mut kept =
+        found.unwrap_or_else(|| KeptPasswords { place: place.clone(), passwords: Vec::new() });
+    for password in passwords {
+        kept.passwords.retain(|known| *known != password);
+        kept.passwords.push(password);
+    }
+    if kept.passwords.len() > MAX_PASSWORDS {
+        return Err(Failure::invalid(format!(
+            "the engine keeps {MAX_PASSWORDS} passwords of {} at {}, and does not know which one \
+             works; lead the configuration back there once",
+            quoted(&place.login),
+            quoted(&place.url)
+        )));
+    }
+    host.storage().put(&key, &kept)
+}
+
+/// Takes the passwords of a login out of the store, the newest last.
+///
+/// # Errors
+/// Failures of the storage.
+pub(crate) fn take(host: &dyn Host, place: &LoginPlace) -> Result<Vec<String>, Failure> {
+    let key = place.key(host)?;
+    let Some(kept) = host.storage().get::<KeptPasswords>(&key)? else { return Ok(Vec::new()) };
+    host.storage().delete(&key)?;
+    Ok(kept.passwords)
+}
+
+/// Decides whether a write may replace the password that the engine made. Returns a warning if that
+/// password is kept. `before` is the stored configuration and `config` the one to be stored.
+///
+/// # Errors
+/// Invalid request if the given password does not log in and the password that the engine made
+/// does.
+pub(crate) fn check_replacement(
+    host: &dyn Host,
+    call: &Call,
+    (before, config): (&Config, &Config),
+) -> Result<Option<String>, Failure> {
+    let (old, new) = (LoginPlace::of(before), LoginPlace::of(config));
+    let is_replaced = before.bindpass != config.bindpass || old != new;
+    if before.bindpass_rotated.is_none() || !is_replaced || call.flag("force") {
+        return Ok(None);
+    }
+    if old != new {
+        keep(host, &old, [before.bindpass.clone()])?;
+        return Ok(Some(format!(
+            "the password that rotate-root made for {} at {} is kept; a configuration with this \
+             url and binddn uses the password again, whatever bindpass it gives",
+            quoted(&old.login),
+            quoted(&old.url)
+        )));
+    }
+    let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);
+    match prove(&config.bindpass) {
+        Ok(PasswordProof::InForce) => return take(host, &new).map(|_| None),
+        Ok(PasswordProof::NotInForce)
+            if prove(&before.bindpass).is_ok_and(|proof| proof == PasswordProof::InForce) =>
+        {
+            return Err(Failure::invalid(format!(
+                "bindpass does not log {} in, and the password that rotate-root made does: leave \
+                 bindpass out, or replace the password that works with force=true",
+                quoted(&new.login)
+            )));
+        }
+        Ok(_) | Err(_) => {}
+    }
+    keep(host, &new, [before.bindpass.clone()])?;
+    Ok(Some(
+        "the given bindpass could not be proven; the password that rotate-root made is kept, and \
+         the one of both that logs in is used"
+            .to_owned(),
+    ))
+}
