@@ -1,5 +1,5 @@
-//! Passwords of `binddn` that only the engine knows, kept when a write of the configuration replaces
-//! them or leads elsewhere.
+//! Passwords of `binddn` that only the engine knows, kept when a write of the configuration
+//! replaces the passwords or leads elsewhere.
 //!
 //! Prevents the loss of the only copy of a password: after `rotate-root`, a write with the first
 //! password, as a tool sends it that writes every field at each change, would otherwise replace the

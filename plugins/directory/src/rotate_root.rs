@@ -95,8 +95,8 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     directory::end_rotation(host)
 }
 
-/// Tries the passwords that were kept for the login of `config`, after this call: the one that is in
-/// force becomes `bindpass`, unless the present `bindpass` is in force.
+/// Tries the passwords that were kept for the login of `config`, after this call: the one that is
+/// in force becomes `bindpass`, unless the present `bindpass` is in force.
 ///
 /// # Errors
 /// Failures of storage, clock or checkpoint.

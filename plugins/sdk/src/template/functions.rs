@@ -335,21 +335,3 @@ fn timestamp(
     }
     Some(done(text))
 }
-
-pub(super) fn go_quoted(text: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            b'\r' => quoted.extend(b"\\r"),
-            b'\t' => quoted.extend(b"\\t"),
-            control if control.is_ascii_control() => {
-                quoted.extend(format!("\\x{control:02x}").bytes())
-            }
-            _ => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'"');
-    quoted
-}

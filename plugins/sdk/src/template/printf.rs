@@ -100,7 +100,7 @@ impl FormatVerb {
         let formatted = match (self.verb, value) {
             ('s' | 'v', TemplateValue::Text(text)) if is_plain => self.cut(text).to_vec(),
             ('q', TemplateValue::Text(text)) if is_plain && !self.is_signed => {
-                super::functions::go_quoted(self.cut(text))
+                go_quoted(self.cut(text))
             }
             ('x' | 'X', TemplateValue::Text(text)) if !self.is_zero => self.hexadecimal(text),
             ('v' | 't', TemplateValue::Bool(flag)) if is_plain => flag.to_string().into_bytes(),
@@ -192,8 +192,8 @@ impl FormatVerb {
     }
 }
 
-/// Reads a number from the begin of `rest`; `Some(None)` if there is none. `None` for a number above
-/// the length of a value.
+/// Reads a number from the begin of `rest`; `Some(None)` if there is none. `None` for a number
+/// above the length of a value.
 fn number(rest: &mut &str) -> Option<Option<usize>> {
     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, after) = rest.split_at_checked(length)?;
@@ -216,6 +216,24 @@ fn digits(mut number: u64, base: u64, is_upper: bool) -> String {
             return digits.into_iter().rev().collect();
         }
     }
+}
+
+fn go_quoted(text: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+            b'\n' => quoted.extend(b"\\n"),
+            b'\r' => quoted.extend(b"\\r"),
+            b'\t' => quoted.extend(b"\\t"),
+            control if control.is_ascii_control() => {
+                quoted.extend(format!("\\x{control:02x}").bytes())
+            }
+            _ => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 /// Returns the length of each character in bytes. A byte that belongs to no character counts as a
