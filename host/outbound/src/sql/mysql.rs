@@ -143,8 +143,8 @@ async fn run_from(
 }
 
 /// Returns the statement that sets the quoting rules and the server's own timeouts for statements,
-/// locks, and sessions whose other end vanished in a transaction. MySQL reads MariaDB's variables as
-/// a comment, and MariaDB reads MySQL's variables as a comment.
+/// locks, and sessions whose other end vanished in a transaction. MySQL reads MariaDB's variables
+/// as a comment, and MariaDB reads MySQL's variables as a comment.
 fn session_settings() -> String {
     let modes = QUOTING_MODES.iter().fold("@@global.sql_mode".to_owned(), |modes, mode| {
         format!("REPLACE({modes},'{mode}','')")

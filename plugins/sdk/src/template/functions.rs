@@ -1,6 +1,6 @@
 //! Functions of user-name templates, with the semantics of the reference implementation.
 
-use super::printf::printf;
+use super::printf::{self, PrintedValue, PrintfFault};
 use super::{LONGEST_RESULT, LONGEST_VALUE, RenderContext, TemplateFault, TemplateValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -334,4 +334,25 @@ fn timestamp(
         }
     }
     Some(done(text))
+}
+
+fn printf(
+    given: &[TemplateValue],
+    _: &RenderContext<'_>,
+) -> Option<Result<TemplateValue, TemplateFault>> {
+    let (TemplateValue::Text(format), values) = given.split_first()? else { return None };
+    let values: Vec<PrintedValue<'_>> = values
+        .iter()
+        .map(|value| match value {
+            TemplateValue::Text(text) => PrintedValue::Text(text),
+            TemplateValue::Int(number) => PrintedValue::Int(*number),
+            TemplateValue::Bool(flag) => PrintedValue::Bool(*flag),
+        })
+        .collect();
+    match printf::printf(std::str::from_utf8(format).ok()?, &values) {
+        Ok(text) => Some(Ok(TemplateValue::Text(text))),
+        Err(PrintfFault::WrongValues) => None,
+        Err(PrintfFault::UnknownVerb(written)) => Some(Err(TemplateFault::UnknownVerb(written))),
+        Err(PrintfFault::TooLong) => Some(Err(TemplateFault::TooLong)),
+    }
 }

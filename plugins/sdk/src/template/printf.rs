@@ -4,11 +4,31 @@
 //! has no use in a user name, is refused with its name, so that no template silently makes another
 //! name than its author expects.
 
-use super::{LONGEST_VALUE, RenderContext, TemplateFault, TemplateValue};
+/// Maximum width and precision, and maximum length of the text, in bytes.
+const LONGEST: usize = 4096;
 
 /// Verbs and flags, for the refusal of others.
 pub(super) const KNOWN: &str = "verbs are %s %v %q %d %t %x %X %o %b %c and %%, with the flags - + \
                                 # 0 and space, a width and a precision";
+
+/// A value to format.
+#[derive(Clone, Copy)]
+pub(super) enum PrintedValue<'a> {
+    Text(&'a [u8]),
+    Int(i64),
+    Bool(bool),
+}
+
+/// The reason against a format.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PrintfFault {
+    /// A verb that is not built, as written.
+    UnknownVerb(String),
+    /// A width, a precision or the text is too long.
+    TooLong,
+    /// The values do not fit the verbs in number or kind.
+    WrongValues,
+}
 
 /// A verb with its flags.
 #[derive(Default)]
@@ -26,12 +46,10 @@ struct FormatVerb {
 }
 
 /// Formats values. The number of values must equal the number of verbs.
-pub(super) fn printf(
-    given: &[TemplateValue],
-    _: &RenderContext<'_>,
-) -> Option<Result<TemplateValue, TemplateFault>> {
-    let (TemplateValue::Text(format), values) = given.split_first()? else { return None };
-    let format = std::str::from_utf8(format).ok()?;
+///
+/// # Errors
+/// The reason against the format.
+pub(super) fn printf(format: &str, values: &[PrintedValue<'_>]) -> Result<Vec<u8>, PrintfFault> {
     let mut values = values.iter();
     let mut text = Vec::new();
     let mut rest = format;
@@ -42,27 +60,23 @@ pub(super) fn printf(
             rest = after;
             continue;
         }
-        let (verb, after) = match FormatVerb::read(after)? {
-            Ok(read) => read,
-            Err(fault) => return Some(Err(fault)),
-        };
-        match verb.format(values.next()?)? {
-            Ok(formatted) => text.extend(formatted),
-            Err(fault) => return Some(Err(fault)),
-        }
-        if text.len() > LONGEST_VALUE {
-            return Some(Err(TemplateFault::TooLong));
+        let (verb, after) = FormatVerb::read(after)?;
+        text.extend(verb.format(*values.next().ok_or(PrintfFault::WrongValues)?)?);
+        if text.len() > LONGEST {
+            return Err(PrintfFault::TooLong);
         }
         rest = after;
     }
     text.extend_from_slice(rest.as_bytes());
-    values.next().is_none().then_some(Ok(TemplateValue::Text(text)))
+    match values.next() {
+        None => Ok(text),
+        Some(_) => Err(PrintfFault::WrongValues),
+    }
 }
 
 impl FormatVerb {
-    /// Reads the verb at the begin of `text`, and returns the text behind the verb. `None` if the
-    /// text ends before the verb.
-    fn read(text: &str) -> Option<Result<(Self, &str), TemplateFault>> {
+    /// Reads the verb at the begin of `text`, and returns the text behind the verb.
+    fn read(text: &str) -> Result<(Self, &str), PrintfFault> {
         let mut read = Self::default();
         let mut rest = text;
         while let Some(flag) = rest.chars().next() {
@@ -74,58 +88,77 @@ impl FormatVerb {
                 '0' => read.is_zero = true,
                 _ => break,
             }
-            rest = rest.get(1..)?;
+            rest = rest.get(1..).unwrap_or_default();
         }
-        let Some(width) = number(&mut rest) else { return Some(Err(TemplateFault::TooLong)) };
-        read.width = width.unwrap_or_default();
+        read.width = number(&mut rest)?.unwrap_or_default();
         if let Some(after) = rest.strip_prefix('.') {
             rest = after;
-            let Some(precision) = number(&mut rest) else {
-                return Some(Err(TemplateFault::TooLong));
-            };
-            read.precision = Some(precision.unwrap_or_default());
+            read.precision = Some(number(&mut rest)?.unwrap_or_default());
         }
-        read.verb = rest.chars().next()?;
-        rest = rest.get(read.verb.len_utf8()..)?;
-        let written = text.len().checked_sub(rest.len())?;
-        read.written = format!("%{}", text.get(..written)?);
-        // Go's releases differ in the order of both flags.
+        let mut behind = rest.chars();
+        read.verb = behind.next().ok_or(PrintfFault::WrongValues)?;
+        rest = behind.as_str();
+        let written = text.strip_suffix(rest).unwrap_or(text);
+        read.written = format!("%{written}");
+        // `-` takes the place of `0`.
         read.is_zero &= !read.is_left;
-        Some(Ok((read, rest)))
+        Ok((read, rest))
     }
 
-    /// Formats a value. `None` for a value of another kind than the verb's.
-    fn format(&self, value: &TemplateValue) -> Option<Result<Vec<u8>, TemplateFault>> {
-        let is_plain = !self.is_alternate && !self.is_zero;
-        let formatted = match (self.verb, value) {
-            ('s' | 'v', TemplateValue::Text(text)) if is_plain => self.cut(text).to_vec(),
-            ('q', TemplateValue::Text(text)) if is_plain && !self.is_signed => {
-                go_quoted(self.cut(text))
+    /// Formats a value.
+    fn format(&self, value: PrintedValue<'_>) -> Result<Vec<u8>, PrintfFault> {
+        let formatted = match value {
+            PrintedValue::Text(text) => self.text(text),
+            PrintedValue::Int(number) => self.number(number),
+            PrintedValue::Bool(flag) => {
+                let is_built = "vt".contains(self.verb) && self.is_plain();
+                is_built.then(|| flag.to_string().into_bytes())
             }
-            ('x' | 'X', TemplateValue::Text(text)) if !self.is_zero => self.hexadecimal(text),
-            ('v' | 't', TemplateValue::Bool(flag)) if is_plain => flag.to_string().into_bytes(),
-            ('v' | 'd', TemplateValue::Int(number)) if !self.is_alternate => {
-                self.integer(*number, 10)
-            }
-            ('x' | 'X', TemplateValue::Int(number)) => self.integer(*number, 16),
-            ('o', TemplateValue::Int(number)) if !self.is_alternate => self.integer(*number, 8),
-            ('b', TemplateValue::Int(number)) if !self.is_alternate => self.integer(*number, 2),
-            ('c', TemplateValue::Int(number)) if is_plain => {
-                u32::try_from(*number).ok().and_then(char::from_u32)?.to_string().into_bytes()
-            }
-            ('s' | 'v' | 'q' | 'x' | 'X', TemplateValue::Text(_))
-            | ('v' | 't', TemplateValue::Bool(_))
-            | ('v' | 'd' | 'o' | 'b' | 'c', TemplateValue::Int(_)) => {
-                return Some(Err(self.unknown_fault()));
-            }
-            ('s' | 'd' | 'q' | 'x' | 'X' | 't' | 'o' | 'b' | 'c', _) => return None,
-            _ => return Some(Err(self.unknown_fault())),
         };
-        Some(Ok(self.pad(formatted)))
+        match formatted {
+            Some(formatted) => Ok(self.pad(formatted)),
+            None if self.is_for_another_kind(value) => Err(PrintfFault::WrongValues),
+            None => Err(PrintfFault::UnknownVerb(self.written.clone())),
+        }
     }
 
-    fn unknown_fault(&self) -> TemplateFault {
-        TemplateFault::UnknownVerb(self.written.clone())
+    /// Returns true if the verb is built, for other values than this one.
+    fn is_for_another_kind(&self, value: PrintedValue<'_>) -> bool {
+        let own = match value {
+            PrintedValue::Text(_) => "svqxX",
+            PrintedValue::Int(_) => "vdxXobc",
+            PrintedValue::Bool(_) => "vt",
+        };
+        "sqvxXdobct".contains(self.verb) && !own.contains(self.verb)
+    }
+
+    const fn is_plain(&self) -> bool {
+        !self.is_alternate && !self.is_zero
+    }
+
+    /// Formats a text; `None` if the verb with its flags is not built for texts.
+    fn text(&self, text: &[u8]) -> Option<Vec<u8>> {
+        match self.verb {
+            's' | 'v' if self.is_plain() => Some(self.cut(text).to_vec()),
+            'q' if self.is_plain() && !self.is_signed => Some(go_quoted(self.cut(text))),
+            'x' | 'X' if !self.is_zero => Some(self.hexadecimal(text)),
+            _ => None,
+        }
+    }
+
+    /// Formats a number; `None` if the verb with its flags is not built for numbers.
+    fn number(&self, number: i64) -> Option<Vec<u8>> {
+        match self.verb {
+            'v' | 'd' if !self.is_alternate => Some(self.integer(number, 10)),
+            'x' | 'X' => Some(self.integer(number, 16)),
+            'o' if !self.is_alternate => Some(self.integer(number, 8)),
+            'b' if !self.is_alternate => Some(self.integer(number, 2)),
+            'c' if self.is_plain() => {
+                let character = u32::try_from(number).ok().and_then(char::from_u32);
+                Some(character.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().into_bytes())
+            }
+            _ => None,
+        }
     }
 
     /// Cuts a text to as many characters as the precision says.
@@ -192,17 +225,16 @@ impl FormatVerb {
     }
 }
 
-/// Reads a number from the begin of `rest`; `Some(None)` if there is none. `None` for a number
-/// above the length of a value.
-fn number(rest: &mut &str) -> Option<Option<usize>> {
+/// Reads a number from the begin of `rest`; `None` if there is none.
+fn number(rest: &mut &str) -> Result<Option<usize>, PrintfFault> {
     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let (digits, after) = rest.split_at_checked(length)?;
+    let (digits, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
     *rest = after;
     if digits.is_empty() {
-        return Some(None);
+        return Ok(None);
     }
-    let number: usize = digits.parse().ok()?;
-    (number <= LONGEST_VALUE).then_some(Some(number))
+    let number = digits.parse().ok().filter(|number| *number <= LONGEST);
+    number.map(Some).ok_or(PrintfFault::TooLong)
 }
 
 fn digits(mut number: u64, base: u64, is_upper: bool) -> String {
