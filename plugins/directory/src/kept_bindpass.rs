@@ -5,8 +5,13 @@
 //! password, as a tool sends it that writes every field at each change, would otherwise replace the
 //! password that works. A kept password is forgotten only after another password has logged in as
 //! the same user at the same servers.
+//!
+//! Prevents this attack, too: a caller with write access to the configuration changes how the
+//! servers prove themselves, gives any password, and receives the kept one as a man in the middle.
+//! A kept password belongs to its servers with their authentication settings.
 
 use crate::directory::{DirectoryClient, PasswordProof};
+use crate::known_servers::KnownServers;
 use crate::settings::Config;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
@@ -21,9 +26,9 @@ const MAX_PASSWORDS: usize = 32;
 /// A login at some servers.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginPlace {
-    /// Servers, as in the configuration.
-    pub(crate) url: String,
-    pub(crate) login: String,
+    #[serde(flatten)]
+    servers: KnownServers,
+    login: String,
 }
 
 /// Passwords of a login that may be in force, the newest last. No `Debug`, because they are secret.
@@ -38,12 +43,13 @@ stored!(KeptPasswords, "kept-bindpass", reads_stored_kept_passwords);
 
 impl LoginPlace {
     pub(crate) fn of(config: &Config) -> Self {
-        Self { url: config.url.clone(), login: config.login_name() }
+        Self { servers: KnownServers::of(config), login: config.login_name() }
     }
 
     fn key(&self, host: &dyn Host) -> Result<String, Failure> {
-        let named = format!("{}\n{}", self.url, self.login);
-        let digest = host.crypto().digest("sha256", named.as_bytes())?;
+        let named = serde_json::to_vec(self)
+            .map_err(|_| Failure::internal("the servers of a login cannot be written as JSON"))?;
+        let digest = host.crypto().digest("sha256", &named)?;
         Ok(format!("{PREFIX}{}", hexadecimal::text(&digest)))
     }
 }
@@ -67,10 +73,9 @@ pub(crate) fn keep(
     }
     if kept.passwords.len() > MAX_PASSWORDS {
         return Err(Failure::invalid(format!(
-            "the engine keeps {MAX_PASSWORDS} passwords of {} at {}, and does not know which one \
-             works; lead the configuration back there once",
-            quoted(&place.login),
-            quoted(&place.url)
+            "the engine keeps {MAX_PASSWORDS} passwords of {} at earlier servers, and does not \
+             know which one works; lead the configuration back there once",
+            quoted(&place.login)
         )));
     }
     host.storage().put(&key, &kept)
@@ -106,10 +111,11 @@ pub(crate) fn check_replacement(
     if old != new {
         keep(host, &old, [before.bindpass.clone()])?;
         return Ok(Some(format!(
-            "the password that rotate-root made for {} at {} is kept; a configuration with this \
-             url and binddn uses the password again, whatever bindpass it gives",
+            "the password that rotate-root made for {} at {} is kept; a configuration with the \
+             former servers, TLS settings and binddn uses the password again, whatever bindpass it \
+             gives",
             quoted(&old.login),
-            quoted(&old.url)
+            quoted(&before.url)
         )));
     }
     let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);

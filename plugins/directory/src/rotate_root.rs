@@ -29,18 +29,27 @@ const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goe
 #[derive(Serialize, Deserialize)]
 struct PendingRootChange {
     password: String,
-    /// Servers of the password's login.
+    /// Servers of the password's login, as in the configuration.
     url: String,
     login: String,
+    /// The servers with their authentication settings. `None` if an earlier release began the
+    /// change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<LoginPlace>,
 }
 
 impl PendingRootChange {
-    fn is_of(&self, config: &Config) -> bool {
-        self.place() == LoginPlace::of(config)
+    /// Creates a change of the password of the configuration's login.
+    fn of(config: &Config, password: String) -> Self {
+        let place = Some(LoginPlace::of(config));
+        Self { password, url: config.url.clone(), login: config.login_name(), place }
     }
 
-    fn place(&self) -> LoginPlace {
-        LoginPlace { url: self.url.clone(), login: self.login.clone() }
+    fn is_of(&self, config: &Config) -> bool {
+        match &self.place {
+            Some(place) => *place == LoginPlace::of(config),
+            None => self.url == config.url && self.login == config.login_name(),
+        }
     }
 }
 
@@ -59,11 +68,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     let dn = entry_of(host, config)?;
-    let change = PendingRootChange {
-        password: passwords::generate(host, &config.password_rules())?,
-        url: config.url.clone(),
-        login: config.login_name(),
-    };
+    let password = passwords::generate(host, &config.password_rules())?;
+    let change = PendingRootChange::of(config, password);
     directory::begin_rotation(host)?;
     let intent = Intent::begin(host, KEY, LANE, change)?;
     let is_unchanged = Cell::new(false);
@@ -105,11 +111,8 @@ pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> 
         // A change under way is not taken from its call; the next write tries the kept passwords.
         return Ok(());
     }
-    let place = LoginPlace::of(config);
-    let mut kept = kept_bindpass::take(host, &place)?.into_iter().map(|password| {
-        let LoginPlace { url, login } = place.clone();
-        PendingRootChange { password, url, login }
-    });
+    let kept = kept_bindpass::take(host, &LoginPlace::of(config))?;
+    let mut kept = kept.into_iter().map(|password| PendingRootChange::of(config, password));
     let Some(oldest) = kept.next() else { return Ok(()) };
     let mut intent = Intent::begin(host, KEY, LANE, oldest)?;
     for newer in kept {
@@ -157,7 +160,9 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     if intent.candidates().all(|change| !change.is_of(&config)) {
         // Nobody else knows the candidates, and one of them may be in force.
         for change in intent.candidates() {
-            kept_bindpass::keep(host, &change.place(), [change.password.clone()])?;
+            if let Some(place) = &change.place {
+                kept_bindpass::keep(host, place, [change.password.clone()])?;
+            }
         }
         intent.give_up(host, IntentEndReason::Unwanted)?;
         return try_kept(host, &config);
@@ -191,7 +196,7 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
         now.bindpass_rotated = Some(host.clock().now());
         // Whatever else was kept for this login is not in force.
-        kept_bindpass::take(host, &change.place())?;
+        kept_bindpass::take(host, &LoginPlace::of(&now))?;
         now.store(host)
     })
 }

@@ -117,6 +117,28 @@ fn a_candidate_that_nobody_else_knows_outlives_a_configuration_that_leads_elsewh
 }
 
 #[test]
+fn a_kept_password_goes_to_no_server_that_proves_itself_in_another_way() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.write("rotate-root", &json!({})).unwrap();
+    let weaker = json!({"bindpass": "any", "insecure_tls": true});
+    assert!(bed.write("config", &weaker).unwrap().warnings.iter().any(|one| one.contains("kept")));
+    bed.run_guards().unwrap();
+    assert_eq!(bindpass(&bed), "any");
+    let back = json!({"bindpass": "any", "insecure_tls": false});
+    bed.write("config", &back).unwrap();
+    bed.run_guards().unwrap();
+    assert!(holds(&bed), "the kept password is used where it belongs");
+    bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
+    bed.write("rotate-root", &json!({})).err().unwrap();
+    bed.write("config", &weaker).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(bindpass(&bed), "any", "nor does a candidate of a change under way");
+    bed.write("config", &back).unwrap();
+    bed.run_guards().unwrap();
+    assert!(holds(&bed));
+}
+
+#[test]
 fn the_first_password_does_not_replace_the_one_that_the_engine_made() {
     for flavour in BOTH {
         let bed = configured(flavour);
