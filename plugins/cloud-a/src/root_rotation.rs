@@ -188,7 +188,7 @@ fn again(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 fn due(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(mut config) = Config::find(host)? else { return Ok(()) };
     if intent::is_open(host, INTENT_KEY)? || PendingSecret::find(host)?.is_some() {
-        return intent::step_aside(host, DUE, DUE);
+        return intent::step_aside(host, DUE);
     }
     let now = host.clock().now();
     match config.rotation.decide(&config.times, now)? {

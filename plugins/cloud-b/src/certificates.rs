@@ -8,7 +8,7 @@ use crate::cloud::CloudClient;
 use crate::endpoints::CloudService;
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::{Request, Response};
-use bulkhead_sdk::issuer_keys::{FetchedKeys, find, lifetime};
+use bulkhead_sdk::issuer_keys::{FetchedKeys, find, find_admitted, lifetime};
 use bulkhead_sdk::provider::{ProviderRefusal, ProviderUrl, nonsense};
 use bulkhead_sdk::wire::json;
 use serde_json::Value;
@@ -36,10 +36,7 @@ pub(crate) fn of_account(
 ) -> Result<Option<String>, Failure> {
     let path = ["service_accounts", "v1", "metadata", "x509", account];
     let url = cloud.url(CloudService::Api, &path)?;
-    find(cloud.host(), &set_of(cloud, &url), id, || {
-        admit()?;
-        fetch(cloud, &url)
-    })
+    find_admitted(cloud.host(), &set_of(cloud, &url), id, admit, || fetch(cloud, &url))
 }
 
 /// Returns the name of a cached set of certificates, which ends with its expiry or the next write

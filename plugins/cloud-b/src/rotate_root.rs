@@ -228,7 +228,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context) -> Result<(), Failure> {
     let mut config = Config::find(host)?;
     let keys = RootKeys::find(host)?;
     if intent::is_open(host, KEY)? || keys.next.is_some() {
-        return intent::step_aside(host, ROTATION, ROTATION);
+        return intent::step_aside(host, ROTATION);
     }
     let Some(current) = config.credentials.clone() else { return Ok(()) };
     let now = host.clock().now();

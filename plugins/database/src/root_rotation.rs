@@ -103,7 +103,7 @@ pub(crate) fn rotate(
 pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
     if intent::is_open(host, &key(name))? {
-        return intent::step_aside(host, &timer(name), name);
+        return intent::step_aside(host, &timer(name));
     }
     match connection.rotation.decide(&connection.times, host.clock().now())? {
         RotationDecision::Off => Ok(()),

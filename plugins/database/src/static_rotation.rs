@@ -86,7 +86,7 @@ pub(crate) fn rotate(
 pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(), Failure> {
     let Some(mut role) = StaticRole::find(host, name)? else { return Ok(()) };
     if is_open(host, name)? {
-        return intent::step_aside(host, &timer(name), &role.db_name);
+        return intent::step_aside(host, &timer(name));
     }
     match role.rotation.decide(&role.times, host.clock().now())? {
         RotationDecision::Off => Ok(()),

@@ -6,6 +6,7 @@
 
 mod verify;
 
+use crate::kept_bindpass::LoginPlace;
 use crate::rotation::LANE;
 use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{figures, kept_bindpass, passwords, rotate_root, times};
@@ -172,7 +173,11 @@ impl Config {
         if self.tls_min_version > self.tls_max_version {
             return Err(Failure::invalid("tls_min_version is above tls_max_version"));
         }
-        trusted_certificates::check(host, "certificate", &self.certificate)
+        // A password that was kept for a certificate that ended since must stay within reach.
+        match kept_bindpass::find(host, &LoginPlace::of(self))?.is_empty() {
+            true => trusted_certificates::check(host, "certificate", &self.certificate),
+            false => Ok(()),
+        }
     }
 
     /// Returns the settings that decide to which servers passwords are sent and how the servers

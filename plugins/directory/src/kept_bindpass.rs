@@ -81,15 +81,22 @@ pub(crate) fn keep(
     host.storage().put(&key, &kept)
 }
 
-/// Takes the passwords of a login out of the store, the newest last.
+/// Returns the kept passwords of a login, the newest last.
 ///
 /// # Errors
 /// Failures of the storage.
-pub(crate) fn take(host: &dyn Host, place: &LoginPlace) -> Result<Vec<String>, Failure> {
-    let key = place.key(host)?;
-    let Some(kept) = host.storage().get::<KeptPasswords>(&key)? else { return Ok(Vec::new()) };
-    host.storage().delete(&key)?;
-    Ok(kept.passwords)
+pub(crate) fn find(host: &dyn Host, place: &LoginPlace) -> Result<Vec<String>, Failure> {
+    let kept = host.storage().get::<KeptPasswords>(&place.key(host)?)?;
+    Ok(kept.map(|kept| kept.passwords).unwrap_or_default())
+}
+
+/// Forgets the kept passwords of a login, because another password has logged in, or because an
+/// intent has them.
+///
+/// # Errors
+/// Failures of the storage.
+pub(crate) fn forget(host: &dyn Host, place: &LoginPlace) -> Result<(), Failure> {
+    host.storage().delete(&place.key(host)?)
 }
 
 /// Decides whether a write may replace the password that the engine made. Returns a warning if that
@@ -119,14 +126,21 @@ pub(crate) fn check_replacement(
         )));
     }
     let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);
-    match prove(&config.bindpass) {
-        Ok(PasswordProof::InForce) => return take(host, &new).map(|_| None),
-        Ok(PasswordProof::NotInForce)
-            if prove(&before.bindpass).is_ok_and(|proof| proof == PasswordProof::InForce) =>
-        {
+    let is_in_force =
+        |password: &str| prove(password).is_ok_and(|proof| proof == PasswordProof::InForce);
+    // A controller that does not know the rotation yet accepts the password before the rotation.
+    let given = match prove(&config.bindpass) {
+        Ok(PasswordProof::InForce) if config.bindpass == before.previous_bindpass => {
+            Ok(PasswordProof::NotInForce)
+        }
+        proof => proof,
+    };
+    match given {
+        Ok(PasswordProof::InForce) => return forget(host, &new).map(|()| None),
+        Ok(PasswordProof::NotInForce) if is_in_force(&before.bindpass) => {
             return Err(Failure::invalid(format!(
-                "bindpass does not log {} in, and the password that rotate-root made does: leave \
-                 bindpass out, or replace the password that works with force=true",
+                "bindpass is not the present password of {}, and the password that rotate-root \
+                 made is: leave bindpass out, or replace the password that works with force=true",
                 quoted(&new.login)
             )));
         }

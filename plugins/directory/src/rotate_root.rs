@@ -45,6 +45,14 @@ impl PendingRootChange {
         Self { password, url: config.url.clone(), login: config.login_name(), place }
     }
 
+    /// Keeps the password for a configuration that leads to its servers again.
+    fn keep(&self, host: &dyn Host) -> Result<(), Failure> {
+        match &self.place {
+            Some(place) => kept_bindpass::keep(host, place, [self.password.clone()]),
+            None => Ok(()),
+        }
+    }
+
     fn is_of(&self, config: &Config) -> bool {
         match &self.place {
             Some(place) => *place == LoginPlace::of(config),
@@ -108,10 +116,11 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
 /// Failures of storage, clock or checkpoint.
 pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     if !config.has_login() || intent::is_open(host, KEY)? {
-        // A change under way is not taken from its call; the next write tries the kept passwords.
+        // `finish` of the change under way tries the kept passwords, too.
         return Ok(());
     }
-    let kept = kept_bindpass::take(host, &LoginPlace::of(config))?;
+    let place = LoginPlace::of(config);
+    let kept = kept_bindpass::find(host, &place)?;
     let mut kept = kept.into_iter().map(|password| PendingRootChange::of(config, password));
     let Some(oldest) = kept.next() else { return Ok(()) };
     let mut intent = Intent::begin(host, KEY, LANE, oldest)?;
@@ -120,7 +129,8 @@ pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> 
     }
     // The guard of the intent wakes the engine, and `finish` looks for the password in force.
     drop(intent);
-    Ok(())
+    // Last, because each step before is a commit of its own.
+    kept_bindpass::forget(host, &place)
 }
 
 /// Returns the DN of the entry of `binddn`.
@@ -150,6 +160,25 @@ fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<PasswordPro
     DirectoryClient::new(host, config).prove(&config.login_name(), password)
 }
 
+/// Adds the passwords that were kept for the login of `config` to the candidates.
+fn add_kept(
+    host: &dyn Host,
+    config: &Config,
+    mut intent: Intent<PendingRootChange>,
+) -> Result<Intent<PendingRootChange>, Failure> {
+    let place = LoginPlace::of(config);
+    let kept = kept_bindpass::find(host, &place)?;
+    if kept.is_empty() {
+        return Ok(intent);
+    }
+    for password in kept {
+        let candidate = PendingRootChange::of(config, password);
+        intent = intent.restart(host, candidate, EarlierCandidates::Kept)?;
+    }
+    kept_bindpass::forget(host, &place)?;
+    Ok(intent)
+}
+
 /// Completes the rotation of a call that failed or died.
 ///
 /// # Errors
@@ -158,15 +187,17 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
     let Some(intent) = Intent::<PendingRootChange>::recover(host, KEY)? else { return Ok(()) };
     let config = Config::require(host, mount)?;
     if intent.candidates().all(|change| !change.is_of(&config)) {
-        // Nobody else knows the candidates, and one of them may be in force.
-        for change in intent.candidates() {
-            if let Some(place) = &change.place {
-                kept_bindpass::keep(host, place, [change.password.clone()])?;
-            }
+        // Nobody else knows the candidates, and one of them may be in force. The newest is last.
+        let candidates: Vec<&PendingRootChange> = intent.candidates().collect();
+        for change in candidates.into_iter().rev() {
+            change.keep(host)?;
         }
         intent.give_up(host, IntentEndReason::Unwanted)?;
-        return try_kept(host, &config);
+        try_kept(host, &config)?;
+        // The guard that is ringing must not stay for passwords that were kept for this login.
+        return finish(host, mount);
     }
+    let intent = add_kept(host, &config, intent)?;
     let looked = intent.find_in_force(|change| {
         Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
     })?;
@@ -191,12 +222,12 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
         let now = Config::find(host)?.filter(|now| change.is_of(now));
         let Some(mut now) = now else {
             host.log().write(LogLevel::Warn, "bindpass-not-stored", &[("login", &change.login)]);
-            return Ok(());
+            return change.keep(host);
         };
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
         now.bindpass_rotated = Some(host.clock().now());
         // Whatever else was kept for this login is not in force.
-        kept_bindpass::take(host, &LoginPlace::of(&now))?;
+        kept_bindpass::forget(host, &LoginPlace::of(&now))?;
         now.store(host)
     })
 }

@@ -60,9 +60,28 @@ pub fn find(
     id: &str,
     fetch: impl Fn() -> Result<FetchedKeys, Failure>,
 ) -> Result<Option<String>, Failure> {
+    find_admitted(host, endpoint, id, || Ok(()), fetch)
+}
+
+/// As [`find`], for an endpoint that an unproven token chose. `admit` is called before the caller
+/// causes a fetch; its failure is returned, and leaves no mark of a fetch behind, so that a caller
+/// over a limit keeps no new key from others.
+///
+/// # Errors
+/// As [`find`]; the failure of `admit`.
+pub fn find_admitted(
+    host: &dyn Host,
+    endpoint: &str,
+    id: &str,
+    admit: impl Fn() -> Result<(), Failure>,
+    fetch: impl Fn() -> Result<FetchedKeys, Failure>,
+) -> Result<Option<String>, Failure> {
     let digest = host.crypto().digest("sha256", endpoint.as_bytes())?;
     let digest = hexadecimal::text(&digest);
     let (set, quiet) = (format!("issuer-keys/{digest}"), format!("unknown-keys/{digest}"));
+    if host.cache().get(&set)?.is_none() {
+        admit()?;
+    }
     let Some(keys) = host.cache().get_or_lead(&set)? else {
         return Ok(fetched(host, &set, &fetch)?.remove(id));
     };
@@ -72,6 +91,7 @@ pub fn find(
     if let Some(key) = read(&keys)?.remove(id) {
         return Ok(Some(key));
     }
+    admit()?;
     if host.cache().get_or_lead(&quiet)?.is_some() {
         // The leading call, or a call within the last minute, has fetched the newest set.
         let keys = host.cache().get(&set)?.unwrap_or(keys);

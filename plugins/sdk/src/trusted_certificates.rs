@@ -47,10 +47,11 @@ pub fn check(host: &dyn Host, setting: &str, pem: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns true if the text contains a certificate in PEM.
+/// Returns true if the text contains a certificate in PEM, with lines of its own. A certificate
+/// inside another format, such as JSON, does not count.
 #[must_use]
 pub fn is_certificate(text: &str) -> bool {
-    text.contains(BEGIN)
+    text.lines().any(|line| line.trim() == BEGIN)
 }
 
 fn shown(milliseconds: u64) -> String {

@@ -2,8 +2,8 @@
 //!
 //! The attack this file stops: forged tokens with invented subjects, each of which costs the
 //! provider a request and uses up the quota that the mount's honest callers need. A client has a
-//! number of such requests in a minute. A proof gives the client's requests back, so that many
-//! honest callers behind one address do not hinder each other.
+//! number of refused requests in a minute. Only refusals count, so that many honest callers behind
+//! one address do not hinder each other; simultaneous requests may exceed the number.
 
 use crate::call::Call;
 use crate::database_plugin::StoreTime;
@@ -19,7 +19,7 @@ pub const MAX_REQUESTS: u32 = 30;
 /// Length of a window, in seconds.
 const WINDOW_SECS: u32 = 60;
 
-/// The unproven requests of a client. Concurrent calls may lose a count, which favours the client.
+/// The refused requests of a client. Concurrent calls may lose a count, which favours the client.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct UnprovenRequests {
     requests: u32,
@@ -27,43 +27,40 @@ struct UnprovenRequests {
     begun: StoreTime,
 }
 
-/// Counts a request that the caller is about to cause.
+/// Checks that the caller may cause a request.
 ///
 /// # Errors
-/// Rate limited, with the time until the end of the window, if the caller's client has the maximum.
-/// Failures of the cache.
+/// Rate limited, with the time until the end of the window, if the caller's client has the maximum
+/// of refused requests. Failures of the cache.
 pub fn admit(host: &dyn Host, call: &Call) -> Result<(), Failure> {
-    let now = host.clock().now();
-    let found = find(host, call)?.unwrap_or(UnprovenRequests { requests: 0, begun: now });
-    if found.requests >= MAX_REQUESTS {
-        let end = found.begun.saturating_add(u64::from(WINDOW_SECS) * 1_000);
-        let message = format!(
-            "{MAX_REQUESTS} logins from this address in a minute asked the provider about tokens \
-             that proved nothing; try again later, with a token that the provider knows"
-        );
-        let retry_after = Some(end.saturating_sub(now).max(1_000));
-        return Err(Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) });
-    }
-    let requests = found.requests.saturating_add(1);
-    put(host, call, UnprovenRequests { requests, ..found })
+    let Some(found) = find(host, call)?.filter(|found| found.requests >= MAX_REQUESTS) else {
+        return Ok(());
+    };
+    let end = found.begun.saturating_add(u64::from(WINDOW_SECS) * 1_000);
+    let message = format!(
+        "{MAX_REQUESTS} logins from this address in a minute asked the provider about tokens that \
+         proved nothing; try again later, with a token that the provider knows"
+    );
+    let retry_after = Some(end.saturating_sub(host.clock().now()).max(1_000));
+    Err(Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) })
 }
 
-/// Ends a request that [`admit`] counted. Gives the caller's client the request back if the caller
-/// has proven its identity, or if the provider did not answer: only a refusal counts.
+/// Counts a request that [`admit`] let pass if the request ended with a refusal. A proof, and a
+/// provider that does not answer, do not count.
 ///
 /// # Errors
 /// Failures of the cache.
 pub fn settle<T>(host: &dyn Host, call: &Call, proof: &Result<T, Failure>) -> Result<(), Failure> {
     let refusals = [FailureKind::InvalidRequest, FailureKind::PermissionDenied];
-    if proof.as_ref().is_err_and(|why| refusals.contains(&why.kind)) {
+    if !proof.as_ref().is_err_and(|why| refusals.contains(&why.kind)) {
         return Ok(());
     }
-    match find(host, call)? {
-        Some(found) if found.requests > 0 => {
-            put(host, call, UnprovenRequests { requests: found.requests - 1, ..found })
-        }
-        _ => Ok(()),
-    }
+    let begun = host.clock().now();
+    let found = find(host, call)?.unwrap_or(UnprovenRequests { requests: 0, begun });
+    let counted = UnprovenRequests { requests: found.requests.saturating_add(1), ..found };
+    let bytes = serde_json::to_vec(&counted)
+        .map_err(|_| Failure::internal("a count cannot be written as JSON"))?;
+    host.cache().put(&key(call), &bytes, WINDOW_SECS)
 }
 
 /// Returns the requests of the present window.
@@ -74,12 +71,6 @@ fn find(host: &dyn Host, call: &Call) -> Result<Option<UnprovenRequests>, Failur
     let is_present =
         |found: &UnprovenRequests| now < found.begun.saturating_add(u64::from(WINDOW_SECS) * 1_000);
     Ok(found.filter(is_present))
-}
-
-fn put(host: &dyn Host, call: &Call, requests: UnprovenRequests) -> Result<(), Failure> {
-    let bytes = serde_json::to_vec(&requests)
-        .map_err(|_| Failure::internal("a count cannot be written as JSON"))?;
-    host.cache().put(&key(call), &bytes, WINDOW_SECS)
 }
 
 /// Returns the cache key of the caller's client. Callers without an address share a key.

@@ -578,7 +578,7 @@ fn invented_accounts_cost_a_client_a_few_requests_a_minute() {
     for _ in 0..100 {
         // A write of the configuration ends the cached sets of keys.
         bed.write("config", &json!({})).unwrap();
-        log_in_as_account(&bed, json!({})).expect("a proof gives the request back");
+        log_in_as_account(&bed, json!({})).expect("a proof does not count");
     }
 }
 

@@ -73,6 +73,8 @@ fn a_certificate_that_has_ended_is_refused_with_its_end() {
     let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let refused = bed.write("config/orders", &with(orders(), json!({"sslrootcert": damaged})));
     assert!(refused.err().unwrap().message.starts_with("sslrootcert: "));
+    let inside = json!({"pem_json": json!({"certificate": certificate(2035)}).to_string()});
+    bed.write("config/inside", &with(orders(), inside)).unwrap();
     let valid = json!({"tls_ca": certificate(2035)});
     bed.write("config/orders", &with(orders(), valid)).unwrap();
 }

@@ -139,6 +139,23 @@ fn a_kept_password_goes_to_no_server_that_proves_itself_in_another_way() {
 }
 
 #[test]
+fn a_kept_password_is_tried_by_the_change_that_is_under_way() {
+    let bed = configured(Flavour::OpenLdap);
+    bed.write("rotate-root", &json!({})).unwrap();
+    let made = bindpass(&bed);
+    // The second rotation dies before the directory is asked, and the directory goes down.
+    bed.host.die_after("checkpoint");
+    bed.write("rotate-root", &json!({})).err().unwrap();
+    bed.host.directory().take_down("ldaps://dc1.corp.example");
+    bed.write("config", &json!({"bindpass": "secret-of-engine"})).unwrap();
+    assert!(bed.run_guards().is_err());
+    bed.host.directory().bring_up("ldaps://dc1.corp.example");
+    bed.run_guards().unwrap();
+    assert_eq!(bindpass(&bed), made);
+    assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
+}
+
+#[test]
 fn the_first_password_does_not_replace_the_one_that_the_engine_made() {
     for flavour in BOTH {
         let bed = configured(flavour);

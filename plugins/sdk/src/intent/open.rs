@@ -40,10 +40,11 @@ pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
 /// Sets the timer `timer` again, a minute from now, because an unfinished change of the same
 /// credential stands before the timer's own work. The timer must be set here: the unfinished change
 /// may end without a result, and a timer that nobody sets again ends an automatic rotation for
-/// good. The end of the change may set an earlier or a later time.
+/// good. The end of the change may set an earlier or a later time. The timer gets a lane of its own
+/// meanwhile: the target did not answer, so the rest of its lane must go on.
 ///
 /// # Errors
 /// The refusal of the clock.
-pub fn step_aside(host: &dyn Host, timer: &str, lane: &str) -> Result<(), Failure> {
-    host.clock().schedule(timer, host.clock().now().saturating_add(STEP_ASIDE_MS), lane)
+pub fn step_aside(host: &dyn Host, timer: &str) -> Result<(), Failure> {
+    host.clock().schedule(timer, host.clock().now().saturating_add(STEP_ASIDE_MS), timer)
 }
