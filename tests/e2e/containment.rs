@@ -242,7 +242,7 @@ fn official_components_import_only_the_interfaces_that_they_use() {
             &["ambient", "cache", "http", "identity", "ldap", "metrics", "passwords"],
             &[],
         ),
-        ("kubernetes", "storage", &["cache", "identity", "ldap", "metrics", "passwords"], &[]),
+        ("kubernetes", "storage", &["identity", "ldap", "metrics", "passwords"], &[]),
         ("jwt", "storage", &["ambient", "identity", "ldap", "metrics", "passwords"], clock),
     ] {
         let component = plugin(name);

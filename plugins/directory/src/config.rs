@@ -6,7 +6,7 @@
 
 mod verify;
 
-use crate::kept_bindpass::LoginPlace;
+use crate::kept_bindpass::{KeptBindpass, LoginPlace};
 use crate::rotation::LANE;
 use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{figures, kept_bindpass, passwords, rotate_root, times};
@@ -290,8 +290,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let kept = kept_bindpass::check_replacement(host, call, (&before, &config))?;
     config.store(host)?;
     figures::begin(host)?;
-    rotate_root::try_kept(host, &config)?;
-    Ok(Answer::nothing().warn(config.warnings()).warn(kept))
+    if !matches!(kept, KeptBindpass::ForLaterWrites(_)) {
+        rotate_root::try_kept(host, &config)?;
+    }
+    Ok(Answer::nothing().warn(config.warnings()).warn(kept.warning()))
 }
 
 /// Shows the configuration without `bindpass`.

@@ -99,8 +99,29 @@ pub(crate) fn forget(host: &dyn Host, place: &LoginPlace) -> Result<(), Failure>
     host.storage().delete(&place.key(host)?)
 }
 
-/// Decides whether a write may replace the password that the engine made. Returns a warning if that
-/// password is kept. `before` is the stored configuration and `config` the one to be stored.
+/// The password that the engine made, after a write of the configuration.
+pub(crate) enum KeptBindpass {
+    /// The password is not kept: the write does not replace it, or another one has logged in.
+    No,
+    /// The password is kept. Nothing tries the password before a later write: the directory has
+    /// refused it now, and refused logins lock accounts.
+    ForLaterWrites(String),
+    /// The password is kept, and is to be tried soon.
+    ForTrial(String),
+}
+
+impl KeptBindpass {
+    /// Returns the warning for the operator.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self {
+            Self::No => None,
+            Self::ForLaterWrites(warning) | Self::ForTrial(warning) => Some(warning.clone()),
+        }
+    }
+}
+
+/// Decides whether a write may replace the password that the engine made. `before` is the stored
+/// configuration and `config` the one to be stored.
 ///
 /// # Errors
 /// Invalid request if the given password does not log in and the password that the engine made
@@ -109,15 +130,15 @@ pub(crate) fn check_replacement(
     host: &dyn Host,
     call: &Call,
     (before, config): (&Config, &Config),
-) -> Result<Option<String>, Failure> {
+) -> Result<KeptBindpass, Failure> {
     let (old, new) = (LoginPlace::of(before), LoginPlace::of(config));
     let is_replaced = before.bindpass != config.bindpass || old != new;
     if before.bindpass_rotated.is_none() || !is_replaced || call.flag("force") {
-        return Ok(None);
+        return Ok(KeptBindpass::No);
     }
     if old != new {
         keep(host, &old, [before.bindpass.clone()])?;
-        return Ok(Some(format!(
+        return Ok(KeptBindpass::ForTrial(format!(
             "the password that rotate-root made for {} at {} is kept; a configuration with the \
              former servers, TLS settings and binddn uses the password again, whatever bindpass it \
              gives",
@@ -126,30 +147,38 @@ pub(crate) fn check_replacement(
         )));
     }
     let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);
-    let is_in_force =
-        |password: &str| prove(password).is_ok_and(|proof| proof == PasswordProof::InForce);
+    let given = prove(&config.bindpass);
     // A controller that does not know the rotation yet accepts the password before the rotation.
-    let given = match prove(&config.bindpass) {
-        Ok(PasswordProof::InForce) if config.bindpass == before.previous_bindpass => {
-            Ok(PasswordProof::NotInForce)
-        }
-        proof => proof,
-    };
-    match given {
-        Ok(PasswordProof::InForce) => return forget(host, &new).map(|()| None),
-        Ok(PasswordProof::NotInForce) if is_in_force(&before.bindpass) => {
-            return Err(Failure::invalid(format!(
+    let is_former = config.bindpass == before.previous_bindpass;
+    if matches!(given, Ok(PasswordProof::InForce)) && !is_former {
+        return forget(host, &new).map(|()| KeptBindpass::No);
+    }
+    match (given, prove(&before.bindpass)) {
+        (Ok(PasswordProof::InForce | PasswordProof::NotInForce), Ok(PasswordProof::InForce)) => {
+            Err(Failure::invalid(format!(
                 "bindpass is not the present password of {}, and the password that rotate-root \
                  made is: leave bindpass out, or replace the password that works with force=true",
                 quoted(&new.login)
-            )));
+            )))
         }
-        Ok(_) | Err(_) => {}
+        (Ok(PasswordProof::InForce), Ok(PasswordProof::NotInForce)) => {
+            forget(host, &new).map(|()| KeptBindpass::No)
+        }
+        (Ok(PasswordProof::NotInForce), Ok(PasswordProof::NotInForce)) => {
+            keep(host, &new, [before.bindpass.clone()])?;
+            Ok(KeptBindpass::ForLaterWrites(
+                "the directory refuses both the given bindpass and the password that rotate-root \
+                 made; write config with the one that is in force"
+                    .to_owned(),
+            ))
+        }
+        _ => {
+            keep(host, &new, [before.bindpass.clone()])?;
+            Ok(KeptBindpass::ForTrial(
+                "the given bindpass could not be proven; the password that rotate-root made is \
+                 kept, and the one of both that logs in is used"
+                    .to_owned(),
+            ))
+        }
     }
-    keep(host, &new, [before.bindpass.clone()])?;
-    Ok(Some(
-        "the given bindpass could not be proven; the password that rotate-root made is kept, and \
-         the one of both that logs in is used"
-            .to_owned(),
-    ))
 }

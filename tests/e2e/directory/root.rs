@@ -135,7 +135,8 @@ fn a_wrong_bindpass_is_tried_once_per_request() {
         let before = bindpass(&stage);
         stage.root.write("directory/rotate-root", &json!({})).expect(204);
         stage.branch.set_password("engine", &before);
-        stage.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
+        let written = stage.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(200);
+        assert!(written.warnings().contains("refuses both"), "{written:?}");
         let role = json!({ "service_account_name": stage.name("svc1") });
         let refused = stage.root.write("directory/roles/build", &role).expect(400);
         assert!(refused.errors().contains("refused the login"), "{}", refused.errors());

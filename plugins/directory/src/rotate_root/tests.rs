@@ -182,6 +182,21 @@ fn the_first_password_does_not_replace_the_one_that_the_engine_made() {
 }
 
 #[test]
+fn two_refused_passwords_are_tried_by_no_timer() {
+    let bed = configured(Flavour::OpenLdap);
+    bed.write("rotate-root", &json!({})).unwrap();
+    bed.host.directory().set_password(ENGINE, "of-the-operator");
+    let failed = bed.host.directory().failed_logins(ENGINE);
+    let written = bed.write("config", &json!({"bindpass": "mistyped"})).unwrap();
+    assert!(written.warnings[0].contains("refuses both"), "{:?}", written.warnings);
+    assert_eq!(bed.run_guards().unwrap(), 0);
+    assert_eq!(bed.host.directory().failed_logins(ENGINE), failed + 2);
+    bed.write("config", &json!({"bindpass": "of-the-operator"})).unwrap();
+    bed.run_guards().unwrap();
+    assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
+}
+
+#[test]
 fn a_password_that_cannot_be_proven_keeps_the_one_before_until_one_of_both_logs_in() {
     for is_new_in_force in [false, true] {
         let bed = configured(Flavour::OpenLdap);
