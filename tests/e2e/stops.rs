@@ -55,10 +55,14 @@ fn quickly<T>(stop: impl FnOnce() -> T) -> T {
     stopped
 }
 
+/// Checks that a request was stopped, or came second: a stop may win the mount before the request
+/// has begun its change.
 #[track_caller]
 fn assert_stopped(answer: &Answer) {
     assert_eq!(answer.status, 503, "{answer:?}");
-    assert!(answer.errors().contains("stop"), "{answer:?}");
+    let errors = answer.errors();
+    let is_second = errors.contains("another change of the mount is under way");
+    assert!(errors.contains("stop") || is_second, "{answer:?}");
 }
 
 #[test]
