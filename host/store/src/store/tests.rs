@@ -185,6 +185,7 @@ async fn increment(store: &Arc<Store>) -> Result<(), StoreFault> {
 async fn a_commit_whose_caller_goes_away_is_whole_and_leaves_the_store_usable() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
+    let mut abandoned = 0;
     for round in 0..50 {
         let mut unit = store.begin();
         for half in ["left", "right"] {
@@ -192,9 +193,11 @@ async fn a_commit_whose_caller_goes_away_is_whole_and_leaves_the_store_usable() 
         }
         let mut commit = Box::pin(unit.commit());
         let mut context = Context::from_waker(Waker::noop());
-        assert!(commit.as_mut().poll(&mut context).is_pending());
+        // On a busy machine, a commit may be complete at the first poll.
+        abandoned += usize::from(commit.as_mut().poll(&mut context).is_pending());
         drop(commit);
     }
+    assert!(abandoned > 0, "every commit was complete at once");
     put(&store, data("after"), "x").await;
     assert_eq!(body(&store, &data("left")).await, body(&store, &data("right")).await);
     assert_eq!(body(&store, &data("after")).await.unwrap(), "x");
