@@ -325,5 +325,8 @@ fn mounts_do_not_share_database_sessions() {
     world.root.delete("sys/mounts/other").expect(204);
     until_true("the sessions of the mount that is gone are closed", RESTED, || sessions() == own);
     world.credential("reader");
-    assert_eq!(sessions(), own);
+    // A session that is not yet back in the pool makes the mount open another one.
+    let now = sessions();
+    let lives = |session: &str| now.split(' ').any(|one| one == session);
+    assert!(own.split(' ').all(lives), "{own} before, {now} afterwards");
 }
