@@ -119,18 +119,11 @@ pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> 
         // `finish` of the change under way tries the kept passwords, too.
         return Ok(());
     }
-    let place = LoginPlace::of(config);
-    let kept = kept_bindpass::find(host, &place)?;
-    let mut kept = kept.into_iter().map(|password| PendingRootChange::of(config, password));
+    let mut kept = kept_bindpass::find(host, &LoginPlace::of(config))?.into_iter();
     let Some(oldest) = kept.next() else { return Ok(()) };
-    let mut intent = Intent::begin(host, KEY, LANE, oldest)?;
-    for newer in kept {
-        intent = intent.restart(host, newer, EarlierCandidates::Kept)?;
-    }
+    let intent = Intent::begin(host, KEY, LANE, PendingRootChange::of(config, oldest))?;
     // The guard of the intent wakes the engine, and `finish` looks for the password in force.
-    drop(intent);
-    // Last, because each step before is a commit of its own.
-    kept_bindpass::forget(host, &place)
+    add_kept(host, config, intent, kept).map(drop)
 }
 
 /// Returns the DN of the entry of `binddn`.
@@ -160,22 +153,19 @@ fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<PasswordPro
     DirectoryClient::new(host, config).prove(&config.login_name(), password)
 }
 
-/// Adds the passwords that were kept for the login of `config` to the candidates.
+/// Adds the passwords `kept` for the login of `config` to the candidates. Forgets their record
+/// last, because each step before is a commit of its own.
 fn add_kept(
     host: &dyn Host,
     config: &Config,
     mut intent: Intent<PendingRootChange>,
+    kept: impl Iterator<Item = String>,
 ) -> Result<Intent<PendingRootChange>, Failure> {
-    let place = LoginPlace::of(config);
-    let kept = kept_bindpass::find(host, &place)?;
-    if kept.is_empty() {
-        return Ok(intent);
-    }
     for password in kept {
         let candidate = PendingRootChange::of(config, password);
         intent = intent.restart(host, candidate, EarlierCandidates::Kept)?;
     }
-    kept_bindpass::forget(host, &place)?;
+    kept_bindpass::forget(host, &LoginPlace::of(config))?;
     Ok(intent)
 }
 
@@ -197,7 +187,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
         // The guard that is ringing must not stay for passwords that were kept for this login.
         return finish(host, mount);
     }
-    let intent = add_kept(host, &config, intent)?;
+    let kept = kept_bindpass::find(host, &LoginPlace::of(&config))?;
+    let intent = add_kept(host, &config, intent, kept.into_iter())?;
     let looked = intent.find_in_force(|change| {
         Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
     })?;

@@ -149,10 +149,8 @@ impl FormatVerb {
     /// Formats a number; `None` if the verb with its flags is not built for numbers.
     fn number(&self, number: i64) -> Option<Vec<u8>> {
         match self.verb {
-            'v' | 'd' if !self.is_alternate => Some(self.integer(number, 10)),
-            'x' | 'X' => Some(self.integer(number, 16)),
-            'o' if !self.is_alternate => Some(self.integer(number, 8)),
-            'b' if !self.is_alternate => Some(self.integer(number, 2)),
+            'v' | 'd' | 'o' | 'b' if !self.is_alternate => Some(self.integer(number)),
+            'x' | 'X' => Some(self.integer(number)),
             'c' if self.is_plain() => {
                 let character = u32::try_from(number).ok().and_then(char::from_u32);
                 Some(character.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().into_bytes())
@@ -188,19 +186,25 @@ impl FormatVerb {
         written.into_bytes()
     }
 
-    /// Returns a number in a base; the precision is the minimum number of digits.
-    fn integer(&self, number: i64, base: u64) -> Vec<u8> {
-        let is_spaced = self.is_spaced;
+    /// Returns a number in the base of the verb; the precision is the minimum number of digits.
+    fn integer(&self, number: i64) -> Vec<u8> {
         let sign = match number {
             ..0 => "-",
             _ if self.is_signed && self.verb != 'v' => "+",
-            _ if is_spaced => " ",
+            _ if self.is_spaced => " ",
             _ => "",
         };
         if number == 0 && self.precision == Some(0) {
             return Vec::new();
         }
-        let digits = digits(number.unsigned_abs(), base, self.verb == 'X');
+        let amount = number.unsigned_abs();
+        let digits = match self.verb {
+            'x' => format!("{amount:x}"),
+            'X' => format!("{amount:X}"),
+            'o' => format!("{amount:o}"),
+            'b' => format!("{amount:b}"),
+            _ => amount.to_string(),
+        };
         let least = match self.precision {
             Some(precision) => precision,
             None if self.is_zero => self.width.saturating_sub(sign.len()),
@@ -235,19 +239,6 @@ fn number(rest: &mut &str) -> Result<Option<usize>, PrintfFault> {
     }
     let number = digits.parse().ok().filter(|number| *number <= LONGEST);
     number.map(Some).ok_or(PrintfFault::TooLong)
-}
-
-fn digits(mut number: u64, base: u64, is_upper: bool) -> String {
-    let alphabet = if is_upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
-    let mut digits = Vec::new();
-    loop {
-        let digit = usize::try_from(number % base).unwrap_or_default();
-        digits.push(alphabet.get(digit).copied().map(char::from).unwrap_or_default());
-        number /= base;
-        if number == 0 {
-            return digits.into_iter().rev().collect();
-        }
-    }
 }
 
 fn go_quoted(text: &[u8]) -> Vec<u8> {
