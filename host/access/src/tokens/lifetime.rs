@@ -20,7 +20,7 @@ use bulkhead_wire::ttl::{self, TtlBounds};
 pub fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> TtlBounds {
     let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
     TtlBounds {
-        role_ttl: record.renewed_ttl.unwrap_or(record.creation_ttl),
+        role_ttl: record.granted_ttl(),
         role_max: 0,
         explicit_max: shorter(record.explicit_max_ttl, of_role(|role| role.explicit_max_ttl)),
         period: shorter(record.period, of_role(|role| role.period)),

@@ -186,6 +186,7 @@ impl Tokens {
         let record = TokenRecord {
             expires: Some(begins.saturating_add(granted.ttl)),
             last_renewal: Some(now / 1000),
+            renewed_ttl: Some(granted.ttl),
             explicit_max_ttl,
             period: times.period,
             renewable: renewed.renewable,

@@ -68,8 +68,8 @@ pub struct TokenRecord {
     pub renewable: bool,
     /// Time of the latest renewal.
     pub last_renewal: Option<u64>,
-    /// Lifetime granted by the latest renewal, in seconds; `None` if no renewal stored one. A
-    /// renewal without an increment asks for the same time again.
+    /// Lifetime granted by the latest renewal, in seconds; `None` before the first renewal, and in
+    /// records of earlier releases. A renewal without an increment asks for the same time again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) renewed_ttl: Option<u64>,
     /// Number of requests left; `None` means unlimited.
@@ -123,6 +123,13 @@ impl TokenRecord {
     /// Returns the remaining lifetime at `now_ms` in seconds, rounded down; `None` means unlimited.
     pub fn remaining_seconds(&self, now_ms: u64) -> Option<u64> {
         self.expires.map(|expires| expires.saturating_mul(1000).saturating_sub(now_ms) / 1000)
+    }
+
+    /// Returns the lifetime that the creation or the latest renewal granted, in seconds; 0 means
+    /// unlimited. An answer shows this lifetime. The remaining lifetime would be 1 s shorter in each
+    /// answer that a change of the second separates from the grant.
+    pub fn granted_ttl(&self) -> u64 {
+        self.renewed_ttl.unwrap_or(self.creation_ttl)
     }
 
     /// Returns the seconds that something can last that ends with this token: the remaining

@@ -5,7 +5,6 @@ use super::after_commit::AfterCommit;
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, list, read, required, write};
-use crate::core::Core;
 use crate::lifecycle;
 use crate::paging::{Paging, SortedNames};
 use bulkhead_access::identity::{self, EntityContext};
@@ -167,7 +166,7 @@ async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply
     };
     token.record = Arc::new(record);
     let standing = tokens::read_token_context(unit, &token.record).await?;
-    let body = ReplyBody::Auth(Box::new(auth(core, text, &token, &standing)));
+    let body = ReplyBody::Auth(Box::new(auth(text, &token, &standing)));
     Ok(Reply::from(body).with_warnings(warning))
 }
 
@@ -261,12 +260,7 @@ async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// Describes a token that is handed out or renewed, with the policies of its entity from
 /// `standing`.
-pub(crate) fn auth(
-    core: &Core,
-    text: Secret,
-    token: &Caller,
-    standing: &EntityContext,
-) -> AuthBlock {
+pub(crate) fn auth(text: Secret, token: &Caller, standing: &EntityContext) -> AuthBlock {
     let record = &token.record;
     AuthBlock {
         client_token: text,
@@ -275,7 +269,7 @@ pub(crate) fn auth(
         token_policies: record.policies.clone(),
         identity_policies: standing.policies(),
         metadata: (!record.meta.is_empty()).then(|| record.meta.clone()),
-        lease_duration: record.remaining_seconds(core.store.now()).unwrap_or_default(),
+        lease_duration: record.granted_ttl(),
         renewable: record.renewable,
         entity_id: record.entity_id.clone(),
         token_type: token.kind.word().to_owned(),

@@ -124,7 +124,7 @@ async fn make(
     let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
     warnings.extend(made.warning);
     let standing = tokens::read_token_context(unit, &made.caller.record).await?;
-    let body = ReplyBody::Auth(Box::new(auth(core, made.token, &made.caller, &standing)));
+    let body = ReplyBody::Auth(Box::new(auth(made.token, &made.caller, &standing)));
     Ok(Reply::from(body).with_warnings(warnings))
 }
 

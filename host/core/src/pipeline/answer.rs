@@ -46,7 +46,7 @@ pub(super) async fn commit(
             let signed_in = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
             let LoginToken { made, standing } = signed_in;
             warnings.extend(made.warning);
-            let auth = api::auth(permitted.core, made.token, &made.caller, &standing);
+            let auth = api::auth(made.token, &made.caller, &standing);
             let envelope = envelope(&permitted.request.id, mount, warnings);
             Ok(respond_enveloped(Envelope { auth: Some(auth), ..envelope }))
         }

@@ -7,6 +7,7 @@ use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const LOGIN: &str = "auth/doorman/login";
 
@@ -90,6 +91,18 @@ async fn a_login_gives_an_orphan_token_of_one_entity_and_keeps_its_internal_data
     let bob = bed.let_in(json!({"alias": "bob", "no_default_policy": true})).await;
     assert_ne!(bob["entity_id"], auth["entity_id"]);
     assert_eq!(bob["policies"], json!([]), "default was declined");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_login_shows_the_granted_lifetime_although_the_second_changes() {
+    let bed = open("login-lifetime").await;
+    // Most changes of the second come between the grant and the answer of a login.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(5) {
+        let auth = bed.let_in(json!({"alias": "amy", "ttl": 600})).await;
+        assert_eq!(auth["lease_duration"], 600);
+    }
     bed.end().await;
 }
 
