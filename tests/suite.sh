@@ -104,6 +104,13 @@ sort -rn "$SUITE_TIMES"
 printf '\n== the 30 slowest tests, in seconds\n'
 sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2\t\1/p' "$work"/out/* | sort -rn | head -n 30
 
+# A machine that keeps the end of the output alone then still has the name and the reason.
+if grep -qE '^test .* FAILED' "$work"/out/*; then
+    printf '\n== what failed\n'
+    sed -n '/^failures:$/,/^failures:$/p' "$work"/out/* | head -c 20000
+    sed -nE 's/^test (.*) \.\.\. FAILED.*/FAILED: \1/p' "$work"/out/*
+fi
+
 printf '\n%s' "$left_out"
 if [ -e "$work/broken" ]; then
     printf 'a step did not succeed: %s\n' "$(paste -sd ';' "$work/broken")"
