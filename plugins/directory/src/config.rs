@@ -174,7 +174,7 @@ impl Config {
             return Err(Failure::invalid("tls_min_version is above tls_max_version"));
         }
         // A password that was kept for a certificate that ended since must stay within reach.
-        match kept_bindpass::find(host, &LoginPlace::of(self))?.is_empty() {
+        match LoginPlace::of(self).kept(host)?.list_secrets()?.is_empty() {
             true => trusted_certificates::check(host, "certificate", &self.certificate),
             false => Ok(()),
         }

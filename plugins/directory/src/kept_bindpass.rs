@@ -13,15 +13,10 @@
 use crate::directory::{DirectoryClient, PasswordProof};
 use crate::known_servers::KnownServers;
 use crate::settings::Config;
+use bulkhead_sdk::kept_secrets::KeptSecrets;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::wire::hexadecimal;
-use bulkhead_sdk::{Call, Failure, Host, stored};
+use bulkhead_sdk::{Call, Failure, Host};
 use serde::{Deserialize, Serialize};
-
-/// Key prefix of the records.
-const PREFIX: &str = "kept-bindpass/";
-/// Maximum number of passwords of a login.
-const MAX_PASSWORDS: usize = 32;
 
 /// A login at some servers.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,72 +26,26 @@ pub(crate) struct LoginPlace {
     login: String,
 }
 
-/// Passwords of a login that may be in force, the newest last. No `Debug`, because they are secret.
-#[derive(Serialize, Deserialize)]
-struct KeptPasswords {
-    #[serde(flatten)]
-    place: LoginPlace,
-    passwords: Vec<String>,
-}
-
-stored!(KeptPasswords, "kept-bindpass", reads_stored_kept_passwords);
-
 impl LoginPlace {
     pub(crate) fn of(config: &Config) -> Self {
         Self { servers: KnownServers::of(config), login: config.login_name() }
     }
 
-    fn key(&self, host: &dyn Host) -> Result<String, Failure> {
-        let named = serde_json::to_vec(self)
-            .map_err(|_| Failure::internal("the servers of a login cannot be written as JSON"))?;
-        let digest = host.crypto().digest("sha256", &named)?;
-        Ok(format!("{PREFIX}{}", hexadecimal::text(&digest)))
+    /// Returns the passwords that are kept for the login.
+    ///
+    /// # Errors
+    /// As [`KeptSecrets::of`].
+    pub(crate) fn kept<'a>(&self, host: &'a dyn Host) -> Result<KeptSecrets<'a>, Failure> {
+        KeptSecrets::of(host, self)
     }
-}
 
-/// Adds passwords of a login.
-///
-/// # Errors
-/// Invalid request for more than 32 passwords of a login: none of them has logged in since.
-pub(crate) fn keep(
-    host: &dyn Host,
-    place: &LoginPlace,
-    passwords: impl IntoIterator<Item = String>,
-) -> Result<(), Failure> {
-    let key = place.key(host)?;
-    let found = host.storage().get::<KeptPasswords>(&key)?;
-    let mut kept =
-        found.unwrap_or_else(|| KeptPasswords { place: place.clone(), passwords: Vec::new() });
-    for password in passwords {
-        kept.passwords.retain(|known| *known != password);
-        kept.passwords.push(password);
+    /// Keeps a password of the login.
+    ///
+    /// # Errors
+    /// As [`KeptSecrets::keep`].
+    pub(crate) fn keep(&self, host: &dyn Host, password: &str) -> Result<(), Failure> {
+        self.kept(host)?.keep(&self.login, [password.to_owned()])
     }
-    if kept.passwords.len() > MAX_PASSWORDS {
-        return Err(Failure::invalid(format!(
-            "the engine keeps {MAX_PASSWORDS} passwords of {} at earlier servers, and does not \
-             know which one works; lead the configuration back there once",
-            quoted(&place.login)
-        )));
-    }
-    host.storage().put(&key, &kept)
-}
-
-/// Returns the kept passwords of a login, the newest last.
-///
-/// # Errors
-/// Failures of the storage.
-pub(crate) fn find(host: &dyn Host, place: &LoginPlace) -> Result<Vec<String>, Failure> {
-    let kept = host.storage().get::<KeptPasswords>(&place.key(host)?)?;
-    Ok(kept.map(|kept| kept.passwords).unwrap_or_default())
-}
-
-/// Forgets the kept passwords of a login, because another password has logged in, or because an
-/// intent has them.
-///
-/// # Errors
-/// Failures of the storage.
-pub(crate) fn forget(host: &dyn Host, place: &LoginPlace) -> Result<(), Failure> {
-    host.storage().delete(&place.key(host)?)
 }
 
 /// The password that the engine made, after a write of the configuration.
@@ -133,11 +82,11 @@ pub(crate) fn check_replacement(
 ) -> Result<KeptBindpass, Failure> {
     let (old, new) = (LoginPlace::of(before), LoginPlace::of(config));
     let is_replaced = before.bindpass != config.bindpass || old != new;
-    if before.bindpass_rotated.is_none() || !is_replaced || call.flag("force") {
+    if before.bindpass_rotated.is_none() || !is_replaced {
         return Ok(KeptBindpass::No);
     }
     if old != new {
-        keep(host, &old, [before.bindpass.clone()])?;
+        old.keep(host, &before.bindpass)?;
         return Ok(KeptBindpass::ForTrial(format!(
             "the password that rotate-root made for {} at {} is kept; a configuration with the \
              former servers, TLS settings and binddn uses the password again, whatever bindpass it \
@@ -146,12 +95,15 @@ pub(crate) fn check_replacement(
             quoted(&before.url)
         )));
     }
+    if call.flag("force") {
+        return new.kept(host)?.forget().map(|()| KeptBindpass::No);
+    }
     let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);
     let given = prove(&config.bindpass);
     // A controller that does not know the rotation yet accepts the password before the rotation.
     let is_former = config.bindpass == before.previous_bindpass;
     if matches!(given, Ok(PasswordProof::InForce)) && !is_former {
-        return forget(host, &new).map(|()| KeptBindpass::No);
+        return new.kept(host)?.forget().map(|()| KeptBindpass::No);
     }
     match (given, prove(&before.bindpass)) {
         (Ok(PasswordProof::InForce | PasswordProof::NotInForce), Ok(PasswordProof::InForce)) => {
@@ -162,10 +114,10 @@ pub(crate) fn check_replacement(
             )))
         }
         (Ok(PasswordProof::InForce), Ok(PasswordProof::NotInForce)) => {
-            forget(host, &new).map(|()| KeptBindpass::No)
+            new.kept(host)?.forget().map(|()| KeptBindpass::No)
         }
         (Ok(PasswordProof::NotInForce), Ok(PasswordProof::NotInForce)) => {
-            keep(host, &new, [before.bindpass.clone()])?;
+            new.keep(host, &before.bindpass)?;
             Ok(KeptBindpass::ForLaterWrites(
                 "the directory refuses both the given bindpass and the password that rotate-root \
                  made; write config with the one that is in force"
@@ -173,7 +125,7 @@ pub(crate) fn check_replacement(
             ))
         }
         _ => {
-            keep(host, &new, [before.bindpass.clone()])?;
+            new.keep(host, &before.bindpass)?;
             Ok(KeptBindpass::ForTrial(
                 "the given bindpass could not be proven; the password that rotate-root made is \
                  kept, and the one of both that logs in is used"

@@ -6,7 +6,7 @@
 //! wait until the new password is stored, and then use it.
 
 use crate::directory::{self, DirectoryClient, NewerLogin, PasswordProof};
-use crate::kept_bindpass::{self, LoginPlace};
+use crate::kept_bindpass::LoginPlace;
 use crate::passwords;
 use crate::rotation::LANE;
 use crate::settings::Config;
@@ -48,7 +48,7 @@ impl PendingRootChange {
     /// Keeps the password for a configuration that leads to its servers again.
     fn keep(&self, host: &dyn Host) -> Result<(), Failure> {
         match &self.place {
-            Some(place) => kept_bindpass::keep(host, place, [self.password.clone()]),
+            Some(place) => place.keep(host, &self.password),
             None => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> 
         // `finish` of the change under way tries the kept passwords, too.
         return Ok(());
     }
-    let mut kept = kept_bindpass::find(host, &LoginPlace::of(config))?.into_iter();
+    let mut kept = LoginPlace::of(config).kept(host)?.list_secrets()?.into_iter();
     let Some(oldest) = kept.next() else { return Ok(()) };
     let intent = Intent::begin(host, KEY, LANE, PendingRootChange::of(config, oldest))?;
     // The guard of the intent wakes the engine, and `finish` looks for the password in force.
@@ -165,7 +165,7 @@ fn add_kept(
         let candidate = PendingRootChange::of(config, password);
         intent = intent.restart(host, candidate, EarlierCandidates::Kept)?;
     }
-    kept_bindpass::forget(host, &LoginPlace::of(config))?;
+    LoginPlace::of(config).kept(host)?.forget()?;
     Ok(intent)
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
         // The guard that is ringing must not stay for passwords that were kept for this login.
         return finish(host, mount);
     }
-    let kept = kept_bindpass::find(host, &LoginPlace::of(&config))?;
+    let kept = LoginPlace::of(&config).kept(host)?.list_secrets()?;
     let intent = add_kept(host, &config, intent, kept.into_iter())?;
     let looked = intent.find_in_force(|change| {
         Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
@@ -218,7 +218,7 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
         now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
         now.bindpass_rotated = Some(host.clock().now());
         // Whatever else was kept for this login is not in force.
-        kept_bindpass::forget(host, &LoginPlace::of(&now))?;
+        LoginPlace::of(&now).kept(host)?.forget()?;
         now.store(host)
     })
 }

@@ -163,8 +163,8 @@
 //! ```text
 //! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
 //! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
-//! → database_component → connection → destination → document → intent → jwt → kubernetes
-//! → migration → provider → token_params → trusted_certificates → unproven_requests → imports
+//! → database_component → connection → destination → document → intent → jwt
+//! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates → unproven_requests → imports
 //! → translation → access_token → issuer_keys → login → answer → explain → reservation → table
 //! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed
 //! → raw_component
@@ -188,6 +188,7 @@ pub mod intent;
 mod internal;
 pub mod issuer_keys;
 pub mod jwt;
+pub mod kept_secrets;
 pub mod kubernetes;
 pub mod ldap;
 pub mod login;

@@ -142,7 +142,15 @@ impl<E: SecretsEngine> TestBed<E> {
     /// # Errors
     /// The failure that a caller would receive.
     pub fn delete(&self, path: &str) -> Result<Reply, Failure> {
-        self.request(Verb::Delete, path, &json!({}))
+        self.delete_with(path, &json!({}))
+    }
+
+    /// Sends a DELETE with fields.
+    ///
+    /// # Errors
+    /// The failure that a caller would receive.
+    pub fn delete_with(&self, path: &str, fields: &Value) -> Result<Reply, Failure> {
+        self.request(Verb::Delete, path, fields)
     }
 
     /// Sends a LIST; `data.keys` are the names.
