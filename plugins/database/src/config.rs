@@ -4,8 +4,10 @@
 mod destination;
 mod removal;
 
-use crate::connection::{Connection, about};
-use crate::redaction::without_secrets;
+use crate::connection::{Connection, PASSWORD, about};
+use crate::kept_password::{self, KeptPassword};
+use crate::redaction::{SECRET_SETTINGS, without_secrets};
+use crate::root_rotation;
 use crate::statements;
 use crate::target;
 use crate::version::is_version;
@@ -18,9 +20,6 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, FailureKind, Host};
 pub(crate) use removal::{FIELDS as REMOVAL_FIELDS, delete};
 use serde_json::{Map, Value, json};
-
-/// The setting that holds the password of the connection's own user.
-pub(crate) const PASSWORD: &str = "password";
 
 /// Fields of the engine. Every other field of a write is a setting of the database plugin.
 pub(crate) const FIELDS: &[Field] = &[
@@ -48,24 +47,14 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
     Field::text("password_policy", "the policy for passwords of this connection's users"),
     Field::flag("skip_static_role_import_rotation", "do not change passwords of imported accounts"),
+    Field::flag(
+        "force",
+        "replace the password that a rotation made, although the given one does not log in",
+    ),
 ];
 
 /// Fields of the rotation schedule of the connection's own user.
 pub(crate) const ROTATION_FIELDS: &[Field] = rotation::CONFIG_FIELDS;
-
-/// Settings of plugins that are secret even if the plugin does not mark the settings. The table
-/// lists these settings so that the host keeps the values out of logs and audit before any plugin
-/// was asked.
-pub(crate) const SECRET_SETTINGS: &[Field] = &[
-    Field::text("password", "the password of the connection's own user").secret(),
-    Field::text("private_key", "the private key of the connection's own user").secret(),
-    Field::text("tls_certificate_key", "the key of the client certificate").secret(),
-    Field::text("sslkey", "the key of the client certificate").secret(),
-    Field::text("sslpassword", "the password of the client certificate's key").secret(),
-    Field::text("service_account_json", "the key file of a service account").secret(),
-    Field::text("pem_bundle", "a certificate with its key").secret(),
-    Field::text("pem_json", "a certificate with its key, as JSON").secret(),
-];
 
 /// Creates or changes a connection.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -92,19 +81,24 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // `configure` dialled nothing, but `verify` below dials the targets.
     destination::check(call, &before, &connection, &plugin)?;
     let lost_window = connection.rotation.lost_window(&before.rotation);
-    let before = before.targets.unwrap_or_default();
     statements::check_root(host, name, &connection)?;
+    let kept = kept_password::check_replacement(host, call, name, (&before, &connection))?;
     let lacking = if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?
     } else {
         Vec::new()
     };
     connection.store(host, name)?;
+    if !matches!(kept, KeptPassword::ForLaterWrites(_)) {
+        root_rotation::try_kept(host, name, &connection)?;
+    }
 
+    let before = before.targets.unwrap_or_default();
     let stranded = target::warning(host, name, &before, &configured.targets)?;
     let codes = configured.warnings.iter().chain(&lacking);
     let told = codes.map(|code| sentence(&plugin, code, name));
-    let mut warnings: Vec<String> = stranded.into_iter().chain(told).chain(lost_window).collect();
+    let mut warnings: Vec<String> =
+        kept.warning().into_iter().chain(stranded).chain(told).chain(lost_window).collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {
         let name = quoted(name);

@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 /// Prefix of the keys of rotation timers.
 const TIMER: &str = "rotate-root/";
 
+/// The setting that holds the password of the connection's own user.
+pub(crate) const PASSWORD: &str = "password";
+
 /// A connection. No `Debug`: the settings hold the password.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
@@ -116,7 +119,7 @@ impl Connection {
         if self.setting("username").is_empty() {
             return refused("no username in configuration; give it in addition to connection_url");
         }
-        if self.setting("password").is_empty() {
+        if self.setting(PASSWORD).is_empty() {
             return refused("no password in configuration; give it in addition to connection_url");
         }
         let url = self.setting("connection_url");

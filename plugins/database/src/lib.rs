@@ -9,10 +9,10 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! connection → figures → redaction → unfinished → version → placement → reload → reset → target
-//! → credential → statements → static_role → config → static_account → root_rotation
-//! → static_creation → static_creds → rotate_root → static_rotation → roles → rotate_role
-//! → lifetime → static_roles → lease → creds
+//! connection → figures → redaction → unfinished → version → login_place → placement → reload
+//! → reset → target → credential → statements → static_role → kept_password → static_account
+//! → root_rotation → config → static_creation → static_creds → rotate_root → static_rotation
+//! → roles → rotate_role → lifetime → static_roles → lease → creds
 //! ```
 
 mod config;
@@ -22,8 +22,10 @@ mod creds;
 mod figures;
 #[cfg(test)]
 mod fixture;
+mod kept_password;
 mod lease;
 mod lifetime;
+mod login_place;
 mod placement;
 mod redaction;
 mod reload;
@@ -43,6 +45,7 @@ mod target;
 mod unfinished;
 mod version;
 
+use crate::redaction::SECRET_SETTINGS;
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{
@@ -70,7 +73,7 @@ impl SecretsEngine for Database {
             .fields(&[CONNECTION]),
         write("config/{name}", config::write)
             .about("Creates or changes a connection; other fields go to its database plugin.")
-            .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, config::SECRET_SETTINGS])
+            .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, SECRET_SETTINGS])
             .existence("config/{name}")
             .open_fields()
             .nested(),

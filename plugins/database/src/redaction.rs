@@ -4,8 +4,23 @@
 //! a name that the plugin does not mark as secret. If the end of a password is unclear, too much is
 //! hidden rather than too little.
 
+use bulkhead_sdk::table;
 use bulkhead_sdk::wire::description::Field;
 use serde_json::{Map, Value};
+
+/// Settings of plugins that are secret even if the plugin does not mark the settings. The table
+/// lists these settings so that the host keeps the values out of logs and audit before any plugin
+/// was asked.
+pub(crate) const SECRET_SETTINGS: &[table::Field] = &[
+    table::Field::text("password", "the password of the connection's own user").secret(),
+    table::Field::text("private_key", "the private key of the connection's own user").secret(),
+    table::Field::text("tls_certificate_key", "the key of the client certificate").secret(),
+    table::Field::text("sslkey", "the key of the client certificate").secret(),
+    table::Field::text("sslpassword", "the password of the client certificate's key").secret(),
+    table::Field::text("service_account_json", "the key file of a service account").secret(),
+    table::Field::text("pem_bundle", "a certificate with its key").secret(),
+    table::Field::text("pem_json", "a certificate with its key, as JSON").secret(),
+];
 
 /// Replacement text of a password.
 const HIDDEN: &str = "xxxxx";

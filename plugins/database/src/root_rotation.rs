@@ -4,11 +4,13 @@
 //!
 //! Prevents the loss of a connection's own password after any failure of process or database. If
 //! neither the stored password nor a candidate logs in, the engine keeps all of these passwords and
-//! reports the failure at each attempt.
+//! reports the failure at each attempt. A candidate for another user or other servers is kept for a
+//! write that leads back ([`LoginPlace`]).
 
-use crate::config::PASSWORD;
-use crate::connection::{Connection, about, timer};
+use crate::connection::{Connection, PASSWORD, about, timer};
 use crate::figures::{self, OperationOutcome};
+use crate::kept_password;
+use crate::login_place::LoginPlace;
 use crate::placement::CredentialStatements;
 use crate::target;
 use crate::unfinished::UnfinishedChange;
@@ -37,9 +39,45 @@ struct PasswordCandidate {
     /// meanwhile. Empty in records of earlier releases.
     #[serde(default)]
     targets: Vec<String>,
+    /// The user with the servers and their authentication settings. `None` if an earlier release
+    /// began the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<LoginPlace>,
+    /// No rotation began with the password: a write of the connection had replaced it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_kept: bool,
 }
 
 stored!(PasswordCandidate, "root-candidate", reads_stored_root_candidates);
+
+impl PasswordCandidate {
+    fn of(
+        host: &dyn Host,
+        name: &str,
+        connection: &Connection,
+        password: String,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            username: connection.setting("username").to_owned(),
+            password,
+            targets: connection.targets(host, name)?,
+            place: Some(LoginPlace::of(host, name, connection)?),
+            is_kept: false,
+        })
+    }
+
+    /// Keeps the password for a write that leads to its servers again.
+    fn keep(&self, host: &dyn Host) -> Result<(), Failure> {
+        self.place.as_ref().map_or(Ok(()), |place| place.keep(host, &self.password))
+    }
+}
+
+/// Keeps the passwords of `intent`, the newest last. Nobody else knows the passwords, and one of
+/// them may be in force.
+fn keep_all(host: &dyn Host, intent: &Intent<PasswordCandidate>) -> Result<(), Failure> {
+    let candidates: Vec<&PasswordCandidate> = intent.candidates().collect();
+    candidates.into_iter().rev().try_for_each(|candidate| candidate.keep(host))
+}
 
 /// A connection whose own user gets a new password.
 struct RootRotation<'a> {
@@ -71,6 +109,35 @@ pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
     Err(UnfinishedChange::refusal(host, &key, &what, &otherwise)?)
 }
 
+/// Returns `true` if a change of the password of the connection `name` is not finished.
+///
+/// # Errors
+/// Errors of the storage.
+pub(crate) fn is_open(host: &dyn Host, name: &str) -> Result<bool, Failure> {
+    intent::is_open(host, &key(name))
+}
+
+/// Begins to look for the password in force if passwords are kept for the connection as written.
+/// The guard of the intent wakes the engine, and [`recover`] looks.
+///
+/// # Errors
+/// Errors of storage, clock or checkpoint.
+pub(crate) fn try_kept(
+    host: &dyn Host,
+    name: &str,
+    connection: &Connection,
+) -> Result<(), Failure> {
+    if is_open(host, name)? {
+        // `finish` of the change under way tries the kept passwords, too.
+        return Ok(());
+    }
+    let root = RootRotation::new(host, name, connection);
+    let mut kept = root.place()?.kept(host)?.list_secrets()?.into_iter();
+    let Some(oldest) = kept.next() else { return Ok(()) };
+    let intent = Intent::begin(host, &key(name), name, root.kept_candidate(oldest)?)?;
+    root.add_kept(intent, kept).map(drop)
+}
+
 /// Changes the password of the connection's own user. Returns a warning if the database cannot tell
 /// whether the user logs in with the new password.
 ///
@@ -83,7 +150,7 @@ pub(crate) fn rotate(
     connection: &Connection,
 ) -> Result<Option<String>, Failure> {
     connection.check_rotatable(name)?;
-    let root = RootRotation { host, name, connection, is_unverified: Cell::new(false) };
+    let root = RootRotation::new(host, name, connection);
     let intent = Intent::begin(host, &key(name), name, root.new_candidate()?)?;
     root.store(root.change(intent)?)?;
     Ok(root.is_unverified.get().then(|| {
@@ -129,42 +196,99 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
         return Ok(());
     };
     let Some(connection) = Connection::find(host, name)? else {
+        keep_all(host, &intent)?;
         UnfinishedChange::forget(host, &key(name))?;
         return intent.give_up(host, IntentEndReason::Unwanted);
     };
-    let root =
-        RootRotation { host, name, connection: &connection, is_unverified: Cell::new(false) };
-    let now = connection.targets(host, name)?;
-    let is_of = |candidate: &PasswordCandidate| {
-        candidate.username == root.username() && target::keeps(&candidate.targets, &now)
-    };
-    if !intent.candidates().all(is_of) {
+    let root = RootRotation::new(host, name, &connection);
+    let belongs: Vec<bool> =
+        intent.candidates().map(|one| root.is_place_of(one)).collect::<Result<_, _>>()?;
+    if belongs.contains(&false) {
         return root.replace(intent);
     }
     root.finish(intent).inspect_err(|_| tell(host, OperationOutcome::Failed, name))
 }
 
-impl RootRotation<'_> {
-    /// Ends a change that was begun for another user or server. The operator wrote another password
-    /// with that user or server. Keeps the candidates if the database refuses that password: a
-    /// candidate may be in force, and no other record has the candidate.
+impl<'a> RootRotation<'a> {
+    fn new(host: &'a dyn Host, name: &'a str, connection: &'a Connection) -> Self {
+        Self { host, name, connection, is_unverified: Cell::new(false) }
+    }
+
+    fn place(&self) -> Result<LoginPlace, Failure> {
+        LoginPlace::of(self.host, self.name, self.connection)
+    }
+
+    /// Returns `true` if the candidate belongs to the connection's user and servers.
+    fn is_place_of(&self, candidate: &PasswordCandidate) -> Result<bool, Failure> {
+        match &candidate.place {
+            Some(place) => Ok(*place == self.place()?),
+            None => {
+                let now = self.connection.targets(self.host, self.name)?;
+                let is_same_user = candidate.username == self.username();
+                Ok(is_same_user && target::keeps(&candidate.targets, &now))
+            }
+        }
+    }
+
+    /// Ends a change that was begun for another user or server, keeps its candidates, and looks for
+    /// a password that was kept for the present user and servers.
+    ///
+    /// A candidate of an earlier release has no place under which it could be kept. The change then
+    /// stays until the stored password logs in.
     fn replace(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
-        if self.works(self.connection.setting("password"))? == Some(false) {
+        let is_kept = intent.candidates().all(|candidate| candidate.place.is_some());
+        if !is_kept && self.works(self.connection.setting(PASSWORD))? == Some(false) {
             return Err(self.unknown());
         }
+        keep_all(self.host, &intent)?;
         self.connection.store(self.host, self.name)?;
         UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unwanted)
+        intent.give_up(self.host, IntentEndReason::Unwanted)?;
+        try_kept(self.host, self.name, self.connection)?;
+        // The guard that rings must not stay for the passwords of the present place.
+        recover(self.host, self.name)
+    }
+
+    /// Moves kept passwords of this place into `intent`.
+    fn add_kept(
+        &self,
+        mut intent: Intent<PasswordCandidate>,
+        kept: impl Iterator<Item = String>,
+    ) -> Result<Intent<PasswordCandidate>, Failure> {
+        for password in kept {
+            let candidate = self.kept_candidate(password)?;
+            intent = intent.restart(self.host, candidate, EarlierCandidates::Kept)?;
+        }
+        self.forget_kept()?;
+        Ok(intent)
+    }
+
+    fn forget_kept(&self) -> Result<(), Failure> {
+        self.place()?.kept(self.host)?.forget()
+    }
+
+    fn kept_candidate(&self, password: String) -> Result<PasswordCandidate, Failure> {
+        let candidate = PasswordCandidate::of(self.host, self.name, self.connection, password)?;
+        Ok(PasswordCandidate { is_kept: true, ..candidate })
     }
 
     fn finish(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+        let intent = match self.place()?.kept(self.host)?.list_secrets()? {
+            kept if kept.is_empty() => intent,
+            kept => self.add_kept(intent, kept.into_iter())?,
+        };
         let look =
             |candidate: &PasswordCandidate| Ok(self.works(&candidate.password)? == Some(true));
         let intent = match intent.find_in_force(look)? {
             CandidateSearch::InForce(proven) => return self.store(proven),
             CandidateSearch::Nowhere(intent) => intent,
         };
-        let intent = match self.works(self.connection.setting("password"))? {
+        let works = self.works(self.connection.setting(PASSWORD))?;
+        let is_search = intent.candidates().all(|candidate| candidate.is_kept);
+        if is_search && works != Some(false) {
+            return self.end_search(intent, works.is_some());
+        }
+        let intent = match works {
             Some(true) if self.is_missed()? => return self.give_up(intent),
             Some(true) => {
                 intent.restart(self.host, self.new_candidate()?, EarlierCandidates::Disproven)?
@@ -173,6 +297,20 @@ impl RootRotation<'_> {
             None => intent,
         };
         self.store(self.change(intent)?)
+    }
+
+    /// Ends the search for a kept password that is in force. Unless the stored password is proven,
+    /// the passwords stay for a later write.
+    fn end_search(
+        &self,
+        intent: Intent<PasswordCandidate>,
+        is_proven: bool,
+    ) -> Result<(), Failure> {
+        if !is_proven {
+            keep_all(self.host, &intent)?;
+        }
+        UnfinishedChange::forget(self.host, &key(self.name))?;
+        intent.give_up(self.host, IntentEndReason::Unchanged)
     }
 
     /// Returns `true` if the rotation window of the unfinished change is over.
@@ -194,8 +332,7 @@ impl RootRotation<'_> {
     fn new_candidate(&self) -> Result<PasswordCandidate, Failure> {
         let place = CredentialStatements::of_root(self.name, self.connection);
         let password = place.draw(self.host, self.name, &self.connection.password_policy)?;
-        let targets = self.connection.targets(self.host, self.name)?;
-        Ok(PasswordCandidate { username: self.username().to_owned(), password, targets })
+        PasswordCandidate::of(self.host, self.name, self.connection, password)
     }
 
     fn username(&self) -> &str {
@@ -240,22 +377,24 @@ impl RootRotation<'_> {
 
     /// Asks if the user logs in with the password. `None`: the database cannot tell.
     fn works(&self, password: &str) -> Result<Option<bool>, Failure> {
-        let called = self.connection.for_host(self.name);
-        let credential = Credential::Password(password.to_owned());
-        let works = self.host.databases().check_credential(&called, self.username(), &credential);
-        works.map_err(|why| about(self.name, why)).inspect_err(|why| self.note(why))
+        kept_password::logs_in(self.host, self.name, self.connection, password)
+            .inspect_err(|why| self.note(why))
     }
 
-    /// Stores the password in force, as a new generation. Leaves the connection unchanged if the
-    /// connection was removed meanwhile or has another user now.
+    /// Stores the password in force, as a new generation. Keeps the password for a later write if
+    /// the connection was removed meanwhile, or leads to another user or other servers now.
     fn store(&self, proven: ProvenCandidate<PasswordCandidate>) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
         proven.confirm(host, |candidate, ()| {
             UnfinishedChange::forget(host, &key(name))?;
-            let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
-            if connection.setting("username") != candidate.username {
-                return Ok(());
+            let Some(mut connection) = Connection::find(host, name)? else {
+                return candidate.keep(host);
+            };
+            let now = RootRotation::new(host, name, &connection);
+            if !now.is_place_of(candidate)? {
+                return candidate.keep(host);
             }
+            now.forget_kept()?;
             let password = Value::String(candidate.password.clone());
             connection.settings.insert(PASSWORD.to_owned(), password);
             connection.has_own_password = true;

@@ -5,33 +5,15 @@
 //! an address, except settings that are known to be harmless, and except login and database in
 //! `connection_url`.
 
-use super::SECRET_SETTINGS;
 use crate::connection::Connection;
+use crate::login_place::{CONNECTION_URL, HARMLESS, place_of};
+use crate::redaction::SECRET_SETTINGS;
 use crate::target;
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::{Call, Failure};
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-const CONNECTION_URL: &str = "connection_url";
-
-/// Settings that decide neither which server is dialled nor how the server proves itself.
-const HARMLESS: [&str; 9] = [
-    "username",
-    "username_template",
-    "password_authentication",
-    "self_managed",
-    "disable_escaping",
-    "connect_timeout",
-    "max_open_connections",
-    "max_idle_connections",
-    "max_connection_lifetime",
-];
-
-/// Harmless parameters of `connection_url`.
-const HARMLESS_PARAMETERS: [&str; 3] =
-    ["application_name", "connect_timeout", "fallback_application_name"];
 
 /// Refuses a write that would send a stored credential to another server. `plugin` describes the
 /// plugin of the changed connection.
@@ -89,54 +71,4 @@ fn leads_elsewhere(before: &Connection, after: &Connection) -> bool {
     let [known, now] = [before, after].map(|one| one.targets.as_deref().unwrap_or_default());
     !target::keeps(known, now)
         || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
-}
-
-/// Returns `scheme://login@hosts/database?parameters` without login, database and harmless
-/// parameters, and any other text unchanged.
-fn place_of(url: &str) -> (String, Vec<&str>) {
-    let read = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-        let is_plain = |text: &str| !text.contains(['/', '@', '#', '\\', '(']);
-        let is_harmless = |parameter: &&str| {
-            HARMLESS_PARAMETERS.contains(&parameter.split('=').next().unwrap_or_default())
-        };
-        let parameters = parameters.split('&').filter(|one| !one.is_empty() && !is_harmless(one));
-        (is_plain(database) && is_plain(hosts))
-            .then(|| (format!("{scheme}://{hosts}").to_ascii_lowercase(), parameters.collect()))
-    };
-    read().unwrap_or_else(|| (url.to_owned(), Vec::new()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::place_of;
-
-    #[test]
-    fn login_and_database_are_no_place_and_everything_else_is() {
-        let url = "postgres://{{username}}:{{password}}@db:5432/app?sslmode=verify-full";
-        for same in [
-            "postgres://{{username}}:{{password}}@db:5432/other?sslmode=verify-full",
-            "postgres://root:x@db:5432/app?sslmode=verify-full",
-            "postgres://DB:5432?connect_timeout=3&sslmode=verify-full",
-        ] {
-            assert_eq!(place_of(url), place_of(same), "{same}");
-        }
-        for other in [
-            "postgres://{{username}}:{{password}}@thief:5432/app?sslmode=verify-full",
-            "postgres://{{username}}:{{password}}@db:5433/app?sslmode=verify-full",
-            "postgres://{{username}}:{{password}}@db:5432/app?sslmode=disable",
-            "postgres://{{username}}:{{password}}@db:5432/app?sslmode=verify-full&host=thief",
-            "postgres://{{username}}:{{password}}@db:5432/app",
-            "postgres://{{username}}:{{password}}@thief/x@db:5432/app?sslmode=verify-full",
-            "postgres://db:5432#@thief?sslmode=verify-full",
-            "{{username}}:{{password}}@tcp(db:5432)/app",
-            "host=db port=5432 sslmode=verify-full",
-        ] {
-            assert_ne!(place_of(url), place_of(other), "{other}");
-        }
-        assert_ne!(place_of("u:p@tcp(db:3306)/app"), place_of("u:p@tcp(db:3306)/other"));
-    }
 }

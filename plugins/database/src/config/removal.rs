@@ -2,9 +2,11 @@
 //!
 //! Prevents the removal of the only copy of a password. After a rotation, only the engine knows the
 //! password of the connection's own user. Without that password, no operator could write the
-//! connection again for the leases that wait for the connection.
+//! connection again for the leases that wait for the connection. A rotation that is not finished may
+//! have changed the password, too.
 
 use crate::connection::Connection;
+use crate::root_rotation;
 use crate::static_role;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::failure::quoted;
@@ -25,7 +27,8 @@ pub(crate) const FIELDS: &[Field] =
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?;
-    let own = connection.filter(|connection| connection.has_own_password);
+    let is_changing = root_rotation::is_open(host, name)?;
+    let own = connection.filter(|connection| connection.has_own_password || is_changing);
     let lost = own.map(|connection| only_copy(&connection, name, &call.mount.path));
     if let (Some(lost), false) = (&lost, call.flag("force")) {
         return Err(Failure::invalid(format!("{lost}, or remove it with force=true")));

@@ -1,7 +1,7 @@
 //! Rotations of a connection's own password on the test bed, interrupted or refused at each step.
 
 use crate::Database;
-use crate::fixture::{account_with, ready};
+use crate::fixture::{account_with, orders, ready, with};
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
@@ -176,23 +176,33 @@ fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
 }
 
 #[test]
-fn a_rotation_of_a_missing_or_replaced_connection_is_forgotten() {
-    for is_gone in [true, false] {
-        let bed = rooted();
-        bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
-        bed.write("rotate-root/orders", &json!({})).err().unwrap();
-        match is_gone {
-            true => bed.delete("config/orders").unwrap(),
-            false => {
-                account_with(&bed, "orders", ("other", "hunter2-of-other"));
-                let other = json!({"username": "other", "password": "hunter2-of-other"});
-                bed.write("config/orders", &other).unwrap()
-            }
-        };
-        bed.run_guards().unwrap();
-        assert!(is_settled(&bed));
-        assert_eq!(bed.host.timer("rotate-root/orders").is_some(), !is_gone);
-    }
+fn a_rotation_of_a_replaced_connection_is_forgotten() {
+    let bed = rooted();
+    bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    account_with(&bed, "orders", ("other", "hunter2-of-other"));
+    let other = json!({"username": "other", "password": "hunter2-of-other"});
+    bed.write("config/orders", &other).unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert!(bed.host.timer("rotate-root/orders").is_some());
+}
+
+#[test]
+fn a_connection_with_an_unfinished_rotation_is_removed_by_force_alone() {
+    let bed = rooted();
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    let refused = bed.delete("config/orders").err().unwrap();
+    assert!(refused.message.contains("only the engine knows"), "{}", refused.message);
+    bed.delete_with("config/orders", &json!({"force": true})).unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert_eq!(bed.host.timer("rotate-root/orders"), None);
+    // The connection is written again, and the password that only the engine knows is found.
+    bed.write("config/orders", &orders()).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
 }
 
 #[test]
@@ -236,47 +246,171 @@ fn an_impossible_rotation_is_refused_before_any_request_to_the_database() {
     }
 }
 
-#[test]
-fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
-    let bed = rooted();
-    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
-    bed.write("rotate-root/orders", &json!({})).err().unwrap();
-    let at = |host: &str, password: &str| {
-        let url = format!("postgres://{{{{username}}}}:{{{{password}}}}@{host}:5432/orders");
-        json!({"connection_url": url, "password": password, "verify_connection": false})
-    };
-    bed.write("config/orders", &at("thief", "root-of-thief")).unwrap();
-    bed.host.steps();
-    let unknown = bed.run_guards().unwrap_err();
-    assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
-    let checks =
-        |steps: &[String]| steps.iter().filter(|step| step.starts_with("check-credential")).count();
-    assert_eq!(
-        checks(&bed.host.steps()),
-        1,
-        "the password that came with the server, and no other"
-    );
-    assert!(bed.host.stored(GUARD).is_some(), "the password in force is known to the intent alone");
-    account_with(&bed, "orders", ("root", "root-of-thief"));
-    bed.run_guards().unwrap();
-    assert!(stored(&bed).1 && is_settled(&bed));
+/// Returns a write that leads to another server without a login.
+fn elsewhere(password: &str) -> serde_json::Value {
+    json!({
+        "connection_url": "postgres://{{username}}:{{password}}@other:5432/orders",
+        "password": password,
+        "verify_connection": false,
+    })
+}
+
+/// Returns the number of logins that the engine tried.
+fn logins(bed: &TestBed<Database>) -> usize {
+    let steps = bed.host.steps();
+    steps.iter().filter(|step| step.starts_with("check-credential")).count()
 }
 
 #[test]
-fn a_connection_that_leads_back_goes_on_with_what_was_begun() {
+fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
     let bed = rooted();
-    let before = bed.host.stored("config/orders").unwrap()["settings"].clone();
+    let before = orders();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
-    let mut elsewhere = before.clone();
-    elsewhere["connection_url"] = json!("postgres://{{username}}:{{password}}@other:5432/orders");
-    elsewhere["verify_connection"] = json!(false);
-    bed.write("config/orders", &elsewhere).unwrap();
-    bed.run_guards().unwrap_err();
+    bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert_eq!(logins(&bed), 0, "no password reaches a server for which it was not made");
+    assert_eq!(stored(&bed).0, "root-of-other");
+    assert!(is_settled(&bed));
     bed.write("config/orders", &before).unwrap();
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
     assert!(is_settled(&bed));
+}
+
+#[test]
+fn a_connection_that_leads_back_at_once_goes_on_with_its_rotation() {
+    let bed = rooted();
+    bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
+    bed.write("config/orders", &orders()).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    assert!(is_settled(&bed));
+}
+
+/// Returns a test bed whose connection has a password that a rotation made.
+fn rotated() -> TestBed<Database> {
+    let bed = rooted();
+    bed.write("config/orders", &json!({"rotation_period": 0})).unwrap();
+    bed.write("rotate-root/orders", &json!({})).unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    bed.host.steps();
+    bed
+}
+
+#[test]
+fn the_first_password_does_not_replace_the_one_of_a_rotation() {
+    for is_verified in [true, false] {
+        let bed = rotated();
+        bed.write("config/orders", &json!({"verify_connection": is_verified})).unwrap();
+        let refused = bed.write("config/orders", &orders()).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
+        let says = "password is not the present password of user \"root\", and the password that \
+                    a rotation made is: leave password out";
+        assert!(refused.message.contains(says), "{}", refused.message);
+        assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+        let repeated = json!({"password": "Generated-Password-1"});
+        assert!(bed.write("config/orders", &repeated).unwrap().warnings.is_empty());
+    }
+}
+
+#[test]
+fn a_password_of_a_rotation_is_replaced_by_force() {
+    let bed = rotated();
+    let forced = json!({"password": "soon", "verify_connection": false, "force": true});
+    assert!(bed.write("config/orders", &forced).unwrap().warnings.is_empty());
+    assert!(is_settled(&bed), "nothing looks for the former password");
+    assert_eq!(stored(&bed).0, "soon");
+}
+
+#[test]
+fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-the-operator"));
+    let written = bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
+    assert!(written.warnings.is_empty(), "{:?}", written.warnings);
+    assert!(is_settled(&bed));
+    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true));
+}
+
+#[test]
+fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
+    let bed = rotated();
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    let written = bed.write("config/orders", &unproven).unwrap();
+    assert!(written.warnings[0].contains("could not be proven"), "{:?}", written.warnings);
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "it was found in force");
+    assert!(is_settled(&bed));
+
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-the-operator"));
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "of-the-operator", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true), "the given one logs in");
+    assert!(is_settled(&bed));
+    bed.host.steps();
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    assert_eq!(logins(&bed), 0, "the former password is forgotten");
+}
+
+#[test]
+fn two_refused_passwords_wait_for_a_later_write() {
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-another-hand"));
+    let wrong = json!({"password": "hunter2-of-root", "verify_connection": false});
+    let written = bed.write("config/orders", &wrong).unwrap();
+    assert!(written.warnings[0].contains("refuses user \"root\""), "{:?}", written.warnings);
+    assert!(is_settled(&bed), "refused logins lock accounts");
+    account_with(&bed, "orders", ("root", "Generated-Password-1"));
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_password_of_a_rotation_waits_for_its_servers() {
+    let bed = rotated();
+    let written = bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
+    assert!(written.warnings[0].contains("user \"root\" is kept"), "{:?}", written.warnings);
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    bed.write("config/orders", &orders()).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_kept_password_reaches_no_server_with_another_proof() {
+    let bed = rotated();
+    let url = json!({"connection_url": orders()["connection_url"].clone()});
+    let trusting = with(elsewhere("x"), url);
+    let trusting = with(trusting, json!({"tls_server_name": "of-the-thief"}));
+    bed.write("config/orders", &trusting).unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert_eq!((logins(&bed), stored(&bed).0.as_str()), (0, "x"));
+}
+
+#[test]
+fn passwords_that_the_database_cannot_tell_apart_stay_kept() {
+    let bed = rotated();
+    bed.host.tell_of_logins("root", None);
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert_eq!(stored(&bed).0, "hunter2-of-root");
+    bed.host.tell_of_logins("root", Some(false));
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    let unknown = bed.run_guards().unwrap_err();
+    assert!(unknown.message.contains("logs in neither"), "{unknown}");
 }
 
 #[test]
