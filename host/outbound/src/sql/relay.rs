@@ -108,20 +108,22 @@ fn is_ours(near: &UnixStream) -> bool {
 }
 
 impl RelayState {
-    async fn carry(&self, near: UnixStream) {
+    /// Carries a session. Records the fault before `near` closes, because the library's end then
+    /// reads the fault.
+    async fn carry(&self, mut near: UnixStream) {
         *sync::lock(&self.fault) = None;
-        if let Err(fault) = self.dial(near).await {
+        if let Err(fault) = self.dial(&mut near).await {
             *sync::lock(&self.fault) = Some(fault);
         }
+        drop(near);
     }
 
-    /// Dials the address and carries the session. Records the fault before the library's end
-    /// closes.
-    async fn dial(&self, mut near: UnixStream) -> Result<(), SqlFault> {
+    /// Dials the address and carries the session.
+    async fn dial(&self, near: &mut UnixStream) -> Result<(), SqlFault> {
         let dialled = timeout(self.gate.connect_timeout, TcpStream::connect(self.to)).await;
         let dialled = dialled.map_err(|_| SqlFault::TimedOut)?;
         let far = dialled.map_err(|error| SqlFault::Broken(error.kind().to_string()))?;
-        self.gate.carry(&mut near, far).await
+        self.gate.carry(near, far).await
     }
 }
 
