@@ -58,6 +58,20 @@ pub fn ask(
     line
 }
 
+/// Prints `question` on `screen` and reads a line, which the terminal shows.
+///
+/// # Errors
+/// A line that is too long or not UTF-8; a terminal that cannot be written or read.
+pub fn ask_openly(
+    question: &str,
+    typed: &mut dyn BufRead,
+    screen: &mut dyn Write,
+) -> io::Result<String> {
+    write!(screen, "{question}: ")?;
+    screen.flush()?;
+    read_line_once(typed).map(|line| line.expose().to_owned())
+}
+
 /// Reads no further than the end of the line, so that the rest stays for the next reader.
 fn read_line_once(typed: &mut dyn BufRead) -> io::Result<Secret> {
     let mut line = String::new();

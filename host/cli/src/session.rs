@@ -150,6 +150,31 @@ impl<'a, 'io> Session<'a, 'io> {
         })
     }
 
+    /// Asks for the word `yes` at the terminal. Returns `None` if nobody can be asked.
+    ///
+    /// # Errors
+    /// A terminal that cannot be read.
+    pub(crate) fn agrees(&mut self, question: &str) -> Result<Option<bool>, CommandProblem> {
+        if !self.is_interactive() {
+            return Ok(None);
+        }
+        let question = crate::terminal::escape_controls(question);
+        let answer = keyboard::ask_openly(&question, self.io.stdin, self.io.stderr);
+        let answer = answer.map_err(|error| {
+            CommandProblem::usage(format!("the terminal cannot be asked: {error}"))
+        })?;
+        Ok(Some(answer.trim() == "yes"))
+    }
+
+    /// Tells if somebody at the terminal can be asked about the command's request. A request that
+    /// is printed changes nothing, so nothing is asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        let is_printed = ["output-curl-string", "output-policy"]
+            .iter()
+            .any(|option| self.options.switch(option));
+        self.io.hide.is_some() && !is_printed && !self.options.switch("non-interactive")
+    }
+
     /// Returns `typed`, or asks with [`Self::secret`] if `typed` is absent or `-`. The result is a
     /// single word. `noun` names the secret, for example `unseal key`.
     ///

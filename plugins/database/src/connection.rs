@@ -2,6 +2,7 @@
 //! connection.
 
 use bulkhead_sdk::host::{DatabaseConnection as HostConnection, VersionChoice};
+use bulkhead_sdk::only_copy;
 use bulkhead_sdk::rotation::{RotationSettings, RotationTimes};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
@@ -83,6 +84,7 @@ impl Connection {
     /// Stores the connection and schedules the next rotation of the connection's own user.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().put(&Self::key(name), self)?;
+        only_copy::set_note(host, &Self::key(name), self.only_copy(name))?;
         match self.times.due {
             Some(due) => host.clock().schedule(&timer(name), due, name),
             None => host.clock().cancel(&timer(name)),
@@ -91,7 +93,16 @@ impl Connection {
 
     pub(crate) fn remove(host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().delete(&Self::key(name))?;
+        only_copy::set_note(host, &Self::key(name), None)?;
         host.clock().cancel(&timer(name))
+    }
+
+    /// Describes the password of the connection's own user if only the engine knows the password.
+    fn only_copy(&self, name: &str) -> Option<String> {
+        self.has_own_password.then(|| {
+            let user = quoted(self.setting("username"));
+            format!("the password of user {user} of connection {}", quoted(name))
+        })
     }
 
     /// Begins a new generation of the connection, with new sessions. The number is at least the

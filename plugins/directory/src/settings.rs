@@ -6,6 +6,8 @@ pub(crate) mod servers;
 use crate::passwords::{self, PasswordRules};
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::ldap::{LdapTarget, LdapTls};
+use bulkhead_sdk::only_copy;
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 
@@ -108,12 +110,15 @@ impl Config {
     }
 
     pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
-        host.storage().put(KEY, self)
+        host.storage().put(KEY, self)?;
+        let secret = format!("the password of {}", quoted(&self.login_name()));
+        only_copy::set_note(host, KEY, self.bindpass_rotated.map(|_| secret))
     }
 
     /// Deletes the configuration.
     pub(crate) fn remove(host: &dyn Host) -> Result<(), Failure> {
-        host.storage().delete(KEY)
+        host.storage().delete(KEY)?;
+        only_copy::set_note(host, KEY, None)
     }
 
     /// Returns the length, in characters, of passwords that are generated without a policy.

@@ -1,16 +1,17 @@
 //! Secrets that only the engine knows and that may be in force, kept after another value replaced
 //! them in the configuration.
 //!
-//! Prevents the loss of the only copy of a secret. After a rotation of a root credential, a write of
-//! the configuration may give another secret, or lead to another server. The secret of the rotation
-//! is forgotten only after another secret has logged in at the same place.
+//! Prevents the loss of the only copy of a secret. After a rotation of a root credential, a write
+//! of the configuration may give another secret, or lead to another server. The secret of the
+//! rotation is forgotten only after another secret has logged in at the same place.
 //!
-//! Prevents this attack, too: a caller with write access to the configuration changes the server, or
-//! how the server proves itself, and receives the kept secret. The engine names the place as a value
-//! that serialises to everything that decides who receives the secret: server, authentication of the
-//! server, login. Secrets of another place are never found.
+//! Prevents this attack, too: a caller with write access to the configuration changes the server,
+//! or how the server proves itself, and receives the kept secret. The engine names the place as a
+//! value that serialises to everything that decides who receives the secret: server,
+//! authentication of the server, login. Secrets of another place are never found.
 
 use crate::host::Host;
+use crate::only_copy;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::hexadecimal;
 use bulkhead_wire::stored;
@@ -68,6 +69,8 @@ impl<'a> KeptSecrets<'a> {
                 quoted(login)
             )));
         }
+        let note = format!("a credential of {} at earlier servers", quoted(login));
+        only_copy::set_note(self.host, &self.key, Some(note))?;
         self.host.storage().put(&self.key, &kept)
     }
 
@@ -84,6 +87,7 @@ impl<'a> KeptSecrets<'a> {
     /// # Errors
     /// Failures of the storage.
     pub fn forget(&self) -> Result<(), Failure> {
+        only_copy::set_note(self.host, &self.key, None)?;
         self.host.storage().delete(&self.key)
     }
 

@@ -163,11 +163,11 @@
 //! ```text
 //! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
 //! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
-//! → database_component → connection → destination → document → intent → jwt
-//! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates → unproven_requests → imports
-//! → translation → access_token → issuer_keys → login → answer → explain → reservation → table
-//! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed
-//! → raw_component
+//! → database_component → connection → destination → document → intent → jwt → only_copy
+//! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
+//! → unproven_requests → imports → translation → access_token → issuer_keys → login → answer
+//! → explain → reservation → table → auth_method → engine → rotation → raw → auth_component
+//! → engine_component → testbed → raw_component
 //! ```
 
 pub mod access_token;
@@ -194,6 +194,7 @@ pub mod ldap;
 pub mod login;
 pub mod metric;
 pub mod migration;
+pub mod only_copy;
 pub mod provider;
 pub mod raw;
 mod raw_access;

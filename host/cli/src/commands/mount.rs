@@ -276,14 +276,41 @@ pub(super) fn disable(
 ) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
     let noun = kind.noun();
-    let call = ServerRequest::new(Method::DELETE, join_path(kind.base(), &path, "the mount")?);
-    let answer = session.ask(&format!("disabling {noun} {path}"), &call)?;
+    let place = join_path(kind.base(), &path, "the mount")?;
+    let doing = format!("disabling {noun} {path}");
+    if session.is_interactive() && !agrees_to_loss(session, &place, &doing)? {
+        return Err(CommandProblem::refused(&doing, "nothing was changed"));
+    }
+    let answer = session.ask(&doing, &ServerRequest::new(Method::DELETE, place))?;
     session.show_or(
         &answer,
         &format!(
             "disabled {noun} {path}, if it existed: its leases are revoked, its data are gone"
         ),
     )
+}
+
+/// Asks the person at the terminal if the mount alone knows secrets of targets. A server that does
+/// not show the mount tells of the secrets after the removal, as warnings.
+fn agrees_to_loss(
+    session: &mut Session<'_, '_>,
+    place: &str,
+    doing: &str,
+) -> Result<bool, CommandProblem> {
+    let Ok(Some(shown)) = session.find_before(doing, &ServerRequest::new(Method::GET, place))
+    else {
+        return Ok(true);
+    };
+    let only_copies = shown.body.pointer("/data/only_copies").and_then(Value::as_array);
+    let secrets: Vec<String> =
+        only_copies.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    if secrets.is_empty() {
+        return Ok(true);
+    }
+    for secret in secrets {
+        session.note(&format!("only this mount knows {secret}, which will be lost"));
+    }
+    Ok(session.agrees("Type yes to disable it nevertheless")?.unwrap_or(true))
 }
 
 /// Runs `move SOURCE TARGET` and waits for the end of the move.

@@ -138,6 +138,56 @@ fn disable_names_one_mount_and_never_the_whole_collection() {
     }
 }
 
+/// Runs `secrets disable database` at a terminal where a person types `typed`, against a server
+/// with this answer to the question for the mount. Returns the exit code, standard error, and the
+/// requests.
+fn disabled_by_person(shown: (u16, Value), typed: &str) -> (u8, String, Vec<String>) {
+    let is_refused = !typed.starts_with("yes");
+    let mut answers = vec![(shown.0, shown.1.to_string())];
+    if !is_refused {
+        answers.push((204, String::new()));
+    }
+    let canned = Canned::answering_in_turn(answers);
+    let (address, mut out, mut err) = (OsString::from(&canned.address), Vec::new(), Vec::new());
+    let env = |name: &str| match name {
+        "BULKHEAD_ADDR" => Some(address.clone()),
+        "BULKHEAD_TOKEN" => Some(OsString::from("bhs.t")),
+        _ => None,
+    };
+    let hide = || Ok(Box::new(()) as Box<dyn std::any::Any>);
+    let mut io = CommandIo {
+        stdin: &mut typed.as_bytes(),
+        stdout: &mut out,
+        stderr: &mut err,
+        terminal: true,
+        hide: Some(&hide),
+        env: &env,
+    };
+    let code = run(["secrets", "disable", "database"].map(OsString::from).into_iter(), &mut io);
+    let asked = canned.seen.join().unwrap().into_iter().map(|(line, _, _)| line).collect();
+    (code, String::from_utf8(err).unwrap(), asked)
+}
+
+#[test]
+fn disable_asks_before_an_only_copy_is_lost() {
+    let mount = |only_copies: Value| {
+        (200, json!({"request_id": "r", "data": {"only_copies": only_copies}}))
+    };
+    let secret = "the password of user \"root\" of connection \"orders\"";
+    let (code, err, asked) = disabled_by_person(mount(json!([secret])), "no\n");
+    assert_eq!((code, asked.len()), (1, 1), "{err}");
+    for said in ["only this mount knows", secret, "Type yes", "nothing was changed"] {
+        assert!(err.contains(said), "{err}");
+    }
+    let (code, _, asked) = disabled_by_person(mount(json!([secret])), "yes\n");
+    assert_eq!((code, asked[1].as_str()), (0, "DELETE /v1/sys/mounts/database HTTP/1.1"));
+    for quiet in [mount(Value::Null), (403, json!({"errors": ["no"]}))] {
+        let (code, err, asked) = disabled_by_person(quiet, "yes, but nobody asks\n");
+        assert_eq!((code, asked.len()), (0, 2), "{err}");
+        assert!(!err.contains("Type yes"), "{err}");
+    }
+}
+
 /// Runs a move against a server that reports `states` in order.
 fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
     let started = json!({"request_id": "r", "data": {"migration_id": "m-1"},

@@ -44,7 +44,8 @@ async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `GET sys/auth/:path`.
 async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    read_in(MountClass::Auth, &call, call.fields.text("path"))
+    let path = call.fields.text("path").to_owned();
+    read_in(MountClass::Auth, call, &path).await
 }
 
 /// `POST sys/auth/:path`.

@@ -5,6 +5,7 @@ mod enable;
 pub(super) mod grants;
 pub(super) mod info;
 mod mount_path;
+mod only_copies;
 pub(super) mod serving;
 mod settings;
 mod subject;
@@ -21,7 +22,7 @@ use enable::present_at_enabling;
 pub(super) use enable::{enable_in, enabling_fields};
 use mount_path::mount_path;
 pub(super) use mount_path::path;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use serving::{MountListingEntry, serving};
 use tune::present_tuning_in;
 pub(super) use tune::{read_tuning_in, tune_in, tuning_fields};
@@ -68,9 +69,10 @@ async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `GET sys/mounts/:path`. The path of an auth method begins with `auth/`.
 async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    match call.fields.text("path").strip_prefix(AUTH) {
-        Some(method) => read_in(MountClass::Auth, &call, method),
-        None => read_in(MountClass::Secret, &call, call.fields.text("path")),
+    let path = call.fields.text("path").to_owned();
+    match path.strip_prefix(AUTH) {
+        Some(method) => read_in(MountClass::Auth, call, method).await,
+        None => read_in(MountClass::Secret, call, &path).await,
     }
 }
 
@@ -122,13 +124,19 @@ pub(super) fn list_in(class: MountClass, call: &PermittedCall<'_>) -> Reply {
     ReplyBody::Copied(listed.collect()).into()
 }
 
-/// Returns the mount of a class at a path.
-pub(super) fn read_in(
+/// Returns the mount of a class at a path, with the secrets of targets that it alone knows.
+pub(super) async fn read_in(
     class: MountClass,
-    call: &PermittedCall<'_>,
+    call: PermittedCall<'_>,
     path: &str,
 ) -> Result<Reply, Failure> {
-    Ok(ReplyBody::Copied(MountListingEntry::at(call.core, class, path)?.info()).into())
+    let found = MountListingEntry::at(call.core, class, path)?;
+    let mut info = found.info();
+    let only_copies = only_copies::of_mount(call.unit, &found.record().uuid).await?;
+    if !only_copies.is_empty() {
+        info.insert("only_copies".to_owned(), json!(only_copies));
+    }
+    Ok(ReplyBody::Copied(info).into())
 }
 
 /// Disables a mount of a class.
@@ -136,7 +144,7 @@ pub(super) async fn disable_in(
     class: MountClass,
     call: PermittedCall<'_>,
 ) -> Result<Reply, Failure> {
-    let PermittedCall { core, fields, .. } = call;
+    let PermittedCall { core, fields, unit, .. } = call;
     let listed = format!("{}/", fields.text("path"));
     if let Some(builtin) = BuiltinMount::at(class, &listed) {
         let path = builtin.path();
@@ -144,6 +152,18 @@ pub(super) async fn disable_in(
             "{path} is part of the server and cannot be disabled"
         )));
     }
-    lifecycle::disable(core, &mount_path(class, fields.text("path"))?).await?;
-    Ok(ReplyBody::Nothing.into())
+    let path = mount_path(class, fields.text("path"))?;
+    let lost = match core.mounts.record_at(&path) {
+        Some(record) => only_copies::of_mount(unit, &record.uuid).await?,
+        None => Vec::new(),
+    };
+    // The removal commits units of its own, and this unit has read rows that the removal deletes.
+    *unit = core.store.begin();
+    lifecycle::disable(core, &path).await?;
+    let warning = |secret: String| {
+        format!(
+            "{path} was the only one to know {secret}, which is lost: set another one at the target"
+        )
+    };
+    Ok(Reply::from(ReplyBody::Nothing).with_warnings(lost.into_iter().map(warning)))
 }
