@@ -1,11 +1,17 @@
 //! `config`: the trusted tenant, and the credential for requests to the cloud.
+//!
+//! A write sends no request to the cloud, except before the write replaces a secret that a rotation
+//! made.
 
 use crate::cloud::NationalCloud;
 use crate::configuration::{Config, DUE, KEY, rfc3339};
 use crate::delay::RetryDelay;
-use crate::root_records;
+use crate::kept_secrets;
+use crate::root_records::{self, RetiredPasswords};
+use crate::secret_trial::{self, KeptClientSecret};
 use crate::settings::EffectiveSettings;
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
+use bulkhead_sdk::only_copy;
 use bulkhead_sdk::rotation::RotationBounds;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -25,6 +31,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::whole("max_retries", "retries of a failed request; 0: none").or_whole(3),
     Field::text("retry_delay", "the first pause before a further try").or_text("4s"),
     Field::text("max_retry_delay", "the longest pause; below zero is without limit").or_text("60s"),
+    Field::flag("force", "replace the secret that rotate-root made, although only that one works"),
 ];
 
 impl Config {
@@ -52,7 +59,10 @@ impl Config {
         }
         if self.is_another_credential_than(&before) {
             self.generation = self.generation.saturating_add(1);
-            (self.secret_key_id, self.secret_expires) = (String::new(), None);
+        }
+        // The same secret for another application still is one that no read may show.
+        if self.client_secret != before.client_secret {
+            self.clear_rotation();
         }
         Ok(())
     }
@@ -69,7 +79,7 @@ impl Config {
     /// # Errors
     /// Invalid request for contradictory or missing settings; the host's refusal of an identity
     /// token.
-    fn check(&self, host: &dyn Host) -> Result<(), Failure> {
+    fn check(&self, host: &dyn Host) -> Result<EffectiveSettings, Failure> {
         let is_federated = !self.identity_token_audience.is_empty();
         if is_federated && !self.client_secret.is_empty() {
             return Err(Failure::invalid(
@@ -89,7 +99,7 @@ impl Config {
                  leave rotation_period and rotation_schedule out",
             ));
         }
-        Ok(())
+        Ok(settings)
     }
 
     fn shown(&self, call: &Call) -> Map<String, Value> {
@@ -125,7 +135,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before = Config::find(host)?.unwrap_or_default();
     let mut config = before.clone();
     config.merge(host, call)?;
-    config.check(host)?;
+    let settings = config.check(host)?;
     config.writes = config.writes.saturating_add(1);
     let cloud = |config: &Config| NationalCloud::named(&config.environment).ok();
     let places = [DestinationField::of("environment", cloud(&config) != cloud(&before))];
@@ -134,8 +144,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         &places,
         &[CredentialField::of("client_secret", &before.client_secret)],
     )?;
+    let kept = secret_trial::check_replacement(host, call, (&before, &settings))?;
     config.store(host)?;
-    Ok(Answer::nothing().warn(config.rotation.lost_window(&before.rotation)))
+    if !matches!(kept, KeptClientSecret::ForLaterWrites(_)) {
+        kept_secrets::try_soon(host, &settings.place())?;
+    }
+    RetiredPasswords::resume(host, &settings.place())?;
+    let lost_window = config.rotation.lost_window(&before.rotation);
+    Ok(Answer::nothing().warn(kept.warning()).warn(lost_window))
 }
 
 /// Shows the configuration.
@@ -155,6 +171,7 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         )
     });
     host.storage().delete(KEY)?;
+    only_copy::set_note(host, KEY, None)?;
     host.clock().cancel(DUE)?;
     Ok(Answer::nothing().warn(left).warn(root_records::forget(host)?))
 }

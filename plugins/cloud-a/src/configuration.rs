@@ -1,8 +1,11 @@
 //! The stored configuration, and the timer of its next rotation.
 
 use crate::delay::RetryDelay;
+use crate::rotated_secret::{FormerSecret, RotatedSecret, SecretPlace};
 use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::only_copy;
 use bulkhead_sdk::rotation::{self, RotationTimes};
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -41,6 +44,13 @@ pub(crate) struct Config {
     pub(crate) secret_key_id: String,
     /// End of a secret made by a rotation.
     pub(crate) secret_expires: Option<StoreTime>,
+    /// Application of a secret made by a rotation. `None` for any other secret, and if an earlier
+    /// release made the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_place: Option<SecretPlace>,
+    /// The secret that the rotation replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) former_secret: Option<FormerSecret>,
     /// Counter incremented at each change of the credential.
     pub(crate) generation: u64,
     /// Counter incremented at each write. Keys and tokens cached before a write are not used
@@ -69,6 +79,8 @@ impl Default for Config {
             times: RotationTimes::default(),
             secret_key_id: String::new(),
             secret_expires: None,
+            secret_place: None,
+            former_secret: None,
             generation: 0,
             writes: 0,
         }
@@ -87,7 +99,40 @@ impl Config {
             Some(at) => host.clock().schedule(DUE, at, DUE)?,
             None => host.clock().cancel(DUE)?,
         }
+        let secret = format!(
+            "the client secret {} of application {}",
+            quoted(&self.secret_key_id),
+            quoted(&self.client_id)
+        );
+        only_copy::set_note(host, KEY, self.rotated_secret().map(|_| secret))?;
         host.storage().put(KEY, self)
+    }
+
+    /// Returns the secret if a rotation made it.
+    pub(crate) fn rotated_secret(&self) -> Option<RotatedSecret> {
+        (!self.secret_key_id.is_empty()).then(|| RotatedSecret {
+            secret: self.client_secret.clone(),
+            key_id: self.secret_key_id.clone(),
+            expires: self.secret_expires,
+            former: self.former_secret.clone(),
+        })
+    }
+
+    /// Puts a secret that a rotation made in force.
+    pub(crate) fn set_rotated_secret(&mut self, rotated: RotatedSecret, place: SecretPlace) {
+        self.client_secret = rotated.secret;
+        self.secret_key_id = rotated.key_id;
+        self.secret_expires = rotated.expires;
+        self.former_secret = rotated.former;
+        self.secret_place = Some(place);
+        self.generation = self.generation.saturating_add(1);
+        self.writes = self.writes.saturating_add(1);
+    }
+
+    /// Marks the secret as one that no rotation made.
+    pub(crate) fn clear_rotation(&mut self) {
+        self.secret_key_id = String::new();
+        (self.secret_expires, self.secret_place, self.former_secret) = (None, None, None);
     }
 }
 

@@ -59,6 +59,14 @@ pub(crate) fn by_secret(
     ask(provider, settings, audience, &[("client_secret", secret)], secret)
 }
 
+/// Tells if the provider refused the secret itself. Any other refusal, such as a rate limit, says
+/// nothing about the secret.
+pub(crate) fn is_refused_secret(refusal: &ProviderRefusal) -> bool {
+    let ProviderRefusal::Said { status: 400 | 401, code, .. } = refusal else { return false };
+    let word = code.split(',').next().unwrap_or_default();
+    ["invalid_client", "invalid_grant", "unauthorized_client"].contains(&word)
+}
+
 /// Requests an access token with a Bulkhead identity token, which names this mount.
 fn by_federation(
     provider: &Provider<'_>,

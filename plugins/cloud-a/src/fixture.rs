@@ -3,10 +3,11 @@
 
 use crate::CloudA;
 use crate::arm_id::ArmId;
+use crate::root_records::{PENDING, RETIRED};
 use bulkhead_sdk::crypto::GeneratedKey;
-use bulkhead_sdk::http::Response;
+use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::testbed::{AuthBed, TestHost};
-use bulkhead_sdk::{Failure, Host, Login, jwt};
+use bulkhead_sdk::{Failure, FailureKind, Host, Login, jwt};
 use serde_json::{Map, Value, json};
 
 pub(crate) const TENANT: &str = "11111111-2222-3333-4444-555555555555";
@@ -155,7 +156,7 @@ pub(crate) fn login_with(bed: &CloudBed, jwt: &str, fields: &Value) -> Result<Lo
 #[track_caller]
 pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
     let why = login.err().expect("the login is refused");
-    assert_eq!(why.kind, bulkhead_sdk::FailureKind::InvalidRequest, "{}", why.message);
+    assert_eq!(why.kind, FailureKind::InvalidRequest, "{}", why.message);
     why.message
 }
 
@@ -200,4 +201,130 @@ pub(crate) fn arrange_identity(bed: &CloudBed, name: &str, principal: &str, app:
         "properties": {"principalId": principal, "clientId": app, "tenantId": TENANT},
     });
     bed.host.answer(&asked(&id, "2023-01-31"), answer(200, &body));
+}
+
+pub(crate) const LIST: &str = "GET https://graph.microsoft.com/v1.0/applications\
+                               ?%24filter=appId%20eq%20%27\
+                               c1111111-2222-3333-4444-555555555555%27";
+pub(crate) const ADD: &str = "POST https://graph.microsoft.com/v1.0/applications/app-1/addPassword";
+pub(crate) const REMOVE: &str =
+    "POST https://graph.microsoft.com/v1.0/applications/app-1/removePassword";
+/// The new secret.
+pub(crate) const NEW: &str = "xyz-the-second-secret";
+
+/// Returns the application with these passwords.
+pub(crate) fn listed(passwords: &Value) -> Response {
+    answer(
+        200,
+        &json!({"value": [
+            {"id": "app-1", "appId": CLIENT, "passwordCredentials": passwords},
+        ]}),
+    )
+}
+
+/// Returns the answer to the creation of the password `key-2`.
+pub(crate) fn added() -> Response {
+    answer(200, &json!({"keyId": "key-2", "secretText": NEW, "hint": "xyz"}))
+}
+
+/// Returns the configured password.
+pub(crate) fn ours() -> Value {
+    json!({"keyId": "key-1", "displayName": "first", "hint": "abc"})
+}
+
+/// Returns a bed whose application has the configured password and another password.
+pub(crate) fn with_application() -> CloudBed {
+    let bed = ready();
+    bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-9", "hint": "oth"}])));
+    bed.host.answer(REMOVE, answer(204, &Value::Null));
+    bed
+}
+
+/// Returns [`with_application`], whose cloud creates [`NEW`].
+pub(crate) fn with_new_secret() -> CloudBed {
+    let bed = with_application();
+    bed.host.answer(ADD, added());
+    bed
+}
+
+/// Rotates the secret and returns the warnings.
+pub(crate) fn rotate(bed: &CloudBed) -> Result<Vec<String>, Failure> {
+    bed.write("rotate-root", &json!({})).map(|reply| reply.warnings)
+}
+
+/// Returns the stored secret.
+pub(crate) fn secret(bed: &CloudBed) -> String {
+    bed.host.stored("config").unwrap()["client_secret"].as_str().unwrap().to_owned()
+}
+
+/// Returns the passwords removed since the last call.
+pub(crate) fn removed(bed: &CloudBed) -> Vec<Value> {
+    let of = |request: Request| {
+        request.url.ends_with("removePassword").then(|| {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            body["keyId"].clone()
+        })
+    };
+    bed.host.requests().into_iter().filter_map(of).collect()
+}
+
+/// Fires a timer that is due.
+#[track_caller]
+pub(crate) fn ring(bed: &CloudBed, key: &str) {
+    assert!(bed.host.timer(key).unwrap() <= bed.host.clock().now(), "{key} is due");
+    bed.wake(key, 1).unwrap();
+}
+
+/// Returns a bed after a rotation, whose former password is not removed yet.
+pub(crate) fn with_former_secret() -> CloudBed {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.host.advance(60);
+    ring(&bed, PENDING);
+    bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-2"}])));
+    drop_answer(&bed, LIST);
+    bed
+}
+
+/// Returns a bed after a rotation.
+pub(crate) fn rotated() -> CloudBed {
+    let bed = with_former_secret();
+    ring(&bed, RETIRED);
+    assert_eq!(removed(&bed), ["key-1"]);
+    bed
+}
+
+/// Replaces the answers of the token endpoint; `false` refuses the secret, and the last one stays.
+pub(crate) fn answer_tokens(bed: &CloudBed, works: &[bool]) {
+    for works in works {
+        let answered = match works {
+            true => answer(200, &json!({"expires_in": 3_599, "access_token": "t-2"})),
+            false => answer(401, &json!({"error": "invalid_client"})),
+        };
+        bed.host.answer(TOKEN, answered);
+    }
+    drop_answer(bed, TOKEN);
+}
+
+/// Consumes the first of several answers to `asked`: the one that stayed.
+pub(crate) fn drop_answer(bed: &CloudBed, asked: &str) {
+    let (method, url) = asked.split_once(' ').unwrap();
+    let host: &dyn Host = &bed.host;
+    host.http().send(&Request::new(method, url)).unwrap();
+    bed.host.requests();
+}
+
+/// Returns the secrets for which tokens were asked since the last call.
+pub(crate) fn tried(bed: &CloudBed) -> Vec<String> {
+    let of = |request: Request| {
+        let form = String::from_utf8(request.body).ok()?;
+        let secret = form.split('&').find_map(|pair| pair.strip_prefix("client_secret="))?;
+        Some(secret.to_owned())
+    };
+    bed.host.requests().into_iter().filter_map(of).collect()
+}
+
+/// Lets the next request fail without an answer.
+pub(crate) fn lose_request(bed: &CloudBed) {
+    bed.host.refuse("send", Failure::new(FailureKind::Unreachable, "down"));
 }

@@ -4,17 +4,18 @@
 //! Each noun of the URL has its own file. The other files, in the order of a login: `claims`
 //! verifies the token, `constraints` checks the token against the role, and `place` finds the
 //! token's resource through `arm`, using ids parsed by `arm_id`. `credential` obtains the mount's
-//! own access to the cloud, `graph` and `root_rotation` replace that credential, and `cloud` lists
-//! the endpoints. This method never trusts an unsigned statement of the caller: the statement only
-//! selects the question that is sent to the cloud.
+//! own access to the cloud, `graph` and `root_rotation` replace that credential, `secret_trial` and
+//! `kept_secrets` prevent the loss of a replaced one, and `cloud` lists the endpoints. This method
+//! never trusts an unsigned statement of the caller: the statement only selects the question that
+//! is sent to the cloud.
 //!
 //! The modules in order: a module imports only from modules to its left or in lines above.
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! arm_id → cloud → delay → role → root_records → arm → configuration → graph → settings → claims
-//! → config → credential → root_rotation → stated → place → rotate_root → constraints → login
-//! → explain → renewal
+//! arm_id → cloud → delay → role → rotated_secret → kept_secrets → root_records → arm
+//! → configuration → graph → settings → claims → credential → secret_trial → config → root_rotation
+//! → stated → place → rotate_root → constraints → login → explain → renewal
 //! ```
 
 mod arm;
@@ -30,6 +31,7 @@ mod explain;
 #[cfg(test)]
 mod fixture;
 mod graph;
+mod kept_secrets;
 mod login;
 mod place;
 mod renewal;
@@ -37,6 +39,8 @@ mod role;
 mod root_records;
 mod root_rotation;
 mod rotate_root;
+mod rotated_secret;
+mod secret_trial;
 mod settings;
 mod stated;
 

@@ -3,14 +3,18 @@
 //!
 //! Prevents these faults: a secret that is unknown to Bulkhead because the answer or the process
 //! was lost (the secret's name is stored first, and any password with this name is removed); a
-//! configuration whose secret does not work yet, or no longer works; the removal of other passwords
-//! of the application, which belong to other users and stay untouched (decision A9).
+//! configuration whose secret does not work yet, or no longer works; the loss of a new secret
+//! before another one has logged in; the removal of other passwords of the application, which
+//! belong to other users and stay untouched (decision A9).
 
 use crate::arm_id::is_guid;
 use crate::configuration::{Config, DUE, rfc3339};
 use crate::credential;
 use crate::graph::{AddedPassword, Application, GraphClient};
+use crate::kept_secrets;
 use crate::root_records::{PENDING, PasswordCandidate, PendingSecret, RETIRED, RetiredPasswords};
+use crate::rotated_secret::{FormerSecret, SecretPlace};
+use crate::secret_trial::{self, SecretProof};
 use crate::settings::EffectiveSettings;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -48,7 +52,8 @@ pub(crate) fn rotate(host: &dyn Host, deadline: StoreTime) -> Result<Vec<String>
     let key_id = &settings.config.secret_key_id;
     let replaced = application.password_of(&client_secret, key_id);
     let replaced = replaced.map(|password| password.key_id.clone());
-    let pending = make(&graph, &application, &settings, replaced.clone())?;
+    let former = FormerSecret::of(host, &client_secret, replaced.clone())?;
+    let pending = make(&graph, &application, &settings, former)?;
     log(host, LogLevel::Info, "root-secret-created", &pending);
     Ok(warnings(&application, replaced.as_deref()))
 }
@@ -63,6 +68,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), 
         (None, DUE) => due(host, context.deadline),
         (None, PENDING) => promote(host, context.deadline),
         (None, RETIRED) => retire(host, context.deadline),
+        (None, kept_secrets::TRIAL) => secret_trial::try_kept(host, context.deadline),
         _ => Err(Failure::internal(format!("cloud-a knows no timer {key:?}"))),
     }
 }
@@ -104,14 +110,16 @@ fn make(
     graph: &GraphClient<'_>,
     application: &Application,
     settings: &EffectiveSettings,
-    replaces: Option<String>,
+    former: FormerSecret,
 ) -> Result<String, Failure> {
     let host = graph.host();
     let now = host.clock().now();
     let expires = now.saturating_add(settings.config.root_password_ttl.saturating_mul(1_000));
     let end = rfc3339(expires).ok_or_else(|| Failure::invalid("root_password_ttl is too long"))?;
     let name = format!("bulkhead-{}", hexadecimal::text(&host.random().bytes(16)));
-    let intent = Intent::begin(host, INTENT_KEY, INTENT_KEY, PasswordCandidate { name })?;
+    let place = Some(settings.place());
+    let candidate = PasswordCandidate { name, place: place.clone() };
+    let intent = Intent::begin(host, INTENT_KEY, INTENT_KEY, candidate)?;
     let mut is_certain = false;
     let made = intent.make(
         |candidate| {
@@ -137,7 +145,17 @@ fn make(
     let generation = settings.config.generation;
     proven.confirm(host, |_, AddedPassword { key_id, secret }| {
         let shown = key_id.clone();
-        let pending = PendingSecret { secret, key_id, made: now, expires, generation, replaces };
+        let (replaces, former) = (former.key_id.clone(), Some(former));
+        let pending = PendingSecret {
+            secret,
+            key_id,
+            made: now,
+            expires,
+            generation,
+            replaces,
+            place,
+            former,
+        };
         pending.store(host, now.saturating_add(PROPAGATION_DELAY_MS))?;
         Ok(shown)
     })
@@ -164,13 +182,17 @@ fn recover(host: &dyn Host) -> Result<(), Failure> {
     let Some(intent) = Intent::<PasswordCandidate>::recover(host, INTENT_KEY)? else {
         return Ok(());
     };
-    let Some(config) = Config::find(host)? else {
-        return intent.give_up(host, IntentEndReason::Unwanted);
-    };
-    let names: Vec<String> = intent.candidates().map(|it| it.name.clone()).collect();
-    RetiredPasswords::add(host, [], names)?;
-    again(host, &config)?;
-    intent.give_up(host, IntentEndReason::Unchanged)
+    // Without a configuration, the record waits for one that names the application again.
+    for PasswordCandidate { name, place } in intent.candidates() {
+        RetiredPasswords::add(host, place.as_ref(), [], [name.clone()])?;
+    }
+    match Config::find(host)? {
+        Some(config) => {
+            again(host, &config)?;
+            intent.give_up(host, IntentEndReason::Unchanged)
+        }
+        None => intent.give_up(host, IntentEndReason::Unwanted),
+    }
 }
 
 /// Postpones a rotation that is due by 1 minute.
@@ -210,15 +232,16 @@ fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     let Some(pending) = PendingSecret::find(host)? else { return Ok(()) };
     let Some(config) = Config::find(host)? else { return PendingSecret::remove(host) };
     let now = host.clock().now();
-    if config.generation != pending.generation {
-        // The operator has written another credential in the meantime; keep that credential.
-        return abandon(host, &config, &pending);
-    }
     let settings = EffectiveSettings::of(host, config)?;
+    let place = settings.place();
+    let is_at_home = pending.place.as_ref().is_none_or(|own| *own == place);
+    if settings.config.generation != pending.generation || !is_at_home {
+        return supersede(host, &settings.config, pending, deadline);
+    }
     let provider = settings.provider(host, deadline);
     let tried = credential::by_secret(&provider, &settings, &pending.secret, settings.cloud.graph);
     match tried {
-        Ok(_) => put_in_force(host, settings.config, &pending),
+        Ok(_) => put_in_force(host, settings.config, &pending, &place),
         Err(refusal)
             if is_not_yet(&refusal) && now < pending.made.saturating_add(ACTIVATION_TIMEOUT_MS) =>
         {
@@ -226,7 +249,7 @@ fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
         }
         Err(refusal) if is_not_yet(&refusal) => {
             log(host, LogLevel::Error, "root-secret-refused", &pending.key_id);
-            abandon(host, &settings.config, &pending)
+            give_up(host, &settings, pending, deadline)
         }
         Err(refusal) => Err(refusal.about("try the new client secret")),
     }
@@ -237,43 +260,78 @@ fn is_not_yet(refusal: &ProviderRefusal) -> bool {
     refusal.is(400) || refusal.is(401)
 }
 
-/// Keeps the current credential and schedules the removal of the pending secret.
-fn abandon(host: &dyn Host, config: &Config, pending: &PendingSecret) -> Result<(), Failure> {
+/// Ends the rotation of a configuration that has another credential by now. The pending secret
+/// stays a candidate until the operator's secret, or the pending one, has logged in at its
+/// application.
+fn supersede(
+    host: &dyn Host,
+    config: &Config,
+    pending: PendingSecret,
+    deadline: StoreTime,
+) -> Result<(), Failure> {
     PendingSecret::remove(host)?;
-    RetiredPasswords::add(host, [pending.key_id.clone()], [])?;
-    again(host, config)
+    again(host, config)?;
+    match &pending.place {
+        Some(place) => {
+            kept_secrets::keep(host, place, pending.rotated_secret())?;
+            secret_trial::try_kept(host, deadline)
+        }
+        // An earlier release made the secret, and its application is unknown.
+        None => RetiredPasswords::add(host, None, [pending.key_id], []),
+    }
+}
+
+/// Ends the rotation of a secret that does not work in time. The secret is removed only if the
+/// current one works; otherwise it is kept.
+fn give_up(
+    host: &dyn Host,
+    settings: &EffectiveSettings,
+    pending: PendingSecret,
+    deadline: StoreTime,
+) -> Result<(), Failure> {
+    let (place, current) = (settings.place(), settings.client_secret(host)?);
+    match secret_trial::prove(host, settings, deadline, &current) {
+        SecretProof::Accepted => {
+            RetiredPasswords::add(host, Some(&place), [pending.key_id], [])?;
+        }
+        SecretProof::Refused => kept_secrets::keep(host, &place, pending.rotated_secret())?,
+        SecretProof::Unknown(why) => return Err(why),
+    }
+    PendingSecret::remove(host)?;
+    again(host, &settings.config)
 }
 
 fn put_in_force(
     host: &dyn Host,
     mut config: Config,
     pending: &PendingSecret,
+    place: &SecretPlace,
 ) -> Result<(), Failure> {
-    config.client_secret.clone_from(&pending.secret);
-    config.secret_key_id.clone_from(&pending.key_id);
-    config.secret_expires = Some(pending.expires);
-    config.generation = config.generation.saturating_add(1);
+    config.set_rotated_secret(pending.rotated_secret(), place.clone());
     config.times = config.rotation.rotated_at(host.clock().now())?;
     config.store(host)?;
     PendingSecret::remove(host)?;
-    if let Some(old) = &pending.replaces {
-        RetiredPasswords::add(host, [old.clone()], [])?;
-    }
+    RetiredPasswords::add(host, Some(place), pending.replaces.clone(), [])?;
+    secret_trial::settle(host, place, (&pending.secret, Vec::new()))?;
     log(host, LogLevel::Info, "root-rotated", &pending.key_id);
     Ok(())
 }
 
-/// Removes the retired passwords.
+/// Removes the retired passwords of the configured application. While it is unknown which of
+/// several secrets works there, none is removed. A later configuration, or the trial, resumes.
 fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
-    let Some(mut retired) = RetiredPasswords::find(host)? else { return Ok(()) };
-    let Some(config) = Config::find(host)? else { return RetiredPasswords::remove(host) };
+    let Some(retired) = RetiredPasswords::find(host)? else { return Ok(()) };
+    let Some(config) = Config::find(host)? else { return Ok(()) };
     let settings = EffectiveSettings::of(host, config)?;
+    let place = settings.place();
+    if !retired.is_due_at(&place) || !kept_secrets::find(host, &place)?.is_empty() {
+        return Ok(());
+    }
     let graph = graph(host, &settings, deadline)?;
     let application = graph.application(&settings.client_id)?;
     let mut refused = None;
     for password in &application.passwords {
-        let is_named = password.name.as_ref().is_some_and(|name| retired.names.contains(name));
-        if !is_named && !retired.key_ids.contains(&password.key_id) {
+        if !retired.contains(&place, &password.key_id, password.name.as_deref()) {
             continue;
         }
         // A password that cannot be removed does not delay the removal of the others.
@@ -285,14 +343,11 @@ fn retire(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
     if let Some(why) = refused {
         return Err(why);
     }
-    retired.key_ids.clear();
     let now = host.clock().now();
-    retired.forget_added(now.saturating_sub(LATE_CREATION_MS));
-    match retired.names.is_empty() {
-        true => RetiredPasswords::remove(host),
-        // A password whose creation got no answer may appear in the list later.
-        false => retired.store(host, now.saturating_add(PROPAGATION_DELAY_MS)),
-    }
+    // A password whose creation got no answer may appear in the list later.
+    let (before, next) =
+        (now.saturating_sub(LATE_CREATION_MS), now.saturating_add(PROPAGATION_DELAY_MS));
+    retired.finish(host, &place, (before, next))
 }
 
 fn log(host: &dyn Host, level: LogLevel, event: &str, key_id: &str) {

@@ -5,6 +5,7 @@
 use crate::arm_id::is_guid;
 use crate::cloud::{ASKS, NationalCloud};
 use crate::configuration::Config;
+use crate::rotated_secret::SecretPlace;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::provider::{Provider, RetryPolicy};
 use bulkhead_sdk::wire::call_limits::CallLimits;
@@ -71,6 +72,25 @@ impl EffectiveSettings {
     /// Returns a client for the provider that retries as configured, until `deadline`.
     pub(crate) fn provider<'a>(&self, host: &'a dyn Host, deadline: StoreTime) -> Provider<'a> {
         Provider::new(host, self.retries(), deadline).within(CallLimits::asked(ASKS))
+    }
+
+    /// Returns a client for the provider that sends each request once: for the trial of a secret,
+    /// which a timer repeats.
+    pub(crate) fn impatient_provider<'a>(
+        &self,
+        host: &'a dyn Host,
+        deadline: StoreTime,
+    ) -> Provider<'a> {
+        Provider::new(host, RetryPolicy::NONE, deadline).within(CallLimits::asked(ASKS))
+    }
+
+    /// Returns the application and the authority to which the client secret is sent.
+    pub(crate) fn place(&self) -> SecretPlace {
+        SecretPlace {
+            authority: self.cloud.authority.to_owned(),
+            tenant: self.tenant.clone(),
+            client_id: self.client_id.clone(),
+        }
     }
 
     fn retries(&self) -> RetryPolicy {

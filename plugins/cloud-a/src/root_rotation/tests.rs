@@ -1,73 +1,11 @@
 //! Rotations of the client secret: each step, an interruption at each step, and concurrent changes.
 
 use crate::configuration::DUE;
-use crate::fixture::{CLIENT, CloudBed, SECRET, TOKEN, answer, ready};
+use crate::fixture::*;
+use crate::kept_secrets::TRIAL;
 use crate::root_records::{PENDING, RETIRED};
-use bulkhead_sdk::http::Response;
 use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Value, json};
-
-const LIST: &str = "GET https://graph.microsoft.com/v1.0/applications?%24filter=appId%20eq%20%27\
-                    c1111111-2222-3333-4444-555555555555%27";
-const ADD: &str = "POST https://graph.microsoft.com/v1.0/applications/app-1/addPassword";
-const REMOVE: &str = "POST https://graph.microsoft.com/v1.0/applications/app-1/removePassword";
-/// The new secret.
-const NEW: &str = "xyz-the-second-secret";
-
-fn listed(passwords: &Value) -> Response {
-    answer(
-        200,
-        &json!({"value": [
-            {"id": "app-1", "appId": CLIENT, "passwordCredentials": passwords},
-        ]}),
-    )
-}
-
-fn added() -> Response {
-    answer(200, &json!({"keyId": "key-2", "secretText": NEW, "hint": "xyz"}))
-}
-
-fn ours() -> Value {
-    json!({"keyId": "key-1", "displayName": "first", "hint": "abc"})
-}
-
-/// Returns a bed whose application has the configured password and another password.
-fn with_application() -> CloudBed {
-    let bed = ready();
-    bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-9", "hint": "oth"}])));
-    bed.host.answer(REMOVE, answer(204, &Value::Null));
-    bed
-}
-
-fn with_new_secret() -> CloudBed {
-    let bed = with_application();
-    bed.host.answer(ADD, added());
-    bed
-}
-
-fn rotate(bed: &CloudBed) -> Result<Vec<String>, Failure> {
-    bed.write("rotate-root", &json!({})).map(|reply| reply.warnings)
-}
-
-fn secret(bed: &CloudBed) -> String {
-    bed.host.stored("config").unwrap()["client_secret"].as_str().unwrap().to_owned()
-}
-
-/// Returns the passwords removed since the last call.
-fn removed(bed: &CloudBed) -> Vec<Value> {
-    let of = |request: bulkhead_sdk::http::Request| {
-        request.url.ends_with("removePassword").then(|| {
-            let body: Value = serde_json::from_slice(&request.body).unwrap();
-            body["keyId"].clone()
-        })
-    };
-    bed.host.requests().into_iter().filter_map(of).collect()
-}
-
-fn ring(bed: &CloudBed, key: &str) {
-    assert!(bed.host.timer(key).unwrap() <= bed.host.clock().now(), "{key} is due");
-    bed.wake(key, 1).unwrap();
-}
 
 #[test]
 fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
@@ -136,8 +74,9 @@ fn a_secret_that_does_not_work_yet_is_tried_again_every_minute() {
 #[test]
 fn a_secret_that_never_works_is_given_up_after_an_hour_and_removed() {
     let bed = with_new_secret();
-    arrange_tokens(&bed, &[false]);
     rotate(&bed).unwrap();
+    // The new secret is refused twice, and then the current one works.
+    answer_tokens(&bed, &[false, false, true]);
     bed.host.advance(60);
     ring(&bed, PENDING);
     bed.host.advance(3_600);
@@ -367,4 +306,113 @@ fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
             assert_eq!(secret(&bed), NEW, "death after {step:?}");
         }
     }
+}
+
+/// Returns a bed with a pending secret, after whose creation the operator wrote another secret.
+fn superseded() -> CloudBed {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.write("config", &json!({"client_secret": "of-the-operator"})).unwrap();
+    bed.host.advance(60);
+    bed
+}
+
+#[test]
+fn a_pending_secret_outlives_an_operators_refused_secret() {
+    let bed = superseded();
+    answer_tokens(&bed, &[false, true]);
+    ring(&bed, PENDING);
+    assert_eq!(tried(&bed), ["of-the-operator", NEW]);
+    assert_eq!((secret(&bed).as_str(), bed.host.stored(PENDING)), (NEW, None));
+    let bed = superseded();
+    answer_tokens(&bed, &[false]);
+    ring(&bed, PENDING);
+    assert_eq!((secret(&bed).as_str(), bed.host.stored(RETIRED)), ("of-the-operator", None));
+    answer_tokens(&bed, &[false, true]);
+    bed.write("config", &json!({"client_secret": "mistyped"})).unwrap();
+    ring(&bed, TRIAL);
+    assert_eq!(secret(&bed), NEW, "the secret was kept");
+}
+
+#[test]
+fn a_pending_secret_waits_while_nothing_is_proven() {
+    let bed = superseded();
+    lose_request(&bed);
+    assert_eq!(bed.wake(PENDING, 1).unwrap_err().kind, FailureKind::Unreachable);
+    assert!(bed.host.stored(PENDING).is_some() && bed.host.stored(RETIRED).is_none());
+    ring(&bed, PENDING);
+    assert_eq!(bed.host.stored(RETIRED).unwrap()["key_ids"], json!(["key-2"]));
+}
+
+#[test]
+fn a_pending_secret_goes_to_no_other_application() {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.write("config", &json!({"client_id": APP, "client_secret": "of-another"})).unwrap();
+    bed.host.advance(60);
+    bed.host.requests();
+    ring(&bed, PENDING);
+    assert!(bed.host.requests().is_empty());
+    answer_tokens(&bed, &[false, true]);
+    bed.write("config", &json!({"client_id": CLIENT, "client_secret": "mistyped"})).unwrap();
+    ring(&bed, TRIAL);
+    assert_eq!(secret(&bed), NEW);
+}
+
+#[test]
+fn a_late_secret_is_kept_without_another() {
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.host.advance(3_600);
+    answer_tokens(&bed, &[false]);
+    ring(&bed, PENDING);
+    assert_eq!((bed.host.stored(PENDING), bed.host.stored(RETIRED)), (None, None));
+    answer_tokens(&bed, &[false, true]);
+    bed.write("config", &json!({})).unwrap();
+    ring(&bed, TRIAL);
+    assert_eq!(secret(&bed), NEW);
+    let bed = with_new_secret();
+    rotate(&bed).unwrap();
+    bed.host.advance(3_600);
+    // The new secret is refused, and the current one gets no answer.
+    bed.host.answer(TOKEN, answer(401, &json!({"error": "invalid_client"})));
+    bed.host.answer(TOKEN, answer(503, &json!({})));
+    drop_answer(&bed, TOKEN);
+    assert!(bed.wake(PENDING, 1).is_err());
+    assert!(bed.host.stored(PENDING).is_some());
+}
+
+#[test]
+fn retired_passwords_wait_for_their_own_application() {
+    let bed = with_former_secret();
+    bed.write("config", &json!({"client_id": APP, "client_secret": "of-another"})).unwrap();
+    ring(&bed, RETIRED);
+    assert!(bed.host.requests().is_empty());
+    assert_eq!(bed.host.stored(RETIRED).unwrap()["key_ids"], json!(["key-1"]));
+    bed.write("config", &json!({"client_id": CLIENT, "client_secret": "of-the-operator"})).unwrap();
+    ring(&bed, TRIAL);
+    ring(&bed, RETIRED);
+    assert_eq!(removed(&bed), ["key-1", "key-2"]);
+    assert_eq!(bed.host.stored(RETIRED), None);
+}
+
+#[test]
+fn an_interrupted_creation_outlives_the_configuration() {
+    let bed = with_application();
+    rotate(&bed).unwrap_err();
+    let name = asked_name(&bed).unwrap();
+    bed.delete("config").unwrap();
+    assert_eq!(bed.run_guards().unwrap(), 1);
+    ring(&bed, RETIRED);
+    assert!(bed.host.requests().is_empty(), "there is no access");
+    let config = json!({
+        "tenant_id": TENANT, "resource": RESOURCE, "client_id": CLIENT, "client_secret": SECRET,
+    });
+    bed.write("config", &config).unwrap();
+    let orphan = json!({"keyId": "key-2", "displayName": name});
+    bed.host.answer(LIST, listed(&json!([ours(), orphan])));
+    ring(&bed, RETIRED);
+    bed.host.advance(60);
+    ring(&bed, RETIRED);
+    assert_eq!(removed(&bed), ["key-2"]);
 }
