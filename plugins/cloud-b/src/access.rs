@@ -8,7 +8,7 @@ use crate::endpoints;
 use crate::settings::Config;
 use bulkhead_sdk::access_token::{AccessToken, ProviderAccess};
 use bulkhead_sdk::http::Request;
-use bulkhead_sdk::provider::{Provider, ProviderUrl, nonsense};
+use bulkhead_sdk::provider::{Provider, ProviderRefusal, ProviderUrl, nonsense};
 use bulkhead_sdk::{Failure, Host, jwt};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -64,6 +64,40 @@ pub(crate) fn by_key(
     provider: &Provider<'_>,
     key: &ServiceAccountKey,
 ) -> Result<AccessToken, Failure> {
+    ask_by_key(provider, key)?.map_err(|why| why.about("get an access token by credentials"))
+}
+
+/// Answer of the provider to a key.
+pub(crate) enum KeyProof {
+    Accepted,
+    Refused,
+    /// The provider did not answer, or its answer says nothing about the key.
+    Unknown(Failure),
+}
+
+/// Tries a key at the provider. The access token is dropped.
+///
+/// # Errors
+/// The failure to sign with the key.
+pub(crate) fn prove(provider: &Provider<'_>, key: &ServiceAccountKey) -> Result<KeyProof, Failure> {
+    Ok(match ask_by_key(provider, key)? {
+        Ok(_) => KeyProof::Accepted,
+        Err(refusal) if is_refused_key(&refusal) => KeyProof::Refused,
+        Err(refusal) => KeyProof::Unknown(refusal.about("try a key of the service account")),
+    })
+}
+
+/// Tells if the provider refused the key itself. Any other refusal, such as a rate limit, says
+/// nothing about the key.
+fn is_refused_key(refusal: &ProviderRefusal) -> bool {
+    let ProviderRefusal::Said { status: 400 | 401, code, .. } = refusal else { return false };
+    ["invalid_grant", "invalid_client", "unauthorized_client"].contains(&code.as_str())
+}
+
+fn ask_by_key(
+    provider: &Provider<'_>,
+    key: &ServiceAccountKey,
+) -> Result<Result<AccessToken, ProviderRefusal>, Failure> {
     let host = provider.host();
     let now = host.clock().now() / 1_000;
     let claims = json!({
@@ -80,7 +114,7 @@ pub(crate) fn by_key(
         ("assertion", signed.as_str()),
     ];
     let request = Request::safe_post(TOKENS).secret(&signed).form(&form);
-    provider.json(&request).map_err(|why| why.about("get an access token by credentials"))
+    Ok(provider.json(&request))
 }
 
 /// Exchanges an identity token of the method for an access token of `service_account_email`.

@@ -16,6 +16,12 @@ use serde_json::Value;
 /// 2 more attempts with short delays, because a caller waits.
 const RETRIES: RetryPolicy = RetryPolicy { most: 2, delay: 500, longest: 2_000 };
 
+/// Returns a client for the provider that sends each request once: for the trial of a key, which a
+/// timer repeats.
+pub(crate) fn impatient_provider(host: &dyn Host, deadline: StoreTime) -> Provider<'_> {
+    Provider::new(host, RetryPolicy::NONE, deadline).within(CallLimits::asked(ASKS))
+}
+
 /// Client for the provider with a mount's configuration.
 pub(crate) struct CloudClient<'a> {
     pub(crate) provider: Provider<'a>,

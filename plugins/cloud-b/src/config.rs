@@ -1,12 +1,14 @@
 //! `config`: the method's identity at the provider. A read never shows the private key.
 //!
-//! A write sends no request to the provider. The configuration can be changed but not removed.
+//! A write sends no request to the provider, except before the write replaces a key that a rotation
+//! made. The configuration can be changed but not removed.
 
 use crate::account::is_email;
 use crate::credentials::ServiceAccountKey;
 use crate::endpoints;
+use crate::kept_keys;
+use crate::key_trial::{self, KeptRootKey};
 use crate::metadata::{self, OF_ACCOUNTS, OF_INSTANCES};
-use crate::root_keys;
 use crate::settings::{Config, ROLE_ID};
 use bulkhead_sdk::destination::{self, CredentialField, DestinationField};
 use bulkhead_sdk::rotation::RotationBounds;
@@ -36,6 +38,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::words("gce_metadata", "metadata of an instance; default: all"),
     Field::map("custom_endpoint", "other places of the services api, iam, crm and compute"),
     Field::text("google_certs_endpoint", "deprecated: without effect"),
+    Field::flag("force", "replace the key that rotate-root made, although only that one works"),
 ];
 
 impl Config {
@@ -71,6 +74,7 @@ impl Config {
         let is_new = given != self.credentials;
         if is_new {
             (self.credentials, self.times.last) = (given, None);
+            self.replaced_key_id = String::new();
         }
         Ok(is_new)
     }
@@ -197,10 +201,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         config.times = config.rotation.changed_at(&config.times, host.clock().now())?;
     }
     let warnings = config.warnings(call);
-    root_keys::forget_next(host, &config)?;
+    let kept = key_trial::check_replacement(host, call, (&before, &config))?;
     let lost_window = config.rotation.lost_window(&before.rotation);
+    let place = config.place();
     config.store(host)?;
-    Ok(Answer::nothing().warn(warnings).warn(lost_window))
+    if !matches!(kept, KeptRootKey::ForLaterWrites(_)) {
+        kept_keys::try_soon(host, place.as_ref())?;
+    }
+    Ok(Answer::nothing().warn(warnings).warn(kept.warning()).warn(lost_window))
 }
 
 /// Shows the configuration without the private key; default values if there is none.

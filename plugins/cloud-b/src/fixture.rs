@@ -2,9 +2,11 @@
 //! a configuration, and roles.
 
 use crate::CloudB;
-use bulkhead_sdk::http::Response;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::testbed::{AuthBed, TestHost};
-use bulkhead_sdk::{Failure, Host, Login, jwt};
+use bulkhead_sdk::{Failure, FailureKind, Host, Login, jwt};
 use serde_json::{Map, Value, json};
 
 /// The account of the configured key.
@@ -207,4 +209,124 @@ pub(crate) fn log_in_as_account(bed: &AuthBed<CloudB>, change: Value) -> Result<
 /// Logs in with a token signed by the provider for the instance.
 pub(crate) fn log_in_as_instance(bed: &AuthBed<CloudB>, change: Value) -> Result<Login, Failure> {
     log_in(bed, "vm", &signed("g1", GOOGLE_KEY, &identity(bed, change)))
+}
+
+/// Returns the URL of the keys of the own account.
+pub(crate) fn keys_at() -> String {
+    let own = OWN.replace('@', "%40");
+    format!("https://iam.googleapis.com/v1/projects/-/serviceAccounts/{own}/keys")
+}
+
+/// Returns the request for the list of the keys.
+pub(crate) fn listing() -> String {
+    format!("GET {}?keyTypes=USER_MANAGED", keys_at())
+}
+
+/// Returns a key in a list of keys.
+pub(crate) fn key(id: &str, made: &str) -> Value {
+    let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
+    json!({ "name": name, "validAfterTime": made })
+}
+
+/// Returns a list of keys.
+pub(crate) fn list(keys: &[Value]) -> Value {
+    json!({ "keys": keys })
+}
+
+/// Returns the answer to the creation of a key.
+pub(crate) fn made(id: &str, key: &str) -> Value {
+    let file = BASE64_STANDARD.encode(key_file(id, key).to_string());
+    let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
+    json!({ "name": name, "privateKeyData": file })
+}
+
+/// Returns a bed whose provider creates the key `k-new` and can remove every key.
+pub(crate) fn rotating() -> AuthBed<CloudB> {
+    rotating_with(answer(200, &made("k-new", OTHER_KEY)))
+}
+
+/// Returns a bed whose provider answers `making` to the creation of a key and can remove every key.
+pub(crate) fn rotating_with(making: Response) -> AuthBed<CloudB> {
+    let bed = unending_with(making);
+    ends(&bed, &["k-own", "k-new"]);
+    bed
+}
+
+/// Returns a bed as [`rotating_with`], whose provider cannot remove any key.
+pub(crate) fn unending_with(making: Response) -> AuthBed<CloudB> {
+    let bed = served();
+    bed.host.answer(&listing(), answer(200, &list(&[key("k-own", "2020-01-01T00:00:00Z")])));
+    bed.host.answer(&format!("POST {}", keys_at()), making);
+    bed.host.steps();
+    bed
+}
+
+/// Lets the provider remove these keys.
+pub(crate) fn ends(bed: &AuthBed<CloudB>, keys: &[&str]) {
+    for id in keys {
+        bed.host.answer(&format!("DELETE {}/{id}", keys_at()), answer(200, &json!({})));
+    }
+}
+
+/// Rotates the key.
+pub(crate) fn rotate(bed: &AuthBed<CloudB>) -> Result<Value, Failure> {
+    Ok(Value::Object(bed.write("config/rotate-root", &json!({}))?.data))
+}
+
+/// Returns the id of the key in use.
+pub(crate) fn in_use(bed: &AuthBed<CloudB>) -> Value {
+    bed.read("config").unwrap().data["private_key_id"].clone()
+}
+
+/// Returns the keys for which the provider was asked for a removal since the last call.
+pub(crate) fn ended(bed: &AuthBed<CloudB>) -> Vec<String> {
+    let asked = bed.host.requests().into_iter().filter(|asked| asked.method == "DELETE");
+    asked.map(|asked| asked.url.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+/// Removes the former keys that are due a minute from now.
+pub(crate) fn end_former(bed: &AuthBed<CloudB>) {
+    bed.host.advance(60);
+    bed.wake("former-keys", 1).unwrap();
+}
+
+/// Replaces the answers of the token endpoint; `false` refuses the key, and the last one stays.
+pub(crate) fn answer_tokens(bed: &AuthBed<CloudB>, works: &[bool]) {
+    for works in works {
+        let answered = match works {
+            true => answer(200, &json!({"access_token": "t-2", "expires_in": 3_599})),
+            false => answer(400, &json!({"error": "invalid_grant"})),
+        };
+        bed.host.answer(TOKENS, answered);
+    }
+    drop_token(bed);
+}
+
+/// Consumes the first of several answers of the token endpoint: the one that stayed.
+pub(crate) fn drop_token(bed: &AuthBed<CloudB>) {
+    let host: &dyn Host = &bed.host;
+    host.http().send(&Request::post(TOKENS.trim_start_matches("POST "))).unwrap();
+    bed.host.requests();
+}
+
+/// Returns the ids of the keys for which tokens were asked since the last call.
+pub(crate) fn tried(bed: &AuthBed<CloudB>) -> Vec<String> {
+    let of = |request: Request| {
+        let form = String::from_utf8(request.body).ok()?;
+        let assertion = form.split('&').find_map(|pair| pair.strip_prefix("assertion="))?;
+        let header = BASE64_URL_SAFE_NO_PAD.decode(assertion.split('.').next()?).ok()?;
+        let header: Value = serde_json::from_slice(&header).ok()?;
+        Some(header["kid"].as_str()?.to_owned())
+    };
+    bed.host.requests().into_iter().filter_map(of).collect()
+}
+
+/// Lets the next request fail without an answer.
+pub(crate) fn lose_request(bed: &AuthBed<CloudB>) {
+    bed.host.refuse("send", Failure::new(FailureKind::Unreachable, "down"));
+}
+
+/// Returns a key file of an account.
+pub(crate) fn key_of(account: &str, key_id: &str) -> Value {
+    changed(key_file(key_id, OTHER_KEY), json!({ "client_email": account }))
 }

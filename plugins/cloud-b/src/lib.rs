@@ -8,10 +8,10 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! account → endpoints → metadata → credentials → settings → access → role → cloud
+//! account → endpoints → metadata → credentials → settings → access → kept_keys → role → cloud
 //! → service_accounts → certificates → group_aliases → keys → labels → proof → roles → root_keys
-//! → config → instance_identity → rotate_root → service_account → admitted_caller → instance_groups
-//! → instance → login → renewal
+//! → key_trial → config → instance_identity → rotate_root → service_account → admitted_caller
+//! → instance_groups → instance → login → renewal
 //! ```
 
 mod access;
@@ -28,6 +28,8 @@ mod group_aliases;
 mod instance;
 mod instance_groups;
 mod instance_identity;
+mod kept_keys;
+mod key_trial;
 mod keys;
 mod labels;
 mod login;
@@ -105,6 +107,7 @@ impl AuthMethod for CloudB {
             settings::ROTATION => rotate_root::wake(host, context),
             root_keys::NEXT => root_keys::wake_next(host, context, attempt),
             root_keys::FORMER => root_keys::wake_former(host, context),
+            kept_keys::TRIAL => key_trial::try_kept(host, context.deadline),
             _ if intent::key_of(key) == Some(rotate_root::KEY) => {
                 rotate_root::finish(host, context)
             }

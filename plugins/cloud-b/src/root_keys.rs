@@ -4,13 +4,19 @@
 //! as is a new key that is no longer wanted.
 //!
 //! Prevents a service account from running out of keys because each rotation postpones the removal
-//! of earlier keys, or continues although earlier keys cannot be removed.
+//! of earlier keys, or continues although earlier keys cannot be removed. Prevents the removal of a
+//! key before another key of its account has logged in.
+//!
+//! Prevents this attack, too: a caller with write access to the configuration points
+//! `custom_endpoint` at their own server, and receives the access token by which a former key
+//! removes itself. A former key is removed at the endpoints of its own time.
 
-use crate::access;
-use crate::cloud::CloudClient;
+use crate::access::{self, KeyProof};
+use crate::cloud::{CloudClient, impatient_provider};
 use crate::credentials::ServiceAccountKey;
+use crate::kept_keys;
 use crate::keys;
-use crate::settings::Config;
+use crate::settings::{Config, KeyPlace, RotatedKey};
 use bulkhead_sdk::access_token::ProviderAccess;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::LogLevel;
@@ -54,6 +60,9 @@ pub(crate) struct RootKeys {
 pub(crate) struct PendingRootKey {
     pub(crate) key: ServiceAccountKey,
     pub(crate) follows: String,
+    /// `None` if an earlier release made the key.
+    #[serde(default)]
+    pub(crate) place: Option<KeyPlace>,
 }
 
 /// A key that is no longer in use.
@@ -68,6 +77,17 @@ struct FormerRootKey {
     /// Number of removals that the provider refused.
     #[serde(default)]
     refusals: u32,
+    /// `None` if an earlier release stored the key, which is then removed at the provider's own
+    /// endpoints.
+    #[serde(default)]
+    place: Option<KeyPlace>,
+}
+
+impl PendingRootKey {
+    /// Returns the key as one that may be in force.
+    fn rotated_key(self) -> RotatedKey {
+        RotatedKey { key: self.key, follows: self.follows, rotated: None }
+    }
 }
 
 stored!(RootKeys, "root-keys", reads_stored_root_keys);
@@ -88,9 +108,52 @@ impl RootKeys {
     }
 
     /// Adds a former key; its grace period begins now.
-    fn retire(&mut self, host: &dyn Host, key: ServiceAccountKey) {
+    pub(crate) fn retire(
+        &mut self,
+        host: &dyn Host,
+        key: ServiceAccountKey,
+        place: Option<KeyPlace>,
+    ) {
         let ends = host.clock().now().saturating_add(FORMER_KEY_GRACE_MS);
-        self.former.push(FormerRootKey { key, ends, refusals: 0 });
+        self.former.push(FormerRootKey { key, ends, refusals: 0, place });
+    }
+
+    /// Takes the new key off the record, with its place, if `config` has another key than the key
+    /// to be replaced. `before` is the configuration under which the key was made.
+    pub(crate) fn take_superseded(
+        &mut self,
+        before: &Config,
+        config: &Config,
+    ) -> Option<(KeyPlace, RotatedKey)> {
+        let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());
+        let next = self.next.take_if(|next| current != Some(next.follows.as_str()))?;
+        let place = next.place.clone().unwrap_or_else(|| before.place_of(&next.key));
+        Some((place, next.rotated_key()))
+    }
+
+    /// Takes the key of `config` off the former keys, because the key is in use again.
+    pub(crate) fn spare_configured(&mut self, config: &Config) {
+        let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());
+        self.former.retain(|former| current != Some(former.key.private_key_id.as_str()));
+    }
+
+    /// Retires the keys `others` and the kept keys of a place, because the key `working` has logged
+    /// in there.
+    pub(crate) fn settle(
+        &mut self,
+        host: &dyn Host,
+        (place, working): (&KeyPlace, &ServiceAccountKey),
+        others: Vec<RotatedKey>,
+    ) -> Result<(), Failure> {
+        let mut ends = kept_keys::find(host, place)?;
+        for other in others {
+            ends.retain(|kept| kept.key != other.key);
+            ends.push(other);
+        }
+        for one in ends.into_iter().filter(|one| one.key != *working) {
+            self.retire(host, one.key, Some(place.clone()));
+        }
+        kept_keys::forget(host, place)
     }
 
     /// Returns the store time at which the first former key of `account` ends if another rotation
@@ -131,17 +194,24 @@ pub(crate) fn promote(cloud: &CloudClient<'_>) -> Result<bool, Failure> {
     let current = config.credentials.take();
     let follows = current.filter(|current| current.private_key_id == next.follows);
     let Some(before) = follows else {
-        // The operator has written another key in the meantime; keep that key.
+        // The operator has written another key in the meantime. No key has logged in since.
         log(host, LogLevel::Warn, "root-key-superseded", &next.key);
-        keys.retire(host, next.key);
+        match next.place.clone() {
+            Some(place) => {
+                kept_keys::keep(host, &place, next.rotated_key())?;
+                kept_keys::try_soon(host, Some(&place))?;
+            }
+            None => keys.retire(host, next.key, None),
+        }
         keys.store(host)?;
         return Ok(false);
     };
     access::by_key(&cloud.provider, &next.key)?;
     log(host, LogLevel::Info, "root-rotated", &next.key);
-    keys.retire(host, before);
-    config.credentials = Some(next.key);
-    config.times = config.rotation.rotated_at(host.clock().now())?;
+    let place = config.place_of(&next.key);
+    keys.retire(host, before, Some(place.clone()));
+    keys.settle(host, (&place, &next.key), Vec::new())?;
+    config.set_rotated_key(next.rotated_key(), host.clock().now())?;
     config.store(host)?;
     keys.store(host)?;
     Ok(true)
@@ -163,7 +233,7 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
         Err(why) if attempt >= MAX_ATTEMPTS && why.kind == FailureKind::InvalidRequest => {
             log(host, LogLevel::Error, "root-key-refused", &next.key);
             if let Some(next) = keys.next.take() {
-                keys.retire(host, next.key);
+                give_up_next(cloud, context, &mut keys, next)?;
             }
             postpone(host)?;
             keys.store(host)
@@ -172,8 +242,34 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
     }
 }
 
+/// Gives up a new key that does not work in time. The key is removed only if the key in use works;
+/// otherwise it is kept.
+fn give_up_next(
+    cloud: &CloudClient<'_>,
+    context: &Context,
+    keys: &mut RootKeys,
+    next: PendingRootKey,
+) -> Result<(), Failure> {
+    let host = cloud.host();
+    let place = next.place.clone().unwrap_or_else(|| cloud.config.place_of(&next.key));
+    let provider = impatient_provider(host, context.deadline);
+    let proof = match &cloud.config.credentials {
+        Some(current) => access::prove(&provider, current)?,
+        None => KeyProof::Refused,
+    };
+    match proof {
+        KeyProof::Accepted => {
+            keys.retire(host, next.key, Some(place));
+            Ok(())
+        }
+        KeyProof::Refused => kept_keys::keep(host, &place, next.rotated_key()),
+        KeyProof::Unknown(why) => Err(why),
+    }
+}
+
 /// Removes the former keys that are due. A key that cannot be removed gets a later time and delays
-/// no other key.
+/// no other key. While it is unknown which key of the configured account works, none of its keys is
+/// removed.
 ///
 /// # Errors
 /// A failure of the store; the timer then fires again.
@@ -185,7 +281,11 @@ pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Fail
     let mut kept = Vec::new();
     for former in keys.former.drain(..) {
         match former.ends <= now {
-            true => kept.extend(end_or_keep(cloud, former)?),
+            true if is_unsettled(cloud, &former)? => {
+                let ends = now.saturating_add(FORMER_KEY_GRACE_MS);
+                kept.push(FormerRootKey { ends, ..former });
+            }
+            true => kept.extend(end_or_keep(cloud, former, context.deadline)?),
             false => kept.push(former),
         }
     }
@@ -193,13 +293,23 @@ pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Fail
     keys.store(host)
 }
 
+/// Tells if it is unknown which key of the configured account works, and the former key is of this
+/// account.
+fn is_unsettled(cloud: &CloudClient<'_>, former: &FormerRootKey) -> Result<bool, Failure> {
+    match cloud.config.place().filter(|place| Some(place) == former.place.as_ref()) {
+        Some(place) => Ok(!kept_keys::find(cloud.host(), &place)?.is_empty()),
+        None => Ok(false),
+    }
+}
+
 /// Removes a key, or returns the key if its removal must be retried.
 fn end_or_keep(
     cloud: &CloudClient<'_>,
     mut former: FormerRootKey,
+    deadline: StoreTime,
 ) -> Result<Option<FormerRootKey>, Failure> {
     let host = cloud.host();
-    let Err(why) = end(cloud, &former.key) else {
+    let Err(why) = end(cloud, &former, deadline) else {
         log(host, LogLevel::Info, "root-key-removed", &former.key);
         return Ok(None);
     };
@@ -225,36 +335,27 @@ fn postpone(host: &dyn Host) -> Result<(), Failure> {
     config.store(host)
 }
 
-/// Removes a key, with the access of the key in use if both are of the same account, else with the
-/// access of the key itself.
-fn end(cloud: &CloudClient<'_>, key: &ServiceAccountKey) -> Result<(), Failure> {
-    let account = &key.client_email;
-    let current = cloud.config.credentials.as_ref();
-    let access = match current.is_some_and(|current| current.client_email == *account) {
-        true => cloud.access()?,
+/// Removes a key, with the access of the key in use if both are of the same account and endpoints,
+/// else with the access of the key itself, at the endpoints of the key.
+fn end(
+    cloud: &CloudClient<'_>,
+    former: &FormerRootKey,
+    deadline: StoreTime,
+) -> Result<(), Failure> {
+    let (host, key) = (cloud.host(), &former.key);
+    let (account, id) = (&key.client_email, &key.private_key_id);
+    let endpoints = former.place.as_ref().map(|place| place.endpoints.clone()).unwrap_or_default();
+    let own = Config { custom_endpoint: endpoints, ..Config::default() };
+    let is_at_home = cloud.config.place() == Some(own.place_of(key));
+    let removed = match is_at_home {
+        true => keys::remove(cloud, &cloud.access()?, account, id)?,
         false => {
-            ProviderAccess::with_token(cloud.host(), access::by_key(&cloud.provider, key)?.token)
+            let token = access::by_key(&cloud.provider, key)?.token;
+            let access = ProviderAccess::with_token(host, token);
+            keys::remove(&CloudClient::new(host, &own, deadline), &access, account, id)?
         }
     };
-    let (account, id) = (&key.client_email, &key.private_key_id);
-    let removed = keys::remove(cloud, &access, account, id)?;
     removed.map_err(|why| why.about(&format!("remove key {id} of service account {account}")))
-}
-
-/// Retires the new key if the configuration now has another key than the key to be replaced.
-///
-/// # Errors
-/// The refusal of the storage.
-pub(crate) fn forget_next(host: &dyn Host, config: &Config) -> Result<(), Failure> {
-    let mut keys = RootKeys::find(host)?;
-    let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());
-    match keys.next.take_if(|next| current != Some(next.follows.as_str())) {
-        Some(next) => {
-            keys.retire(host, next.key);
-            keys.store(host)
-        }
-        None => Ok(()),
-    }
 }
 
 fn log(host: &dyn Host, level: LogLevel, event: &str, key: &ServiceAccountKey) {

@@ -105,7 +105,8 @@ fn make(cloud: &CloudClient<'_>, current: &ServiceAccountKey) -> Result<String, 
     let id = proven.confirm(host, |change, key| {
         let mut keys = RootKeys::find(host)?;
         let id = key.private_key_id.clone();
-        keys.set_next(host, PendingRootKey { key, follows: change.follows.clone() })?;
+        let place = Some(cloud.config.place_of(&key));
+        keys.set_next(host, PendingRootKey { key, follows: change.follows.clone(), place })?;
         keys.store(host)?;
         Ok(id)
     })?;

@@ -4,7 +4,10 @@
 use crate::credentials::ServiceAccountKey;
 use crate::endpoints::CloudService;
 use crate::metadata::{OF_ACCOUNTS, OF_INSTANCES, chosen};
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::only_copy;
 use bulkhead_sdk::rotation::{RotationSettings, RotationTimes};
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,12 +44,34 @@ pub(crate) struct Config {
     pub(crate) rotation: RotationSettings,
     #[serde(flatten)]
     pub(crate) times: RotationTimes,
+    /// Id of the key that the last rotation replaced; empty for a key that no rotation made. The
+    /// provider may accept the replaced key for some time, so that a login by it proves nothing.
+    pub(crate) replaced_key_id: String,
     /// Counter incremented at each write, so that nothing fetched under an older configuration is
     /// used.
     pub(crate) generation: u64,
 }
 
 stored!(Config, "config", reads_stored_configs);
+
+/// A service account, and the endpoints that receive its access tokens. Part of stored records:
+/// later fields need a default.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeyPlace {
+    pub(crate) account: String,
+    /// As in [`Config::custom_endpoint`].
+    pub(crate) endpoints: BTreeMap<String, String>,
+}
+
+/// A key that a rotation made. Part of stored records. No `Debug`, because it is a secret.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct RotatedKey {
+    pub(crate) key: ServiceAccountKey,
+    /// Id of the key that the rotation replaced; empty if unknown.
+    pub(crate) follows: String,
+    /// Time of the first use. `None` if the key was never in use.
+    pub(crate) rotated: Option<StoreTime>,
+}
 
 impl Config {
     /// Returns the configuration, or the defaults if none was written.
@@ -61,7 +86,44 @@ impl Config {
             Some(due) => host.clock().schedule(ROTATION, due, ROTATION)?,
             None => host.clock().cancel(ROTATION)?,
         }
+        let rotated = self.credentials.as_ref().filter(|_| self.times.last.is_some());
+        let note = |key: &ServiceAccountKey| {
+            format!("the key {} of {}", quoted(&key.private_key_id), quoted(&key.client_email))
+        };
+        only_copy::set_note(host, KEY, rotated.map(note))?;
         host.storage().put(KEY, &self)
+    }
+
+    /// Returns the account of the key with the endpoints; `None` without a key.
+    pub(crate) fn place(&self) -> Option<KeyPlace> {
+        self.credentials.as_ref().map(|key| self.place_of(key))
+    }
+
+    /// Returns the account of `key` with the endpoints of this configuration.
+    pub(crate) fn place_of(&self, key: &ServiceAccountKey) -> KeyPlace {
+        KeyPlace { account: key.client_email.clone(), endpoints: self.custom_endpoint.clone() }
+    }
+
+    /// Returns the key if a rotation made it: a key that an operator writes resets the time of the
+    /// last rotation.
+    pub(crate) fn rotated_key(&self) -> Option<RotatedKey> {
+        let (key, rotated) = (self.credentials.clone()?, self.times.last?);
+        Some(RotatedKey { key, follows: self.replaced_key_id.clone(), rotated: Some(rotated) })
+    }
+
+    /// Puts a key that a rotation made in use.
+    ///
+    /// # Errors
+    /// Internal if the stored schedule does not parse.
+    pub(crate) fn set_rotated_key(
+        &mut self,
+        rotated: RotatedKey,
+        now: StoreTime,
+    ) -> Result<(), Failure> {
+        self.times = self.rotation.rotated_at(rotated.rotated.unwrap_or(now))?;
+        self.replaced_key_id = rotated.follows;
+        self.credentials = Some(rotated.key);
+        Ok(())
     }
 
     /// Returns the lifetime of identity tokens, in seconds.

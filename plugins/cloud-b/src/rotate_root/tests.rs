@@ -8,81 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::http::{Request, Response};
 use bulkhead_sdk::testbed::AuthBed;
-use bulkhead_sdk::{Failure, FailureKind, Host};
+use bulkhead_sdk::{FailureKind, Host};
 use serde_json::{Value, json};
-
-fn keys_at() -> String {
-    let own = OWN.replace('@', "%40");
-    format!("https://iam.googleapis.com/v1/projects/-/serviceAccounts/{own}/keys")
-}
-
-fn listing() -> String {
-    format!("GET {}?keyTypes=USER_MANAGED", keys_at())
-}
-
-fn key(id: &str, made: &str) -> Value {
-    let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
-    json!({ "name": name, "validAfterTime": made })
-}
-
-fn list(keys: &[Value]) -> Value {
-    json!({ "keys": keys })
-}
-
-/// Returns the answer to the creation of a key.
-fn made(id: &str, key: &str) -> Value {
-    let file = BASE64_STANDARD.encode(key_file(id, key).to_string());
-    let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
-    json!({ "name": name, "privateKeyData": file })
-}
-
-/// Returns a bed whose provider creates the key `k-new` and can remove every key.
-fn rotating() -> AuthBed<CloudB> {
-    rotating_with(answer(200, &made("k-new", OTHER_KEY)))
-}
-
-/// Returns a bed whose provider answers `making` to the creation of a key and can remove every key.
-fn rotating_with(making: Response) -> AuthBed<CloudB> {
-    let bed = unending_with(making);
-    ends(&bed, &["k-own", "k-new"]);
-    bed
-}
-
-/// Returns a bed as [`rotating_with`], whose provider cannot remove any key.
-fn unending_with(making: Response) -> AuthBed<CloudB> {
-    let bed = served();
-    bed.host.answer(&listing(), answer(200, &list(&[key("k-own", "2020-01-01T00:00:00Z")])));
-    bed.host.answer(&format!("POST {}", keys_at()), making);
-    bed.host.steps();
-    bed
-}
-
-/// Lets the provider remove these keys.
-fn ends(bed: &AuthBed<CloudB>, keys: &[&str]) {
-    for id in keys {
-        bed.host.answer(&format!("DELETE {}/{id}", keys_at()), answer(200, &json!({})));
-    }
-}
-
-fn rotate(bed: &AuthBed<CloudB>) -> Result<Value, Failure> {
-    Ok(Value::Object(bed.write("config/rotate-root", &json!({}))?.data))
-}
-
-fn in_use(bed: &AuthBed<CloudB>) -> Value {
-    bed.read("config").unwrap().data["private_key_id"].clone()
-}
-
-/// Returns the keys for which the provider was asked for a removal since the last call.
-fn ended(bed: &AuthBed<CloudB>) -> Vec<String> {
-    let asked = bed.host.requests().into_iter().filter(|asked| asked.method == "DELETE");
-    asked.map(|asked| asked.url.rsplit('/').next().unwrap().to_owned()).collect()
-}
-
-/// Removes the former keys that are due a minute from now.
-fn end_former(bed: &AuthBed<CloudB>) {
-    bed.host.advance(60);
-    bed.wake("former-keys", 1).unwrap();
-}
 
 /// Returns the bed's time in the provider's format.
 fn rfc3339(bed: &AuthBed<CloudB>) -> String {
@@ -164,11 +91,9 @@ fn a_key_that_never_works_ends_and_the_old_one_stays() {
     bed.wake("rotation", 1).unwrap();
     assert_eq!(in_use(&bed), "k-own");
     assert!(bed.wake("root-keys", 1).is_err());
+    // The new key is refused once more, and then the old key works.
+    answer_tokens(&bed, &[false, true]);
     bed.wake("root-keys", 10).unwrap();
-    // The old key works again after the refusal that is still queued.
-    bed.host.answer(TOKENS, answer(200, &json!({"access_token": "t-2", "expires_in": 3599})));
-    end_former(&bed);
-    assert!(ended(&bed).is_empty(), "the old key has no access yet");
     end_former(&bed);
     assert_eq!((ended(&bed), in_use(&bed)), (vec!["k-new".to_owned()], json!("k-own")));
     assert!(bed.host.timer("rotation").is_some(), "the next rotation is due again");
@@ -369,6 +294,7 @@ fn keys_that_an_earlier_release_stored_end_when_its_timer_rings() {
     let mut stored = bed.host.stored("root-keys").unwrap();
     stored["former"][0].as_object_mut().unwrap().remove("ends");
     stored["former"][0].as_object_mut().unwrap().remove("refusals");
+    stored["former"][0].as_object_mut().unwrap().remove("place");
     let host: &dyn Host = &bed.host;
     host.storage().put_bytes("root-keys", serde_json::to_vec(&stored).unwrap()).unwrap();
     host.clock().cancel("former-keys").unwrap();
@@ -424,4 +350,63 @@ fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
             assert_eq!(in_use(&bed), "k-new", "death after {step:?}");
         }
     }
+}
+
+#[test]
+fn a_late_key_is_kept_without_another() {
+    let bed = rotating();
+    answer_tokens(&bed, &[true, false]);
+    rotate(&bed).unwrap();
+    // The new key is refused, and the old key gets no answer.
+    bed.host.answer(TOKENS, answer(400, &json!({"error": "invalid_grant"})));
+    bed.host.answer(TOKENS, answer(503, &json!({})));
+    drop_token(&bed);
+    bed.wake("root-keys", 10).unwrap_err();
+    assert!(bed.host.stored("root-keys").is_some(), "an answer of this kind proves nothing");
+    answer_tokens(&bed, &[false]);
+    bed.wake("root-keys", 10).unwrap();
+    assert_eq!((in_use(&bed), bed.host.stored("root-keys")), (json!("k-own"), None));
+    answer_tokens(&bed, &[false, true]);
+    bed.write("config", &json!({})).unwrap();
+    bed.wake("kept-keys", 1).unwrap();
+    assert_eq!(in_use(&bed), "k-new", "the key was kept");
+}
+
+#[test]
+fn a_new_key_outlives_an_operators_refused_key() {
+    let pending = || {
+        let bed = rotating();
+        answer_tokens(&bed, &[true, false]);
+        rotate(&bed).unwrap();
+        bed.host.requests();
+        bed
+    };
+    let written = json!({ "credentials": key_file("k-operator", OTHER_KEY).to_string() });
+    let bed = pending();
+    answer_tokens(&bed, &[false, true]);
+    let refused = bed.write("config", &written).err().unwrap();
+    assert!(refused.message.contains("rotate-root made works"), "{refused}");
+    let bed = pending();
+    bed.write("config", &written).unwrap();
+    assert_eq!((in_use(&bed), bed.host.stored("root-keys")), (json!("k-operator"), None));
+    answer_tokens(&bed, &[false, true]);
+    bed.write("config", &json!({})).unwrap();
+    bed.wake("kept-keys", 1).unwrap();
+    assert_eq!(in_use(&bed), "k-new");
+}
+
+#[test]
+fn a_former_key_ends_at_its_own_endpoints() {
+    let bed = rotating();
+    rotate(&bed).unwrap();
+    let elsewhere = json!({
+        "credentials": key_of("thief@evil.iam.gserviceaccount.com", "k-thief").to_string(),
+        "custom_endpoint": {"iam": "https://iam.evil.example"},
+    });
+    bed.write("config", &elsewhere).unwrap();
+    bed.host.requests();
+    end_former(&bed);
+    let asked: Vec<String> = bed.host.requests().into_iter().map(|asked| asked.url).collect();
+    assert!(asked.iter().any(|url| url.ends_with("/k-own")), "{asked:?}");
+    assert!(asked.iter().all(|url| !url.contains("evil.example")), "{asked:?}");
 }
