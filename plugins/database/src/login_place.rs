@@ -1,4 +1,5 @@
-//! The login of a connection at its servers: who receives the password of the connection's own user.
+//! The login of a connection at its servers: the receiver of the password of the connection's own
+//! user.
 //!
 //! The engine does not know the meaning of a plugin's settings. Every setting therefore counts as
 //! part of the address, except settings that are known to be harmless, secrets, and login and
@@ -10,7 +11,7 @@ use bulkhead_sdk::kept_secrets::KeptSecrets;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub(crate) const CONNECTION_URL: &str = "connection_url";
@@ -43,14 +44,6 @@ pub(crate) struct LoginPlace {
     address: String,
 }
 
-/// The part of a connection from which the address is computed.
-#[derive(Serialize)]
-struct Address<'a> {
-    plugin_name: &'a str,
-    connection_url: (String, Vec<&'a str>),
-    settings: BTreeMap<&'a str, &'a Value>,
-}
-
 impl LoginPlace {
     /// Returns the place of the connection `name`.
     ///
@@ -63,20 +56,21 @@ impl LoginPlace {
     ) -> Result<Self, Failure> {
         let is_secret = |setting: &str| SECRET_SETTINGS.iter().any(|field| field.name() == setting);
         let settings = connection.settings.iter().map(|(name, value)| (name.as_str(), value));
-        let address = Address {
-            plugin_name: &connection.plugin_name,
-            connection_url: place_of(connection.setting(CONNECTION_URL)),
-            settings: settings
-                .filter(|(name, _)| *name != CONNECTION_URL)
-                .filter(|(name, _)| !HARMLESS.contains(name) && !is_secret(name))
-                .collect(),
-        };
-        let written = serde_json::to_vec(&address)
-            .map_err(|_| Failure::internal("settings cannot be written as JSON"))?;
+        let settings: BTreeMap<&str, &Value> = settings
+            .filter(|(name, _)| *name != CONNECTION_URL)
+            .filter(|(name, _)| !HARMLESS.contains(name) && !is_secret(name))
+            .collect();
+        let address = json!({
+            "plugin_name": connection.plugin_name,
+            "connection_url": place_of(connection.setting(CONNECTION_URL)),
+            "settings": settings,
+        });
         Ok(Self {
             connection: name.to_owned(),
             username: connection.setting("username").to_owned(),
-            address: hexadecimal::text(&host.crypto().digest("sha256", &written)?),
+            address: hexadecimal::text(
+                &host.crypto().digest("sha256", address.to_string().as_bytes())?,
+            ),
         })
     }
 

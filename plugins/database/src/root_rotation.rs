@@ -7,6 +7,8 @@
 //! reports the failure at each attempt. A candidate for another user or other servers is kept for a
 //! write that leads back ([`LoginPlace`]).
 
+mod kept;
+
 use crate::connection::{Connection, PASSWORD, about, timer};
 use crate::figures::{self, OperationOutcome};
 use crate::kept_password;
@@ -22,6 +24,7 @@ use bulkhead_sdk::intent::{
 use bulkhead_sdk::rotation::RotationDecision;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, FailureKind, Host, stored};
+pub(crate) use kept::try_kept;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::Cell;
@@ -117,27 +120,6 @@ pub(crate) fn is_open(host: &dyn Host, name: &str) -> Result<bool, Failure> {
     intent::is_open(host, &key(name))
 }
 
-/// Begins to look for the password in force if passwords are kept for the connection as written.
-/// The guard of the intent wakes the engine, and [`recover`] looks.
-///
-/// # Errors
-/// Errors of storage, clock or checkpoint.
-pub(crate) fn try_kept(
-    host: &dyn Host,
-    name: &str,
-    connection: &Connection,
-) -> Result<(), Failure> {
-    if is_open(host, name)? {
-        // `finish` of the change under way tries the kept passwords, too.
-        return Ok(());
-    }
-    let root = RootRotation::new(host, name, connection);
-    let mut kept = root.place()?.kept(host)?.list_secrets()?.into_iter();
-    let Some(oldest) = kept.next() else { return Ok(()) };
-    let intent = Intent::begin(host, &key(name), name, root.kept_candidate(oldest)?)?;
-    root.add_kept(intent, kept).map(drop)
-}
-
 /// Changes the password of the connection's own user. Returns a warning if the database cannot tell
 /// whether the user logs in with the new password.
 ///
@@ -230,48 +212,6 @@ impl<'a> RootRotation<'a> {
         }
     }
 
-    /// Ends a change that was begun for another user or server, keeps its candidates, and looks for
-    /// a password that was kept for the present user and servers.
-    ///
-    /// A candidate of an earlier release has no place under which it could be kept. The change then
-    /// stays until the stored password logs in.
-    fn replace(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
-        let is_kept = intent.candidates().all(|candidate| candidate.place.is_some());
-        if !is_kept && self.works(self.connection.setting(PASSWORD))? == Some(false) {
-            return Err(self.unknown());
-        }
-        keep_all(self.host, &intent)?;
-        self.connection.store(self.host, self.name)?;
-        UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unwanted)?;
-        try_kept(self.host, self.name, self.connection)?;
-        // The guard that rings must not stay for the passwords of the present place.
-        recover(self.host, self.name)
-    }
-
-    /// Moves kept passwords of this place into `intent`.
-    fn add_kept(
-        &self,
-        mut intent: Intent<PasswordCandidate>,
-        kept: impl Iterator<Item = String>,
-    ) -> Result<Intent<PasswordCandidate>, Failure> {
-        for password in kept {
-            let candidate = self.kept_candidate(password)?;
-            intent = intent.restart(self.host, candidate, EarlierCandidates::Kept)?;
-        }
-        self.forget_kept()?;
-        Ok(intent)
-    }
-
-    fn forget_kept(&self) -> Result<(), Failure> {
-        self.place()?.kept(self.host)?.forget()
-    }
-
-    fn kept_candidate(&self, password: String) -> Result<PasswordCandidate, Failure> {
-        let candidate = PasswordCandidate::of(self.host, self.name, self.connection, password)?;
-        Ok(PasswordCandidate { is_kept: true, ..candidate })
-    }
-
     fn finish(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
         let intent = match self.place()?.kept(self.host)?.list_secrets()? {
             kept if kept.is_empty() => intent,
@@ -297,20 +237,6 @@ impl<'a> RootRotation<'a> {
             None => intent,
         };
         self.store(self.change(intent)?)
-    }
-
-    /// Ends the search for a kept password that is in force. Unless the stored password is proven,
-    /// the passwords stay for a later write.
-    fn end_search(
-        &self,
-        intent: Intent<PasswordCandidate>,
-        is_proven: bool,
-    ) -> Result<(), Failure> {
-        if !is_proven {
-            keep_all(self.host, &intent)?;
-        }
-        UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unchanged)
     }
 
     /// Returns `true` if the rotation window of the unfinished change is over.

@@ -2,8 +2,8 @@
 //!
 //! Prevents the removal of the only copy of a password. After a rotation, only the engine knows the
 //! password of the connection's own user. Without that password, no operator could write the
-//! connection again for the leases that wait for the connection. A rotation that is not finished may
-//! have changed the password, too.
+//! connection again for the leases that wait for the connection. A rotation that is not finished
+//! may have changed the password, too.
 
 use crate::connection::Connection;
 use crate::root_rotation;

@@ -1,0 +1,90 @@
+//! Passwords that only the engine knows, after a write that replaced them or led elsewhere: kept
+//! under their place, and looked for once a write leads there.
+//!
+//! Prevents the loss of a candidate of an unfinished change: nobody else knows the password, and it
+//! may be in force.
+
+use super::{PasswordCandidate, RootRotation, is_open, keep_all, key, recover};
+use crate::connection::{Connection, PASSWORD};
+use crate::unfinished::UnfinishedChange;
+use bulkhead_sdk::intent::{EarlierCandidates, Intent, IntentEndReason};
+use bulkhead_sdk::{Failure, Host};
+
+/// Begins to look for the password in force if passwords are kept for the connection as written.
+/// The guard of the intent wakes the engine, and [`recover`] looks.
+///
+/// # Errors
+/// Errors of storage, clock or checkpoint.
+pub(crate) fn try_kept(
+    host: &dyn Host,
+    name: &str,
+    connection: &Connection,
+) -> Result<(), Failure> {
+    if is_open(host, name)? {
+        // `finish` of the change under way tries the kept passwords, too.
+        return Ok(());
+    }
+    let root = RootRotation::new(host, name, connection);
+    let mut kept = root.place()?.kept(host)?.list_secrets()?.into_iter();
+    let Some(oldest) = kept.next() else { return Ok(()) };
+    let intent = Intent::begin(host, &key(name), name, root.kept_candidate(oldest)?)?;
+    root.add_kept(intent, kept).map(drop)
+}
+
+impl RootRotation<'_> {
+    /// Ends a change that was begun for another user or server, keeps its candidates, and looks for
+    /// a password that was kept for the present user and servers.
+    ///
+    /// A candidate of an earlier release has no place under which it could be kept. The change then
+    /// stays until the stored password logs in.
+    pub(super) fn replace(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+        let is_kept = intent.candidates().all(|candidate| candidate.place.is_some());
+        if !is_kept && self.works(self.connection.setting(PASSWORD))? == Some(false) {
+            return Err(self.unknown());
+        }
+        keep_all(self.host, &intent)?;
+        self.connection.store(self.host, self.name)?;
+        UnfinishedChange::forget(self.host, &key(self.name))?;
+        intent.give_up(self.host, IntentEndReason::Unwanted)?;
+        try_kept(self.host, self.name, self.connection)?;
+        // The guard that rings must not stay for the passwords of the present place.
+        recover(self.host, self.name)
+    }
+
+    /// Moves kept passwords of this place into `intent`.
+    pub(super) fn add_kept(
+        &self,
+        mut intent: Intent<PasswordCandidate>,
+        kept: impl Iterator<Item = String>,
+    ) -> Result<Intent<PasswordCandidate>, Failure> {
+        for password in kept {
+            let candidate = self.kept_candidate(password)?;
+            intent = intent.restart(self.host, candidate, EarlierCandidates::Kept)?;
+        }
+        self.forget_kept()?;
+        Ok(intent)
+    }
+
+    pub(super) fn forget_kept(&self) -> Result<(), Failure> {
+        self.place()?.kept(self.host)?.forget()
+    }
+
+    fn kept_candidate(&self, password: String) -> Result<PasswordCandidate, Failure> {
+        let candidate = PasswordCandidate::of(self.host, self.name, self.connection, password)?;
+        Ok(PasswordCandidate { is_kept: true, ..candidate })
+    }
+
+    /// Ends the search for a kept password that is in force. Unless the stored password is proven,
+    /// the passwords stay for a later write.
+    pub(super) fn end_search(
+        &self,
+        intent: Intent<PasswordCandidate>,
+        is_proven: bool,
+    ) -> Result<(), Failure> {
+        if !is_proven {
+            keep_all(self.host, &intent)?;
+        }
+        UnfinishedChange::forget(self.host, &key(self.name))?;
+        intent.give_up(self.host, IntentEndReason::Unchanged)
+    }
+}
