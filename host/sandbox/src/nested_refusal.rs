@@ -36,6 +36,7 @@ fn kind(code: &str) -> FailureKind {
         "unreachable" => FailureKind::Unreachable,
         "timed-out" => FailureKind::TimedOut,
         "conflict" => FailureKind::Conflict,
+        "sessions-exhausted" => FailureKind::Unavailable,
         "internal" => FailureKind::Internal,
         _ => FailureKind::InvalidRequest,
     }

@@ -30,6 +30,13 @@ bulkhead_sdk::refusal_codes! {
         TlsRequired = "tls-required":
             "the database of connection {connection} takes logins over TLS only (error \
              {vendor-code}); write tls=true into connection_url",
+        SessionsExhausted = "sessions-exhausted":
+            "the database of connection {connection} has no free session for user {user} (error \
+             {vendor-code}): the server or the user is at its limit of connections or queries; end \
+             sessions, raise the limit, or lower max_open_connections",
+        TlsFailed = "tls-failed":
+            "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
+             check the parameter tls of connection_url, tls_ca and the certificates of both sides",
         TimedOut = "timed-out":
             "the database of connection {connection} ({targets}) did not finish in time; check its \
              load and its locks, then try again",
@@ -73,6 +80,12 @@ bulkhead_sdk::refusal_codes! {
         NameTaken = "name-taken":
             "{what} creates a user that already exists, or changes a user that does not exist \
              (error {vendor-code}); let username_template put (random 20) into the name",
+        UserExists = "user-exists":
+            "user {username} has an account already that is not of this role, and nothing was \
+             changed: let username_template put (random 20) into the name",
+        UserNotCreated = "user-not-created":
+            "the creation statements ran, but user {username} had no account after them, and what \
+             they made was removed as far as the statements name it: let them create {placeholder}",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a password_policy that meets them",
@@ -103,7 +116,7 @@ mod tests {
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
-        let own = ["placeholder"];
+        let own = ["placeholder", "username", "tls"];
         assert_eq!(find_mistakes(CODES, &own), Vec::<String>::new());
     }
 }

@@ -21,6 +21,24 @@ pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Ve
     Some(first_of_each(hosts))
 }
 
+/// Returns `true` if a statement of `creation` creates the user itself. The server then refuses a
+/// user that exists already. Statements that adopt (`IF NOT EXISTS`) or replace (`OR REPLACE`) an
+/// account do not count.
+pub(crate) fn creates(creation: &[FilledStatement], username: &str) -> bool {
+    creation.iter().any(|prepared| {
+        let mut words = prepared.statement.text.split_ascii_whitespace();
+        let is_next =
+            |word: Option<&str>, of: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(of));
+        is_next(words.next(), "create")
+            && is_next(words.next(), "user")
+            && words.next().is_some_and(|account| {
+                ['\'', '"', '`']
+                    .iter()
+                    .any(|quote| account.starts_with(&format!("{quote}{username}{quote}")))
+            })
+    })
+}
+
 /// Returns the hosts for which `revocation` drops an account of `username`.
 pub(crate) fn dropped(revocation: &[FilledStatement], username: &str) -> Vec<String> {
     let mut hosts = Vec::new();
@@ -102,6 +120,21 @@ mod tests {
             });
             let hosts = hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect());
             assert_eq!(found, hosts, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_creation_is_evident_or_has_to_be_looked_at() {
+        for (text, is_evident) in [
+            ("CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'", true),
+            ("create  user `{{name}}` IDENTIFIED BY '{{password}}'", true),
+            ("CREATE USER IF NOT EXISTS '{{name}}'@'%'", false),
+            ("CREATE OR REPLACE USER '{{name}}'@'%'", false),
+            ("CREATE USER '{{name}}-app'@'%'", false),
+            ("CREATE USER other, '{{name}}'", false),
+            ("GRANT x ON y TO '{{name}}'", false),
+        ] {
+            assert_eq!(creates(&prepared(&[text]), "v-a"), is_evident, "{text}");
         }
     }
 

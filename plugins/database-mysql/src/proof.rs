@@ -6,19 +6,9 @@
 //! then reads the requirements of the accounts.
 
 use crate::settings::ParsedConnection;
-use crate::sql_failure;
+use crate::sql_failure::{self, PasswordVerdict};
 use bulkhead_sdk::connection::log_in_as;
 use bulkhead_sdk::database_plugin::{Credential, DatabaseTls, Refusal, SqlHost};
-
-/// Error numbers of checks that follow the password check: permission for the database, existence
-/// of the database, and age of the password.
-const BEHIND_THE_PASSWORD: [&str; 4] = ["1044", "1049", "1820", "1862"];
-
-/// Error number of a denied login.
-const ACCESS_DENIED: &str = "1045";
-
-/// Error numbers of a user's own limits, and of a user blocked after failed logins.
-const LIMITS: [&str; 4] = ["1203", "1226", "3955", "4150"];
 
 /// Selects name and TLS requirement of each account that matches a login of `?` from this host. An
 /// account without a name matches every user name.
@@ -40,21 +30,17 @@ pub(crate) fn check_credential(
     }
     let target = log_in_as(&connection.target, username, credential)?;
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
-    if sql_failure::has_number(&failure, &BEHIND_THE_PASSWORD) {
-        return Ok(Some(true));
-    }
     // No query is possible with the connection's own user, because its password is in question.
     let is_another = !connection.self_managed && connection.target.username != username;
-    let is_denied = sql_failure::has_number(&failure, &[ACCESS_DENIED]);
-    match failure.code.as_str() {
-        _ if sql_failure::has_number(&failure, &LIMITS) => match is_another {
-            true => Ok(None),
-            false => Err(sql_failure::refusal(failure, &target)),
-        },
-        "refused" if !is_another => Ok(Some(false)),
-        "refused" if is_denied && is_the_password(host, connection, username)? => Ok(Some(false)),
+    match sql_failure::login_cause(&failure).map(|(verdict, _)| verdict) {
+        Some(PasswordVerdict::Right) => Ok(Some(true)),
+        Some(PasswordVerdict::Denied) if !is_another => Ok(Some(false)),
+        Some(PasswordVerdict::Denied) => {
+            Ok(is_the_password(host, connection, username)?.then_some(false))
+        }
+        Some(PasswordVerdict::Unknown | PasswordVerdict::Limited) if is_another => Ok(None),
         // This includes authentication methods that require TLS.
-        "refused" | "invalid-request" if is_another => Ok(None),
+        None if failure.code == "invalid-request" && is_another => Ok(None),
         _ => Err(sql_failure::refusal(failure, &target)),
     }
 }
@@ -143,7 +129,7 @@ mod tests {
             assert_eq!(checked(&refused(code, number), "u"), Ok(None), "{number:?}");
         }
         let full = checked(&refused("unreachable", Some("1040")), "u").unwrap_err();
-        assert_eq!(full.code, "unreachable", "that passes");
+        assert_eq!(full.code, "sessions-exhausted", "that passes");
     }
 
     #[test]
@@ -185,6 +171,6 @@ mod tests {
         assert_eq!(checked(&script, "root"), Ok(Some(false)));
         assert_eq!(script.asked().len(), 1);
         let full = checked(&refused("unreachable", Some("1226")), "root").unwrap_err();
-        assert_eq!(full.code, "unreachable");
+        assert_eq!(full.code, "sessions-exhausted");
     }
 }

@@ -16,27 +16,68 @@ const WEAK: [&str; 2] = ["1819", "3638"];
 /// Error number of an operation on an account that already exists or does not exist.
 pub(crate) const NAME_TAKEN: &str = "1396";
 
-/// Returns the code for a refused login by error number. The server reports a password that must be
-/// reset at the login or at the first statement after the login.
-fn refused_login(number: Option<&str>) -> Code {
-    match number {
-        Some("1049") => Code::DatabaseMissing,
-        Some("1044") => Code::DatabaseClosed,
-        Some("1820" | "1862") => Code::PasswordExpired,
-        Some("3118" | "3955" | "4150" | "4151") => Code::AccountLocked,
-        Some("1130") => Code::HostNotAdmitted,
-        Some("3159") => Code::TlsRequired,
-        _ => Code::Refused,
+/// Conclusion of a refused login about the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PasswordVerdict {
+    /// The server checked the password before the reason of its refusal.
+    Right,
+    /// The password is wrong, or no account takes logins from here: the server has one number for
+    /// both, and for missing TLS.
+    Denied,
+    /// The server refuses the user with any password.
+    Unknown,
+    /// The user is at its own limit, or blocked after failed logins.
+    Limited,
+    /// The server has no free session for anybody.
+    Full,
+}
+
+/// The cause of a login that the server answers with an error. Proofs of a password and messages
+/// about a connection have this one table. The server reports a password that must be reset at the
+/// login or at the first statement after the login.
+///
+/// Source: sql_authentication.cc of MySQL 8.0 and sql_acl.cc of MariaDB 10.11;
+/// `tests/e2e/mysql/login_causes.rs` provokes each row that MariaDB has.
+const LOGIN_CAUSES: &[(&str, PasswordVerdict, Code)] = &[
+    ("1045", PasswordVerdict::Denied, Code::Refused),
+    ("1049", PasswordVerdict::Right, Code::DatabaseMissing),
+    ("1044", PasswordVerdict::Right, Code::DatabaseClosed),
+    ("1820", PasswordVerdict::Right, Code::PasswordExpired),
+    ("1862", PasswordVerdict::Right, Code::PasswordExpired),
+    ("3118", PasswordVerdict::Unknown, Code::AccountLocked),
+    ("4151", PasswordVerdict::Unknown, Code::AccountLocked),
+    ("3955", PasswordVerdict::Limited, Code::AccountLocked),
+    ("4150", PasswordVerdict::Limited, Code::AccountLocked),
+    ("1130", PasswordVerdict::Unknown, Code::HostNotAdmitted),
+    ("3159", PasswordVerdict::Unknown, Code::TlsRequired),
+    ("1203", PasswordVerdict::Limited, Code::SessionsExhausted),
+    ("1226", PasswordVerdict::Limited, Code::SessionsExhausted),
+    ("1040", PasswordVerdict::Full, Code::SessionsExhausted),
+];
+
+/// Returns what the server's answer to a login says; `None` for another failure.
+pub(crate) fn login_cause(failure: &SqlFailure) -> Option<(PasswordVerdict, Code)> {
+    let number = failure.sqlstate.as_deref()?;
+    let row = LOGIN_CAUSES.iter().find(|(known, _, _)| *known == number);
+    let known = row.map(|(_, verdict, code)| (*verdict, *code));
+    match failure.code.as_str() {
+        "refused" => known.or(Some((PasswordVerdict::Unknown, Code::Refused))),
+        "unreachable" => known.filter(|(_, code)| *code == Code::SessionsExhausted),
+        _ => None,
     }
 }
 
 /// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
+    if let Some((_, code)) = login_cause(&failure) {
+        return describe_failure(code.refusal(), failure, at);
+    }
     let is_in =
         |numbers: &[&str]| failure.sqlstate.as_deref().is_some_and(|n| numbers.contains(&n));
     let code = match failure.code.as_str() {
+        "unreachable" if failure.tls.is_some() => Code::TlsFailed,
         "unreachable" => Code::Unreachable,
-        "refused" => refused_login(failure.sqlstate.as_deref()),
+        "refused" => Code::Refused,
         "timed-out" => Code::TimedOut,
         "conflict" => Code::Conflict,
         "permission-denied" => Code::PermissionDenied,
@@ -85,6 +126,11 @@ mod tests {
             ("refused", "4151", "account-locked"),
             ("refused", "1130", "host-not-admitted"),
             ("refused", "3159", "tls-required"),
+            ("refused", "1251", "refused"),
+            ("unreachable", "1040", "sessions-exhausted"),
+            ("unreachable", "1203", "sessions-exhausted"),
+            ("unreachable", "1226", "sessions-exhausted"),
+            ("unreachable", "1053", "unreachable"),
             ("statement-failed", "1044", "insufficient-privilege"),
             ("statement-failed", "3879", "insufficient-privilege"),
             ("statement-failed", "4166", "statement-failed"),

@@ -3,6 +3,10 @@
 //! MySQL commits at each statement about an account. After a failed creation, this file therefore
 //! removes the created accounts at once, with the operator's rollback statements and the plugin's
 //! own. If the removal is uncertain, the caller's undo remains responsible.
+//!
+//! Prevents a user that no revocation finds, and the adoption of a user of somebody else. Unless
+//! the statements create the user themselves, so that the server refuses a taken name, this file
+//! looks for the user's accounts before and after the statements.
 
 use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
@@ -32,7 +36,19 @@ pub(crate) fn create(
         prepare_creation(connection, user, creation).map_err(Refusal::with_nothing_made)?;
     let named = named::created(&prepared, &user.username);
     let makes_users: Vec<bool> = prepared.iter().map(makes_user).collect();
-    let Err(failed) = run_placed(host, &connection.target, prepared) else { return Ok(()) };
+    let is_evident = named::creates(&prepared, &user.username);
+    if !is_evident {
+        refuse_existing(host, connection, &user.username).map_err(Refusal::with_nothing_made)?;
+    }
+    let Err(failed) = run_placed(host, &connection.target, prepared) else {
+        if is_evident || is_there(host, connection, &user.username)? {
+            return Ok(());
+        }
+        let refusal =
+            about_user(Code::UserNotCreated, &user.username).with("placeholder", "'{{name}}'@'%'");
+        let undone = undo(host, connection, &user.username, rollback, named).is_ok();
+        return Err(if undone { refusal.with_nothing_made() } else { refusal });
+    };
     let is_taken = is_name_taken(&failed, &makes_users);
     let failure = failed.failure;
     let undone = || undo(host, connection, &user.username, rollback, named).is_ok();
@@ -40,6 +56,41 @@ pub(crate) fn create(
         sql_failure::is_nothing_begun(&failure) || is_taken || is_answer(&failure) && undone();
     let refusal = sql_failure::refusal(failure, &connection.target);
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
+}
+
+/// Refuses a user that has an account already. Passes if the connection's user may not read the
+/// accounts.
+fn refuse_existing(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+) -> Result<(), Refusal> {
+    match look(host, connection, username)? {
+        Some(hosts) if !hosts.is_empty() => Err(about_user(Code::UserExists, username)),
+        _ => Ok(()),
+    }
+}
+
+/// Tells if the user has an account, or if the connection's user may not read the accounts.
+fn is_there(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+) -> Result<bool, Refusal> {
+    Ok(look(host, connection, username)?.is_none_or(|hosts| !hosts.is_empty()))
+}
+
+fn look(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+) -> Result<Option<Vec<String>>, Refusal> {
+    accounts::hosts(host, connection, username)
+        .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+}
+
+fn about_user(code: Code, username: &str) -> Refusal {
+    code.refusal().with("username", username)
 }
 
 /// Tells if the server itself refused, so that no statement is still running.

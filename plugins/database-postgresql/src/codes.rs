@@ -11,7 +11,8 @@ bulkhead_sdk::refusal_codes! {
              runs and that connection_url names it",
         Refused = "refused":
             "the database refused user {user} (SQLSTATE {vendor-code}); check username and \
-             password of connection {connection}",
+             password of connection {connection}, and at the database that the password has not \
+             expired (VALID UNTIL)",
         DatabaseMissing = "database-missing":
             "database {database} of connection {connection} does not exist at {targets} (SQLSTATE \
              {vendor-code}); create it, or name another one in connection_url",
@@ -19,6 +20,22 @@ bulkhead_sdk::refusal_codes! {
             "the database of connection {connection} does not admit user {user} (SQLSTATE \
              {vendor-code}), with any password: no line of pg_hba.conf fits its address, \
              database and TLS, the user may not log in (NOLOGIN), or it does not exist",
+        ConnectRevoked = "connect-revoked":
+            "user {user} of connection {connection} may not connect to database {database} \
+             (SQLSTATE {vendor-code}); its password is right: grant it CONNECT on the database",
+        DatabaseClosed = "database-closed":
+            "database {database} of connection {connection} accepts no connections (SQLSTATE \
+             {vendor-code}); name another one in connection_url, or set ALLOW_CONNECTIONS true",
+        SessionsExhausted = "sessions-exhausted":
+            "the database of connection {connection} has no free session for user {user} \
+             (SQLSTATE {vendor-code}): the server, the database or the role is at its limit of \
+             connections; end sessions, raise the limit, or lower max_open_connections",
+        LoginFailed = "login-failed":
+            "the database of connection {connection} answered the login of user {user} with \
+             SQLSTATE {vendor-code}; its log has the reason",
+        TlsFailed = "tls-failed":
+            "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
+             check sslmode, tls_ca and the certificates of both sides",
         TimedOut = "timed-out":
             "the database of connection {connection} ({targets}) did not finish in time; check its \
              load and its locks, then try again",
@@ -42,6 +59,16 @@ bulkhead_sdk::refusal_codes! {
         NameTaken = "name-taken":
             "{what} creates an object whose name is taken (SQLSTATE {vendor-code}), and nothing \
              was created: if it is the user, let username_template put (random 20) into its name",
+        UserExists = "user-exists":
+            "user {username} exists already and is not of this role, and nothing was changed: let \
+             username_template put (random 20) into the name",
+        NameFolded = "name-folded":
+            "the creation statements made no user {username} but one named {folded}, because \
+             PostgreSQL folds a name without quotes to lower case; nothing was created: write \
+             {placeholder} in double quotes",
+        UserNotCreated = "user-not-created":
+            "the creation statements ran, but there was no user {username} after them, and nothing \
+             was kept: let them create a user of exactly the name {placeholder}",
         TooManyDirectGrants = "too-many-direct-grants":
             "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
              group role once and create users IN ROLE it",
@@ -102,7 +129,7 @@ mod tests {
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
-        let own = ["objects", "held", "placeholder", "parameter"];
+        let own = ["objects", "held", "placeholder", "parameter", "username", "folded", "tls"];
         assert_eq!(find_mistakes(CODES, &own), Vec::<String>::new());
     }
 }

@@ -4,21 +4,9 @@
 //! reason. Such a password may be the only valid password, and must not be lost.
 
 use crate::settings::ParsedConnection;
-use crate::sql_failure;
+use crate::sql_failure::{self, PasswordVerdict};
 use bulkhead_sdk::connection::log_in_as;
 use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost};
-
-/// SQLSTATE of a user that may not log in at all, or not from here: `NOLOGIN`, a rule of
-/// `pg_hba.conf`, or another authentication method than a password.
-const INVALID_AUTHORIZATION: &str = "28000";
-
-/// SQLSTATEs of checks that follow the password check: permission for the database, and its
-/// existence.
-const BEHIND_THE_PASSWORD: [&str; 2] = ["42501", "3D000"];
-
-/// SQLSTATE of too many sessions of the role, the database or the server. The server checks its own
-/// limit before the password, and the limit of the role after the password.
-const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// Selects a row if the password of the role `$1` has expired. The server refuses expired and wrong
 /// passwords by the same SQLSTATE.
@@ -41,13 +29,17 @@ pub(crate) fn check_credential(
     let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
     // No query is possible with the connection's own user, because its password is in question.
     let is_another = !connection.self_managed && connection.target.username != username;
-    match (failure.code.as_str(), failure.sqlstate.as_deref()) {
-        (_, Some(state)) if BEHIND_THE_PASSWORD.contains(&state) => Ok(Some(true)),
-        (_, Some(TOO_MANY_CONNECTIONS)) if is_another => Ok(None),
-        ("refused", Some(INVALID_AUTHORIZATION)) => Ok(None),
-        ("refused", _) if is_another && has_expired(host, connection, username)? => Ok(None),
-        ("refused", _) => Ok(Some(false)),
-        _ => Err(sql_failure::refusal(failure, &target)),
+    match sql_failure::login_cause(&failure).map(|(verdict, _)| verdict) {
+        Some(PasswordVerdict::Right) => Ok(Some(true)),
+        // The server checks its own limit before the password, and the limit of the role after the
+        // password.
+        Some(PasswordVerdict::Busy) if is_another => Ok(None),
+        Some(PasswordVerdict::Unknown) => Ok(None),
+        Some(PasswordVerdict::WrongOrExpired) => {
+            let is_wrong = !is_another || !has_expired(host, connection, username)?;
+            Ok(is_wrong.then_some(false))
+        }
+        Some(PasswordVerdict::Busy) | None => Err(sql_failure::refusal(failure, &target)),
     }
 }
 
@@ -106,7 +98,7 @@ mod tests {
             ("refused", "28P01", Some(false)),
             ("refused", "28000", None),
             ("unreachable", "53300", None),
-            ("statement-failed", "42501", Some(true)),
+            ("refused", "42501", Some(true)),
             ("refused", "3D000", Some(true)),
         ] {
             assert_eq!(checked(&refused(code, Some(state)), "u"), Ok(expected), "{state}");
@@ -132,7 +124,7 @@ mod tests {
         assert_eq!(checked(&script, "root"), Ok(Some(false)));
         assert_eq!(script.asked().len(), 1);
         let full = checked(&refused("unreachable", Some("53300")), "root").unwrap_err();
-        assert_eq!(full.code, "unreachable", "its pool may have all sessions");
+        assert_eq!(full.code, "sessions-exhausted", "its pool may have all sessions");
         let script = refused("refused", Some("28P01"));
         let credential = Credential::Password("p".to_owned());
         let alone = check_credential(&script, &connection(true), "u", &credential);

@@ -7,12 +7,56 @@ use crate::codes::Code;
 use bulkhead_sdk::connection::describe_failure;
 use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
+/// Conclusion of a refused login about the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PasswordVerdict {
+    /// The server checked the password before the reason of its refusal.
+    Right,
+    /// The password is wrong, or has expired: the server has one SQLSTATE for both.
+    WrongOrExpired,
+    /// The server refuses the user with any password.
+    Unknown,
+    /// The server has no free session, now or for this user.
+    Busy,
+}
+
+/// The cause of a login that PostgreSQL answers with an error. Proofs of a password and messages
+/// about a connection have this one table.
+///
+/// Source: auth.c and postinit.c of PostgreSQL 18;
+/// `tests/e2e/postgres/login_causes.rs` provokes each row.
+const LOGIN_CAUSES: &[(&str, PasswordVerdict, Code)] = &[
+    ("28P01", PasswordVerdict::WrongOrExpired, Code::Refused),
+    ("28000", PasswordVerdict::Unknown, Code::NotAdmitted),
+    ("3D000", PasswordVerdict::Right, Code::DatabaseMissing),
+    ("42501", PasswordVerdict::Right, Code::ConnectRevoked),
+    ("55000", PasswordVerdict::Right, Code::DatabaseClosed),
+    ("53300", PasswordVerdict::Busy, Code::SessionsExhausted),
+];
+
+/// Returns what the server's answer to a login says; `None` for another failure.
+pub(crate) fn login_cause(failure: &SqlFailure) -> Option<(PasswordVerdict, Code)> {
+    let state = failure.sqlstate.as_deref()?;
+    let row = LOGIN_CAUSES.iter().find(|(known, _, _)| *known == state);
+    match failure.code.as_str() {
+        "refused" => row
+            .map(|(_, verdict, code)| (*verdict, *code))
+            .or(Some((PasswordVerdict::Unknown, Code::LoginFailed))),
+        "unreachable" => row
+            .filter(|(_, verdict, _)| *verdict == PasswordVerdict::Busy)
+            .map(|(_, verdict, code)| (*verdict, *code)),
+        _ => None,
+    }
+}
+
 /// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
+    if let Some((_, code)) = login_cause(&failure) {
+        return describe_failure(code.refusal(), failure, at);
+    }
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
+        ("unreachable", _) if failure.tls.is_some() => Code::TlsFailed,
         ("unreachable", _) => Code::Unreachable,
-        ("refused", Some("3D000")) => Code::DatabaseMissing,
-        ("refused", Some("28000")) => Code::NotAdmitted,
         ("refused", _) => Code::Refused,
         ("timed-out", _) => Code::TimedOut,
         ("conflict", _) => Code::Conflict,

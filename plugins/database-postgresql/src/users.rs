@@ -1,5 +1,10 @@
 //! Creation and change of users. All statements of an operation run in a single transaction, so
 //! that a failure leaves nothing behind.
+//!
+//! Prevents a user that no revocation finds: PostgreSQL folds a name without quotes to lower case,
+//! and a statement may create another user or adopt a user of somebody else. The transaction of a
+//! creation therefore commits only if the user of exactly the planned name exists at its end and
+//! did not exist at its beginning.
 
 use crate::codes::Code;
 use crate::settings::{ParsedConnection, PasswordForm};
@@ -14,6 +19,21 @@ const CHANGE_PASSWORD: &str = "ALTER ROLE \"{{username}}\" WITH PASSWORD '{{pass
 
 const SET_EXPIRATION: &str = "ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}';";
 
+/// Statement that fails with [`DIVISION_BY_ZERO`] if the user exists.
+const IS_NEW: &str =
+    "SELECT 1 / (1 - count(*)) FROM pg_catalog.pg_roles WHERE rolname = '{{name}}'";
+
+/// Statement that fails with [`DIVISION_BY_ZERO`] if the user exists under its folded name only,
+/// and with [`LOGARITHM_OF_ZERO`] if the user exists under neither name.
+const IS_CREATED: &str = "SELECT CASE WHEN bool_or(rolname = '{{name}}') THEN 0 \
+                          WHEN count(*) > 0 THEN 1 / (count(*) - count(*)) \
+                          ELSE ln(0.0 * count(*)) END FROM pg_catalog.pg_roles \
+                          WHERE rolname IN ('{{name}}', lower('{{name}}'))";
+
+const DIVISION_BY_ZERO: &str = "22012";
+
+const LOGARITHM_OF_ZERO: &str = "2201E";
+
 /// SQLSTATE of a role that does not exist.
 pub(crate) const UNDEFINED_OBJECT: &str = "42704";
 
@@ -24,31 +44,110 @@ pub(crate) fn create(
     user: &NewUser,
     creation: &[String],
 ) -> Result<(), Refusal> {
-    let prepared =
-        prepare_creation(host, connection, user, creation).map_err(Refusal::with_nothing_made)?;
-    run(host, &connection.target, prepared).map_err(|failure| {
-        let is_sure = sql_failure::is_nothing_kept(&failure);
-        let refusal = sql_failure::refusal(failure, &connection.target);
-        if is_sure { refusal.with_nothing_made() } else { refusal }
-    })
+    let plan = CreationPlan::of(host, connection, user, creation);
+    let plan = plan.map_err(Refusal::with_nothing_made)?;
+    let Err(failure) = host.transact(&connection.target, &plan.statements) else { return Ok(()) };
+    let is_sure = sql_failure::is_nothing_kept(&failure);
+    let refusal = plan.refusal(failure, &user.username, &connection.target);
+    Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
 
-/// Returns the statements that create `user`, without querying the database.
-fn prepare_creation(
-    host: &dyn SqlHost,
-    connection: &ParsedConnection,
-    user: &NewUser,
-    creation: &[String],
-) -> Result<Vec<FilledStatement>, Refusal> {
-    refuse_self_managed(connection.self_managed)?;
-    let secret = StatementCredential::of(host, connection, &user.credential)?;
-    let values =
-        PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
-    let prepared = statements::prepare(SqlDialect::Postgres, creation, &values)?;
-    if prepared.is_empty() {
-        return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
+/// The statements that create a user: the operator's statements between two checks.
+struct CreationPlan {
+    statements: Vec<Statement>,
+    roles: Vec<StatementRole>,
+}
+
+/// The purpose of a statement of a creation.
+#[derive(Clone, Copy)]
+enum StatementRole {
+    /// The check that the user is new.
+    IsNew,
+    /// A statement of the operator, with its index in the operator's list.
+    Given(u32),
+    /// The check that the user exists.
+    IsCreated,
+}
+
+impl CreationPlan {
+    /// Plans the creation of `user`, without querying the database.
+    fn of(
+        host: &dyn SqlHost,
+        connection: &ParsedConnection,
+        user: &NewUser,
+        creation: &[String],
+    ) -> Result<Self, Refusal> {
+        refuse_self_managed(connection.self_managed)?;
+        let secret = StatementCredential::of(host, connection, &user.credential)?;
+        let values =
+            PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
+        let given = statements::prepare(SqlDialect::Postgres, creation, &values)?;
+        if given.is_empty() {
+            return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
+        }
+        let mut plan = Self { statements: Vec::new(), roles: Vec::new() };
+        if !begins_with_creation(&given, &user.username) {
+            plan.check(StatementRole::IsNew, IS_NEW, &values)?;
+        }
+        for FilledStatement { statement, index } in given {
+            plan.push(StatementRole::Given(index), statement);
+        }
+        plan.check(StatementRole::IsCreated, IS_CREATED, &values)?;
+        Ok(plan)
     }
-    Ok(prepared)
+
+    fn push(&mut self, role: StatementRole, statement: Statement) {
+        self.roles.push(role);
+        self.statements.push(statement);
+    }
+
+    fn check(
+        &mut self,
+        role: StatementRole,
+        text: &str,
+        values: &PlaceholderValues<'_>,
+    ) -> Result<(), Refusal> {
+        for filled in statements::prepare(SqlDialect::Postgres, &[text.to_owned()], values)? {
+            self.push(role, filled.statement);
+        }
+        Ok(())
+    }
+
+    /// Returns the refusal for a failure. Its index refers to the operator's list.
+    fn refusal(&self, failure: SqlFailure, username: &str, at: &DatabaseTarget) -> Refusal {
+        let place = failure.statement.and_then(|place| usize::try_from(place).ok());
+        let role = place.and_then(|place| self.roles.get(place)).copied();
+        let named = |code: Code| code.refusal().with("username", username);
+        match (role, failure.sqlstate.as_deref()) {
+            (Some(StatementRole::IsNew), Some(DIVISION_BY_ZERO)) => named(Code::UserExists),
+            (Some(StatementRole::IsCreated), Some(DIVISION_BY_ZERO)) => named(Code::NameFolded)
+                .with("folded", username.to_lowercase())
+                .with("placeholder", "\"{{name}}\""),
+            (Some(StatementRole::IsCreated), Some(LOGARITHM_OF_ZERO)) => {
+                named(Code::UserNotCreated).with("placeholder", "\"{{name}}\"")
+            }
+            (role, _) => {
+                let statement = match role {
+                    Some(StatementRole::Given(index)) => Some(index),
+                    Some(StatementRole::IsNew | StatementRole::IsCreated) | None => None,
+                };
+                sql_failure::refusal(SqlFailure { statement, ..failure }, at)
+            }
+        }
+    }
+}
+
+/// Tells if the first statement creates the user itself. The server then refuses a user that exists
+/// already, and a check would be one more round trip.
+fn begins_with_creation(given: &[FilledStatement], username: &str) -> bool {
+    let Some(first) = given.first() else { return false };
+    let mut words = first.statement.text.split_ascii_whitespace();
+    let is_next = |word: Option<&str>, of: &[&str]| {
+        word.is_some_and(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
+    };
+    is_next(words.next(), &["create"])
+        && is_next(words.next(), &["role", "user"])
+        && words.next() == Some(format!("\"{username}\"").as_str())
 }
 
 /// Sets a new credential of `username`, as the user itself if `current` is given.

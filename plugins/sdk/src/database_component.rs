@@ -223,7 +223,9 @@ fn target(at: &DatabaseTarget) -> sql::Target {
 }
 
 fn sql_failure(why: sql::Failure) -> SqlFailure {
+    let tls = why.ext.into_iter().find(|(name, _)| name == "tls").map(|(_, reason)| reason);
     SqlFailure {
+        tls,
         code: why.code,
         message: why.message,
         statement: why.statement,

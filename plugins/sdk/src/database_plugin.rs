@@ -249,6 +249,9 @@ pub struct SqlFailure {
     pub statement: Option<u32>,
     /// The server's own code: an SQLSTATE of PostgreSQL, an error number of MySQL.
     pub sqlstate: Option<String>,
+    /// The reason why TLS failed with a server that answered. The host wrote the text, and database
+    /// plugins pass it on.
+    pub tls: Option<String>,
 }
 
 /// A database plugin's view of the host: the real imports in a component, a script in unit tests.

@@ -158,6 +158,7 @@ impl SqlScript {
             message: "canary".to_owned(),
             statement: None,
             sqlstate: sqlstate.map(str::to_owned),
+            tls: None,
         }
     }
 

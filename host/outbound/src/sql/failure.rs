@@ -20,11 +20,19 @@ pub struct SqlFailure {
     pub statement: Option<u32>,
     /// The server's own code.
     pub sqlstate: Option<String>,
+    /// Set if the server answered, and TLS failed for the reason in `message`.
+    pub is_tls: bool,
 }
 
 /// Creates a failure that names no statement.
 pub fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
-    SqlFailure { code: code.to_owned(), message: message.into(), statement: None, sqlstate: None }
+    SqlFailure {
+        code: code.to_owned(),
+        message: message.into(),
+        statement: None,
+        sqlstate: None,
+        is_tls: false,
+    }
 }
 
 impl SqlFailure {
@@ -32,12 +40,19 @@ impl SqlFailure {
     pub(super) fn at(self, place: usize) -> Self {
         Self { statement: u32::try_from(place).ok(), ..self }
     }
+
+    /// Marks the failure of a TLS handshake.
+    pub(super) fn of_tls(self) -> Self {
+        Self { is_tls: true, ..self }
+    }
 }
 
-/// Converts an error of dialling or logging in.
+/// Converts an error of dialling or logging in. A login that the server answers with a code is
+/// rejected, unless the code says that the server cannot serve anybody now.
 pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, false);
-    if failure.sqlstate.as_deref().is_some_and(is_rejected_login) {
+    let is_answer = failure.code == "statement-failed" && failure.sqlstate.is_some();
+    if is_answer || failure.sqlstate.as_deref().is_some_and(is_rejected_login) {
         "refused".clone_into(&mut failure.code);
     }
     failure

@@ -13,7 +13,8 @@ mod secure;
 pub(super) use secure::{SqlTlsSettings, TlsRequirement};
 
 use crate::limits;
-use crate::socket_options;
+use crate::{socket_options, tls};
+use bulkhead_tls::TlsFault;
 use secure::SqlStream;
 use std::fmt;
 use std::io;
@@ -30,8 +31,10 @@ const CHUNK: usize = 16 << 10;
 /// The reason why a gate closed a session before either end did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SqlFault {
-    /// The connection broke, or the TLS handshake failed.
+    /// The connection broke.
     Broken(String),
+    /// TLS failed: a certificate was refused, by either end, or no version is common.
+    Tls(String),
     /// The login did not complete within the connect timeout.
     TimedOut,
     /// The server has no TLS, and the connection requires TLS.
@@ -45,7 +48,7 @@ pub(super) enum SqlFault {
 impl fmt::Display for SqlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Broken(why) => why,
+            Self::Broken(why) | Self::Tls(why) => why,
             Self::TimedOut => "the server did not answer within the connect timeout",
             Self::NoTls => "the server has no TLS, and is not spoken to in clear",
             Self::Protocol => "the server does not keep to its protocol",
@@ -204,7 +207,10 @@ async fn read_message<const HEAD: usize>(
 
 /// Converts an I/O error to a fault, without the text of a library.
 fn io_fault(error: &io::Error) -> SqlFault {
-    SqlFault::Broken(secure::why(error))
+    match TlsFault::find(error) {
+        Some(fault) => SqlFault::Tls(tls::describe(fault)),
+        None => SqlFault::Broken(error.kind().to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,11 @@ impl SocketRoute {
     pub(super) fn fault(&self) -> Option<SqlFailure> {
         let fault = self.relay.fault()?;
         let code = if fault == SqlFault::TimedOut { "timed-out" } else { "unreachable" };
-        Some(failed(code, fault.to_string()))
+        let failure = failed(code, fault.to_string());
+        Some(match fault {
+            SqlFault::Tls(_) | SqlFault::NoTls => failure.of_tls(),
+            _ => failure,
+        })
     }
 }
 

@@ -73,6 +73,36 @@ fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
 }
 
 #[test]
+fn a_creation_that_is_not_evident_is_looked_at_before_and_after() {
+    let adopting = "CREATE USER IF NOT EXISTS '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
+    let foreign = SqlScript::default().answers("mysql.user", &["10.%"]);
+    let refusal = created(&foreign, &[adopting], &[]).unwrap_err();
+    assert_eq!(refusal.code, "user-exists");
+    assert!(says_nothing_was_made(&refusal));
+    assert_eq!(foreign.asked().len(), 1, "nothing is changed: {:?}", foreign.asked());
+
+    let made = SqlScript::default().answers_once("mysql.user", &[]).answers("mysql.user", &["%"]);
+    created(&made, &[adopting], &[]).unwrap();
+
+    let another = SqlScript::default();
+    let statement = "CREATE USER '{{name}}-app'@'%' IDENTIFIED BY '{{password}}'";
+    let rollback = ["DROP USER '{{name}}-app'"];
+    let refusal = created(&another, &[statement], &rollback).unwrap_err();
+    assert_eq!(refusal.code, "user-not-created");
+    assert!(says_nothing_was_made(&refusal));
+    let asked = another.asked();
+    assert!(asked.contains(&"transact DROP USER 'v-a-1-app'".to_owned()), "{asked:?}");
+
+    let unseen = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
+    created(&unseen, &[adopting], &[]).unwrap();
+    let lost = SqlScript::default()
+        .answers_once("mysql.user", &[])
+        .fails("mysql.user", SqlScript::failure("unreachable", None));
+    let refusal = created(&lost, &[adopting], &[]).unwrap_err();
+    assert!(!says_nothing_was_made(&refusal), "the caller undoes the creation");
+}
+
+#[test]
 fn the_remains_of_a_failed_creation_are_removed_and_reported() {
     let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1410") };
     let script = SqlScript::default().fails("GRANT", failed);

@@ -30,14 +30,21 @@ const CREATION: &str = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password
                         '{{expiration}}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \
                         \"{{name}}\";";
 
+/// The check at the end of the creation of `v-a-1`.
+const LOOK: &str = "SELECT CASE WHEN bool_or(rolname = 'v-a-1') THEN 0 WHEN count(*) > 0 THEN 1 / \
+                    (count(*) - count(*)) ELSE ln(0.0 * count(*)) END FROM pg_catalog.pg_roles \
+                    WHERE rolname IN ('v-a-1', lower('v-a-1'))";
+
 #[test]
 fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
     let script = SqlScript::default();
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
         script.asked(),
-        ["transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 \
-             00:00:00+0000'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\""]
+        [format!(
+            "transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 \
+             00:00:00+0000'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\"; {LOOK}"
+        )]
     );
     assert_eq!(script.secrets().len(), 1);
 }
@@ -88,13 +95,55 @@ fn statements_that_do_not_lex_never_reach_the_database() {
 
 #[test]
 fn a_failed_statement_is_counted_as_the_operator_counts() {
-    let failed = SqlFailure { statement: Some(2), ..SqlScript::state("42601") };
+    let failed = SqlFailure { statement: Some(3), ..SqlScript::state("42601") };
     let script = SqlScript::default().fails("transact", failed);
     let statements = list(&["SELECT 1; SELECT 2", "CREATE ROLE \"{{name}}\""]);
     let refusal = create(&script, &connection("password"), &user("pw"), &statements).unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("statement-failed", Some(1)));
     assert_eq!(refusal.vendor_code.as_deref(), Some("42601"));
     assert!(!format!("{refusal:?}").contains("canary"));
+}
+
+#[test]
+fn a_creation_checks_before_it_that_the_user_is_new() {
+    let check = "transact SELECT 1 / (1 - count(*)) FROM pg_catalog.pg_roles WHERE rolname = \
+                 'v-a-1'; ";
+    for (statement, is_checked) in [
+        ("CREATE ROLE \"{{name}}\"", false),
+        ("create  user \"{{name}}\" LOGIN", false),
+        ("CREATE ROLE {{name}} LOGIN", true),
+        ("CREATE ROLE \"app-{{name}}\"", true),
+        ("DROP ROLE IF EXISTS \"{{name}}\"; CREATE ROLE \"{{name}}\"", true),
+        ("DO $$ BEGIN CREATE ROLE \"{{name}}\"; EXCEPTION WHEN OTHERS THEN END $$", true),
+    ] {
+        let script = SqlScript::default();
+        create(&script, &connection("password"), &user("pw"), &list(&[statement])).unwrap();
+        let asked = script.asked().remove(0);
+        assert_eq!(asked.starts_with(check), is_checked, "{asked}");
+        assert!(asked.ends_with(LOOK), "{asked}");
+    }
+}
+
+#[test]
+fn a_creation_of_another_user_says_which_and_keeps_nothing() {
+    for (statement, state, code) in [
+        (0, "22012", "user-exists"),
+        (2, "22012", "name-folded"),
+        (2, "2201E", "user-not-created"),
+        (1, "22012", "statement-failed"),
+        (2, "42P01", "statement-failed"),
+    ] {
+        let failed = SqlFailure { statement: Some(statement), ..SqlScript::state(state) };
+        let script = SqlScript::default().fails("transact", failed);
+        let creation = list(&["CREATE ROLE {{name}}"]);
+        let new = NewUser { username: "v-A-1".to_owned(), ..user("pw") };
+        let refusal = create(&script, &connection("password"), &new, &creation).unwrap_err();
+        assert_eq!(refusal.code, code, "{statement} {state}");
+        assert_eq!(refusal.statement, (statement == 1).then_some(0));
+        assert!(refusal.ext.contains(&("made".to_owned(), "nothing".to_owned())));
+        let folded = ("folded".to_owned(), "v-a-1".to_owned());
+        assert_eq!(refusal.ext.contains(&folded), code == "name-folded");
+    }
 }
 
 #[test]
@@ -107,7 +156,9 @@ fn a_user_with_a_certificate_has_its_subject_and_no_password() {
     create(&script, &connection, &new, &list(&[creation])).unwrap();
     assert_eq!(
         script.asked(),
-        ["transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'"]
+        [format!(
+            "transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'; {LOOK}"
+        )]
     );
     let refused = [
         create(&script, &connection, &new, &list(&[CREATION])),

@@ -22,5 +22,6 @@ pub fn describe_failure(refusal: Refusal, failure: SqlFailure, at: &DatabaseTarg
     let mut refusal =
         Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..refusal };
     refusal.ext.extend(named);
+    refusal.ext.extend(failure.tls.map(|reason| ("tls".to_owned(), reason)));
     refusal
 }

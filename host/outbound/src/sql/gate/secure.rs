@@ -2,9 +2,7 @@
 //! certificate must bear.
 
 use super::{SqlFault, io_fault};
-use crate::tls;
-use bulkhead_tls::{ServerName, TlsClient, TlsFault};
-use std::io;
+use bulkhead_tls::{ServerName, TlsClient};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -53,13 +51,5 @@ impl TlsRequirement {
             Self::Required(tls) if server_has_it => Ok(Some(tls)),
             Self::Required(_) => Err(SqlFault::NoTls),
         }
-    }
-}
-
-/// Returns why a connection broke, without the text of a library.
-pub(super) fn why(error: &io::Error) -> String {
-    match TlsFault::find(error) {
-        Some(fault) => tls::describe(fault),
-        None => error.kind().to_string(),
     }
 }

@@ -8,6 +8,9 @@ use bulkhead_outbound::sql::{
 /// Key in a statement's `ext` that lets the transaction continue if the statement fails.
 const MAY_FAIL: &str = "may-fail";
 
+/// Key in a failure's `ext` of the reason why TLS failed.
+const TLS: &str = "tls";
+
 impl From<contract::Target> for DatabaseTarget {
     fn from(target: contract::Target) -> Self {
         let endpoint = |contract::Endpoint { host, port }| DatabaseEndpoint { host, port };
@@ -43,12 +46,13 @@ impl From<contract::Statement> for SqlStatement {
 
 impl From<SqlFailure> for contract::Failure {
     fn from(failure: SqlFailure) -> Self {
+        let tls = failure.is_tls.then(|| (TLS.to_owned(), failure.message.clone()));
         Self {
             code: failure.code,
             message: failure.message,
             statement: failure.statement,
             sqlstate: failure.sqlstate,
-            ext: Vec::new(),
+            ext: tls.into_iter().collect(),
         }
     }
 }
