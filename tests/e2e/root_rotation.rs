@@ -107,3 +107,54 @@ fn many_rotations_resets_and_reloads_leave_few_sessions() {
         world.postgres.query(sessions).parse::<u32>().expect("a number") <= 5
     });
 }
+
+#[test]
+fn the_first_password_does_not_replace_the_one_of_a_rotation() {
+    for is_verified in [true, false] {
+        let world = world();
+        world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+        let first = keeper(&world, json!({ "verify_connection": is_verified }));
+        let refused = world.root.write("database/config/demo", &first).expect(400).errors();
+        assert!(refused.contains("the password that a rotation made is"), "{refused}");
+        let credential = world.credential("reader");
+        world.revoke(&credential.lease);
+        let forced = with(first, json!({ "verify_connection": false, "force": true }));
+        world.root.write("database/config/demo", &forced).expect_success();
+        let shown = world.root.read("database/config/demo").expect(200).body.to_string();
+        assert!(!shown.contains("force"), "{shown}");
+        world.root.read("database/creds/reader").expect(400);
+    }
+}
+
+#[test]
+fn a_rotated_password_waits_for_a_write_that_leads_back() {
+    let world = world();
+    let other = Postgres::start();
+    world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+    let elsewhere = json!({
+        "connection_url": other.url(), "username": "bulkhead", "password": other.password,
+    });
+    let told = world.root.write("database/config/demo", &elsewhere).expect(200).warnings();
+    assert!(told.contains("is kept for the former servers"), "{told}");
+    // No login works with the first password, so the kept one is found after the write.
+    let back = keeper(&world, json!({ "verify_connection": false }));
+    world.root.write("database/config/demo", &back).expect_success();
+    until_true("the kept password is in use", Duration::from_secs(20), || {
+        world.root.read("database/creds/reader").status == 200
+    });
+}
+
+#[test]
+fn a_removal_tells_of_the_only_copy_of_a_password() {
+    let world = world();
+    let only_copies = || {
+        let shown = world.root.read("sys/mounts/database").expect(200);
+        shown.body["data"]["only_copies"].clone()
+    };
+    assert_eq!(only_copies(), Value::Null);
+    world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+    let secret = "the password of user \"keeper\" of connection \"demo\"";
+    assert_eq!(only_copies(), json!([secret]));
+    let told = world.root.delete("sys/mounts/database").expect(200).warnings();
+    assert!(told.contains("was the only one to know") && told.contains("keeper"), "{told}");
+}

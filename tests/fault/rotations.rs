@@ -52,7 +52,8 @@ impl RotationLife {
     }
 
     /// Runs each kind of rotation: at creation, on request, of the connection's own user, on
-    /// schedule.
+    /// schedule. Writes that replace the new password of the connection's own user, or lead
+    /// elsewhere, follow the rotation.
     fn rotate(&mut self) -> Result<(), FaultObserved> {
         let role = json!({
             "db_name": "c", "username": format!("{}-app", self.name), "rotation_period": 5,
@@ -60,6 +61,7 @@ impl RotationLife {
         self.write("database/static-roles/app", &role)?;
         self.write("database/rotate-role/app", &json!({}))?;
         self.write("database/rotate-root/c", &json!({}))?;
+        self.overwrite()?;
         let (before, began) = (self.shown(), Instant::now());
         while self.shown() == before && began.elapsed() < A_WHILE {
             if self.server.ended(Duration::from_millis(50)).is_some() {
@@ -68,6 +70,22 @@ impl RotationLife {
         }
         let longer = json!({ "rotation_period": "1h" });
         self.write("database/static-roles/app", &longer).map(drop)
+    }
+
+    /// Writes the connection with its first password, then for another place, then back.
+    fn overwrite(&self) -> Result<(), FaultObserved> {
+        self.write("database/config/c", &self.first())?;
+        let mut away = self.first();
+        away["connection_url"] = json!(postgres().url().replace("=disable", "=prefer"));
+        self.write("database/config/c", &away)?;
+        self.write("database/config/c", &self.first()).map(drop)
+    }
+
+    /// The connection with its first password, which the engine does not try before it stores it.
+    fn first(&self) -> Value {
+        let mut first = self.connection();
+        first["verify_connection"] = json!(false);
+        first
     }
 
     /// The displayed password; empty without a role or an answer.
@@ -90,6 +108,12 @@ impl RotationLife {
             !self.has_role() || postgres().login(&app, &self.shown(), "SELECT 1").is_ok()
         });
         if self.root.read("database/config/c").status == 200 {
+            // The life may have ended while the connection led elsewhere. 400: the password of the
+            // rotation is in use.
+            until_true("the connection leads back", SOON, || {
+                let written = self.root.write("database/config/c", &self.first());
+                [200, 204, 400].contains(&written.status)
+            });
             until_ok("the connection's own user logs in", SOON, || {
                 done(self.root.write("database/reset/c", &json!({})))
             });

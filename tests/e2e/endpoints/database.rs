@@ -14,7 +14,7 @@ pub(super) fn rows(connection: &Value) -> Vec<EndpointCall> {
     // Lists of endpoints are made without a connection.
     let known = match connection {
         Value::Null => Value::Null,
-        some => with(some.clone(), json!({ "verify_connection": false })),
+        some => with(some.clone(), json!({ "verify_connection": false, "force": true })),
     };
     vec![
         row("database-config-name.write", "database/config/orders", connection.clone(), 200),

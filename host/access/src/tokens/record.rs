@@ -126,8 +126,8 @@ impl TokenRecord {
     }
 
     /// Returns the lifetime that the creation or the latest renewal granted, in seconds; 0 means
-    /// unlimited. An answer shows this lifetime. The remaining lifetime would be 1 s shorter in each
-    /// answer that a change of the second separates from the grant.
+    /// unlimited. An answer shows this lifetime. The remaining lifetime would be 1 s shorter in
+    /// each answer that a change of the second separates from the grant.
     pub fn granted_ttl(&self) -> u64 {
         self.renewed_ttl.unwrap_or(self.creation_ttl)
     }
