@@ -151,7 +151,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     RetiredPasswords::resume(host, &settings.place())?;
     let lost_window = config.rotation.lost_window(&before.rotation);
-    Ok(Answer::nothing().warn(kept.warning()).warn(lost_window))
+    Ok(Answer::nothing().warn(kept.warnings()).warn(lost_window))
 }
 
 /// Shows the configuration.

@@ -7,6 +7,8 @@
 //! application, or by the removal of the configuration, which names the secret.
 
 use crate::rotated_secret::{RotatedSecret, SecretPlace};
+use bulkhead_sdk::only_copy;
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
@@ -29,11 +31,25 @@ struct KeptSecrets {
 
 stored!(KeptSecrets, "kept-secrets", reads_stored_kept_secrets);
 
-fn key(host: &dyn Host, place: &SecretPlace) -> Result<String, Failure> {
+/// Returns the digest that names the record of an application.
+fn digest(host: &dyn Host, place: &SecretPlace) -> Result<String, Failure> {
     let named = serde_json::to_vec(place)
         .map_err(|_| Failure::internal("the place of a secret cannot be written as JSON"))?;
-    let digest = host.crypto().digest("sha256", &named)?;
-    Ok(format!("{PREFIX}{}", hexadecimal::text(&digest)))
+    Ok(hexadecimal::text(&host.crypto().digest("sha256", &named)?))
+}
+
+fn key(digest: &str) -> String {
+    format!("{PREFIX}{digest}")
+}
+
+/// Sets the note about the kept secrets of an application, or removes the note if there are none.
+fn set_note(host: &dyn Host, digest: &str, kept: Option<&KeptSecrets>) -> Result<(), Failure> {
+    let note = kept.map(|KeptSecrets { place, secrets }| {
+        let key_ids: Vec<String> = secrets.iter().map(|one| quoted(&one.key_id)).collect();
+        let (application, key_ids) = (quoted(&place.client_id), key_ids.join(", "));
+        format!("a client secret of application {application} (key id {key_ids})")
+    });
+    only_copy::set_note(host, &format!("kept-{digest}"), note)
 }
 
 /// Keeps a secret of an application.
@@ -48,7 +64,9 @@ pub(crate) fn keep(
     let mut secrets = find(host, place)?;
     secrets.retain(|known| known.secret != secret.secret);
     secrets.push(secret);
-    host.storage().put(&key(host, place)?, &KeptSecrets { place: place.clone(), secrets })
+    let (digest, kept) = (digest(host, place)?, KeptSecrets { place: place.clone(), secrets });
+    set_note(host, &digest, Some(&kept))?;
+    host.storage().put(&key(&digest), &kept)
 }
 
 /// Returns the kept secrets of an application, the newest last.
@@ -56,7 +74,7 @@ pub(crate) fn keep(
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &SecretPlace) -> Result<Vec<RotatedSecret>, Failure> {
-    let kept = host.storage().get::<KeptSecrets>(&key(host, place)?)?;
+    let kept = host.storage().get::<KeptSecrets>(&key(&digest(host, place)?))?;
     Ok(kept.map(|kept| kept.secrets).unwrap_or_default())
 }
 
@@ -65,7 +83,9 @@ pub(crate) fn find(host: &dyn Host, place: &SecretPlace) -> Result<Vec<RotatedSe
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn forget(host: &dyn Host, place: &SecretPlace) -> Result<(), Failure> {
-    host.storage().delete(&key(host, place)?)?;
+    let digest = digest(host, place)?;
+    set_note(host, &digest, None)?;
+    host.storage().delete(&key(&digest))?;
     host.clock().cancel(TRIAL)
 }
 
@@ -88,10 +108,11 @@ pub(crate) fn try_soon(host: &dyn Host, place: &SecretPlace) -> Result<(), Failu
 pub(crate) fn forget_all(host: &dyn Host) -> Result<Vec<String>, Failure> {
     let mut key_ids = Vec::new();
     for digest in host.storage().keys(PREFIX, "", MAX_PLACES)? {
-        let key = format!("{PREFIX}{digest}");
+        let key = key(&digest);
         let kept = host.storage().get::<KeptSecrets>(&key)?;
         let secrets = kept.map(|kept| kept.secrets).unwrap_or_default();
         key_ids.extend(secrets.into_iter().map(|secret| secret.key_id));
+        set_note(host, &digest, None)?;
         host.storage().delete(&key)?;
     }
     host.clock().cancel(TRIAL)?;

@@ -16,7 +16,6 @@ use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Call, Failure, Host};
-use std::slice;
 
 /// Answer of the provider to a secret.
 pub(crate) enum SecretProof {
@@ -42,7 +41,7 @@ enum TrialResult {
 pub(crate) enum KeptClientSecret {
     /// The secret is not kept: the write does not replace the secret, another one has logged in, or
     /// the caller gives up the secret.
-    No(Option<String>),
+    No(Vec<String>),
     /// The secret is kept. No timer tries the secret: the provider has refused it now.
     ForLaterWrites(String),
     /// The secret is kept, and is tried soon.
@@ -50,11 +49,11 @@ pub(crate) enum KeptClientSecret {
 }
 
 impl KeptClientSecret {
-    /// Returns the warning for the operator.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// Returns the warnings for the operator.
+    pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
-            Self::No(warning) => warning.clone(),
-            Self::ForLaterWrites(warning) | Self::ForTrial(warning) => Some(warning.clone()),
+            Self::No(warnings) => warnings.clone(),
+            Self::ForLaterWrites(warning) | Self::ForTrial(warning) => vec![warning.clone()],
         }
     }
 }
@@ -120,7 +119,9 @@ fn is_former(host: &dyn Host, secret: &str, rotated: &[RotatedSecret]) -> Result
 }
 
 /// Decides whether a write may replace the secret that a rotation made. `before` is the stored
-/// configuration, and `settings` are those to be stored.
+/// configuration, and `settings` are those to be stored. A secret of another application is kept,
+/// also if the caller demands the replacement, which concerns the secrets of the application of
+/// `settings` alone.
 ///
 /// # Errors
 /// Invalid request if the given secret does not work and the secret that a rotation made does.
@@ -129,24 +130,46 @@ pub(crate) fn check_replacement(
     call: &Call,
     (before, settings): (&Config, &EffectiveSettings),
 ) -> Result<KeptClientSecret, Failure> {
-    let Some(rotated) = before.rotated_secret() else { return Ok(KeptClientSecret::No(None)) };
-    let given = settings.client_secret(host)?;
-    let place = place_of(host, before)?;
-    let is_elsewhere = place != settings.place();
-    if given == rotated.secret && !is_elsewhere {
-        return Ok(KeptClientSecret::No(None));
+    let (given, place) = (settings.client_secret(host)?, settings.place());
+    let is_forced = call.flag("force") && !given.is_empty();
+    let (mut warnings, mut here) = (Vec::new(), before.rotated_secret());
+    if let Some(rotated) = here.take() {
+        let own = place_of(host, before)?;
+        if given.is_empty() || own != place {
+            let warning = kept_elsewhere(&rotated.key_id, &own);
+            kept_secrets::keep(host, &own, rotated)?;
+            if !is_forced {
+                return Ok(KeptClientSecret::ForTrial(warning));
+            }
+            warnings.push(warning);
+        } else {
+            here = Some(rotated);
+        }
     }
-    if call.flag("force") {
-        spare_former(host, &given, slice::from_ref(&rotated))?;
-        let warning = (given != rotated.secret).then(|| replaced(&rotated.key_id));
-        return Ok(KeptClientSecret::No(warning));
+    if is_forced {
+        warnings.extend(give_up(host, (&place, &given), here)?);
+        return Ok(KeptClientSecret::No(warnings));
     }
-    if given.is_empty() || is_elsewhere {
-        let warning = kept_elsewhere(&rotated.key_id, &place);
-        kept_secrets::keep(host, &place, rotated)?;
-        return Ok(KeptClientSecret::ForTrial(warning));
+    match here.filter(|rotated| rotated.secret != given) {
+        Some(rotated) => check_secret(host, call, settings, (&given, rotated)),
+        None => Ok(KeptClientSecret::No(warnings)),
     }
-    check_secret(host, call, settings, (&given, rotated))
+}
+
+/// Replaces the secrets of an application that a rotation made without a trial, as the caller
+/// demands: the one in use, and the kept ones, which a timer could otherwise put in force again.
+/// Returns a warning for each.
+fn give_up(
+    host: &dyn Host,
+    (place, given): (&SecretPlace, &str),
+    rotated: Option<RotatedSecret>,
+) -> Result<Vec<String>, Failure> {
+    let mut lost = kept_secrets::find(host, place)?;
+    lost.retain(|kept| rotated.as_ref().is_none_or(|rotated| rotated.secret != kept.secret));
+    lost.extend(rotated);
+    spare_former(host, given, &lost)?;
+    kept_secrets::forget(host, place)?;
+    Ok(lost.iter().filter(|one| one.secret != given).map(|one| replaced(&one.key_id)).collect())
 }
 
 /// Returns the application for which a rotation made the secret of `config`.
@@ -171,7 +194,7 @@ fn check_secret(
     match result {
         TrialResult::Configured => {
             settle(host, &place, (given, vec![rotated]))?;
-            Ok(KeptClientSecret::No(None))
+            Ok(KeptClientSecret::No(Vec::new()))
         }
         TrialResult::Rotated { is_configured_refused, .. } => {
             Err(refused(&place.client_id, is_configured_refused))

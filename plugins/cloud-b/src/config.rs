@@ -208,7 +208,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if !matches!(kept, KeptRootKey::ForLaterWrites(_)) {
         kept_keys::try_soon(host, place.as_ref())?;
     }
-    Ok(Answer::nothing().warn(warnings).warn(kept.warning()).warn(lost_window))
+    Ok(Answer::nothing().warn(warnings).warn(kept.warnings()).warn(lost_window))
 }
 
 /// Shows the configuration without the private key; default values if there is none.

@@ -10,6 +10,8 @@
 //! of the kept key. A kept key belongs to its account with its endpoints.
 
 use crate::settings::{KeyPlace, RotatedKey};
+use bulkhead_sdk::only_copy;
+use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
@@ -28,11 +30,24 @@ struct KeptKeys {
 
 stored!(KeptKeys, "kept-keys", reads_stored_kept_keys);
 
-fn name(host: &dyn Host, place: &KeyPlace) -> Result<String, Failure> {
+/// Returns the digest that names the record of an account with its endpoints.
+fn digest(host: &dyn Host, place: &KeyPlace) -> Result<String, Failure> {
     let named = serde_json::to_vec(place)
         .map_err(|_| Failure::internal("the place of a key cannot be written as JSON"))?;
-    let digest = host.crypto().digest("sha256", &named)?;
-    Ok(format!("{PREFIX}{}", hexadecimal::text(&digest)))
+    Ok(hexadecimal::text(&host.crypto().digest("sha256", &named)?))
+}
+
+fn name(digest: &str) -> String {
+    format!("{PREFIX}{digest}")
+}
+
+/// Sets the note about the kept keys of an account, or removes the note if there are none.
+fn set_note(host: &dyn Host, digest: &str, kept: Option<&KeptKeys>) -> Result<(), Failure> {
+    let note = kept.map(|KeptKeys { place, keys }| {
+        let ids: Vec<String> = keys.iter().map(|one| quoted(&one.key.private_key_id)).collect();
+        format!("a key of {} (id {})", quoted(&place.account), ids.join(", "))
+    });
+    only_copy::set_note(host, &format!("kept-{digest}"), note)
 }
 
 /// Keeps a key of an account.
@@ -43,7 +58,9 @@ pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result
     let mut keys = find(host, place)?;
     keys.retain(|known| known.key != key.key);
     keys.push(key);
-    host.storage().put(&name(host, place)?, &KeptKeys { place: place.clone(), keys })
+    let (digest, kept) = (digest(host, place)?, KeptKeys { place: place.clone(), keys });
+    set_note(host, &digest, Some(&kept))?;
+    host.storage().put(&name(&digest), &kept)
 }
 
 /// Returns the kept keys of an account, the newest last.
@@ -51,7 +68,7 @@ pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &KeyPlace) -> Result<Vec<RotatedKey>, Failure> {
-    let kept = host.storage().get::<KeptKeys>(&name(host, place)?)?;
+    let kept = host.storage().get::<KeptKeys>(&name(&digest(host, place)?))?;
     Ok(kept.map(|kept| kept.keys).unwrap_or_default())
 }
 
@@ -60,7 +77,9 @@ pub(crate) fn find(host: &dyn Host, place: &KeyPlace) -> Result<Vec<RotatedKey>,
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn forget(host: &dyn Host, place: &KeyPlace) -> Result<(), Failure> {
-    host.storage().delete(&name(host, place)?)?;
+    let digest = digest(host, place)?;
+    set_note(host, &digest, None)?;
+    host.storage().delete(&name(&digest))?;
     host.clock().cancel(TRIAL)
 }
 

@@ -31,7 +31,7 @@ enum TrialResult {
 pub(crate) enum KeptRootKey {
     /// The key is not kept: the write does not replace the key, another one has logged in, or the
     /// caller gives up the key.
-    No(Option<String>),
+    No(Vec<String>),
     /// The key is kept. No timer tries the key: the provider has refused it now.
     ForLaterWrites(String),
     /// The key is kept, and is tried soon.
@@ -39,11 +39,11 @@ pub(crate) enum KeptRootKey {
 }
 
 impl KeptRootKey {
-    /// Returns the warning for the operator.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// Returns the warnings for the operator.
+    pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
-            Self::No(warning) => warning.clone(),
-            Self::ForLaterWrites(warning) | Self::ForTrial(warning) => Some(warning.clone()),
+            Self::No(warnings) => warnings.clone(),
+            Self::ForLaterWrites(warning) | Self::ForTrial(warning) => vec![warning.clone()],
         }
     }
 }
@@ -84,6 +84,8 @@ fn compare(
 
 /// Decides whether a write may replace the keys that a rotation made: the key in use, and a new key
 /// that is not in use yet. `before` is the stored configuration and `config` the one to be stored.
+/// A key of another place is kept, also if the caller demands the replacement, which concerns the
+/// keys of the place of `config` alone.
 ///
 /// # Errors
 /// Invalid request if the given key does not work and a key that a rotation made does.
@@ -93,55 +95,65 @@ pub(crate) fn check_replacement(
     (before, config): (&Config, &Config),
 ) -> Result<KeptRootKey, Failure> {
     let (old, new) = (before.place(), config.place());
+    let is_forced = call.flag("force") && new.is_some();
     let is_same_key = before.credentials == config.credentials;
-    if is_same_key && old == new {
-        return Ok(KeptRootKey::No(None));
+    if is_same_key && old == new && !is_forced {
+        return Ok(KeptRootKey::No(Vec::new()));
     }
     let mut keys = RootKeys::find(host)?;
     let next = keys.take_superseded(before, config);
-    if call.flag("force") {
-        return give_up(host, keys, (before, config), next);
-    }
     let mut candidates: Vec<(KeyPlace, RotatedKey)> =
         old.zip(before.rotated_key()).into_iter().collect();
     candidates.extend(next);
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|(place, _)| Some(place) == new.as_ref());
     keys.spare_configured(config);
-    keys.store(host)?;
     let warning = elsewhere.last().map(|(place, one)| kept_elsewhere(&one.key, place));
     for (place, one) in elsewhere {
         kept_keys::keep(host, &place, one)?;
     }
     let here: Vec<RotatedKey> = here.into_iter().map(|(_, one)| one).collect();
-    match (new, &config.credentials) {
-        (Some(place), Some(given)) if !here.is_empty() => {
-            check_key(host, call, (&place, given), here)
-        }
-        _ => Ok(warning.map_or(KeptRootKey::No(None), KeptRootKey::ForTrial)),
+    let new = new.as_ref().zip(config.credentials.as_ref());
+    if let Some(new) = new.filter(|_| is_forced) {
+        let lost = give_up(host, &mut keys, new, here)?;
+        keys.store(host)?;
+        return Ok(KeptRootKey::No(warning.into_iter().chain(lost).collect()));
+    }
+    keys.store(host)?;
+    match new {
+        Some((place, given)) if !here.is_empty() => check_key(host, call, (place, given), here),
+        _ => Ok(warning.map_or(KeptRootKey::No(Vec::new()), KeptRootKey::ForTrial)),
     }
 }
 
-/// Replaces the keys that a rotation made without a trial, as the caller demands.
+/// Replaces the keys of a place that a rotation made without a trial, as the caller demands: the
+/// one in use, and the kept ones, which a timer could otherwise use again. A new key that was never
+/// in use ends. Returns a warning for each of the others.
 fn give_up(
     host: &dyn Host,
-    mut keys: RootKeys,
-    (before, config): (&Config, &Config),
-    next: Option<(KeyPlace, RotatedKey)>,
-) -> Result<KeptRootKey, Failure> {
-    if let Some((place, next)) = next {
-        keys.retire(host, next.key, Some(place));
+    keys: &mut RootKeys,
+    (place, given): (&KeyPlace, &ServiceAccountKey),
+    rotated: Vec<RotatedKey>,
+) -> Result<Vec<String>, Failure> {
+    let mut lost = kept_keys::find(host, place)?;
+    lost.retain(|kept| rotated.iter().all(|one| one.key != kept.key));
+    for one in rotated {
+        match one.rotated {
+            Some(_) => lost.push(one),
+            None => keys.retire(host, one.key, Some(place.clone())),
+        }
     }
-    keys.spare_configured(config);
-    keys.store(host)?;
-    let lost = before.rotated_key().filter(|one| Some(&one.key) != config.credentials.as_ref());
-    Ok(KeptRootKey::No(lost.map(|lost| {
-        format!(
-            "key {} of service account {}, which rotate-root made, is stored nowhere any more; \
-             remove it from the account",
-            lost.key.private_key_id, lost.key.client_email
-        )
-    })))
+    kept_keys::forget(host, place)?;
+    let lost = lost.iter().filter(|one| one.key != *given);
+    Ok(lost.map(|one| replaced(&one.key)).collect())
+}
+
+fn replaced(key: &ServiceAccountKey) -> String {
+    format!(
+        "key {} of service account {}, which rotate-root made, is stored nowhere any more; remove \
+         it from the account",
+        key.private_key_id, key.client_email
+    )
 }
 
 /// Compares the given key with those that a rotation made for the same account.
@@ -155,7 +167,7 @@ fn check_key(
     let kept: fn(String) -> KeptRootKey = match result {
         TrialResult::Configured => {
             settle(host, place, given, rotated)?;
-            return Ok(KeptRootKey::No(None));
+            return Ok(KeptRootKey::No(Vec::new()));
         }
         TrialResult::Rotated { is_configured_refused, .. } => {
             return Err(refused(given, is_configured_refused));

@@ -9,7 +9,8 @@
 //!
 //! Prevents this attack, too: a caller with write access to the configuration points
 //! `custom_endpoint` at their own server, and receives the access token by which a former key
-//! removes itself. A former key is removed at the endpoints of its own time.
+//! removes itself. A former key is removed at the endpoints of its own time, and a new key is used
+//! only at the place for which the key was made.
 
 use crate::access::{self, KeyProof};
 use crate::cloud::{CloudClient, impatient_provider};
@@ -119,15 +120,21 @@ impl RootKeys {
     }
 
     /// Takes the new key off the record, with its place, if `config` has another key than the key
-    /// to be replaced. `before` is the configuration under which the key was made.
+    /// to be replaced, or another place. `before` is the configuration under which the key was
+    /// made.
     pub(crate) fn take_superseded(
         &mut self,
         before: &Config,
         config: &Config,
     ) -> Option<(KeyPlace, RotatedKey)> {
         let current = config.credentials.as_ref().map(|key| key.private_key_id.as_str());
-        let next = self.next.take_if(|next| current != Some(next.follows.as_str()))?;
-        let place = next.place.clone().unwrap_or_else(|| before.place_of(&next.key));
+        let place_of = |next: &PendingRootKey| {
+            next.place.clone().unwrap_or_else(|| before.place_of(&next.key))
+        };
+        let next = self.next.take_if(|next| {
+            current != Some(next.follows.as_str()) || Some(place_of(next)) != config.place()
+        })?;
+        let place = place_of(&next);
         Some((place, next.rotated_key()))
     }
 
@@ -191,10 +198,12 @@ pub(crate) fn promote(cloud: &CloudClient<'_>) -> Result<bool, Failure> {
     let Some(next) = keys.next.take() else { return Ok(false) };
     // Read again, because the commit that uses the key must see concurrent writes.
     let mut config = Config::find(host)?;
+    let place = config.place_of(&next.key);
+    let is_at_home = next.place.as_ref().is_none_or(|own| *own == place);
     let current = config.credentials.take();
-    let follows = current.filter(|current| current.private_key_id == next.follows);
+    let follows = current.filter(|current| is_at_home && current.private_key_id == next.follows);
     let Some(before) = follows else {
-        // The operator has written another key in the meantime. No key has logged in since.
+        // The operator has written another key or place since. No key has logged in since then.
         log(host, LogLevel::Warn, "root-key-superseded", &next.key);
         match next.place.clone() {
             Some(place) => {
@@ -208,7 +217,6 @@ pub(crate) fn promote(cloud: &CloudClient<'_>) -> Result<bool, Failure> {
     };
     access::by_key(&cloud.provider, &next.key)?;
     log(host, LogLevel::Info, "root-rotated", &next.key);
-    let place = config.place_of(&next.key);
     keys.retire(host, before, Some(place.clone()));
     keys.settle(host, (&place, &next.key), Vec::new())?;
     config.set_rotated_key(next.rotated_key(), host.clock().now())?;

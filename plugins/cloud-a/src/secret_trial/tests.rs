@@ -102,6 +102,49 @@ fn force_replaces_the_secret_without_a_trial() {
 }
 
 #[test]
+fn force_elsewhere_keeps_the_rotated_secret() {
+    let bed = rotated();
+    let forced = json!({"client_id": APP, "client_secret": "any", "force": true});
+    let written = bed.write("config", &forced).unwrap();
+    assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
+    assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (1, None));
+    bed.write("config", &json!({"client_id": CLIENT, "client_secret": SECRET})).unwrap();
+    answer_tokens(&bed, &[false, true]);
+    ring(&bed, TRIAL);
+    assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0));
+}
+
+#[test]
+fn force_gives_up_kept_secrets_and_names_them() {
+    for forced in ["another", "third"] {
+        let bed = rotated();
+        write_unproven(&bed, "another");
+        assert!(bed.host.timer(TRIAL).is_some());
+        let write = json!({"client_secret": forced, "force": true});
+        let written = bed.write("config", &write).unwrap();
+        let [warning] = written.warnings.as_slice() else { panic!("{:?}", written.warnings) };
+        assert!(warning.starts_with("client secret key-2, which"), "{warning}");
+        assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
+        assert!(tried(&bed).is_empty());
+        assert_eq!(secret(&bed), forced);
+    }
+}
+
+#[test]
+fn a_note_tells_of_kept_secrets() {
+    let bed = rotated();
+    let host: &dyn Host = &bed.host;
+    let noted = || host.storage().keys("only-copy/", "", 10).unwrap();
+    write_unproven(&bed, "another");
+    let [name] = &noted()[..] else { panic!("{:?}", noted()) };
+    let note = bed.host.stored(&format!("only-copy/{name}")).unwrap();
+    let told = format!("a client secret of application \"{CLIENT}\" (key id \"key-2\")");
+    assert_eq!(note["secret"], told);
+    ring(&bed, TRIAL);
+    assert_eq!((kept(&bed), noted()), (0, Vec::new()));
+}
+
+#[test]
 fn a_former_secret_is_spared_if_it_alone_works() {
     let bed = with_former_secret();
     answer_tokens(&bed, &[true, false, true]);
@@ -231,6 +274,8 @@ fn a_removed_configuration_names_kept_secrets() {
     let warnings = bed.delete("config").unwrap().warnings;
     assert!(warnings[0].ends_with("the passwords key-2"), "{warnings:?}");
     assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None));
+    let host: &dyn Host = &bed.host;
+    assert!(host.storage().keys("only-copy/", "", 10).unwrap().is_empty());
 }
 
 #[test]

@@ -269,6 +269,82 @@ fn no_detour_leads_a_kept_key_to_other_endpoints() {
 }
 
 #[test]
+fn a_note_tells_of_kept_keys() {
+    let bed = rotated();
+    let host: &dyn Host = &bed.host;
+    let noted = || host.storage().keys("only-copy/", "", 10).unwrap();
+    write_unproven(&bed, "k-operator");
+    let [name] = &noted()[..] else { panic!("{:?}", noted()) };
+    let note = bed.host.stored(&format!("only-copy/{name}")).unwrap();
+    assert_eq!(note["secret"], format!("a key of \"{OWN}\" (id \"k-new\")"));
+    try_kept(&bed);
+    assert_eq!((kept(&bed), noted()), (0, Vec::new()));
+}
+
+#[test]
+fn force_elsewhere_keeps_the_rotated_key() {
+    let bed = rotated();
+    let mut forced = credentials("k-own");
+    forced["custom_endpoint"] = json!({"iam": "https://iam.evil.example"});
+    forced["force"] = json!(true);
+    let written = bed.write("config", &forced).unwrap();
+    assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
+    assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (1, None));
+    let mut back = credentials("k-own");
+    back["custom_endpoint"] = json!({"iam": ""});
+    bed.write("config", &back).unwrap();
+    answer_tokens(&bed, &[false, true]);
+    try_kept(&bed);
+    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-new"), 0));
+}
+
+#[test]
+fn force_gives_up_kept_keys_and_names_them() {
+    for forced in ["k-operator", "k-third"] {
+        let bed = rotated();
+        write_unproven(&bed, "k-operator");
+        assert!(bed.host.timer(TRIAL).is_some());
+        let mut write = credentials(forced);
+        write["force"] = json!(true);
+        let written = bed.write("config", &write).unwrap();
+        let [warning] = written.warnings.as_slice() else { panic!("{:?}", written.warnings) };
+        assert!(warning.starts_with("key k-new of service account"), "{warning}");
+        assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
+        assert!(tried(&bed).is_empty());
+        assert_eq!(in_use(&bed), forced);
+    }
+}
+
+/// The attack: the configuration names other endpoints, with the same key, before a new key is in
+/// use.
+#[test]
+fn a_new_key_goes_to_no_other_endpoints() {
+    let evil = json!({"iam": "https://iam.evil.example"});
+    for is_written in [true, false] {
+        let bed = rotating();
+        answer_tokens(&bed, &[true, false]);
+        rotate(&bed).unwrap();
+        assert_eq!(in_use(&bed), "k-own", "the new key does not work yet");
+        if is_written {
+            let mut write = credentials("k-own");
+            write["custom_endpoint"] = evil.clone();
+            bed.write("config", &write).unwrap();
+            assert_eq!((kept(&bed), bed.host.stored("root-keys")), (1, None));
+            continue;
+        }
+        // An earlier release left the new key in place at such a write.
+        let mut stored = bed.host.stored("config").unwrap();
+        stored["custom_endpoint"] = evil.clone();
+        let host: &dyn Host = &bed.host;
+        host.storage().put_bytes("config", serde_json::to_vec(&stored).unwrap()).unwrap();
+        answer_tokens(&bed, &[true]);
+        bed.wake("root-keys", 1).unwrap();
+        assert!(tried(&bed).is_empty());
+        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-own"), 1));
+    }
+}
+
+#[test]
 fn a_process_that_dies_in_a_trial_goes_on() {
     for step in ["send", "put", "delete", "schedule", "cancel"] {
         let bed = rotated();
