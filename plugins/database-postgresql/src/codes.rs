@@ -69,6 +69,10 @@ bulkhead_sdk::refusal_codes! {
         UserNotCreated = "user-not-created":
             "the creation statements ran, but there was no user {username} after them, and nothing \
              was kept: let them create a user of exactly the name {placeholder}",
+        RolesUnseen = "roles-unseen":
+            "the user could not be looked for after the creation statements, and nothing was kept: \
+             user {user} of connection {connection}, or the role that the statements SET, may not \
+             read pg_catalog.pg_roles (SQLSTATE {vendor-code}); grant it SELECT",
         TooManyDirectGrants = "too-many-direct-grants":
             "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
              group role once and create users IN ROLE it",

@@ -9,7 +9,7 @@
 use crate::codes::Code;
 use crate::settings::{ParsedConnection, PasswordForm};
 use crate::{scram, sql_failure};
-use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
+use bulkhead_sdk::connection::{Denial, choose_login, describe_failure, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
     Credential, DatabaseTarget, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime,
 };
@@ -33,6 +33,8 @@ const IS_CREATED: &str = "SELECT CASE WHEN bool_or(rolname = '{{name}}') THEN 0 
 const DIVISION_BY_ZERO: &str = "22012";
 
 const LOGARITHM_OF_ZERO: &str = "2201E";
+
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// SQLSTATE of a role that does not exist.
 pub(crate) const UNDEFINED_OBJECT: &str = "42704";
@@ -126,6 +128,14 @@ impl CreationPlan {
             (Some(StatementRole::IsCreated), Some(LOGARITHM_OF_ZERO)) => {
                 named(Code::UserNotCreated).with("placeholder", "\"{{name}}\"")
             }
+            (
+                Some(StatementRole::IsNew | StatementRole::IsCreated),
+                Some(INSUFFICIENT_PRIVILEGE),
+            ) => describe_failure(
+                Code::RolesUnseen.refusal(),
+                SqlFailure { statement: None, ..failure },
+                at,
+            ),
             (role, _) => {
                 let statement = match role {
                     Some(StatementRole::Given(index)) => Some(index),

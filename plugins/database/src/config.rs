@@ -180,6 +180,7 @@ fn apply_changes(
     if settings.contains_key(PASSWORD) {
         connection.has_own_password = false;
     }
+    connection.has_forced_password = call.flag("force");
     connection.settings.extend(settings.clone());
     connection.begin_generation(host);
     if connection.plugin_name.is_empty() {

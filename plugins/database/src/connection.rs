@@ -47,6 +47,9 @@ pub(crate) struct Connection {
     /// generated the password.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_own_password: bool,
+    /// The last write gave its password with `force`: no kept password replaces it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_forced_password: bool,
     /// A number that grows with every change, even if the connection is removed and created again
     /// under the same name.
     pub(crate) generation: u64,

@@ -44,14 +44,14 @@ pub(crate) fn check_replacement(
     (before, after): (&Connection, &Connection),
 ) -> Result<KeptPassword, Failure> {
     let former = before.setting(PASSWORD);
-    let place = |connection| LoginPlace::of(host, name, connection);
-    let (old, new) = (place(before)?, place(after)?);
-    let is_replaced = former != after.setting(PASSWORD) || old != new;
-    if !before.has_own_password || !is_replaced {
+    let is_forced = call.flag("force");
+    if !before.has_own_password && !is_forced {
         return Ok(KeptPassword::No);
     }
+    let place = |connection| LoginPlace::of(host, name, connection);
+    let (old, new) = (place(before)?, place(after)?);
     let user = quoted(before.setting("username"));
-    if old != new {
+    if before.has_own_password && old != new {
         old.keep(host, former)?;
         return Ok(KeptPassword::ForTrial(format!(
             "the password that a rotation made for user {user} is kept for the former servers and \
@@ -60,11 +60,21 @@ pub(crate) fn check_replacement(
             quoted(name)
         )));
     }
-    if call.flag("force") {
+    if is_forced {
         return new.kept(host)?.forget().map(|()| KeptPassword::No);
+    }
+    if former == after.setting(PASSWORD) {
+        return Ok(KeptPassword::No);
     }
     let logs_in = |password: &str| logs_in(host, name, after, password);
     match (logs_in(after.setting(PASSWORD)), logs_in(former)) {
+        (Ok(Some(true)), Ok(Some(true))) => {
+            new.keep(host, former)?;
+            Ok(KeptPassword::ForLaterWrites(format!(
+                "the database accepts user {user} with the given password and with the one that a \
+                 rotation made, so that neither is proven; the one of the rotation is kept"
+            )))
+        }
         (Ok(Some(true)), _) => new.kept(host)?.forget().map(|()| KeptPassword::No),
         (Ok(Some(false)), Ok(Some(true))) => Err(Failure::invalid(format!(
             "password is not the present password of user {user}, and the password that a rotation \

@@ -5,8 +5,7 @@
 //! part of the address, except settings that are known to be harmless, secrets, and login and
 //! database in `connection_url`.
 
-use crate::connection::Connection;
-use crate::redaction::SECRET_SETTINGS;
+use crate::connection::{Connection, PASSWORD};
 use bulkhead_sdk::kept_secrets::KeptSecrets;
 use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host};
@@ -33,6 +32,16 @@ pub(crate) const HARMLESS: [&str; 9] = [
 const HARMLESS_PARAMETERS: [&str; 3] =
     ["application_name", "connect_timeout", "fallback_application_name"];
 
+/// Settings that hold credentials of the connection's own user and no certificate of an authority.
+const OWN_CREDENTIALS: [&str; 6] = [
+    PASSWORD,
+    "private_key",
+    "tls_certificate_key",
+    "sslkey",
+    "sslpassword",
+    "service_account_json",
+];
+
 /// The login of a connection's own user at the connection's servers.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginPlace {
@@ -54,11 +63,10 @@ impl LoginPlace {
         name: &str,
         connection: &Connection,
     ) -> Result<Self, Failure> {
-        let is_secret = |setting: &str| SECRET_SETTINGS.iter().any(|field| field.name() == setting);
         let settings = connection.settings.iter().map(|(name, value)| (name.as_str(), value));
         let settings: BTreeMap<&str, &Value> = settings
             .filter(|(name, _)| *name != CONNECTION_URL)
-            .filter(|(name, _)| !HARMLESS.contains(name) && !is_secret(name))
+            .filter(|(name, _)| !HARMLESS.contains(name) && !OWN_CREDENTIALS.contains(name))
             .collect();
         let address = json!({
             "plugin_name": connection.plugin_name,

@@ -217,18 +217,14 @@ impl<'a> RootRotation<'a> {
             kept if kept.is_empty() => intent,
             kept => self.add_kept(intent, kept.into_iter())?,
         };
-        let look =
-            |candidate: &PasswordCandidate| Ok(self.works(&candidate.password)? == Some(true));
-        let intent = match intent.find_in_force(look)? {
+        if intent.candidates().all(|candidate| candidate.is_kept) {
+            return self.search(intent);
+        }
+        let intent = match intent.find_in_force(|candidate| self.logs_in(candidate))? {
             CandidateSearch::InForce(proven) => return self.store(proven),
             CandidateSearch::Nowhere(intent) => intent,
         };
-        let works = self.works(self.connection.setting(PASSWORD))?;
-        let is_search = intent.candidates().all(|candidate| candidate.is_kept);
-        if is_search && works != Some(false) {
-            return self.end_search(intent, works.is_some());
-        }
-        let intent = match works {
+        let intent = match self.works(self.connection.setting(PASSWORD))? {
             Some(true) if self.is_missed()? => return self.give_up(intent),
             Some(true) => {
                 intent.restart(self.host, self.new_candidate()?, EarlierCandidates::Disproven)?
@@ -307,6 +303,11 @@ impl<'a> RootRotation<'a> {
             .inspect_err(|why| self.note(why))
     }
 
+    /// Returns `true` if the database accepts the candidate.
+    fn logs_in(&self, candidate: &PasswordCandidate) -> Result<bool, Failure> {
+        Ok(self.works(&candidate.password)? == Some(true))
+    }
+
     /// Stores the password in force, as a new generation. Keeps the password for a later write if
     /// the connection was removed meanwhile, or leads to another user or other servers now.
     fn store(&self, proven: ProvenCandidate<PasswordCandidate>) -> Result<(), Failure> {
@@ -324,6 +325,7 @@ impl<'a> RootRotation<'a> {
             let password = Value::String(candidate.password.clone());
             connection.settings.insert(PASSWORD.to_owned(), password);
             connection.has_own_password = true;
+            connection.has_forced_password = false;
             connection.begin_generation(host);
             connection.times = connection.rotation.rotated_at(host.clock().now())?;
             tell(host, OperationOutcome::Done, name);

@@ -132,6 +132,8 @@ fn a_creation_of_another_user_says_which_and_keeps_nothing() {
         (2, "2201E", "user-not-created"),
         (1, "22012", "statement-failed"),
         (2, "42P01", "statement-failed"),
+        (2, "42501", "roles-unseen"),
+        (1, "42501", "insufficient-privilege"),
     ] {
         let failed = SqlFailure { statement: Some(statement), ..SqlScript::state(state) };
         let script = SqlScript::default().fails("transact", failed);

@@ -4,10 +4,11 @@
 //! Prevents the loss of a candidate of an unfinished change: nobody else knows the password, and it
 //! may be in force.
 
-use super::{PasswordCandidate, RootRotation, is_open, keep_all, key, recover};
+use super::{PasswordCandidate, RootRotation, is_open, keep_all, key, log, recover};
 use crate::connection::{Connection, PASSWORD};
 use crate::unfinished::UnfinishedChange;
-use bulkhead_sdk::intent::{EarlierCandidates, Intent, IntentEndReason};
+use bulkhead_sdk::host::LogLevel;
+use bulkhead_sdk::intent::{CandidateSearch, EarlierCandidates, Intent, IntentEndReason};
 use bulkhead_sdk::{Failure, Host};
 
 /// Begins to look for the password in force if passwords are kept for the connection as written.
@@ -58,6 +59,10 @@ impl RootRotation<'_> {
         kept: impl Iterator<Item = String>,
     ) -> Result<Intent<PasswordCandidate>, Failure> {
         for password in kept {
+            // A call that died may have left the password in both places.
+            if intent.candidates().any(|candidate| candidate.password == password) {
+                continue;
+            }
             let candidate = self.kept_candidate(password)?;
             intent = intent.restart(self.host, candidate, EarlierCandidates::Kept)?;
         }
@@ -74,9 +79,35 @@ impl RootRotation<'_> {
         Ok(PasswordCandidate { is_kept: true, ..candidate })
     }
 
-    /// Ends the search for a kept password that is in force. Unless the stored password is proven,
-    /// the passwords stay for a later write.
-    pub(super) fn end_search(
+    /// Looks for the password in force among kept passwords and the stored one. No password is
+    /// forgotten unless another one is proven alone: a server that asks for no password accepts
+    /// all. After a refusal of all, nothing tries them before a later write, because refused logins
+    /// lock accounts.
+    pub(super) fn search(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+        if self.connection.has_forced_password {
+            return self.end_search(intent, true);
+        }
+        let stored = self.works(self.connection.setting(PASSWORD))?;
+        if stored == Some(true) {
+            let accepted: Vec<bool> = intent
+                .candidates()
+                .map(|candidate| self.logs_in(candidate))
+                .collect::<Result<_, _>>()?;
+            return self.end_search(intent, !accepted.contains(&true));
+        }
+        match intent.find_in_force(|candidate| self.logs_in(candidate))? {
+            CandidateSearch::InForce(proven) => self.store(proven),
+            CandidateSearch::Nowhere(intent) => {
+                if stored == Some(false) {
+                    log(self.host, LogLevel::Error, "root-credential-unknown", self.name);
+                }
+                self.end_search(intent, false)
+            }
+        }
+    }
+
+    /// Ends the search. Unless another password is proven, the passwords stay for a later write.
+    fn end_search(
         &self,
         intent: Intent<PasswordCandidate>,
         is_proven: bool,

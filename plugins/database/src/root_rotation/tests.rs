@@ -1,12 +1,14 @@
 //! Rotations of a connection's own password on the test bed, interrupted or refused at each step.
 
 use crate::Database;
-use crate::fixture::{account_with, orders, ready, with};
+use crate::fixture::{account_with, orders, ready};
 use bulkhead_sdk::database_plugin::Credential;
 use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::json;
+
+mod kept;
 
 const STEPS: [&str; 7] =
     ["put", "guard", "checkpoint", "change-credential", "check-credential", "cancel", "schedule"];
@@ -289,128 +291,6 @@ fn a_connection_that_leads_back_at_once_goes_on_with_its_rotation() {
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
     assert!(is_settled(&bed));
-}
-
-/// Returns a test bed whose connection has a password that a rotation made.
-fn rotated() -> TestBed<Database> {
-    let bed = rooted();
-    bed.write("config/orders", &json!({"rotation_period": 0})).unwrap();
-    bed.write("rotate-root/orders", &json!({})).unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
-    bed.host.steps();
-    bed
-}
-
-#[test]
-fn the_first_password_does_not_replace_the_one_of_a_rotation() {
-    for is_verified in [true, false] {
-        let bed = rotated();
-        bed.write("config/orders", &json!({"verify_connection": is_verified})).unwrap();
-        let refused = bed.write("config/orders", &orders()).err().unwrap();
-        assert_eq!(refused.kind, FailureKind::InvalidRequest);
-        let says = "password is not the present password of user \"root\", and the password that \
-                    a rotation made is: leave password out";
-        assert!(refused.message.contains(says), "{}", refused.message);
-        assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
-        let repeated = json!({"password": "Generated-Password-1"});
-        assert!(bed.write("config/orders", &repeated).unwrap().warnings.is_empty());
-    }
-}
-
-#[test]
-fn a_password_of_a_rotation_is_replaced_by_force() {
-    let bed = rotated();
-    let forced = json!({"password": "soon", "verify_connection": false, "force": true});
-    assert!(bed.write("config/orders", &forced).unwrap().warnings.is_empty());
-    assert!(is_settled(&bed), "nothing looks for the former password");
-    assert_eq!(stored(&bed).0, "soon");
-}
-
-#[test]
-fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
-    let bed = rotated();
-    account_with(&bed, "orders", ("root", "of-the-operator"));
-    let written = bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
-    assert!(written.warnings.is_empty(), "{:?}", written.warnings);
-    assert!(is_settled(&bed));
-    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true));
-}
-
-#[test]
-fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
-    let bed = rotated();
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
-    let written = bed.write("config/orders", &unproven).unwrap();
-    assert!(written.warnings[0].contains("could not be proven"), "{:?}", written.warnings);
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "it was found in force");
-    assert!(is_settled(&bed));
-
-    let bed = rotated();
-    account_with(&bed, "orders", ("root", "of-the-operator"));
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "of-the-operator", "verify_connection": false});
-    bed.write("config/orders", &unproven).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true), "the given one logs in");
-    assert!(is_settled(&bed));
-    bed.host.steps();
-    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
-    assert_eq!(logins(&bed), 0, "the former password is forgotten");
-}
-
-#[test]
-fn two_refused_passwords_wait_for_a_later_write() {
-    let bed = rotated();
-    account_with(&bed, "orders", ("root", "of-another-hand"));
-    let wrong = json!({"password": "hunter2-of-root", "verify_connection": false});
-    let written = bed.write("config/orders", &wrong).unwrap();
-    assert!(written.warnings[0].contains("refuses user \"root\""), "{:?}", written.warnings);
-    assert!(is_settled(&bed), "refused logins lock accounts");
-    account_with(&bed, "orders", ("root", "Generated-Password-1"));
-    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
-}
-
-#[test]
-fn a_password_of_a_rotation_waits_for_its_servers() {
-    let bed = rotated();
-    let written = bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
-    assert!(written.warnings[0].contains("user \"root\" is kept"), "{:?}", written.warnings);
-    bed.host.steps();
-    bed.run_guards().unwrap();
-    bed.write("config/orders", &orders()).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
-}
-
-#[test]
-fn a_kept_password_reaches_no_server_with_another_proof() {
-    let bed = rotated();
-    let url = json!({"connection_url": orders()["connection_url"].clone()});
-    let trusting = with(elsewhere("x"), url);
-    let trusting = with(trusting, json!({"tls_server_name": "of-the-thief"}));
-    bed.write("config/orders", &trusting).unwrap();
-    bed.host.steps();
-    bed.run_guards().unwrap();
-    assert_eq!((logins(&bed), stored(&bed).0.as_str()), (0, "x"));
-}
-
-#[test]
-fn passwords_that_the_database_cannot_tell_apart_stay_kept() {
-    let bed = rotated();
-    bed.host.tell_of_logins("root", None);
-    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
-    bed.write("config/orders", &unproven).unwrap();
-    bed.run_guards().unwrap();
-    assert!(is_settled(&bed));
-    assert_eq!(stored(&bed).0, "hunter2-of-root");
-    bed.host.tell_of_logins("root", Some(false));
-    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
-    let unknown = bed.run_guards().unwrap_err();
-    assert!(unknown.message.contains("logs in neither"), "{unknown}");
 }
 
 #[test]

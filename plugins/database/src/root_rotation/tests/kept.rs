@@ -1,0 +1,177 @@
+//! Writes of the connection after a rotation: the password of the rotation is replaced only by one
+//! that is proven, and is kept for its servers.
+
+use super::{elsewhere, is_settled, logins, rooted, stored};
+use crate::Database;
+use crate::fixture::{account_with, orders, with};
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, FailureKind};
+use serde_json::json;
+
+/// Returns a test bed whose connection has a password that a rotation made.
+fn rotated() -> TestBed<Database> {
+    let bed = rooted();
+    bed.write("config/orders", &json!({"rotation_period": 0})).unwrap();
+    bed.write("rotate-root/orders", &json!({})).unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    bed.host.steps();
+    bed
+}
+
+#[test]
+fn the_first_password_does_not_replace_the_one_of_a_rotation() {
+    for is_verified in [true, false] {
+        let bed = rotated();
+        bed.write("config/orders", &json!({"verify_connection": is_verified})).unwrap();
+        let refused = bed.write("config/orders", &orders()).err().unwrap();
+        assert_eq!(refused.kind, FailureKind::InvalidRequest);
+        let says = "password is not the present password of user \"root\", and the password that \
+                    a rotation made is: leave password out";
+        assert!(refused.message.contains(says), "{}", refused.message);
+        assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+        let repeated = json!({"password": "Generated-Password-1"});
+        assert!(bed.write("config/orders", &repeated).unwrap().warnings.is_empty());
+    }
+}
+
+#[test]
+fn a_password_of_a_rotation_is_replaced_by_force() {
+    let bed = rotated();
+    let forced = json!({"password": "soon", "verify_connection": false, "force": true});
+    assert!(bed.write("config/orders", &forced).unwrap().warnings.is_empty());
+    assert!(is_settled(&bed), "nothing looks for the former password");
+    assert_eq!(stored(&bed).0, "soon");
+}
+
+#[test]
+fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-the-operator"));
+    let written = bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
+    assert!(written.warnings.is_empty(), "{:?}", written.warnings);
+    assert!(is_settled(&bed));
+    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true));
+}
+
+#[test]
+fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
+    let bed = rotated();
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    let written = bed.write("config/orders", &unproven).unwrap();
+    assert!(written.warnings[0].contains("could not be proven"), "{:?}", written.warnings);
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "it was found in force");
+    assert!(is_settled(&bed));
+
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-the-operator"));
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "of-the-operator", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true), "the given one logs in");
+    assert!(is_settled(&bed));
+    bed.host.steps();
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    assert_eq!(logins(&bed), 0, "the former password is forgotten");
+}
+
+#[test]
+fn two_refused_passwords_wait_for_a_later_write() {
+    let bed = rotated();
+    account_with(&bed, "orders", ("root", "of-another-hand"));
+    let wrong = json!({"password": "hunter2-of-root", "verify_connection": false});
+    let written = bed.write("config/orders", &wrong).unwrap();
+    assert!(written.warnings[0].contains("refuses user \"root\""), "{:?}", written.warnings);
+    assert!(is_settled(&bed), "refused logins lock accounts");
+    account_with(&bed, "orders", ("root", "Generated-Password-1"));
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_password_of_a_rotation_waits_for_its_servers() {
+    let bed = rotated();
+    let written = bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
+    assert!(written.warnings[0].contains("user \"root\" is kept"), "{:?}", written.warnings);
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    bed.write("config/orders", &orders()).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_kept_password_reaches_no_server_with_another_proof() {
+    let bed = rotated();
+    let url = json!({"connection_url": orders()["connection_url"].clone()});
+    let trusting = with(elsewhere("x"), url);
+    let trusting = with(trusting, json!({"tls_server_name": "of-the-thief"}));
+    bed.write("config/orders", &trusting).unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert_eq!((logins(&bed), stored(&bed).0.as_str()), (0, "x"));
+}
+
+#[test]
+fn passwords_that_the_database_cannot_tell_apart_stay_kept() {
+    let bed = rotated();
+    bed.host.tell_of_logins("root", None);
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert_eq!(stored(&bed).0, "hunter2-of-root");
+    // A server that asks for no password proves none either.
+    bed.host.tell_of_logins("root", Some(true));
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    bed.run_guards().unwrap();
+    bed.host.try_logins("root");
+    bed.write("config/orders", &json!({"max_open_connections": 4})).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_server_that_asks_for_no_password_proves_none() {
+    let bed = rotated();
+    bed.host.tell_of_logins("root", Some(true));
+    let first = json!({"password": "hunter2-of-root"});
+    let written = bed.write("config/orders", &first).unwrap();
+    assert!(written.warnings[0].contains("neither is proven"), "{:?}", written.warnings);
+    assert!(is_settled(&bed));
+    bed.host.try_logins("root");
+    bed.write("config/orders", &json!({"verify_connection": false})).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn passwords_that_are_all_refused_are_tried_once() {
+    let bed = rotated();
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    account_with(&bed, "orders", ("root", "of-another-hand"));
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed), "refused logins lock accounts");
+    account_with(&bed, "orders", ("root", "Generated-Password-1"));
+    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_forced_password_ends_the_search_for_another() {
+    let bed = rotated();
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap();
+    let forced = json!({"password": "soon", "force": true});
+    bed.write("config/orders", &forced).unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert_eq!(stored(&bed).0, "soon", "the kept password works, and was not asked for");
+}
