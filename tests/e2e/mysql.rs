@@ -319,7 +319,7 @@ fn a_connection_presents_a_certificate_and_verifies_the_servers() {
     sea.connect(json!({ "connection_url": format!("{}?tls=false", sea.mariadb.url()) }))
         .expect(400);
     shown("/CN=other", json!({})).expect(400);
-    shown("/CN=certified", json!({ "tls_server_name": "elsewhere.example" })).expect(400);
+    shown("/CN=certified", json!({ "tls_server_name": "elsewhere.example" })).expect(503);
     shown("/CN=certified", json!({ "tls_server_name": "db.example" })).expect_success();
     sea.role("reader", json!({ "creation_statements": [CREATION] }));
     let credential = sea.credential("reader");

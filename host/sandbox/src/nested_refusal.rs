@@ -36,7 +36,8 @@ fn kind(code: &str) -> FailureKind {
         "unreachable" => FailureKind::Unreachable,
         "timed-out" => FailureKind::TimedOut,
         "conflict" => FailureKind::Conflict,
-        "sessions-exhausted" => FailureKind::Unavailable,
+        // The server answers, and the cause may pass: revocations must not count as refused.
+        "sessions-exhausted" | "tls-failed" => FailureKind::Unavailable,
         "internal" => FailureKind::Internal,
         _ => FailureKind::InvalidRequest,
     }

@@ -29,7 +29,7 @@ fn every_cause_of_a_refused_login_has_its_own_text() {
         "tls_server_name": "elsewhere.example",
         "tls_ca": sea.mariadb.authority.certificate(),
     });
-    refused(elsewhere, 400, &["but TLS failed:", "certificate", "check the parameter tls"]);
+    refused(elsewhere, 503, &["but TLS failed:", "certificate", "check the parameter tls"]);
     // The first login of the hour is the last one.
     sea.mariadb.query("FLUSH USER_RESOURCES");
     sea.mariadb.login("keeper", PASSWORD, "SELECT 1").expect("the account is good");

@@ -42,7 +42,7 @@ fn every_cause_of_a_refused_login_has_its_own_text() {
     let untrusted = json!({
         "connection_url": url(&world, "sslmode=verify-full"), "tls_ca": other_authority(),
     });
-    refused(untrusted, 400, &["but TLS failed:", "certificate", "check sslmode, tls_ca"]);
+    refused(untrusted, 503, &["but TLS failed:", "certificate", "check sslmode, tls_ca"]);
 
     world.postgres.query("ALTER ROLE keeper CONNECTION LIMIT 0");
     refused(json!({}), 503, &["no free session for user keeper", "53300", "raise the limit"]);
