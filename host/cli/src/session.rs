@@ -150,20 +150,17 @@ impl<'a, 'io> Session<'a, 'io> {
         })
     }
 
-    /// Asks for the word `yes` at the terminal. Returns `None` if nobody can be asked.
+    /// Asks for the word `yes` at the terminal, which must be [interactive](Self::is_interactive).
     ///
     /// # Errors
     /// A terminal that cannot be read.
-    pub(crate) fn agrees(&mut self, question: &str) -> Result<Option<bool>, CommandProblem> {
-        if !self.is_interactive() {
-            return Ok(None);
-        }
+    pub(crate) fn agrees(&mut self, question: &str) -> Result<bool, CommandProblem> {
         let question = crate::terminal::escape_controls(question);
         let answer = keyboard::ask_openly(&question, self.io.stdin, self.io.stderr);
         let answer = answer.map_err(|error| {
             CommandProblem::usage(format!("the terminal cannot be asked: {error}"))
         })?;
-        Ok(Some(answer.trim() == "yes"))
+        Ok(answer.trim() == "yes")
     }
 
     /// Tells if somebody at the terminal can be asked about the command's request. A request that

@@ -310,7 +310,7 @@ fn agrees_to_loss(
     for secret in secrets {
         session.note(&format!("only this mount knows {secret}, which will be lost"));
     }
-    Ok(session.agrees("Type yes to disable it nevertheless")?.unwrap_or(true))
+    session.agrees("Type yes to disable it nevertheless")
 }
 
 /// Runs `move SOURCE TARGET` and waits for the end of the move.
