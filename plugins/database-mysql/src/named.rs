@@ -10,6 +10,9 @@ use bulkhead_sdk::wire::distinct::first_of_each;
 /// Beginnings of statements that create no accounts except named accounts.
 const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
 
+/// Quotes of the names of accounts.
+const QUOTES: [char; 3] = ['\'', '"', '`'];
+
 /// Returns the hosts for which `creation` may have created accounts of `username`; `None` if a
 /// statement may create accounts without naming them.
 pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Vec<String>> {
@@ -25,17 +28,10 @@ pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Ve
 /// user that exists already. Statements that adopt (`IF NOT EXISTS`) or replace (`OR REPLACE`) an
 /// account do not count.
 pub(crate) fn creates(creation: &[FilledStatement], username: &str) -> bool {
-    creation.iter().any(|prepared| {
-        let mut words = prepared.statement.text.split_ascii_whitespace();
-        let is_next =
-            |word: Option<&str>, of: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(of));
-        is_next(words.next(), "create")
-            && is_next(words.next(), "user")
-            && words.next().is_some_and(|account| {
-                ['\'', '"', '`']
-                    .iter()
-                    .any(|quote| account.starts_with(&format!("{quote}{username}{quote}")))
-            })
+    let texts = creation.iter().map(|prepared| prepared.statement.text.as_str());
+    texts.filter(|text| begins(text, "create user ")).any(|text| {
+        let account = text.split_ascii_whitespace().nth(2).unwrap_or_default();
+        QUOTES.iter().any(|quote| account.starts_with(&format!("{quote}{username}{quote}")))
     })
 }
 
@@ -58,7 +54,7 @@ fn begins(text: &str, beginning: &str) -> bool {
 /// Returns the host of each `'username'@'host'` in `text`; `%` if no host follows the name.
 fn accounts(text: &str, username: &str) -> Vec<String> {
     let mut hosts = Vec::new();
-    for quote in ['\'', '"', '`'] {
+    for quote in QUOTES {
         let name = format!("{quote}{username}{quote}");
         for (at, _) in text.match_indices(&name) {
             let after = text.get(at + name.len()..).unwrap_or_default().trim_start();
@@ -74,7 +70,7 @@ fn accounts(text: &str, username: &str) -> Vec<String> {
 /// Returns the host at the start of `text`, quoted or not.
 fn host_at(text: &str) -> Option<String> {
     let quote = text.chars().next()?;
-    if matches!(quote, '\'' | '"' | '`') {
+    if QUOTES.contains(&quote) {
         let inside = text.get(1..)?;
         return inside.find(quote).and_then(|end| inside.get(..end)).map(str::to_owned);
     }
