@@ -82,6 +82,17 @@ fn keep_all(host: &dyn Host, intent: &Intent<PasswordCandidate>) -> Result<(), F
     candidates.into_iter().rev().try_for_each(|candidate| candidate.keep(host))
 }
 
+/// Ends the change of the connection `name` without a new password.
+fn abandon(
+    host: &dyn Host,
+    name: &str,
+    intent: Intent<PasswordCandidate>,
+    because: IntentEndReason,
+) -> Result<(), Failure> {
+    UnfinishedChange::forget(host, &key(name))?;
+    intent.give_up(host, because)
+}
+
 /// A connection whose own user gets a new password.
 struct RootRotation<'a> {
     host: &'a dyn Host,
@@ -179,8 +190,7 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     };
     let Some(connection) = Connection::find(host, name)? else {
         keep_all(host, &intent)?;
-        UnfinishedChange::forget(host, &key(name))?;
-        return intent.give_up(host, IntentEndReason::Unwanted);
+        return abandon(host, name, intent, IntentEndReason::Unwanted);
     };
     let root = RootRotation::new(host, name, &connection);
     let belongs: Vec<bool> =
@@ -247,8 +257,7 @@ impl<'a> RootRotation<'a> {
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
-        UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unchanged)
+        abandon(self.host, self.name, intent, IntentEndReason::Unchanged)
     }
 
     fn new_candidate(&self) -> Result<PasswordCandidate, Failure> {

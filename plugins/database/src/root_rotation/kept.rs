@@ -4,9 +4,8 @@
 //! Prevents the loss of a candidate of an unfinished change: nobody else knows the password, and it
 //! may be in force.
 
-use super::{PasswordCandidate, RootRotation, is_open, keep_all, key, log, recover};
+use super::{PasswordCandidate, RootRotation, abandon, is_open, keep_all, key, log, recover};
 use crate::connection::{Connection, PASSWORD};
-use crate::unfinished::UnfinishedChange;
 use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::intent::{CandidateSearch, EarlierCandidates, Intent, IntentEndReason};
 use bulkhead_sdk::{Failure, Host};
@@ -45,8 +44,7 @@ impl RootRotation<'_> {
         }
         keep_all(self.host, &intent)?;
         self.connection.store(self.host, self.name)?;
-        UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unwanted)?;
+        abandon(self.host, self.name, intent, IntentEndReason::Unwanted)?;
         try_kept(self.host, self.name, self.connection)?;
         // The guard that rings must not stay for the passwords of the present place.
         recover(self.host, self.name)
@@ -115,7 +113,6 @@ impl RootRotation<'_> {
         if !is_proven {
             keep_all(self.host, &intent)?;
         }
-        UnfinishedChange::forget(self.host, &key(self.name))?;
-        intent.give_up(self.host, IntentEndReason::Unchanged)
+        abandon(self.host, self.name, intent, IntentEndReason::Unchanged)
     }
 }

@@ -4,9 +4,9 @@
 use super::{elsewhere, is_settled, logins, rooted, stored};
 use crate::Database;
 use crate::fixture::{account_with, orders, with};
-use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::testbed::{Reply, TestBed};
 use bulkhead_sdk::{Failure, FailureKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Returns a test bed whose connection has a password that a rotation made.
 fn rotated() -> TestBed<Database> {
@@ -16,6 +16,20 @@ fn rotated() -> TestBed<Database> {
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
     bed.host.steps();
     bed
+}
+
+/// Writes the connection with a password that the database does not prove now.
+fn write_unproven(bed: &TestBed<Database>, password: &str) -> Reply {
+    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
+    let unproven = json!({"password": password, "verify_connection": false});
+    bed.write("config/orders", &unproven).unwrap()
+}
+
+/// Writes the connection, and asserts that the engine then finds the password of the rotation.
+fn write_finds_kept(bed: &TestBed<Database>, fields: &Value) {
+    bed.write("config/orders", fields).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(stored(bed), ("Generated-Password-1".to_owned(), true));
 }
 
 #[test]
@@ -56,9 +70,7 @@ fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
 #[test]
 fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
     let bed = rotated();
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
-    let written = bed.write("config/orders", &unproven).unwrap();
+    let written = write_unproven(&bed, "hunter2-of-root");
     assert!(written.warnings[0].contains("could not be proven"), "{:?}", written.warnings);
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "it was found in force");
@@ -66,9 +78,7 @@ fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
 
     let bed = rotated();
     account_with(&bed, "orders", ("root", "of-the-operator"));
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "of-the-operator", "verify_connection": false});
-    bed.write("config/orders", &unproven).unwrap();
+    write_unproven(&bed, "of-the-operator");
     bed.run_guards().unwrap();
     assert_eq!(stored(&bed), ("of-the-operator".to_owned(), true), "the given one logs in");
     assert!(is_settled(&bed));
@@ -86,9 +96,7 @@ fn two_refused_passwords_wait_for_a_later_write() {
     assert!(written.warnings[0].contains("refuses user \"root\""), "{:?}", written.warnings);
     assert!(is_settled(&bed), "refused logins lock accounts");
     account_with(&bed, "orders", ("root", "Generated-Password-1"));
-    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    write_finds_kept(&bed, &json!({"max_open_connections": 3}));
 }
 
 #[test]
@@ -98,9 +106,7 @@ fn a_password_of_a_rotation_waits_for_its_servers() {
     assert!(written.warnings[0].contains("user \"root\" is kept"), "{:?}", written.warnings);
     bed.host.steps();
     bed.run_guards().unwrap();
-    bed.write("config/orders", &orders()).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    write_finds_kept(&bed, &orders());
 }
 
 #[test]
@@ -129,9 +135,7 @@ fn passwords_that_the_database_cannot_tell_apart_stay_kept() {
     bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
     bed.run_guards().unwrap();
     bed.host.try_logins("root");
-    bed.write("config/orders", &json!({"max_open_connections": 4})).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    write_finds_kept(&bed, &json!({"max_open_connections": 4}));
 }
 
 #[test]
@@ -143,32 +147,24 @@ fn a_server_that_asks_for_no_password_proves_none() {
     assert!(written.warnings[0].contains("neither is proven"), "{:?}", written.warnings);
     assert!(is_settled(&bed));
     bed.host.try_logins("root");
-    bed.write("config/orders", &json!({"verify_connection": false})).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    write_finds_kept(&bed, &json!({"verify_connection": false}));
 }
 
 #[test]
 fn passwords_that_are_all_refused_are_tried_once() {
     let bed = rotated();
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
-    bed.write("config/orders", &unproven).unwrap();
+    write_unproven(&bed, "hunter2-of-root");
     account_with(&bed, "orders", ("root", "of-another-hand"));
     bed.run_guards().unwrap();
     assert!(is_settled(&bed), "refused logins lock accounts");
     account_with(&bed, "orders", ("root", "Generated-Password-1"));
-    bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
-    bed.run_guards().unwrap();
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    write_finds_kept(&bed, &json!({"max_open_connections": 3}));
 }
 
 #[test]
 fn a_forced_password_ends_the_search_for_another() {
     let bed = rotated();
-    bed.host.refuse("check-credential", Failure::new(FailureKind::Unreachable, "no answer"));
-    let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
-    bed.write("config/orders", &unproven).unwrap();
+    write_unproven(&bed, "hunter2-of-root");
     let forced = json!({"password": "soon", "force": true});
     bed.write("config/orders", &forced).unwrap();
     bed.run_guards().unwrap();
