@@ -12,8 +12,12 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
-                        VALID UNTIL '{{expiration}}' IN ROLE readers";
+/// A creation of two roles: the end of a lease ends both.
+const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL \
+                        '{{expiration}}' IN ROLE readers; CREATE ROLE \"{{name}}-second\"";
+
+/// End of the name of the second role.
+pub const SECOND: &str = "-second";
 
 /// Longest wait for the end of a lease before the life sends another write.
 const A_WHILE: Duration = Duration::from_secs(4);

@@ -11,6 +11,7 @@
 mod broken_flush;
 mod cloud;
 mod cluster;
+mod cuts;
 mod directory;
 mod first_start;
 mod full_audit;
