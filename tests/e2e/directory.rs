@@ -6,11 +6,14 @@ mod creds;
 mod hazards;
 mod liar;
 mod library;
+mod loan_lies;
+mod login_causes;
 mod metrics;
 mod removal;
 mod rights;
 mod root;
 mod storm;
+mod whereabouts;
 
 use bulkhead_tests::directory_server::KINDS;
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryKind, DirectoryServer};

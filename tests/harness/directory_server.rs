@@ -79,6 +79,12 @@ impl DirectoryServer {
         Box::leak(Box::new(Self::start(DirectoryKind::OpenLdap, &[("BULKHEAD_LDAP_TLS", &folder)])))
     }
 
+    /// Starts an OpenLDAP with further lines at the end of its configuration.
+    pub fn with_settings(lines: &str) -> &'static Self {
+        let settings = [("BULKHEAD_LDAP_SETTINGS", lines)];
+        Box::leak(Box::new(Self::start(DirectoryKind::OpenLdap, &settings)))
+    }
+
     fn start(kind: DirectoryKind, environment: &[(&str, &str)]) -> Self {
         let name = if kind == DirectoryKind::OpenLdap { "openldap" } else { "samba" };
         let mut all = vec![("BULKHEAD_LDAP_PASSWORD", ADMINISTRATOR)];
@@ -188,6 +194,11 @@ impl DirectoryServer {
             .collect();
         let refused = log.lines().filter(|line| line.contains("RESULT tag=97 err=49"));
         refused.filter_map(operation_of).filter(|of| connections.contains(of)).count()
+    }
+
+    /// The folder of the server's files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub fn log(&self) -> String {

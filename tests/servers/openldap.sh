@@ -14,6 +14,7 @@
 #   BULKHEAD_LDAP_PASSWORD  password of `cn=admin`   (default: Hull-8241-Wv)
 #   BULKHEAD_LDAP_TLS       a folder with ca.pem, server.pem and server.key
 #                           (default: an authority of this run, see certificates.sh)
+#   BULKHEAD_LDAP_SETTINGS  further lines for the end of slapd.conf   (default: none)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -69,6 +70,7 @@ access to filter="(objectClass=inetOrgPerson)"
     by group.exact="cn=shortsighted,$suffix" none by * break
 CONF
     rights >>slapd.conf
+    printf '%s\n' "${BULKHEAD_LDAP_SETTINGS:-}" >>slapd.conf
 }
 
 # Prints a group. A group must have a member, so it contains itself.
@@ -130,7 +132,7 @@ password=${BULKHEAD_LDAP_PASSWORD:-Hull-8241-Wv}
 case $mode in
     --where) head -n 1 <<<"$found"; exit 0 ;;
     --until-eof) ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 as_user=()

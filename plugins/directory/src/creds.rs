@@ -6,8 +6,8 @@
 
 use crate::account::Account;
 use crate::roles::Role;
-use crate::rotation;
 use crate::settings::Config;
+use crate::{presence, rotation};
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::wire::failure::quoted;
@@ -35,7 +35,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let config = Config::require(host, &call.mount)?;
     check_settled(host, &role)?;
     let (account, changed) =
-        rotation::refresh_account(host, &config, &role.account, role.account(host)?)?;
+        presence::refresh_account(host, &config, &role.account, role.account(host)?)?;
     let ttl = if role.ttl == 0 { config.ttl(&call.mount) } else { role.ttl };
     let account = match why_due(&account, &config, changed, ttl, host.clock().now()) {
         None => account,

@@ -7,9 +7,11 @@
 
 mod identity;
 mod login;
+mod login_causes;
 mod lookup;
 mod name;
 mod server;
+mod sighting;
 
 use crate::known_servers::KnownServers;
 use crate::settings::{AD, Config, OPENLDAP};
@@ -23,10 +25,24 @@ use bulkhead_sdk::{Failure, Host};
 pub(crate) use identity::EntryId;
 pub(crate) use login::{NewerLogin, begin_rotation, end_rotation};
 use server::ServerProperties;
+#[cfg(test)]
+pub(crate) use server::tell_contexts;
+pub(crate) use sighting::{DnHolder, KnownEntry, NO_IDS, Sighting};
 
 /// Attributes read from an account's entry.
-const ATTRIBUTES: &[&str] =
-    &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
+const ATTRIBUTES: &[&str] = &[
+    "objectGUID",
+    "entryUUID",
+    "nsUniqueId",
+    OBJECT_CLASS,
+    "userPrincipalName",
+    "pwdLastSet",
+    "pwdChangedTime",
+];
+/// Attribute with the object classes of an entry.
+const OBJECT_CLASS: &str = "objectClass";
+/// Maximum number of object classes that are recorded of an entry.
+const MAX_CLASSES: usize = 16;
 
 /// The directory of a configuration, and the login to use.
 pub(crate) struct DirectoryClient<'a> {
@@ -41,10 +57,34 @@ pub(crate) struct DirectoryClient<'a> {
 /// An account as found in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundAccount {
-    pub(crate) identity: EntryId,
+    /// The ids that the directory gave the entry, and last a digest of the DN.
+    pub(crate) ids: Vec<EntryId>,
     pub(crate) dn: String,
+    /// Object classes; empty if they are not readable.
+    pub(crate) classes: Vec<String>,
     /// Time of the last password change by the directory's clock, if the directory tells.
     pub(crate) changed: Option<StoreTime>,
+}
+
+impl FoundAccount {
+    /// Returns the id that the directory gave the entry; `None` if no such id is readable.
+    pub(crate) fn given_id(&self) -> Option<&EntryId> {
+        self.ids.iter().find(|id| id.is_given())
+    }
+
+    /// Returns true if the entry has this id.
+    pub(crate) fn has(&self, id: &EntryId) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Returns true if the entry has another id of the same kind.
+    fn is_other(&self, id: &EntryId) -> bool {
+        !self.has(id) && self.ids.iter().any(|own| own.is_comparable(id))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.ids.iter().any(|id| other.has(id))
+    }
 }
 
 /// Result of a test login with a password.
@@ -131,7 +171,9 @@ impl<'a> DirectoryClient<'a> {
     pub(crate) fn prove(&self, name: &str, password: &str) -> Result<PasswordProof, Failure> {
         match self.host.ldap().bind(&self.target.log_in_as(name, password)) {
             Ok(()) => Ok(PasswordProof::InForce),
-            Err(fault) if fault.code == LdapFaultCode::Refused => Ok(told_by(&fault)),
+            Err(fault) if fault.code == LdapFaultCode::Refused => {
+                Ok(login_causes::proof_by(&fault))
+            }
             Err(fault) => Err(worded(fault).into()),
         }
     }
@@ -212,8 +254,9 @@ impl<'a> DirectoryClient<'a> {
         let by_ticks = entry.text("pwdLastSet").and_then(times::of_ticks);
         let by_time = || entry.text("pwdChangedTime").and_then(times::of_generalized);
         Ok(FoundAccount {
-            identity: EntryId::of(self.host, entry)?,
+            ids: EntryId::all_of(self.host, entry)?,
             dn: entry.dn.clone(),
+            classes: entry.texts(OBJECT_CLASS).take(MAX_CLASSES).map(str::to_owned).collect(),
             changed: by_ticks.or_else(by_time),
         })
     }
@@ -221,13 +264,13 @@ impl<'a> DirectoryClient<'a> {
 
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
-/// LDAP result code for a wrong name or password.
-const INVALID_CREDENTIALS: u32 = 49;
 const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
 
-/// Replaces the host's field names in the message with those of the configuration.
+/// Replaces the host's field names in the message with those of the configuration, and adds the
+/// cause of a refused login.
 fn worded(fault: LdapFault) -> LdapFault {
-    LdapFault { message: fault.message.replace("root-certificates", "certificate"), ..fault }
+    let message = fault.message.replace("root-certificates", "certificate");
+    login_causes::explained(LdapFault { message, ..fault })
 }
 
 /// Encodes a password as a value of `unicodePwd`.
@@ -239,24 +282,6 @@ fn absent_is_empty(found: Result<Vec<LdapEntry>, LdapFault>) -> Result<Vec<LdapE
     match found {
         Err(fault) if fault.code == LdapFaultCode::NotFound => Ok(Vec::new()),
         found => found,
-    }
-}
-
-/// Interprets a refused login. Active Directory reports most reasons only if the password was
-/// right: the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
-/// or must change its password (532, 773). A locked account (775) is reported for any password; a
-/// restricted account (52f), too many groups (568) and a login of a kind that is not granted (569)
-/// say nothing certain about the password. The codes are the logon errors of Windows, from
-/// `ERROR_NO_SUCH_USER` to `ERROR_ACCOUNT_LOCKED_OUT`. A result other than "invalid credentials",
-/// such as a demand for TLS, says nothing about the password either.
-fn told_by(refused: &LdapFault) -> PasswordProof {
-    match refused.data {
-        Some(0x530..=0x534 | 0x701 | 0x773) => PasswordProof::InForce,
-        Some(0x52f | 0x568 | 0x569 | 0x775) => PasswordProof::CannotTell,
-        _ if refused.result_code.is_some_and(|code| code != INVALID_CREDENTIALS) => {
-            PasswordProof::CannotTell
-        }
-        _ => PasswordProof::NotInForce,
     }
 }
 

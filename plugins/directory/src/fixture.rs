@@ -20,7 +20,12 @@ pub(crate) fn empty(flavour: Flavour) -> TestBed<Directory> {
     let directory = bed.host.directory();
     directory.be(flavour);
     directory.add_administrator(ENGINE, ENGINE_PASSWORD);
-    directory.add("OU=people,DC=corp,DC=example", "", &[("ou", "people")]);
+    let people = [
+        ("ou", "people"),
+        ("objectGUID", "guid-of-people--"),
+        ("entryUUID", "6f9619ff-8b86-d011-b42d-00cf4fc90000"),
+    ];
+    directory.add("OU=people,DC=corp,DC=example", "", &people);
     for name in ["svc1", "svc2", "svc3", "svc4"] {
         let upn = format!("{name}@corp.example");
         let (guid, uuid) =
@@ -30,7 +35,9 @@ pub(crate) fn empty(flavour: Flavour) -> TestBed<Directory> {
             Flavour::ActiveDirectory => ("objectGUID", guid.as_str()),
             Flavour::OpenLdap => ("entryUUID", uuid.as_str()),
         };
-        let names = [("cn", name), ("sAMAccountName", name), ("userPrincipalName", &upn), id];
+        let class = ("objectClass", "person");
+        let names =
+            [class, ("cn", name), ("sAMAccountName", name), ("userPrincipalName", &upn), id];
         directory.add(&dn(name), &format!("first-of-{name}"), &names);
     }
     bed

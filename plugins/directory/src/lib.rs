@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! loan → passwords → times → settings → known_servers → directory → account → figures → set
-//! → rotation → kept_bindpass → rotate_root → config → library → roles → creds
+//! → presence → rotation → kept_bindpass → rotate_root → config → library → roles → creds
 //! ```
 
 mod account;
@@ -25,6 +25,7 @@ mod known_servers;
 mod library;
 mod loan;
 mod passwords;
+mod presence;
 mod roles;
 mod rotate_root;
 mod rotation;

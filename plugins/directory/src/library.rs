@@ -8,11 +8,11 @@ mod check_out;
 mod lease;
 mod status;
 
-use crate::account::{Account, forgotten};
-use crate::directory::{DirectoryClient, EntryId, FoundAccount};
-use crate::rotation;
+use crate::account::{Account, forgotten, unidentified};
+use crate::directory::{DirectoryClient, EntryId};
 use crate::set::{MOST_ROTATED, Set, SetMember};
 use crate::settings::Config;
+use crate::{presence, rotation};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -131,11 +131,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
             unready.len()
         )));
     }
-    for member in unready {
-        take_over(host, &config, name, &member)?;
+    let mut without_id = Vec::new();
+    for member in &unready {
+        if !take_over(host, &config, name, member)? {
+            without_id.push(member.name.as_str());
+        }
     }
     let removed = finish(host, name, &before, &set)?;
-    Ok(Answer::nothing().warn(forgotten(&removed)))
+    Ok(Answer::nothing().warn(unidentified(&without_id)).warn(forgotten(&removed)))
 }
 
 /// Resolves the listed names. Names of present members keep their account; the other names are
@@ -164,7 +167,7 @@ fn members(
     for name in names {
         let member = match before.member_named(&name) {
             Some(known) => known.clone(),
-            None => SetMember { account: look_up(host, call, &directory, &name)?.identity, name },
+            None => SetMember { account: look_up(host, call, &directory, &name)?, name },
         };
         if let Some(twice) = members.iter().find(|known| known.account == member.account) {
             let (one, other) = (quoted(&twice.name), quoted(&member.name));
@@ -180,11 +183,12 @@ fn look_up(
     call: &Call,
     directory: &DirectoryClient<'_>,
     name: &str,
-) -> Result<FoundAccount, Failure> {
+) -> Result<EntryId, Failure> {
     let found = directory.find(name)?;
-    let account = Account::of(host, &found)?;
-    account.check_free_for_set(host, &found.identity, name, call.text("name"))?;
-    Ok(found)
+    let identity = Account::identity_of(host, &found)?;
+    let account = Account::of(host, &identity, &found)?;
+    account.check_free_for_set(host, &identity, name, call.text("name"))?;
+    Ok(identity)
 }
 
 /// Refuses to remove a lent account.
@@ -220,31 +224,33 @@ fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<SetMember>, F
 }
 
 /// Changes the password of a new member, and records the set in the account. The account belongs to
-/// the set only when the set is stored.
+/// the set only when the set is stored. Returns false if the directory shows no id of the entry.
 fn take_over(
     host: &dyn Host,
     config: &Config,
     set: &str,
     member: &SetMember,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let found = match Account::find(host, &member.account)? {
-        Some(known) => rotation::find_again(host, config, &member.account, &known)?,
+        Some(known) => presence::find_again(host, config, &member.account, &known)?.found(),
         None => None,
     };
     let found = match found {
         Some(found) => found,
         None => DirectoryClient::new(host, config).find(&member.name)?,
     };
-    let mut account = Account::of(host, &found)?;
-    account.check_free_for_set(host, &found.identity, &member.name, set)?;
-    if found.identity != member.account {
+    let identity = Account::identity_of(host, &found)?;
+    let mut account = Account::of(host, &identity, &found)?;
+    account.check_free_for_set(host, &identity, &member.name, set)?;
+    if identity != member.account {
         let name = quoted(&member.name);
         return Err(Failure::invalid(format!(
             "{name} is another entry than it was; take it out of the set and add it again"
         )));
     }
     set.clone_into(&mut account.set);
-    rotation::rotate(host, config, &member.account, &account, "").map(drop)
+    let account = rotation::rotate(host, config, &member.account, &account, "")?;
+    Ok(account.entry_id(&member.account).is_given())
 }
 
 /// Stores the set and its accounts in the commit that ends the call. If another set took an account

@@ -18,6 +18,18 @@ pub(crate) struct Loan {
     pub(crate) since: StoreTime,
     /// The loan outlives the expiry of its lease (decision D1).
     pub(crate) is_endless: bool,
+    /// Reason why the loan could not end yet. `None` before the first attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<ReturnFailure>,
+}
+
+/// A failed end of a loan. Part of a stored record: later fields need a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReturnFailure {
+    /// Time of the first failed attempt.
+    pub(crate) since: StoreTime,
+    /// Message of the last failed attempt with another reason than the attempt before.
+    pub(crate) why: String,
 }
 
 impl Loan {

@@ -1,10 +1,10 @@
 //! The endpoint `roles/{name}`: a role gives callers the password of one account.
 
-use crate::account::{Account, forgotten};
+use crate::account::{Account, forgotten, unidentified};
 use crate::directory::{DirectoryClient, EntryId, FoundAccount, PasswordProof};
 use crate::known_servers::KnownServers;
 use crate::settings::Config;
-use crate::{rotation, times};
+use crate::{presence, rotation, times};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
@@ -81,21 +81,24 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         )));
     }
     let found = look_up(host, &config, &account_name, call, before.as_ref())?;
-    let mut account = Account::of(host, &found)?;
-    account.check_free_for_role(host, &found.identity, &account_name)?;
+    let identity = Account::identity_of(host, &found)?;
+    let mut account = Account::of(host, &identity, &found)?;
+    account.check_free_for_role(host, &identity, &account_name)?;
     account.set = String::new();
     if !account.roles.iter().any(|role| role == name) {
         account.roles.push(name.to_owned());
     }
     take_password(host, &config, call, &mut account)?;
-    account.store(host, &found.identity)?;
-    let left = match before.filter(|before| before.account != found.identity) {
+    account.store(host, &identity)?;
+    let left = match before.filter(|before| before.account != identity) {
         Some(before) => leave(host, name, &before)?,
         None => None,
     };
-    let role = Role { service_account_name: account_name, account: found.identity, ttl };
+    let is_given = account.entry_id(&identity).is_given();
+    let role = Role { service_account_name: account_name, account: identity, ttl };
     host.storage().put(&Role::key(name), &role)?;
-    Ok(Answer::nothing().warn(left))
+    let without_id = if is_given { None } else { unidentified(&[&role.service_account_name]) };
+    Ok(Answer::nothing().warn(without_id).warn(left))
 }
 
 /// Finds the entry of an account. If the engine has no login, the search uses the account's own
@@ -232,7 +235,7 @@ pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         return Ok(Answer::nothing().warn([warning]));
     }
     let account = role.account(host)?;
-    let account = rotation::refresh_account(host, &config, &role.account, account)?.0;
+    let account = presence::refresh_account(host, &config, &role.account, account)?.0;
     rotation::rotate(host, &config, &role.account, &account, "")?;
     Ok(Answer::nothing())
 }

@@ -4,11 +4,12 @@
 //! Prevents a password that only the directory knows, two concurrent changes of one account, and
 //! endless retries of a change that the directory refuses.
 
-use crate::account::Account;
-use crate::directory::{DirectoryClient, EntryId, FoundAccount, NewerLogin, PasswordProof};
+use crate::account::{Account, note_failed_return};
+use crate::directory::{DirectoryClient, DnHolder, EntryId, NewerLogin, PasswordProof, Sighting};
 use crate::figures;
 use crate::known_servers::KnownServers;
 use crate::passwords;
+use crate::presence::{self, find_again, prove_gone};
 use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::intent::{
@@ -94,12 +95,13 @@ pub(crate) fn rotate(
     account.store(host, identity)?;
     let intent = Intent::begin(host, &key(identity), LANE, change)?;
     let attempt = ChangeAttempt::new(host, config, identity, account);
-    let proven = attempt.make(intent).inspect_err(|_| {
+    let proven = attempt.make(intent).inspect_err(|why| {
         let is_unchanged = attempt.is_unchanged.get();
         figures::count_rotation(host, if is_unchanged { "refused" } else { "unknown" });
         if is_unchanged {
             withdraw(host, identity);
         }
+        note_failed_return(host, identity, returns, why);
     })?;
     let rotated = attempt.store(proven)?;
     host.cache().remove(&turn)?;
@@ -121,17 +123,27 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
         return intent.give_up(host, IntentEndReason::Unwanted);
     };
     let config = Config::require(host, mount)?;
+    let returns = intent.candidates().next().map(|change| change.returns.clone());
+    let stays = |why: &Failure| {
+        note_failed_return(host, &identity, returns.as_deref().unwrap_or_default(), why);
+    };
     // Without a login of the engine, only the account could search, by the very password in
     // question.
-    let found = match config.has_login() {
-        true => find_again(host, &config, &identity, &account)?.map(|found| found.dn),
-        false => Some(account.dn.clone()),
+    let sighting = match config.has_login() {
+        true => Some(find_again(host, &config, &identity, &account).inspect_err(stays)?),
+        false => None,
     };
-    let is_seen = found.is_some();
-    let account = Account { dn: found.unwrap_or_else(|| account.dn.clone()), ..account };
+    let account = match &sighting {
+        Some(Sighting::Found(found)) => account.seen(&identity, found),
+        _ => account,
+    };
     let attempt = ChangeAttempt::new(host, &config, &identity, &account);
     let was_refused = Cell::new(false);
     let looked = intent.find_in_force(|change| {
+        if matches!(sighting, Some(Sighting::NotFound(DnHolder::OtherAccount))) {
+            // A login would prove nothing, and count as a wrong password of the other account.
+            return Ok(false);
+        }
         let Some(directory) = attempt.directory_of(change)? else { return Ok(false) };
         let proof = directory.prove(&account.dn, &change.password)?;
         was_refused.set(proof == PasswordProof::NotInForce);
@@ -142,8 +154,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     })?;
     let intent = match looked {
         Looked::InForce(proven) => return attempt.store(proven).map(drop),
-        Looked::Nowhere(intent) if !is_seen => {
-            check_gone(host, &config, &account)?;
+        Looked::Nowhere(intent) if matches!(sighting, Some(Sighting::NotFound(_))) => {
+            prove_gone(host, &config, &identity, &account).inspect_err(stays)?;
             return intent.give_up(host, IntentEndReason::Unwanted);
         }
         Looked::Nowhere(intent) => attempt.replace_elsewhere(intent)?,
@@ -154,7 +166,10 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
             withdraw(host, &identity);
             Ok(())
         }
-        Err(why) => Err(why),
+        Err(why) => {
+            stays(&why);
+            Err(why)
+        }
     }
 }
 
@@ -186,7 +201,7 @@ impl<'a> ChangeAttempt<'a> {
     fn directory(&self) -> Result<DirectoryClient<'_>, Failure> {
         match &self.account.current {
             Some(current) if self.config.self_rotation => {
-                by_account(self.host, self.config, self.account, current)
+                presence::by_account(self.host, self.config, self.account, current)
             }
             _ => Ok(DirectoryClient::new(self.host, self.config).with(NewerLogin::ReadAlone)),
         }
@@ -199,10 +214,10 @@ impl<'a> ChangeAttempt<'a> {
             known_servers: change.known_servers.clone(),
             ..self.account.clone()
         };
-        let found = looking(self.host, self.config, &now).and_then(|directory| {
-            directory.with(NewerLogin::ReadAlone).find_again(self.identity, &now.dn)
+        let found = presence::looking(self.host, self.config, &now).and_then(|directory| {
+            directory.with(NewerLogin::ReadAlone).find_again(now.known_entry(self.identity))
         });
-        self.changed.set(found.ok().flatten().and_then(|found| found.changed));
+        self.changed.set(found.ok().and_then(Sighting::found).and_then(|found| found.changed));
     }
 
     /// Returns the directory, restricted to servers that may see the password of `change`; `None`
@@ -283,6 +298,8 @@ impl<'a> ChangeAttempt<'a> {
         proven.confirm(host, |change, ()| {
             let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
             account.dn.clone_from(&before.dn);
+            account.entry.clone_from(&before.entry);
+            account.classes.clone_from(&before.classes);
             account.last = account.current.replace(change.password.clone());
             account.known_servers.clone_from(&change.known_servers);
             account.rotated = Some(host.clock().now());
@@ -296,88 +313,6 @@ impl<'a> ChangeAttempt<'a> {
             Ok(Some(account))
         })
     }
-}
-
-/// Finds the account's entry again, by the engine's login or, without one, the account's own.
-///
-/// # Errors
-/// A refusal of the directory.
-pub(crate) fn find_again(
-    host: &dyn Host,
-    config: &Config,
-    identity: &EntryId,
-    account: &Account,
-) -> Result<Option<FoundAccount>, Failure> {
-    looking(host, config, account)?.find_again(identity, &account.dn)
-}
-
-/// Proves that an account is gone from the directory. An empty search is not a proof: the engine's
-/// login may lack the right to see the entry, or the configuration may lead to another directory.
-///
-/// # Errors
-/// Invalid request if the account still answers a login, or if the search base is not visible.
-/// Unreachable if the account got its password from other servers.
-pub(crate) fn check_gone(
-    host: &dyn Host,
-    config: &Config,
-    account: &Account,
-) -> Result<(), Failure> {
-    let Account { dn, known_servers, .. } = account;
-    let directory = DirectoryClient::new(host, config).narrowed_to(known_servers.as_ref(), dn)?;
-    directory.check_base()?;
-    let Some(current) = &account.current else { return Ok(()) };
-    match directory.prove(dn, current)? {
-        PasswordProof::NotInForce => Ok(()),
-        PasswordProof::InForce | PasswordProof::CannotTell => Err(Failure::invalid(format!(
-            "no search finds {}, although it can log in: let binddn read the entry and its \
-             entryUUID or objectGUID",
-            quoted(dn)
-        ))),
-    }
-}
-
-/// Returns the account with the present DN of its entry, and the directory's time of the last
-/// password change.
-///
-/// # Errors
-/// Invalid request if the entry is gone. A refusal of the directory.
-pub(crate) fn refresh_account(
-    host: &dyn Host,
-    config: &Config,
-    identity: &EntryId,
-    account: Account,
-) -> Result<(Account, Option<StoreTime>), Failure> {
-    let gone = || {
-        let dn = quoted(&account.dn);
-        Failure::invalid(format!("the account that was {dn} is not in the directory any more"))
-    };
-    let found = find_again(host, config, identity, &account)?.ok_or_else(gone)?;
-    Ok((Account { dn: found.dn, ..account }, found.changed))
-}
-
-fn looking<'a>(
-    host: &'a dyn Host,
-    config: &'a Config,
-    account: &Account,
-) -> Result<DirectoryClient<'a>, Failure> {
-    match &account.current {
-        Some(current) if !config.has_login() => by_account(host, config, account, current),
-        _ => Ok(DirectoryClient::new(host, config)),
-    }
-}
-
-/// Uses the login of an account, at the servers that may see its password.
-///
-/// # Errors
-/// Unreachable if the configuration contains no such server.
-fn by_account<'a>(
-    host: &'a dyn Host,
-    config: &'a Config,
-    account: &Account,
-    current: &str,
-) -> Result<DirectoryClient<'a>, Failure> {
-    let Account { dn, known_servers, .. } = account;
-    DirectoryClient::as_account(host, config, dn, current).narrowed_to(known_servers.as_ref(), dn)
 }
 
 /// Removes the intent of a change that certainly did not happen. If the removal fails, the guard

@@ -14,7 +14,7 @@ const BINDPASS: &str = "Xk7-Qz2-Wv9-Jt4";
 const ACCOUNT: &str = "CN=svc1,OU=people,DC=corp,DC=example";
 
 /// Starts a server whose engine is configured with the lying directory.
-fn configured(liar: &LyingDirectory, changes: Value) -> (Bulkhead, Client) {
+pub(super) fn configured(liar: &LyingDirectory, changes: Value) -> (Bulkhead, Client) {
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();
     let config = json!({

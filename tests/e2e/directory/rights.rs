@@ -6,7 +6,7 @@ use bulkhead_tests::{Answer, DirectoryKind};
 use serde_json::{Value, json};
 
 /// A quay with a loan of `svc1`.
-fn lent(kind: DirectoryKind) -> (DirectoryStage, Answer) {
+pub(super) fn lent(kind: DirectoryKind) -> (DirectoryStage, Answer) {
     let stage = DirectoryStage::new(kind);
     stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
     let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
@@ -28,14 +28,14 @@ impl DirectoryStage {
     }
 
     #[track_caller]
-    fn assert_ends(&self, lent: &Answer) {
+    pub(super) fn assert_ends(&self, lent: &Answer) {
         let lease = json!({ "lease_id": lent.lease() });
         self.root.write("sys/leases/revoke", &lease).expect(204);
         self.root.write("sys/leases/lookup", &lease).expect(400);
     }
 
     #[track_caller]
-    fn status(&self) -> Value {
+    pub(super) fn status(&self) -> Value {
         let status = self.root.read("directory/library/team/status").expect(200);
         status.body["data"][self.name("svc1")].clone()
     }
@@ -43,7 +43,7 @@ impl DirectoryStage {
 
 #[test]
 fn an_invisible_account_is_not_taken_for_deleted() {
-    for (group, why) in [("blind", "userdn"), ("shortsighted", "although it can log in")] {
+    for (group, why) in [("blind", "userdn"), ("shortsighted", "no other account")] {
         let (stage, lent) = lent(DirectoryKind::OpenLdap);
         stage.branch.take_sight("engine", group);
         stage.assert_kept(&lent, why);
@@ -62,10 +62,15 @@ fn without_the_right_to_reset_a_password_the_lease_is_kept() {
         // Active Directory evaluates groups when a session begins.
         stage.configure(json!({})).expect(204);
         stage.assert_kept(&lent, "insufficient access rights");
+        let status = stage.status();
+        let shown = status["last_error"].as_str().expect("the status shows the reason");
+        assert!(shown.contains("insufficient access rights"), "{shown}");
+        assert!(status["failing_since"].as_str().is_some_and(|time| time.ends_with('Z')));
         stage.branch.give_rights("engine");
         stage.configure(json!({})).expect(204);
         stage.assert_ends(&lent);
         assert!(!stage.takes("svc1", lent.text("password")), "{kind:?}");
+        assert_eq!(stage.status(), json!({ "available": true }), "no error is left");
     }
 }
 

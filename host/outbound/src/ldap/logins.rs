@@ -249,7 +249,7 @@ impl LoginRefusal {
         let said = &self.failure.message;
         let message = format!(
             "{said}; that was {ago} s ago, and the login is not sent again for {left} s, because \
-             wrong logins lock an account: correct the password, or write the configuration once \
+             wrong logins lock an account: correct the cause, then write the configuration once \
              more to have the login sent at once"
         );
         LdapFailure { message, ..self.failure.clone() }

@@ -170,3 +170,23 @@ fn a_new_bindpass_is_no_longer_followed_by_the_one_before() {
     assert_eq!(stored["previous_bindpass"], "");
     assert_eq!(stored["bindpass_rotated"], Value::Null);
 }
+
+#[test]
+fn a_verification_warns_if_binddn_may_not_read_ids() {
+    for (flavour, attribute) in
+        [(AD, "objectGUID"), (Flavour::OpenLdap, "entryUUID"), (Flavour::OpenLdap, "nsUniqueId")]
+    {
+        let bed = empty(flavour);
+        let mut body = config(flavour);
+        body["verify"] = json!(true);
+        let people = "OU=people,DC=corp,DC=example";
+        assert!(bed.write("config", &body).unwrap().warnings.is_empty());
+        bed.host.directory().set(people, "objectGUID", "");
+        bed.host.directory().set(people, "entryUUID", "");
+        let told = bed.write("config", &body).unwrap();
+        assert!(told.warnings[0].contains("neither entryUUID nor objectGUID"), "{attribute}");
+        let id = if attribute == "nsUniqueId" { "66446001-1dd211b2-80a6f6d0-0a7c0000" } else { "" };
+        bed.host.directory().set(people, attribute, id);
+        assert_eq!(bed.write("config", &body).unwrap().warnings.is_empty(), !id.is_empty());
+    }
+}

@@ -25,7 +25,7 @@ impl DirectoryClient<'_> {
         if !self.is_below(&found, &base)? {
             return Err(absent(name, &base));
         }
-        if self.own()?.iter().any(|own| own.identity == found.identity) {
+        if self.own()?.iter().any(|own| own.is_same(&found)) {
             return Err(Failure::invalid(format!(
                 "{} is the account that the engine itself logs in by; rotate-root rotates it",
                 quoted(name)
@@ -44,32 +44,13 @@ impl DirectoryClient<'_> {
 
     /// Returns the entries that may be the account of the engine's own login. A login without an
     /// entry, such as the `rootdn` of OpenLDAP, has none.
-    fn own(&self) -> Result<Vec<FoundAccount>, Failure> {
+    pub(super) fn own(&self) -> Result<Vec<FoundAccount>, Failure> {
         if !self.config.has_login() {
             return Ok(Vec::new());
         }
         let login = self.config.login_name();
         let found = self.find_named(own_name(&login), &self.root()?)?;
         found.iter().map(|entry| self.found(entry)).collect()
-    }
-
-    /// Finds an account again by its id after a move or rename; `None` if the entry is gone.
-    pub(crate) fn find_again(
-        &self,
-        identity: &EntryId,
-        dn: &str,
-    ) -> Result<Option<FoundAccount>, Failure> {
-        let here = absent_is_empty(self.search(Search::entry(dn)))?;
-        let is_it = |found: &FoundAccount| found.identity == *identity;
-        let here = here.first().map(|entry| self.found(entry)).transpose()?.filter(is_it);
-        if here.is_some() {
-            return Ok(here);
-        }
-        let Some((attribute, value)) = identity.condition() else { return Ok(None) };
-        let filter = Filter::equal(attribute, value);
-        let moved = self.search(Search::below(&self.root()?, filter).limit(2));
-        let moved = absent_is_empty(moved)?;
-        Ok(moved.first().map(|entry| self.found(entry)).transpose()?.filter(is_it))
     }
 
     fn only(&self, name: &str, base: &str) -> Result<FoundAccount, Failure> {
@@ -98,7 +79,7 @@ impl DirectoryClient<'_> {
     /// Returns true if the server finds the entry below `base`. The server decides, because one DN
     /// has several spellings.
     fn is_below(&self, found: &FoundAccount, base: &str) -> Result<bool, Failure> {
-        let Some((attribute, value)) = found.identity.condition() else {
+        let Some((attribute, value)) = found.given_id().and_then(EntryId::condition) else {
             let (dn, base) = (found.dn.to_lowercase(), base.to_lowercase());
             return Ok(dn == base || dn.ends_with(&format!(",{base}")));
         };

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Lifetime of a cached answer, in seconds.
 const PROPERTIES_TTL_SECS: u32 = 3_600;
+/// Maximum number of naming contexts that are read.
+const MAX_CONTEXTS: usize = 64;
 /// OID of a capability of Active Directory; Samba as a domain controller has the capability, too.
 const ACTIVE_DIRECTORY: &str = "1.2.840.113556.1.4.800";
 /// OID of the extended operation that changes a password (RFC 3062).
@@ -19,6 +21,9 @@ pub(super) struct ServerProperties {
     pub(super) changes_passwords: bool,
     /// DN above the server's entries; empty if the server does not tell.
     pub(super) root: String,
+    /// DNs of all naming contexts. An entry moves from one to another only between the domains of a
+    /// forest of Active Directory.
+    contexts: Vec<String>,
 }
 
 impl ServerProperties {
@@ -51,6 +56,16 @@ impl ServerProperties {
         Ok(server)
     }
 
+    /// Returns the naming contexts that contain the entry `dn`.
+    pub(super) fn contexts_of(&self, dn: &str) -> impl Iterator<Item = &str> {
+        let dn = dn.to_lowercase();
+        let contexts = self.contexts.iter().map(String::as_str);
+        contexts.filter(move |context| {
+            let context = context.to_lowercase();
+            dn == context || dn.ends_with(&format!(",{context}"))
+        })
+    }
+
     fn told_by(entry: &LdapEntry) -> Self {
         let says = |attribute: &str, wanted: &str| entry.texts(attribute).any(|one| one == wanted);
         let first = |attribute: &str| entry.texts(attribute).find(|dn| !dn.is_empty());
@@ -59,6 +74,20 @@ impl ServerProperties {
             is_active_directory: says("supportedCapabilities", ACTIVE_DIRECTORY),
             changes_passwords: says("supportedExtension", PASSWORD_MODIFY),
             root: root.unwrap_or_default().to_owned(),
+            contexts: entry.texts("namingContexts").take(MAX_CONTEXTS).map(str::to_owned).collect(),
         }
     }
+}
+
+/// Lets the directory in memory tell its naming contexts, until the cache forgets them.
+#[cfg(test)]
+pub(crate) fn tell_contexts(host: &dyn Host, is_active_directory: bool, contexts: &[&str]) {
+    let server = serde_json::json!({
+        "is_active_directory": is_active_directory,
+        "changes_passwords": !is_active_directory,
+        "root": contexts.first().copied().unwrap_or_default(),
+        "contexts": contexts,
+    });
+    let server = server.to_string().into_bytes();
+    host.cache().put("server/ldaps://dc1.corp.example", &server, PROPERTIES_TTL_SECS).unwrap();
 }

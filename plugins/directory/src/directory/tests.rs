@@ -14,7 +14,7 @@ fn a_refused_login_tells_whether_the_password_is_wrong() {
         (Some(0x531), PasswordProof::InForce),
         (Some(0x532), PasswordProof::InForce),
         (Some(0x533), PasswordProof::InForce),
-        (Some(0x534), PasswordProof::InForce),
+        (Some(0x534), PasswordProof::CannotTell),
         (Some(0x568), PasswordProof::CannotTell),
         (Some(0x569), PasswordProof::CannotTell),
         (Some(0x701), PasswordProof::InForce),
@@ -28,7 +28,7 @@ fn a_refused_login_tells_whether_the_password_is_wrong() {
             data,
             ..LdapFault::new(LdapFaultCode::Refused, words)
         };
-        assert_eq!(told_by(&refused), proof, "{data:x?}");
+        assert_eq!(login_causes::proof_by(&refused), proof, "{data:x?}");
     }
     // The server requires stronger authentication or TLS, or is unwilling.
     for code in [8, 13, 48, 50, 53] {
@@ -36,7 +36,7 @@ fn a_refused_login_tells_whether_the_password_is_wrong() {
             result_code: Some(code),
             ..LdapFault::new(LdapFaultCode::Refused, "refused")
         };
-        assert_eq!(told_by(&refused), PasswordProof::CannotTell, "{code}");
+        assert_eq!(login_causes::proof_by(&refused), PasswordProof::CannotTell, "{code}");
     }
 }
 

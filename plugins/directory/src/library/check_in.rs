@@ -5,11 +5,11 @@
 //! through a set that does not contain the account. The loan ends in the commit that stores the new
 //! password, so that no borrower keeps a valid password.
 
-use crate::account::Account;
+use crate::account::{Account, note_failed_return};
 use crate::directory::EntryId;
-use crate::rotation;
 use crate::set::{MOST_ROTATED, Set, SetMember};
 use crate::settings::Config;
+use crate::{presence, rotation};
 use bulkhead_sdk::host::LogLevel;
 use bulkhead_sdk::wire::distinct::first_of_each;
 use bulkhead_sdk::wire::failure::quoted;
@@ -109,7 +109,7 @@ fn named<'a>(
 
 /// Changes the password of a lent account, and ends the loan with that. If the account is proven to
 /// be gone from the directory, forgets its password and ends the loan; the account is not lent any
-/// more.
+/// more. After a failure the loan stays, and the status of the set shows the reason.
 pub(super) fn give_back(
     host: &dyn Host,
     config: &Config,
@@ -117,11 +117,13 @@ pub(super) fn give_back(
     account: Account,
 ) -> Result<(), Failure> {
     let Some(loan) = account.loan.clone() else { return Ok(()) };
-    let Some(found) = rotation::find_again(host, config, identity, &account)? else {
-        rotation::check_gone(host, config, &account)?;
+    let stays = |why: &Failure| note_failed_return(host, identity, &loan.id, why);
+    let sighting = presence::find_again(host, config, identity, &account).inspect_err(stays)?;
+    let Some(found) = sighting.found() else {
+        presence::prove_gone(host, config, identity, &account).inspect_err(stays)?;
         return retire(host, identity, account);
     };
-    let account = Account { dn: found.dn, ..account };
+    let account = account.seen(identity, &found);
     rotation::rotate(host, config, identity, &account, &loan.id).map(drop)
 }
 
@@ -129,7 +131,9 @@ fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(
     host.log().write(LogLevel::Warn, "lent-account-missing", &[("account", &account.dn)]);
     account.current = None;
     account.end_loan(host)?;
-    account.store(host, identity)
+    account.store(host, identity)?;
+    // A failure at a later account of the same request must not bring the loan back.
+    host.storage().checkpoint().map(drop)
 }
 
 /// Adds the accounts that were checked in before to the failure's message.

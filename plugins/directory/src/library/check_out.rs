@@ -46,6 +46,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         token: call.caller.id.clone(),
         since: host.clock().now(),
         is_endless: terms.is_endless,
+        failure: None,
     });
     account.store(host, &member.account)?;
     let lent = reserved.make(host, || Ok(()))?.secret(

@@ -4,7 +4,7 @@
 //! contains the id of its loan, and acts only on an account that is lent by that loan.
 
 use super::check_in;
-use crate::account::Account;
+use crate::account::{Account, note_failed_return};
 use crate::directory::EntryId;
 use crate::set::Set;
 use crate::settings::Config;
@@ -72,6 +72,7 @@ pub(crate) fn revoke(
         return Ok(());
     }
     let config = Config::require(host, mount).map_err(|why| {
+        note_failed_return(host, &held.account, &held.loan, &why);
         // The host retries until there is a configuration again.
         Failure { kind: FailureKind::Unreachable, ..why }
     })?;

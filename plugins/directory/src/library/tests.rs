@@ -7,6 +7,8 @@ use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
 use bulkhead_sdk::{Failure, FailureKind, Host, RevocationReason};
 use serde_json::{Value, json};
 
+mod whereabouts;
+
 type Bed = TestBed<Directory>;
 
 fn check_out(bed: &Bed) -> Reply {
@@ -350,20 +352,6 @@ fn a_directory_that_is_away_keeps_the_account_lent() {
     bed.host.directory().bring_up("ldaps://dc1.corp.example");
     bed.revoke(&lease, RevocationReason::Expired).unwrap();
     assert_eq!(status(&bed).to_string(), FREE);
-}
-
-#[test]
-fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
-    let bed = with_set();
-    let lease = check_out(&bed).lease.unwrap();
-    bed.host.directory().remove(&dn("svc1"));
-    bed.revoke(&lease, RevocationReason::Expired).unwrap();
-    let status = bed.read("library/team/status").unwrap().data;
-    assert_eq!(status["svc1"], json!({"available": false}), "the account is not available");
-    assert_eq!(status["svc2"], json!({"available": true}));
-    assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
-    assert!(bed.write("library/team/check-out", &json!({})).is_err());
-    bed.write("library/team", &json!({"service_account_names": "svc2"})).unwrap();
 }
 
 #[test]

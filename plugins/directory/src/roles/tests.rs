@@ -102,3 +102,37 @@ fn a_removed_role_is_absent_and_its_account_free() {
     let refused = bed.write("roles/build", &role).err().unwrap();
     assert!(refused.message.contains("already managed by set \"team\""), "{refused}");
 }
+
+#[test]
+fn an_account_without_a_readable_id_is_warned_of_and_stays_one_account() {
+    for (flavour, attribute) in
+        [(Flavour::ActiveDirectory, "objectGUID"), (Flavour::OpenLdap, "entryUUID")]
+    {
+        let bed = configured(flavour);
+        bed.host.directory().set(&dn("svc1"), attribute, "");
+        let role = json!({ "service_account_name": dn("svc1") });
+        let told = bed.write("roles/build", &role).unwrap();
+        assert!(told.warnings[0].contains("neither entryUUID nor objectGUID"), "{flavour:?}");
+        let first = bed.read("creds/build").unwrap().data;
+        // The id becomes readable: the account keeps its record and its password.
+        let id = ["6f9619ff-8b86-d011-b42d-00cf4fc97777", "guid-seen-later-"];
+        let id = id[usize::from(flavour == Flavour::ActiveDirectory)];
+        bed.host.directory().set(&dn("svc1"), attribute, id);
+        assert!(bed.write("roles/other", &role).unwrap().warnings.is_empty());
+        let other = bed.read("creds/other").unwrap().data;
+        assert_eq!(first["current_password"], other["current_password"]);
+        bed.host.directory().rename(&dn("svc1"), &dn("renamed"));
+        bed.host.directory().set(&dn("renamed"), "cn", "renamed");
+        let renamed = bed.read("creds/build").unwrap().data;
+        assert_eq!(first["current_password"], renamed["current_password"]);
+        // Another entry with the former DN is another account.
+        let of_others = "6f9619ff-8b86-d011-b42d-00cf4fc98888";
+        let of_others = if flavour == Flavour::OpenLdap { of_others } else { "guid-of-another!" };
+        bed.host.directory().add(&dn("svc1"), "of-others", &[(attribute, of_others)]);
+        bed.write("library/team", &json!({ "service_account_names": [dn("svc1")] })).unwrap();
+        assert_eq!(
+            bed.read("creds/build").unwrap().data["current_password"],
+            renamed["current_password"]
+        );
+    }
+}
