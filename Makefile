@@ -121,6 +121,7 @@ guests: compiled
 	$(call components,bulkhead-guest-doorman,$(TARGET)/guests)
 	$(call components,bulkhead-guest-hostile,$(TARGET)/guests)
 	$(call components,bulkhead-guest-built-for-1-0,$(TARGET)/guests)
+	$(call components,bulkhead-guest-built-for-1-1,$(TARGET)/guests)
 	$(call machine_code,$(addprefix $(TARGET)/guests/,doorman hostile probe))
 
 # A build of its own name beside the other: the server that people run has no failpoints. Cargo

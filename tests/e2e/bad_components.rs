@@ -88,8 +88,8 @@ pub(super) fn components_of_another_world_are_refused_with_the_type_to_register(
     refused(&world, "database/probe", &guest("probe"), "register it as type secret");
     refused(&world, "auth/probe", &guest("probe"), "register it as type secret");
     refused(&world, "secret/doorman", &guest("doorman"), "register it as type auth");
-    let other = "bulkhead:plugin/staring@1.1.0";
-    let imports = with_text(guest("doorman"), "bulkhead:plugin/storage@1.1.0", other);
+    let other = "bulkhead:plugin/staring@1.2.0";
+    let imports = with_text(guest("doorman"), "bulkhead:plugin/storage@1.2.0", other);
     refused(&world, "auth/doorman", &imports, other);
     refused(&world, "wrong/probe", &guest("probe"), "not a type of plugin");
     refused(&world, "secret/x", &plugin("database-postgresql"), "register it as type database");
@@ -97,7 +97,7 @@ pub(super) fn components_of_another_world_are_refused_with_the_type_to_register(
 
 pub(super) fn unknown_imports_are_refused_with_their_list() {
     let world = World::empty();
-    let imports = probe_with("bulkhead:plugin/storage@1.1.0", "bulkhead:plugin/staring@1.1.0");
+    let imports = probe_with("bulkhead:plugin/storage@1.2.0", "bulkhead:plugin/staring@1.1.0");
     refused(&world, PROBE, &imports, "staring");
     refused(
         &world,

@@ -235,3 +235,31 @@ fn the_versions_of_connections_survive_a_restart_and_go_with_their_mount() {
     root.delete("sys/mounts/database").expect(204);
     root.delete(&format!("{CATALOG}?version=1.0.0")).expect(204);
 }
+
+#[test]
+fn a_version_without_accounts_ends_no_lease_that_records_them() {
+    let world = world(&["1.0.0"]);
+    let root = &world.root;
+    let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
+    let earlier = guest("built-for-1-1");
+    root.upload(&format!("{CATALOG}?grants={line}"), &earlier).expect_success();
+    connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
+    let role = json!({ "db_name": "keys", "credential_type": "rsa_private_key" });
+    root.write("database/roles/signer", &role).expect(204);
+    let issued = root.read("database/creds/signer").expect(200);
+    let username = issued.text("username");
+    connect(&world, "keys", json!({ "plugin_version": "0.9.0" }));
+    let lease = json!({ "lease_id": issued.lease() });
+    let renewed = json!({ "lease_id": issued.lease(), "increment": 60 });
+    for refused in
+        [root.write("sys/leases/renew", &renewed), root.write("sys/leases/revoke", &lease)]
+    {
+        let refused = refused.expect(400).errors();
+        assert!(refused.contains("does not know the accounts of user"), "{refused}");
+    }
+    root.write("sys/leases/lookup", &lease).expect(200);
+    assert!(world.postgres.has_user(username));
+    connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
+    world.revoke(issued.lease());
+    assert!(!world.postgres.has_user(username));
+}

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::world::with;
 
 mod creations;
+mod identities;
 mod login_causes;
 mod rights;
 

@@ -9,6 +9,7 @@ use std::net::TcpListener;
 
 mod creations;
 mod error_codes;
+mod identities;
 mod login_causes;
 mod rights;
 

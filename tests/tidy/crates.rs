@@ -29,6 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/template", &["sdk"]),
     ("tests", &[]),
     ("tests/guests/built-for-1-0", &[]),
+    ("tests/guests/built-for-1-1", &[]),
     ("tests/guests/doorman", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/keyring", &["sdk"]),
@@ -47,6 +48,7 @@ const BELONGS_TO: [(&str, &[&str]); 13] = [
         &[
             "plugins/sdk",
             "tests/guests/built-for-1-0",
+            "tests/guests/built-for-1-1",
             "tests/guests/doorman",
             "tests/guests/hostile",
         ],

@@ -47,6 +47,10 @@ pub(crate) mod secrets_engine {
             "bulkhead:plugin/database.set-expiration": async | trappable,
             "bulkhead:plugin/database.delete-user": async | trappable,
             "bulkhead:plugin/database.check-credential": async | trappable,
+            "bulkhead:plugin/database.plan-accounts": async | trappable,
+            "bulkhead:plugin/database.create-accounts": async | trappable,
+            "bulkhead:plugin/database.prolong-accounts": async | trappable,
+            "bulkhead:plugin/database.remove-accounts": async | trappable,
             default: trappable,
         },
         exports: { default: async },
@@ -126,6 +130,27 @@ pub(crate) mod database_plugin {
             "bulkhead:plugin/clock": engine_world::clock,
             "bulkhead:plugin/crypto": engine_world::crypto,
             "bulkhead:plugin/log": engine_world::log,
+        },
+    });
+}
+
+/// The optional export of a database plugin.
+pub(crate) mod accounts_plugin {
+    use crate::bindings::database_plugin::bulkhead::plugin as plugin_world;
+    use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
+
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "accounts-plugin",
+        imports: { default: trappable },
+        exports: { default: async },
+        with: {
+            "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/database-types": engine_world::database_types,
+            "bulkhead:plugin/clock": engine_world::clock,
+            "bulkhead:plugin/crypto": engine_world::crypto,
+            "bulkhead:plugin/log": engine_world::log,
+            "bulkhead:plugin/sql": plugin_world::sql,
         },
     });
 }

@@ -38,7 +38,7 @@
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
 //! → host_services → nested_refusal → caller_presence → call_tree → closing → context
 //! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
-//! → instance_cache → imports → sandbox → describe → load → call
+//! → linked_database_plugin → instance_cache → imports → sandbox → describe → load → call
 //! ```
 
 // Limits.
@@ -92,6 +92,7 @@ mod state;
 // Imports.
 mod crypto_words;
 mod imports;
+mod linked_database_plugin;
 mod linkers;
 mod wasi;
 

@@ -3,7 +3,7 @@
 //! A component whose description is stored can be known without its code: listings, mounts and
 //! routes need only the description. The code is linked before the first call.
 
-use crate::bindings::{auth_method, database_plugin, raw_engine, secrets_engine};
+use crate::bindings::{auth_method, raw_engine, secrets_engine};
 use crate::compiled::AuthenticCode;
 use crate::component::{self, ComponentSource};
 use crate::database_plugin::DatabasePlugin;
@@ -12,6 +12,7 @@ use crate::grants::{GrantPattern, Publisher};
 use crate::identity::ComponentIdentity;
 use crate::instance_cache::InstanceReuse;
 use crate::limits::ReuseBounds;
+use crate::linked_database_plugin::LinkedDatabasePlugin;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
 use crate::structure::{World, interface_name, remark_on_minor};
@@ -40,8 +41,6 @@ pub(crate) struct EntryPoint<'a> {
     pub(crate) pre: &'a InstancePre<CallState>,
     pub(crate) export: ComponentExportIndex,
 }
-
-type LinkedDatabasePlugin = database_plugin::DatabasePluginPre<CallState>;
 
 /// Positions of the component's exports, looked up once.
 pub(crate) struct ComponentExports {
@@ -267,7 +266,8 @@ impl DatabasePlugin {
             Some(description) => description,
             None => {
                 let said =
-                    describe::describe_database_plugin(&sandbox.resources, &pre, &digest).await?;
+                    describe::describe_database_plugin(&sandbox.resources, &pre.users, &digest)
+                        .await?;
                 component::parse_description(&said)?
             }
         };
@@ -328,8 +328,7 @@ fn link_database_plugin(
 ) -> Result<LinkedDatabasePlugin, String> {
     let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
     let linked = link(&component, &sandbox.runtime.linkers.database_plugins)?;
-    LinkedDatabasePlugin::new(linked)
-        .map_err(|error| format!("the component is not a database plugin: {error:#}"))
+    LinkedDatabasePlugin::of(&component, linked)
 }
 
 fn check_kind(kind: &str, expected: &str) -> Result<(), String> {

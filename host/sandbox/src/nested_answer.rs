@@ -2,7 +2,9 @@
 //!
 //! Prevents a plugin from taking memory of the host that no limit of the mount counts.
 
-use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Refusal};
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
+    Account, Configured, CreatedUser, Refusal,
+};
 use crate::outcome::EntryResult;
 
 /// An answer of a nested plugin, which the host holds on its way to the engine.
@@ -48,11 +50,23 @@ impl NestedAnswer for Configured {
     }
 }
 
+impl NestedAnswer for CreatedUser {
+    fn bytes(&self) -> usize {
+        let accounts: usize = self.accounts.iter().map(account_bytes).sum();
+        self.username.len() + accounts + pair_bytes(&self.ext)
+    }
+}
+
 impl NestedAnswer for Refusal {
     fn bytes(&self) -> usize {
         let said = self.setting.iter().chain(&self.vendor_code).map(String::len);
         said.sum::<usize>() + self.code.len() + pair_bytes(&self.ext)
     }
+}
+
+fn account_bytes(account: &Account) -> usize {
+    let host = account.host.as_ref().map_or(0, String::len);
+    account.name.len() + host + account.identity.len() + pair_bytes(&account.ext)
 }
 
 fn pair_bytes(pairs: &[(String, String)]) -> usize {
@@ -82,6 +96,15 @@ mod tests {
             ext: ext.clone(),
         };
         assert_eq!(answer_bytes(&Ok(Ok(Ok(configured)))), 10 + 60 + 1 + 5);
+        let account = Account {
+            name: "xxx".to_owned(),
+            host: Some("%".to_owned()),
+            identity: "xxxxxxx".to_owned(),
+            ext: ext.clone(),
+        };
+        let user =
+            CreatedUser { username: "xx".to_owned(), accounts: vec![account; 2], ext: ext.clone() };
+        assert_eq!(answer_bytes(&Ok(Ok(Ok(user)))), 2 + 2 * (3 + 1 + 7 + 5) + 5);
         let refusal = Refusal {
             code: "xx".to_owned(),
             setting: Some("xxx".to_owned()),

@@ -65,6 +65,11 @@ bulkhead_sdk::refusal_codes! {
              user at other hosts than % may be left; grant it SELECT on mysql.user, or give the \
              role revocation_statements that DROP USER each account by name and host, then try \
              again",
+        CreationUnseen = "creation-unseen":
+            "the creation statements do not show which accounts they make, and user {user} of \
+             connection {connection} may not read mysql.user, so nothing was created: let each \
+             statement CREATE USER {placeholder} for one account and without IF NOT EXISTS, or \
+             grant SELECT on mysql.user",
         AccountStays = "account-stays":
             "the revocation statements ran, but the user still has an account that user {user} of \
              connection {connection} could not lock (error {vendor-code}); let them DROP USER \

@@ -25,8 +25,9 @@ const WARNINGS: [(&str, &str); 5] = [
     ),
     (
         "lacks-mysql-user",
-        "the user of connection {connection} may not read mysql.user: it cannot prove that a user \
-         is gone from every host, so leases stay until it can; grant it SELECT on mysql.user",
+        "the user of connection {connection} may not read mysql.user: it creates users only by \
+         statements that each CREATE USER one account, does not find a renamed account, and cannot \
+         end leases of earlier releases; grant it SELECT on mysql.user",
     ),
     (
         "lacks-process",

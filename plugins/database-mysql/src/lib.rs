@@ -9,9 +9,10 @@
 //!
 //! ```text
 //! codes → run → description → dsn → sql_failure → tls → target → settings → accounts → proof
-//! → sessions → named → rights → remove → users
+//! → sessions → account_list → named → rights → remove → users
 //! ```
 
+mod account_list;
 mod accounts;
 mod codes;
 mod description;
@@ -29,8 +30,8 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, NewUser, Refusal,
-    SqlHost, StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, DatabasePlugin,
+    NewUser, Refusal, SqlHost, StatementPurpose, StoreTime,
 };
 use bulkhead_sdk::statements::{self, SqlDialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -75,13 +76,22 @@ impl DatabasePlugin for MySql {
         connection.usernames.plan(host, &connection.username_template, display_name, role_name)
     }
 
+    fn plan_accounts(
+        settings: &ConnectionSettings,
+        username: &str,
+        creation: &[String],
+    ) -> Result<Vec<Account>, Refusal> {
+        ParsedConnection::read(settings)?;
+        Ok(users::plan_accounts(username, creation))
+    }
+
     fn create_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Account>, Refusal> {
         users::create(host, &ParsedConnection::read(settings)?, user, statements, rollback)
     }
 
@@ -100,26 +110,20 @@ impl DatabasePlugin for MySql {
     fn set_expiration(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::set_expiration(
-            host,
-            &ParsedConnection::read(settings)?,
-            username,
-            expires,
-            statements,
-        )
+        users::set_expiration(host, &ParsedConnection::read(settings)?, user, expires, statements)
     }
 
     fn delete_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        remove::delete(host, &ParsedConnection::read(settings)?, username, statements)
+        remove::delete(host, &ParsedConnection::read(settings)?, user, statements)
     }
 
     fn check_credential(

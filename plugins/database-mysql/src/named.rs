@@ -1,82 +1,89 @@
-//! Hosts for which statements name accounts of a user.
+//! Accounts of a user that statements name: accounts whose name follows from the user's name.
 //!
 //! If the connection's user may not read `mysql.user`, statements are the only source about a
 //! user's accounts. Only statements whose effect on accounts is evident from their text count.
 
-use crate::accounts::ANY_HOST;
+use crate::account_list::{self, AccountList};
+use crate::accounts::{ANY_HOST, AccountPlace};
+use bulkhead_sdk::database_plugin::is_derived_name;
 use bulkhead_sdk::statements::FilledStatement;
-use bulkhead_sdk::wire::distinct::first_of_each;
 
-/// Beginnings of statements that create no accounts except named accounts.
-const READABLE: [&str; 5] = ["create user ", "grant ", "alter user ", "set ", "revoke "];
+/// Beginnings of statements that create no accounts except the accounts that they name.
+const READABLE: [&str; 11] = [
+    "create user",
+    "grant",
+    "alter user",
+    "set",
+    "revoke",
+    "flush",
+    "use",
+    "create role",
+    "create database",
+    "create schema",
+    "create table",
+];
 
-/// Quotes of the names of accounts.
-const QUOTES: [char; 3] = ['\'', '"', '`'];
+/// The accounts of a user that statements create, as far as their text shows it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamedAccounts {
+    pub(crate) places: Vec<AccountPlace>,
+    /// Places in statements that contain the generated password: only there, the stored form of the
+    /// password belongs to this user alone.
+    pub(crate) with_password: Vec<AccountPlace>,
+    /// A statement may create accounts without naming them.
+    pub(crate) runs_code: bool,
+    /// Each place is created by a statement of its own, so that the server refuses a taken name
+    /// before the statement has made anything.
+    pub(crate) is_evident: bool,
+}
 
-/// Returns the hosts for which `creation` may have created accounts of `username`; `None` if a
-/// statement may create accounts without naming them.
-pub(crate) fn created(creation: &[FilledStatement], username: &str) -> Option<Vec<String>> {
-    let mut hosts = Vec::new();
-    for text in creation.iter().map(|prepared| prepared.statement.text.as_str()) {
-        READABLE.iter().find(|beginning| begins(text, beginning))?;
-        hosts.extend(accounts(text, username));
+/// Returns the accounts that `creation` may have created for `username`.
+pub(crate) fn created(creation: &[FilledStatement], username: &str) -> NamedAccounts {
+    let mut named = NamedAccounts { is_evident: true, ..NamedAccounts::default() };
+    for statement in creation.iter().map(|prepared| &prepared.statement) {
+        let text = statement.text.as_str();
+        let begins = |beginning: &&str| account_list::begins(text, beginning);
+        named.runs_code |= !READABLE.iter().any(begins) || begins(&"set statement");
+        let Some(list) = account_list::created(text) else { continue };
+        let own = own_places(&list, username);
+        named.is_evident &= match list.is_about_users {
+            true => own.is_empty() || list.is_plain && list.accounts.len() == 1,
+            false => own.iter().all(|place| named.places.contains(place)),
+        };
+        if statement.secret {
+            add(&mut named.with_password, &own);
+        }
+        add(&mut named.places, &own);
     }
-    Some(first_of_each(hosts))
+    named.is_evident &= named.places.iter().any(|place| place.name == username);
+    named
 }
 
-/// Returns `true` if a statement of `creation` creates the user itself. The server then refuses a
-/// user that exists already. Statements that adopt (`IF NOT EXISTS`) or replace (`OR REPLACE`) an
-/// account do not count.
-pub(crate) fn creates(creation: &[FilledStatement], username: &str) -> bool {
-    let texts = creation.iter().map(|prepared| prepared.statement.text.as_str());
-    texts.filter(|text| begins(text, "create user ")).any(|text| {
-        let account = text.split_ascii_whitespace().nth(2).unwrap_or_default();
-        QUOTES.iter().any(|quote| account.starts_with(&format!("{quote}{username}{quote}")))
-    })
-}
-
-/// Returns the hosts for which `revocation` drops an account of `username`.
-pub(crate) fn dropped(revocation: &[FilledStatement], username: &str) -> Vec<String> {
-    let mut hosts = Vec::new();
+/// Returns the accounts of `username` that `revocation` drops.
+pub(crate) fn dropped(revocation: &[FilledStatement], username: &str) -> Vec<AccountPlace> {
+    let mut places = Vec::new();
     for text in revocation.iter().map(|prepared| prepared.statement.text.as_str()) {
-        if begins(text, "drop user ") {
-            hosts.extend(accounts(text, username));
+        if let Some(list) = account_list::dropped(text) {
+            add(&mut places, &own_places(&list, username));
         }
     }
-    first_of_each(hosts)
+    places
 }
 
-fn begins(text: &str, beginning: &str) -> bool {
-    let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-    words.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+/// Returns the accounts of the list whose names follow from the name of the user.
+fn own_places(list: &AccountList, username: &str) -> Vec<AccountPlace> {
+    let own = list.accounts.iter().filter(|account| is_derived_name(&account.0, username));
+    let place = |(name, host): &(String, Option<String>)| AccountPlace {
+        name: name.clone(),
+        host: host.clone().unwrap_or_else(|| ANY_HOST.to_owned()),
+    };
+    own.map(place).collect()
 }
 
-/// Returns the host of each `'username'@'host'` in `text`; `%` if no host follows the name.
-fn accounts(text: &str, username: &str) -> Vec<String> {
-    let mut hosts = Vec::new();
-    for quote in QUOTES {
-        let name = format!("{quote}{username}{quote}");
-        for (at, _) in text.match_indices(&name) {
-            let after = text.get(at + name.len()..).unwrap_or_default().trim_start();
-            match after.strip_prefix('@') {
-                Some(host) => hosts.extend(host_at(host.trim_start())),
-                None => hosts.push(ANY_HOST.to_owned()),
-            }
-        }
-    }
-    hosts
-}
-
-/// Returns the host at the start of `text`, quoted or not.
-fn host_at(text: &str) -> Option<String> {
-    let quote = text.chars().next()?;
-    if QUOTES.contains(&quote) {
-        let inside = text.get(1..)?;
-        return inside.find(quote).and_then(|end| inside.get(..end)).map(str::to_owned);
-    }
-    let goes_on = |character: char| character.is_ascii_alphanumeric() || "._-$".contains(character);
-    let end = text.find(|character| !goes_on(character)).unwrap_or(text.len());
-    text.get(..end).filter(|host| !host.is_empty()).map(str::to_owned)
+fn add(places: &mut Vec<AccountPlace>, more: &[AccountPlace]) {
+    let new: Vec<AccountPlace> =
+        more.iter().filter(|place| !places.contains(place)).cloned().collect();
+    places.extend(new);
 }
 
 #[cfg(test)]
@@ -88,34 +95,44 @@ mod tests {
         let values = PlaceholderValues {
             username: "v-a",
             password: Some("pw"),
-            subject: None,
+            subject: Some("/CN=v-a"),
             expiration: None,
         };
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         prepare(SqlDialect::Mysql, &texts, &values).unwrap()
     }
 
+    fn quoted(places: &[AccountPlace]) -> Vec<String> {
+        places.iter().map(AccountPlace::quoted).collect()
+    }
+
     #[test]
-    fn a_creation_names_its_accounts_or_is_not_understood() {
-        for (texts, hosts) in [
+    fn a_creation_names_its_accounts_or_runs_code() {
+        for (texts, places, runs_code) in [
             (
                 &["CREATE USER '{{name}}'@'10.%' IDENTIFIED BY '{{password}}'"][..],
-                Some(&["10.%"][..]),
+                &["'v-a'@'10.%'"][..],
+                false,
             ),
             (
                 &["create  user `{{name}}` @ localhost; GRANT x ON y TO '{{name}}'@\"%\""],
-                Some(&["%", "localhost"]),
+                &["'v-a'@'localhost'", "'v-a'@'%'"],
+                false,
             ),
-            (&["CREATE USER '{{name}}' IDENTIFIED BY '{{password}}'"], Some(&["%"])),
-            (&["CREATE USER '{{name}}'@'%'; CALL more('{{name}}')"], None),
-            (&["EXECUTE IMMEDIATE 'CREATE USER x'"], None),
+            (&["CREATE USER '{{name}}' REQUIRE SUBJECT '{{subject}}'"], &["'v-a'@'%'"], false),
+            (&["CREATE USER '{{name}}'@'%'; FLUSH PRIVILEGES"], &["'v-a'@'%'"], false),
+            (&["CREATE USER '{{name}}'@'%'; CALL more('{{name}}')"], &["'v-a'@'%'"], true),
+            (&["EXECUTE IMMEDIATE 'CREATE USER x'"], &[], true),
+            (
+                &["CREATE USER '{{name}}'@'%', '{{name}}_ro'@10.0.0.1, 'other'@'%'"],
+                &["'v-a'@'%'", "'v-a_ro'@'10.0.0.1'"],
+                false,
+            ),
+            (&["CREATE USER '{{name}}'@'%' COMMENT 'for {{name}}'"], &["'v-a'@'%'"], false),
         ] {
-            let found = created(&prepared(texts), "v-a").map(|mut hosts| {
-                hosts.sort();
-                hosts
-            });
-            let hosts = hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect());
-            assert_eq!(found, hosts, "{texts:?}");
+            let named = created(&prepared(texts), "v-a");
+            assert_eq!(quoted(&named.places), places, "{texts:?}");
+            assert_eq!(named.runs_code, runs_code, "{texts:?}");
         }
     }
 
@@ -124,14 +141,27 @@ mod tests {
         for (text, is_evident) in [
             ("CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'", true),
             ("create  user `{{name}}` IDENTIFIED BY '{{password}}'", true),
+            ("CREATE USER '{{name}}'@'%' REQUIRE SUBJECT '{{subject}}'", true),
+            ("CREATE USER '{{name}}'@'%'; CREATE USER '{{name}}'@'10.%'", true),
+            ("CREATE USER '{{name}}'@'%', '{{name}}'@'10.%'", false),
+            ("CREATE USER '{{name}}'@'%'; CREATE USER IF NOT EXISTS '{{name}}'@'10.%'", false),
             ("CREATE USER IF NOT EXISTS '{{name}}'@'%'", false),
             ("CREATE OR REPLACE USER '{{name}}'@'%'", false),
             ("CREATE USER '{{name}}-app'@'%'", false),
             ("CREATE USER other, '{{name}}'", false),
+            ("CREATE USER '{{name}}'@'%'; GRANT x ON y TO '{{name}}'@'%'", true),
             ("GRANT x ON y TO '{{name}}'", false),
         ] {
-            assert_eq!(creates(&prepared(&[text]), "v-a"), is_evident, "{text}");
+            assert_eq!(created(&prepared(&[text]), "v-a").is_evident, is_evident, "{text}");
         }
+    }
+
+    #[test]
+    fn only_a_statement_with_the_password_gives_an_identity() {
+        let texts =
+            ["CREATE USER '{{name}}' IDENTIFIED BY '{{password}}'", "CREATE USER '{{name}}_f'"];
+        let named = created(&prepared(&texts), "v-a");
+        assert_eq!(quoted(&named.with_password), ["'v-a'@'%'"]);
     }
 
     #[test]
@@ -140,7 +170,7 @@ mod tests {
             "REVOKE x ON y FROM '{{name}}'@'172.%'; DROP USER IF EXISTS '{{name}}'@'10.%', other",
             "DROP USER '{{name}}'@'10.%'; DROP ROLE '{{name}}'",
         ]);
-        assert_eq!(dropped(&texts, "v-a"), ["10.%"]);
-        assert_eq!(dropped(&texts, "v-b"), Vec::<String>::new());
+        assert_eq!(quoted(&dropped(&texts, "v-a")), ["'v-a'@'10.%'"]);
+        assert_eq!(dropped(&texts, "v-b"), []);
     }
 }

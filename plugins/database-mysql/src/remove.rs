@@ -3,62 +3,61 @@
 //! Prevents two attacks: a session that outlasts `DROP USER`, as all sessions do; and an account
 //! that the connection's user may not see and that therefore passes for removed. A removal succeeds
 //! only if every account is known to be gone or locked. A missing user counts as removed, because
-//! backups and people remove users too.
+//! backups and people remove users too. If the accounts of the creation were recorded, exactly the
+//! recorded accounts are removed, also under another name (see `accounts.rs`).
 
-use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
+use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT};
 use crate::codes::Code;
 use crate::run::run;
 use crate::settings::ParsedConnection;
 use crate::{named, sessions, sql_failure};
 use bulkhead_sdk::connection::Denial;
-use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
+use bulkhead_sdk::database_plugin::{CreatedUser, Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::wire::distinct::first_of_each;
 
 /// Error numbers of a missing grant and of a missing account.
 const GONE: [&str; 5] = ["1133", "1141", "1147", "1396", "3162"];
 
-/// Removes `username` with the operator's statements, or with the plugin's own statements if there
-/// are none.
+/// Removes the accounts of `user` with the operator's statements, or with the plugin's own
+/// statements if there are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
-    username: &str,
+    user: &CreatedUser,
     given: &[String],
 ) -> Result<(), Refusal> {
-    if username == connection.target.username {
+    let located = accounts::locate(host, connection, &user.accounts)
+        .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
+    let username = located.present_name(&user.username).to_owned();
+    let recorded = (!located.places.is_empty()).then_some(located.places);
+    let leaving = UserRemoval { host, connection, username: &user.username, recorded };
+    let names = leaving.names();
+    if names.contains(&connection.target.username.as_str()) {
         return Err(Denial::ConnectionUser.refusal());
     }
-    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
-    let leaving = UserRemoval { host, connection, username };
+    let values =
+        PlaceholderValues { username: &username, password: None, subject: None, expiration: None };
     let removed = match statements::prepare(SqlDialect::Mysql, given, &values) {
-        Ok(prepared) if prepared.is_empty() => drop_everywhere(host, connection, username, None),
+        Ok(prepared) if prepared.is_empty() => leaving.drop_all(),
         Ok(prepared) => leaving.run_given(prepared),
         Err(fault) => Err(leaving.lock_out_for(fault.into())),
     };
     // Sessions are ended even if an account remains; the failure of the account is reported first.
-    let ended = sessions::end(host, connection, username);
+    // An open session keeps the name of its login, also if the account has another name since.
+    let ended = names.iter().try_for_each(|name| sessions::end(host, connection, name));
     removed.and(ended)
 }
 
-/// Drops the accounts of `username` for every host. If the connection's user may not read the
-/// accounts, drops the accounts for the hosts `named`; `None` means that there may be other hosts.
+/// Drops the accounts of `username` at every host. If the accounts that a creation made are known,
+/// drops these accounts only.
 pub(crate) fn drop_everywhere(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
-    named: Option<Vec<String>>,
+    recorded: Option<Vec<AccountPlace>>,
 ) -> Result<(), Refusal> {
-    let leaving = UserRemoval { host, connection, username };
-    let seen = leaving.hosts()?;
-    let is_all = seen.is_some() || named.is_some();
-    let mut hosts = seen.or(named).unwrap_or_default();
-    // This host is added even if it has no account yet: a creation without an answer may still be
-    // running, and the server serialises statements about accounts.
-    if !hosts.iter().any(|host| host == ANY_HOST) {
-        hosts.push(ANY_HOST.to_owned());
-    }
-    leaving.drop_accounts(&hosts).map_err(|failure| leaving.refusal(failure))?;
-    if is_all { Ok(()) } else { Err(leaving.unseen()) }
+    UserRemoval { host, connection, username, recorded }.drop_all()
 }
 
 /// A user being removed.
@@ -66,27 +65,57 @@ struct UserRemoval<'a> {
     host: &'a dyn SqlHost,
     connection: &'a ParsedConnection,
     username: &'a str,
+    /// The accounts that the creation made; `None`: the name stands for the accounts.
+    recorded: Option<Vec<AccountPlace>>,
 }
 
 impl UserRemoval<'_> {
-    fn hosts(&self) -> Result<Option<Vec<String>>, Refusal> {
+    /// Returns the recorded and present names of the user's accounts.
+    fn names(&self) -> Vec<&str> {
+        let recorded = self.recorded.iter().flatten().map(|place| place.name.as_str());
+        first_of_each(recorded.chain([self.username]))
+    }
+
+    /// Returns the accounts of the user; `None` if the connection's user may not read the accounts
+    /// and the accounts were not recorded.
+    fn accounts(&self) -> Result<Option<Vec<AccountPlace>>, Refusal> {
+        if let Some(recorded) = &self.recorded {
+            return Ok(Some(recorded.clone()));
+        }
         let hosts = accounts::hosts(self.host, self.connection, self.username);
-        hosts.map_err(|failure| self.refusal(failure))
+        let hosts = hosts.map_err(|failure| self.refusal(failure))?;
+        let place = |host| AccountPlace { name: self.username.to_owned(), host };
+        Ok(hosts.map(|hosts| hosts.into_iter().map(place).collect()))
+    }
+
+    /// Drops all accounts.
+    fn drop_all(&self) -> Result<(), Refusal> {
+        let seen = self.accounts()?;
+        let is_all = seen.is_some();
+        let mut places = seen.unwrap_or_default();
+        // This host is added even if it has no account yet: a creation without an answer may still
+        // be running, and the server serialises statements about accounts.
+        let any_host = self.at_any_host();
+        if self.recorded.is_none() && !places.contains(&any_host) {
+            places.push(any_host);
+        }
+        self.drop_accounts(&places).map_err(|failure| self.refusal(failure))?;
+        if is_all { Ok(()) } else { Err(self.unseen()) }
+    }
+
+    fn at_any_host(&self) -> AccountPlace {
+        AccountPlace { name: self.username.to_owned(), host: ANY_HOST.to_owned() }
     }
 
     /// Runs the operator's statements and checks that no account remains that can log in.
     fn run_given(&self, prepared: Vec<FilledStatement>) -> Result<(), Refusal> {
         let dropped = named::dropped(&prepared, self.username);
         let ran = run(self.host, &self.connection.target, prepared);
-        let left = self.hosts()?;
+        let left = self.left()?;
         if let Err(failure) = ran {
             // The operator's statements may clean up more than the user.
             let is_gone = sql_failure::has_number(&failure, &GONE);
-            let was_gone = match &left {
-                Some(left) => left.is_empty(),
-                None => !dropped.is_empty(),
-            };
-            if !is_gone || !was_gone {
+            if !is_gone || !self.was_gone(left.as_deref(), &dropped) {
                 return Err(self.lock_out_for(self.refusal(failure)));
             }
         }
@@ -99,14 +128,42 @@ impl UserRemoval<'_> {
         }
     }
 
+    /// Returns the accounts that still exist, or all recorded accounts if the connection's user may
+    /// not read the accounts.
+    fn left(&self) -> Result<Option<Vec<AccountPlace>>, Refusal> {
+        let Some(recorded) = &self.recorded else { return self.accounts() };
+        let mut left = Vec::new();
+        for place in recorded {
+            let hosts = accounts::hosts(self.host, self.connection, &place.name);
+            let hosts = hosts.map_err(|failure| self.refusal(failure))?;
+            let is_there = |hosts: Vec<String>| {
+                hosts.iter().any(|host| host.eq_ignore_ascii_case(&place.host))
+            };
+            if hosts.is_none_or(is_there) {
+                left.push(place.clone());
+            }
+        }
+        Ok(Some(left))
+    }
+
+    /// Tells if the accounts are gone although a statement failed for a missing account. One
+    /// recorded account has to be gone, by an earlier attempt; the other accounts are locked next.
+    fn was_gone(&self, left: Option<&[AccountPlace]>, dropped: &[AccountPlace]) -> bool {
+        match (&self.recorded, left) {
+            (Some(recorded), Some(left)) => left.len() < recorded.len(),
+            (None, Some(left)) => left.is_empty(),
+            (_, None) => !dropped.is_empty(),
+        }
+    }
+
     /// Drops each account separately, so that a missing account does not prevent other drops.
-    fn drop_accounts(&self, hosts: &[String]) -> Result<(), SqlFailure> {
-        self.each(hosts, |account| format!("DROP USER {account}"))
+    fn drop_accounts(&self, places: &[AccountPlace]) -> Result<(), SqlFailure> {
+        self.each(places, |account| format!("DROP USER {account}"))
     }
 
     /// Locks the accounts left by the operator's statements; PostgreSQL users are treated alike.
-    fn lock(&self, hosts: &[String]) -> Result<(), Refusal> {
-        self.each(hosts, |account| format!("ALTER USER {account} ACCOUNT LOCK")).map_err(
+    fn lock(&self, places: &[AccountPlace]) -> Result<(), Refusal> {
+        self.each(places, |account| format!("ALTER USER {account} ACCOUNT LOCK")).map_err(
             |failure| match failure.code.as_str() {
                 "statement-failed" => sessions::about(Code::AccountStays, self.connection, failure),
                 _ => self.refusal(failure),
@@ -114,9 +171,13 @@ impl UserRemoval<'_> {
         )
     }
 
-    fn each(&self, hosts: &[String], text: impl Fn(String) -> String) -> Result<(), SqlFailure> {
-        for from in hosts {
-            let statement = Statement::plain(text(account(self.username, from)));
+    fn each(
+        &self,
+        places: &[AccountPlace],
+        text: impl Fn(String) -> String,
+    ) -> Result<(), SqlFailure> {
+        for place in places {
+            let statement = Statement::plain(text(place.quoted()));
             match self.host.transact(&self.connection.target, &[statement]) {
                 Err(failure) if sql_failure::has_number(&failure, &NO_ACCOUNT) => {}
                 done => done?,
@@ -128,9 +189,9 @@ impl UserRemoval<'_> {
     /// Locks the user's accounts as far as the connection's user may, because the removal cannot
     /// continue. Returns `why`, or an outage that prevents the locking.
     fn lock_out_for(&self, why: Refusal) -> Refusal {
-        let hosts = self.hosts();
-        let locked =
-            hosts.and_then(|hosts| self.lock(&hosts.unwrap_or_else(|| vec![ANY_HOST.to_owned()])));
+        let accounts = self.accounts();
+        let locked = accounts
+            .and_then(|places| self.lock(&places.unwrap_or_else(|| vec![self.at_any_host()])));
         match locked {
             Err(outage) if outage.code == "unreachable" => outage,
             Ok(()) | Err(_) => why,
@@ -146,5 +207,7 @@ impl UserRemoval<'_> {
     }
 }
 
+#[cfg(test)]
+mod recorded_tests;
 #[cfg(test)]
 mod tests;

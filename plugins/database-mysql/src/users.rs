@@ -8,14 +8,19 @@
 //! the statements create the user themselves, so that the server refuses a taken name, this file
 //! looks for the user's accounts before and after the statements.
 
-use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
+use crate::account_list;
+use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT, account};
 use crate::codes::Code;
+use crate::named::{self, NamedAccounts};
 use crate::run::{StatementFailure, run, run_placed};
 use crate::settings::ParsedConnection;
-use crate::{named, remove, sql_failure};
+use crate::{remove, sql_failure};
 use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
-use bulkhead_sdk::database_plugin::{Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime};
+use bulkhead_sdk::database_plugin::{
+    Account, CreatedUser, Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime,
+};
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::wire::distinct::first_of_each;
 
 /// Error number of an act that the user may not do.
 const DENIED: &str = "1227";
@@ -24,51 +29,154 @@ const DENIED: &str = "1227";
 /// `ALTER USER` even on themselves.
 const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
 
-/// Creates `user`.
+/// Returns the accounts that `creation` will make for `username`, as far as the text of the
+/// statements shows them.
+pub(crate) fn plan_accounts(username: &str, creation: &[String]) -> Vec<Account> {
+    let values = PlaceholderValues {
+        username,
+        password: Some("password"),
+        subject: Some("/CN=subject"),
+        expiration: Some(0),
+    };
+    // The creation itself reports statements that cannot be read.
+    let prepared = statements::prepare(SqlDialect::Mysql, creation, &values);
+    let named = prepared.map(|prepared| named::created(&prepared, username)).unwrap_or_default();
+    let planned = named.places.into_iter().map(|AccountPlace { name, host }| Account {
+        name,
+        host: Some(host),
+        identity: String::new(),
+    });
+    planned.collect()
+}
+
+/// Creates `user`. Returns the accounts that the creation made.
 pub(crate) fn create(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
     rollback: &[String],
-) -> Result<(), Refusal> {
+) -> Result<Vec<Account>, Refusal> {
+    let username = &user.username;
+    let refused = |failure| sql_failure::refusal(failure, &connection.target);
     let prepared =
         prepare_creation(connection, user, creation).map_err(Refusal::with_nothing_made)?;
-    let named = named::created(&prepared, &user.username);
-    let makes_users: Vec<bool> = prepared.iter().map(makes_user).collect();
-    let is_evident = named::creates(&prepared, &user.username);
-    if !is_evident {
-        refuse_existing(host, connection, &user.username).map_err(Refusal::with_nothing_made)?;
+    let texts = prepared.clone();
+    let named = named::created(&texts, username);
+    if !named.is_evident {
+        refuse_existing(host, connection, username, &named.places)
+            .map_err(Refusal::with_nothing_made)?;
     }
+    let before = match named.runs_code {
+        true => accounts::derived(host, connection, username)
+            .map_err(|failure| refused(failure).with_nothing_made())?
+            .unwrap_or_default(),
+        false => Vec::new(),
+    };
     let Err(failed) = run_placed(host, &connection.target, prepared) else {
-        if is_evident || is_there(host, connection, &user.username)? {
-            return Ok(());
+        if named.is_evident || is_there(host, connection, username)? {
+            let places = made_places(host, connection, username, (&named, &before))?;
+            return accounts::recorded(host, connection, &places, &named.with_password)
+                .map_err(refused);
         }
         let refusal =
-            about_user(Code::UserNotCreated, &user.username).with("placeholder", "'{{name}}'@'%'");
-        let undone = undo(host, connection, &user.username, rollback, named).is_ok();
+            about_user(Code::UserNotCreated, username).with("placeholder", "'{{name}}'@'%'");
+        let made = UndoneCreation { text: &named, is_evident: false };
+        let places = undo_places(host, connection, username, (&made, &before));
+        let undone = undo(host, connection, username, rollback, places).is_ok();
         return Err(if undone { refusal.with_nothing_made() } else { refusal });
     };
-    let is_taken = is_name_taken(&failed, &makes_users);
+    let made = made_before(&failed, &texts, username);
+    let is_taken =
+        made.places.is_empty() && !made.runs_code && is_name_taken(&failed) && named.is_evident;
     let failure = failed.failure;
-    let undone = || undo(host, connection, &user.username, rollback, named).is_ok();
+    let undone = || {
+        let made = UndoneCreation { text: &made, is_evident: named.is_evident };
+        let places = undo_places(host, connection, username, (&made, &before));
+        undo(host, connection, username, rollback, places).is_ok()
+    };
     let is_sure =
         sql_failure::is_nothing_begun(&failure) || is_taken || is_answer(&failure) && undone();
-    let refusal = sql_failure::refusal(failure, &connection.target);
+    let refusal = refused(failure);
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
 
-/// Refuses a user that has an account already. Passes if the connection's user may not read the
-/// accounts.
+/// Returns the accounts that the statements name and, if they run code, the accounts that exist and
+/// did not exist `before`.
+fn made_places(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+    (named, before): (&NamedAccounts, &[AccountPlace]),
+) -> Result<Vec<AccountPlace>, Refusal> {
+    let mut places = named.places.clone();
+    if !places.iter().any(|place| place.name == username) {
+        let hosts = look(host, connection, username)?.unwrap_or_default().into_iter();
+        places.extend(hosts.map(|host| AccountPlace { name: username.to_owned(), host }));
+    }
+    if named.runs_code {
+        let seen = accounts::derived(host, connection, username)
+            .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
+        for place in seen.unwrap_or_default() {
+            if !before.iter().chain(&places).any(|known| known.is(&place)) {
+                places.push(place);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// A creation that has to be undone.
+struct UndoneCreation<'a> {
+    /// The accounts of the statements that ran.
+    text: &'a NamedAccounts,
+    /// The text shows all accounts of the user.
+    is_evident: bool,
+}
+
+/// Returns the accounts that an undo has to drop, and true if there may be others that neither the
+/// text nor the server shows.
+fn undo_places(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+    (made, before): (&UndoneCreation<'_>, &[AccountPlace]),
+) -> (Vec<AccountPlace>, bool) {
+    let text = made.text;
+    if made.is_evident && !text.runs_code {
+        return (text.places.clone(), false);
+    }
+    // Without evidence, the user had no account before.
+    let hosts = look(host, connection, username).unwrap_or_default();
+    let is_unseen = hosts.is_none();
+    let mut places = made_places(host, connection, username, (text, before))
+        .unwrap_or_else(|_| text.places.clone());
+    let named = hosts.unwrap_or_default().into_iter();
+    let named = named.map(|host| AccountPlace { name: username.to_owned(), host });
+    let named: Vec<_> = named.filter(|place| !places.iter().any(|known| known.is(place))).collect();
+    places.extend(named);
+    (places, is_unseen)
+}
+
+/// Refuses a user that has an account already, and a connection whose user cannot see that.
 fn refuse_existing(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
+    places: &[AccountPlace],
 ) -> Result<(), Refusal> {
-    match look(host, connection, username)? {
-        Some(hosts) if !hosts.is_empty() => Err(about_user(Code::UserExists, username)),
-        _ => Ok(()),
+    let names = places.iter().map(|place| place.name.as_str()).chain([username]);
+    for name in first_of_each(names) {
+        match look(host, connection, name)? {
+            Some(hosts) if hosts.is_empty() => {}
+            Some(_) => return Err(about_user(Code::UserExists, name)),
+            None => {
+                let refusal = Code::CreationUnseen.refusal().with("placeholder", "'{{name}}'@'%'");
+                return Err(refusal.with("user", &connection.target.username));
+            }
+        }
     }
+    Ok(())
 }
 
 /// Tells if the user has an account, or if the connection's user may not read the accounts.
@@ -98,28 +206,38 @@ fn is_answer(failure: &SqlFailure) -> bool {
     matches!(failure.code.as_str(), "statement-failed" | "conflict") && failure.sqlstate.is_some()
 }
 
-/// Tells if the name belonged to another user before: the server reports a taken name, and no
-/// earlier statement created a user. An undo would remove the other user.
-fn is_name_taken(failed: &StatementFailure, makes_users: &[bool]) -> bool {
-    let Some(place) = failed.place else { return false };
-    let made = makes_users.iter().take(place).any(|makes_user| *makes_user);
-    !made && sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
+/// Tells if the server reports a taken name.
+fn is_name_taken(failed: &StatementFailure) -> bool {
+    sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
 }
 
-/// Tells if a statement may create a user.
-fn makes_user(prepared: &FilledStatement) -> bool {
-    prepared.statement.text.to_ascii_uppercase().contains("CREATE USER")
+/// Returns the accounts that the statements up to the failed one may have made. A refused statement
+/// that creates one account made nothing, and the account may be somebody else's; MariaDB makes the
+/// other accounts of a statement with several, which are looked for before the creation.
+fn made_before(
+    failed: &StatementFailure,
+    texts: &[FilledStatement],
+    username: &str,
+) -> NamedAccounts {
+    let end = failed.place.unwrap_or(texts.len());
+    let before = named::created(texts.get(..end).unwrap_or(texts), username);
+    let through = named::created(texts.get(..=end).unwrap_or(texts), username);
+    let creates = texts
+        .get(end)
+        .is_some_and(|failed| account_list::begins(&failed.statement.text, "create user"));
+    let is_one = creates && through.places.len() <= before.places.len() + 1;
+    if is_one && is_answer(&failed.failure) { before } else { through }
 }
 
 /// Removes the results of a failed creation. The operator's statements remove other objects that
-/// the creation made; the user is removed in any case, from the hosts `named` by the creation if
-/// the accounts cannot be read. The user has no sessions, because no caller has its password yet.
+/// the creation made; the accounts `made` are removed in any case, and the account at `%` if there
+/// may be others. The user has no sessions, because no caller has its password yet.
 fn undo(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
     rollback: &[String],
-    named: Option<Vec<String>>,
+    (made, may_be_more): (Vec<AccountPlace>, bool),
 ) -> Result<(), Refusal> {
     if !rollback.is_empty() {
         let values =
@@ -128,7 +246,11 @@ fn undo(
         run(host, &connection.target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
     }
-    remove::drop_everywhere(host, connection, username, named)
+    let dropped = remove::drop_everywhere(host, connection, username, Some(made));
+    if may_be_more {
+        remove::drop_everywhere(host, connection, username, None)?;
+    }
+    dropped
 }
 
 /// Returns the statements that create `user`, without querying the database.
@@ -205,15 +327,20 @@ pub(crate) fn change_credential(
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
-    username: &str,
+    user: &CreatedUser,
     expires: StoreTime,
     given: &[String],
 ) -> Result<(), Refusal> {
+    if given.is_empty() {
+        return Ok(());
+    }
+    let refused = |failure| sql_failure::refusal(failure, &connection.target);
+    let located = accounts::locate(host, connection, &user.accounts).map_err(refused)?;
+    let username = located.present_name(&user.username);
     let values =
         PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
     let prepared = statements::prepare(SqlDialect::Mysql, given, &values)?;
-    run(host, &connection.target, prepared)
-        .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+    run(host, &connection.target, prepared).map_err(refused)
 }
 
 /// A user's credential as inserted into statements. No `Debug`, because it may be a password.

@@ -95,6 +95,16 @@ bulkhead_sdk::refusal_codes! {
             "the revocation statements ran, but the user is still there and can log in, because \
              user {user} of connection {connection} may not alter it; let the statements DROP ROLE \
              it, or give user {user} CREATEROLE, then revoke again",
+        IdentityUnseen = "identity-unseen":
+            "the user cannot be told from a user of somebody else with the same name, because user \
+             {user} of connection {connection} may not run pg_catalog.pg_control_system() and \
+             pg_control_checkpoint(), or read pg_catalog.pg_roles and pg_shdepend (SQLSTATE \
+             {vendor-code}); grant it EXECUTE and SELECT on them, then try again",
+        IdentityUncertain = "identity-uncertain":
+            "the database failed over or was recovered since user {username} was created, and its \
+             OID belongs to user {other} now: if that is the same user, rename it back, then try \
+             again; if not, drop {username} by hand if it exists, and revoke the lease with \
+             sys/leases/revoke-force",
         CreationStatementsRequired = "creation-statements-required":
             "creation_statements is required: give at least one statement that creates \
              {placeholder}",
@@ -133,7 +143,8 @@ mod tests {
 
     #[test]
     fn sentences_ask_only_for_what_refusals_carry() {
-        let own = ["objects", "held", "placeholder", "parameter", "username", "folded", "tls"];
+        let own =
+            ["objects", "held", "placeholder", "parameter", "username", "folded", "tls", "other"];
         assert_eq!(find_mistakes(CODES, &own), Vec::<String>::new());
     }
 }

@@ -5,11 +5,17 @@ use bulkhead_sdk::connection::PluginFacts;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// Sentences for warnings that only this plugin gives or that it words differently.
-const WARNINGS: [(&str, &str); 3] = [
+const WARNINGS: [(&str, &str); 4] = [
     (
         "lacks-createrole",
         "the user of connection {connection} has no CREATEROLE: it can neither make users, nor \
          change or remove them; give it CREATEROLE",
+    ),
+    (
+        "lacks-identity",
+        "the user of connection {connection} may not run pg_catalog.pg_control_system() and \
+         pg_control_checkpoint(): a user that is renamed while it is lent is not found, and one of \
+         the same name that somebody else made is removed; grant it EXECUTE",
     ),
     (
         "tls-off",

@@ -9,13 +9,15 @@
 //!
 //! ```text
 //! codes → scram → description → dsn → sql_failure → tls → connection_url → target → settings
-//! → proof → rights → users → revoke
+//! → identity → named → proof → rights → users → revoke
 //! ```
 
 mod codes;
 mod connection_url;
 mod description;
 mod dsn;
+mod identity;
+mod named;
 mod proof;
 mod revoke;
 mod rights;
@@ -27,8 +29,8 @@ mod tls;
 mod users;
 
 use bulkhead_sdk::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, NewUser, Refusal,
-    SqlHost, StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, DatabasePlugin,
+    NewUser, Refusal, SqlHost, StatementPurpose, StoreTime,
 };
 use bulkhead_sdk::statements::{self, SqlDialect};
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -74,13 +76,22 @@ impl DatabasePlugin for PostgreSql {
         settings::USERNAMES.plan(host, &template, display_name, role_name)
     }
 
+    fn plan_accounts(
+        settings: &ConnectionSettings,
+        username: &str,
+        creation: &[String],
+    ) -> Result<Vec<Account>, Refusal> {
+        ParsedConnection::read(settings)?;
+        Ok(users::plan_accounts(username, creation))
+    }
+
     fn create_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         _: &[String],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Account>, Refusal> {
         // Rollback statements are not needed: the creation is a single transaction.
         users::create(host, &ParsedConnection::read(settings)?, user, statements)
     }
@@ -100,26 +111,20 @@ impl DatabasePlugin for PostgreSql {
     fn set_expiration(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::set_expiration(
-            host,
-            &ParsedConnection::read(settings)?,
-            username,
-            expires,
-            statements,
-        )
+        users::set_expiration(host, &ParsedConnection::read(settings)?, user, expires, statements)
     }
 
     fn delete_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        revoke::delete(host, &ParsedConnection::read(settings)?, username, statements)
+        revoke::delete(host, &ParsedConnection::read(settings)?, user, statements)
     }
 
     fn check_credential(

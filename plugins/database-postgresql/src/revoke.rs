@@ -1,22 +1,26 @@
-//! Removes a user, its sessions and its privileges.
+//! Removes a user's roles, their sessions and their privileges.
 //!
 //! Prevents three faults. Live sessions outlast `DROP ROLE`, so sessions are ended before and after
 //! the drop. A user whose removal fails could still log in, so logins are denied first. Objects
 //! owned by the user are the operator's data, so no object is ever dropped with its owner. A
 //! missing user counts as removed, because backups and people remove users too.
+//!
+//! A role with a recorded identity is found under another name, and a role of somebody else that
+//! has the name now is not touched (see `identity.rs`).
 
 use crate::codes::Code;
+use crate::identity::{self, CatalogRole, RoleLocation};
 use crate::settings::ParsedConnection;
 use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
 use bulkhead_sdk::connection::Denial;
-use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
+use bulkhead_sdk::database_plugin::{
+    Account, CreatedUser, Refusal, SqlFailure, SqlHost, Statement,
+};
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
+mod drop;
 mod sessions;
-
-/// SQLSTATE of a role with dependent objects.
-const DEPENDENT_OBJECTS: &str = "2BP01";
 
 /// SQLSTATE of a role that already exists.
 const DUPLICATE_OBJECT: &str = "42710";
@@ -27,109 +31,151 @@ const UNIQUE_VIOLATION: &str = "23505";
 /// SQLSTATE of an act that the connection's user may not do.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-/// SQLSTATE of a catalog that this server does not have.
-const UNDEFINED_TABLE: &str = "42P01";
-
-/// Maximum number of owned objects named in a refusal.
-const NAMED_OBJECTS: usize = 10;
-
-/// Query for descriptions of everything that depends on the user. Objects of other databases have
-/// no name in the current database.
-const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
-                            coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an \
-                            object') ELSE 'something in database ' || d.datname END FROM \
-                            pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname \
-                            <> current_database() WHERE s.refclassid = 'pg_authid'::regclass AND \
-                            s.refobjid = $1::oid";
-
-/// Query for a user's OID and for dependencies: owned objects and direct privileges in any
-/// database, but not memberships in groups.
-const USER: &str = "SELECT r.oid::text, EXISTS (SELECT FROM pg_shdepend s WHERE s.refclassid = \
-                    'pg_authid'::regclass AND s.refobjid = r.oid)::text FROM pg_roles r WHERE \
-                    r.rolname = $1";
-
-/// Variant of [`USER`] for servers without this catalog.
-const USER_ALONE: &str = "SELECT oid::text FROM pg_roles WHERE rolname = $1";
-
 /// Query by OID that tells if a user can still log in; no row if the user is gone.
 const LOGS_IN: &str = "SELECT rolcanlogin::text FROM pg_roles WHERE oid = $1::oid";
 
-/// Query for schemas with a table or column privilege granted to the user.
-const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
-                       information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
+/// SQLSTATE of a check that failed.
+const DIVISION_BY_ZERO: &str = "22012";
 
-/// Removes `username` with the operator's statements, or with the plugin's own statements if there
-/// are none.
+/// Removes the roles of `user` with the operator's statements, or with the plugin's own statements
+/// if there are none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
-    username: &str,
+    user: &CreatedUser,
     given: &[String],
 ) -> Result<(), Refusal> {
-    if username == connection.target.username {
+    if user.username == connection.target.username {
         return Err(Denial::ConnectionUser.refusal());
     }
-    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
-    let prepared = statements::prepare(SqlDialect::Postgres, given, &values);
-    let leaving = UserRemoval { host, connection, username, role: identifier(username) };
-    let Some(user) = leaving.find().map_err(|failure| leaving.refusal(failure))? else {
-        return leaving.prove_gone(prepared?);
-    };
-    let oid = &user.oid;
-    match prepared {
-        Err(fault) => {
-            leaving.shut_out_as_far(oid)?;
-            return Err(fault.into());
-        }
-        Ok(given) if !given.is_empty() => leaving.run_given(oid, given)?,
-        Ok(_) if user.holds_something || !leaving.remove_bare(oid)? => {
-            leaving.shut_out(oid)?;
-            leaving.remove(oid)?;
-        }
-        Ok(_) => {}
+    let named = [Account::named(&user.username)];
+    let accounts = if user.accounts.is_empty() { &named[..] } else { &user.accounts };
+    let removal = |account| RoleRemoval::begin(host, connection, account);
+    let mut roles = accounts.iter().map(removal).collect::<Result<Vec<_>, _>>()?;
+    if roles.iter().any(|role| role.name == connection.target.username) {
+        return Err(Denial::ConnectionUser.refusal());
     }
-    leaving.end_late_sessions(oid)
+    let is_main = |role: &RoleRemoval<'_>| role.recorded == user.username;
+    let main = roles.iter().position(is_main).unwrap_or_default();
+    roles.rotate_left(main);
+    let username = roles.first().map_or(user.username.as_str(), |role| &role.name);
+    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
+    match statements::prepare(SqlDialect::Postgres, given, &values) {
+        Err(fault) => {
+            shut_all_out(&roles)?;
+            Err(fault.into())
+        }
+        Ok(given) if given.is_empty() => {
+            // One role that stays must not keep the others.
+            let removed: Vec<_> = roles.iter().map(RoleRemoval::remove_alone).collect();
+            removed.into_iter().collect()
+        }
+        Ok(given) => run_given(&roles, given),
+    }
 }
 
-/// A user in the database's catalog.
-struct CatalogUser {
-    /// The user's OID, which its sessions keep after the removal of the name.
-    oid: String,
-    /// Set if the user may own objects or hold direct privileges.
-    holds_something: bool,
+/// Denies new sessions of all roles and ends open ones, as far as the connection's user may.
+fn shut_all_out(roles: &[RoleRemoval<'_>]) -> Result<(), Refusal> {
+    let found = roles.iter().filter_map(|role| Some((role, role.found.as_ref()?)));
+    let shut: Vec<_> = found.map(|(role, found)| role.shut_out_as_far(&found.oid)).collect();
+    shut.into_iter().collect()
 }
 
-/// A user being removed.
-struct UserRemoval<'a> {
+/// Locks the roles out, runs the operator's statements, and checks that each role is gone or still
+/// locked out. The statements may clean up more than the roles, and therefore run if the roles are
+/// gone already; but not if the first role's name belongs to somebody else.
+fn run_given(roles: &[RoleRemoval<'_>], given: Vec<FilledStatement>) -> Result<(), Refusal> {
+    shut_all_out(roles)?;
+    let gone = roles.iter().filter(|role| role.found.is_none());
+    gone.clone().try_for_each(RoleRemoval::prove_gone)?;
+    if let Some(main) = roles.first().filter(|main| !main.is_name_taken) {
+        match users::run(main.host, &main.connection.target, given) {
+            // An earlier attempt or another session has removed the user. The other roles are
+            // locked out, which the checks below prove.
+            Err(failure)
+                if has_sqlstate(&failure, UNDEFINED_OBJECT) && main.is_gone().unwrap_or(false) => {}
+            ran => ran.map_err(|failure| main.refusal(failure))?,
+        }
+    }
+    gone.clone().try_for_each(RoleRemoval::end_outlasting)?;
+    for (role, found) in roles.iter().filter_map(|role| Some((role, role.found.as_ref()?))) {
+        role.check_locked_out(&found.oid)?;
+        role.end_late_sessions(&found.oid)?;
+    }
+    Ok(())
+}
+
+/// A role being removed.
+struct RoleRemoval<'a> {
     host: &'a dyn SqlHost,
     connection: &'a ParsedConnection,
-    username: &'a str,
-    /// The name as a quoted identifier.
+    /// The name at the creation.
+    recorded: String,
+    /// The name in the catalog, or at the creation if the role is gone.
+    name: String,
+    /// `name` as a quoted identifier.
     role: String,
+    /// The role in the catalog; `None`: the role is gone.
+    found: Option<CatalogRole>,
+    /// The OID of a role that is gone, if the OID was recorded.
+    gone_oid: Option<String>,
+    /// The role is gone, and a role of somebody else has the name.
+    is_name_taken: bool,
 }
 
-impl UserRemoval<'_> {
-    fn find(&self) -> Result<Option<CatalogUser>, SqlFailure> {
-        let ask = |query| self.host.query(&self.connection.target, query, &[self.username]);
-        let found = match ask(USER) {
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_TABLE) => ask(USER_ALONE),
-            found => found,
+impl<'a> RoleRemoval<'a> {
+    fn begin(
+        host: &'a dyn SqlHost,
+        connection: &'a ParsedConnection,
+        account: &Account,
+    ) -> Result<Self, Refusal> {
+        let (found, gone_oid, is_name_taken) = match identity::locate(host, connection, account)? {
+            RoleLocation::Found(role) => (Some(role), None, false),
+            RoleLocation::Gone { oid, is_name_taken } => (None, oid, is_name_taken),
         };
-        let mut cells = found?.into_iter().next().unwrap_or_default().into_iter().flatten();
-        let oid = cells.next().filter(|oid| is_number(oid));
-        let holds_something = cells.next().is_none_or(|holds| holds != "false");
-        Ok(oid.map(|oid| CatalogUser { oid, holds_something }))
+        let name = found.as_ref().map_or(&account.name, |role| &role.name).clone();
+        let (role, recorded) = (identifier(&name), account.name.clone());
+        Ok(Self { host, connection, recorded, name, role, found, gone_oid, is_name_taken })
     }
 
-    /// Proves that the user is gone, runs the operator's statements, which may clean up more than
-    /// the user, and ends sessions that outlasted the user.
-    fn prove_gone(&self, given: Vec<FilledStatement>) -> Result<(), Refusal> {
-        self.fence()?;
-        match users::run(self.host, &self.connection.target, given) {
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => {}
-            other => other.map_err(|failure| self.refusal(failure))?,
+    /// Removes the role with the plugin's own statements.
+    fn remove_alone(&self) -> Result<(), Refusal> {
+        let Some(CatalogRole { oid, holds_something, .. }) = &self.found else {
+            self.prove_gone()?;
+            return self.end_outlasting();
+        };
+        if *holds_something || !self.remove_bare(oid)? {
+            self.shut_out(oid)?;
+            self.remove(oid)?;
         }
-        self.end_orphans()
+        self.end_late_sessions(oid)
+    }
+
+    /// Tells if the role is gone by now.
+    fn is_gone(&self) -> Result<bool, SqlFailure> {
+        match &self.found {
+            Some(found) => Ok(self.column(LOGS_IN, &found.oid)?.is_empty()),
+            None => Ok(true),
+        }
+    }
+
+    /// Proves that the role is gone, and not only unknown to a copy of the server that lags behind:
+    /// a copy refuses to assign the number of a transaction.
+    fn prove_gone(&self) -> Result<(), Refusal> {
+        let Some(oid) = &self.gone_oid else { return self.fence() };
+        self.run_alone(format!(
+            "SELECT pg_catalog.txid_current(), 1 / (1 - count(*)) FROM pg_catalog.pg_roles WHERE \
+             oid = {oid}"
+        ))
+        .map_err(|failure| self.refusal(failure))
+    }
+
+    /// Ends the sessions that outlasted a role that is gone.
+    fn end_outlasting(&self) -> Result<(), Refusal> {
+        match &self.gone_oid {
+            Some(oid) => self.end_late_sessions(oid),
+            None => self.end_orphans(),
+        }
     }
 
     /// Proves that the user is gone and not about to appear: a `CREATE ROLE` whose answer was lost
@@ -156,7 +202,10 @@ impl UserRemoval<'_> {
     /// Denies new sessions. A missing user counts as denied: the answer to an earlier drop may have
     /// been lost.
     fn deny_login(&self) -> Result<(), SqlFailure> {
-        match self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)) {
+        let check = self.found.as_ref().map(|found| self.check_name(&found.oid));
+        let deny = format!("ALTER ROLE {} NOLOGIN", self.role);
+        let statements: Vec<_> = check.into_iter().chain([deny]).map(Statement::plain).collect();
+        match self.host.transact(&self.connection.target, &statements) {
             Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
             denied => denied,
         }
@@ -192,17 +241,7 @@ impl UserRemoval<'_> {
         }
     }
 
-    /// Locks the user out, runs the operator's statements, and checks that the user is gone or
-    /// still locked out.
-    fn run_given(&self, oid: &str, given: Vec<FilledStatement>) -> Result<(), Refusal> {
-        self.shut_out_as_far(oid)?;
-        match users::run(self.host, &self.connection.target, given) {
-            // Another session has removed the user since the look-up.
-            Err(failure)
-                if has_sqlstate(&failure, UNDEFINED_OBJECT)
-                    && self.find().is_ok_and(|found| found.is_none()) => {}
-            ran => ran.map_err(|failure| self.refusal(failure))?,
-        }
+    fn check_locked_out(&self, oid: &str) -> Result<(), Refusal> {
         let left = self.column(LOGS_IN, oid).map_err(|failure| self.refusal(failure))?;
         if left.iter().any(|logs_in| logs_in != "false") {
             let user = &self.connection.target.username;
@@ -211,108 +250,18 @@ impl UserRemoval<'_> {
         Ok(())
     }
 
-    /// Removes a user without dependencies; the removal itself locks the user out. Returns `false`
-    /// if something depends on the user by now.
-    fn remove_bare(&self, oid: &str) -> Result<bool, Refusal> {
-        self.end_sessions(oid).map_err(|why| self.deny_login_for(why))?;
-        match self.run_alone(self.drop_role()) {
-            Ok(()) => Ok(true),
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => Ok(false),
-            Err(failure) => Err(self.deny_login_for(self.refusal(failure))),
-        }
-    }
-
-    fn remove(&self, oid: &str) -> Result<(), Refusal> {
-        let refused = |failure| self.refusal(failure);
-        let mut revoked = self.revocations().map_err(refused)?;
-        revoked.push(Statement::plain(self.drop_role()));
-        match self.host.transact(&self.connection.target, &revoked) {
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
-                revoked.pop();
-                // These revocations remain in force even if the next steps fail.
-                let stripped = self.host.transact(&self.connection.target, &revoked);
-                tolerate_refusal(stripped).map_err(refused)?;
-                self.remove_with_dependencies(oid)
-            }
-            dropped => dropped.map_err(refused),
-        }
-    }
-
-    /// Returns statements that revoke the usual privileges. A failure of a statement does not
-    /// prevent the other revocations.
-    fn revocations(&self) -> Result<Vec<Statement>, SqlFailure> {
-        let mut schemas = self.column(SCHEMAS, self.username)?;
-        schemas.retain(|schema| schema != "public");
-        schemas.push("public".to_owned());
-        let role = &self.role;
-        let mut texts = Vec::new();
-        for schema in schemas.iter().map(|schema| identifier(schema)) {
-            for what in ["TABLES", "SEQUENCES"] {
-                texts.push(format!(
-                    "REVOKE ALL PRIVILEGES ON ALL {what} IN SCHEMA {schema} FROM {role}"
-                ));
-            }
-            texts.push(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}"));
-        }
-        let database = identifier(&self.connection.target.database);
-        texts.push(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}"));
-        Ok(texts.into_iter().map(|text| Statement::plain(text).allow_failure()).collect())
-    }
-
-    /// Removes a user that still has privileges on functions or types, default privileges, or
-    /// `CONNECT` on other databases. `DROP OWNED` revokes all of these, but also drops owned
-    /// objects. Owned objects are therefore a refusal, and objects owned since this check are
-    /// reassigned first.
-    fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
-        let owned = self
-            .dependencies(oid, "AND s.deptype = 'o'")
-            .map_err(|failure| self.refusal(failure))?;
-        if !owned.is_empty() {
-            return Err(Code::OwnsObjects.refusal().with("objects", join_names(owned)));
-        }
-        let dropped = match self.drop_owned(false) {
-            // DROP OWNED requires membership in the role, which a user with CREATEROLE can grant to
-            // itself.
-            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
-            other => other,
-        };
-        match dropped {
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
-                self.still_held(oid, failure)
-            }
-            other => other.map_err(|failure| self.refusal(failure)),
-        }
-    }
-
-    fn drop_owned(&self, become_member: bool) -> Result<(), SqlFailure> {
-        let role = &self.role;
-        let mut texts = Vec::new();
-        if become_member {
-            texts.push(format!("GRANT {role} TO CURRENT_USER"));
-        }
-        texts.push(format!("REASSIGN OWNED BY {role} TO CURRENT_USER"));
-        texts.push(format!("DROP OWNED BY {role}"));
-        texts.push(self.drop_role());
-        let statements: Vec<Statement> = texts.into_iter().map(Statement::plain).collect();
-        self.host.transact(&self.connection.target, &statements)
-    }
-
-    fn still_held(&self, oid: &str, failure: SqlFailure) -> Result<(), Refusal> {
-        let held = self.dependencies(oid, "").map_err(|failure| self.refusal(failure))?;
-        if held.is_empty() {
-            return Err(self.refusal(failure));
-        }
-        let refusal = Code::StillHolds.refusal().with("held", join_names(held));
-        Err(refusal.with("user", &self.connection.target.username))
-    }
-
-    /// Returns the dependencies selected by `filter`, at most 1 more than a refusal names.
-    fn dependencies(&self, oid: &str, filter: &str) -> Result<Vec<String>, SqlFailure> {
-        self.column(&format!("{DEPENDENCIES} {filter} ORDER BY 1 LIMIT {}", NAMED_OBJECTS + 1), oid)
-    }
-
     fn drop_role(&self) -> String {
         format!("DROP ROLE IF EXISTS {}", self.role)
+    }
+
+    /// Returns a statement that fails with [`DIVISION_BY_ZERO`] if the role has got another name
+    /// since the look-up, or another role has got this name.
+    fn check_name(&self, oid: &str) -> String {
+        let name = self.name.replace('\\', r"\\").replace('\'', "''");
+        format!(
+            "SELECT 1 / (1 - least(count(*), 1)) FROM pg_catalog.pg_roles WHERE (oid = {oid}) <> \
+             (rolname = E'{name}')"
+        )
     }
 
     /// Runs a statement in its own transaction, so that the host can retry the transaction.
@@ -327,6 +276,9 @@ impl UserRemoval<'_> {
     }
 
     fn refusal(&self, failure: SqlFailure) -> Refusal {
+        if has_sqlstate(&failure, DIVISION_BY_ZERO) {
+            return Code::Conflict.refusal();
+        }
         sql_failure::refusal(failure, &self.connection.target)
     }
 }
@@ -343,22 +295,12 @@ fn has_sqlstate(failure: &SqlFailure, sqlstate: &str) -> bool {
     failure.sqlstate.as_deref() == Some(sqlstate)
 }
 
-fn is_number(oid: &str) -> bool {
-    !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// Quotes a name.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn join_names(mut names: Vec<String>) -> String {
-    if names.len() > NAMED_OBJECTS {
-        names.truncate(NAMED_OBJECTS);
-        names.push("…".to_owned());
-    }
-    names.join(", ")
-}
-
+#[cfg(test)]
+mod identity_tests;
 #[cfg(test)]
 mod tests;

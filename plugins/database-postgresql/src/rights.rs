@@ -1,5 +1,6 @@
 //! Check of the rights that the connection's user needs, made when the connection is written.
 
+use crate::identity;
 use crate::settings::ParsedConnection;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 
@@ -18,8 +19,14 @@ pub(crate) fn lacking(
         rows => rows?,
     };
     let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-    let lacks = told.as_deref() == Some("false");
-    Ok(lacks.then(|| "lacks-createrole".to_owned()).into_iter().collect())
+    let mut lacking = Vec::new();
+    if told.as_deref() == Some("false") {
+        lacking.push("lacks-createrole".to_owned());
+    }
+    if identity::lacks_right(host, connection)? {
+        lacking.push("lacks-identity".to_owned());
+    }
+    Ok(lacking)
 }
 
 #[cfg(test)]
@@ -38,6 +45,8 @@ mod tests {
         assert_eq!(told(&answered("false")), Ok(vec!["lacks-createrole".to_owned()]));
         let other = SqlScript::default().fails("rolcreaterole", SqlScript::state("42703"));
         assert_eq!(told(&other), Ok(Vec::new()));
+        let unseen = answered("true").fails("pg_control_system", SqlScript::state("42501"));
+        assert_eq!(told(&unseen), Ok(vec!["lacks-identity".to_owned()]));
         let outage = SqlScript::failure("unreachable", None);
         let down = SqlScript::default().fails("rolcreaterole", outage.clone());
         assert_eq!(told(&down), Err(outage));

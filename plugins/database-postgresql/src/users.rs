@@ -7,11 +7,14 @@
 //! did not exist at its beginning.
 
 use crate::codes::Code;
+use crate::identity::{self, RoleLocation};
+use crate::named::{self, NamedRoles};
 use crate::settings::{ParsedConnection, PasswordForm};
 use crate::{scram, sql_failure};
 use bulkhead_sdk::connection::{Denial, choose_login, describe_failure, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
-    Credential, DatabaseTarget, NewUser, Refusal, SqlFailure, SqlHost, Statement, StoreTime,
+    Account, CreatedUser, Credential, DatabaseTarget, NewUser, Refusal, SqlFailure, SqlHost,
+    Statement, StoreTime, is_derived_name,
 };
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 
@@ -39,25 +42,60 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// SQLSTATE of a role that does not exist.
 pub(crate) const UNDEFINED_OBJECT: &str = "42704";
 
-/// Creates `user`.
+/// Returns the roles that `creation` will make for `username`, as far as the text of the statements
+/// shows them: the user itself, and roles whose names follow from the user's name.
+pub(crate) fn plan_accounts(username: &str, creation: &[String]) -> Vec<Account> {
+    let values = PlaceholderValues {
+        username,
+        password: Some("password"),
+        subject: Some("CN=subject"),
+        expiration: Some(0),
+    };
+    // The creation itself reports statements that cannot be read.
+    let prepared = statements::prepare(SqlDialect::Postgres, creation, &values);
+    let names = prepared.map(|prepared| named::created(&prepared).names).unwrap_or_default();
+    let follows = |name: &&String| is_derived_name(name, username);
+    names.iter().filter(follows).map(|name| Account::named(name)).collect()
+}
+
+/// Creates `user`. Returns the roles that the creation made.
 pub(crate) fn create(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     user: &NewUser,
     creation: &[String],
-) -> Result<(), Refusal> {
+) -> Result<Vec<Account>, Refusal> {
+    let refused = |failure| sql_failure::refusal(failure, &connection.target);
     let plan = CreationPlan::of(host, connection, user, creation);
     let plan = plan.map_err(Refusal::with_nothing_made)?;
-    let Err(failure) = host.transact(&connection.target, &plan.statements) else { return Ok(()) };
-    let is_sure = sql_failure::is_nothing_kept(&failure);
-    let refusal = plan.refusal(failure, &user.username, &connection.target);
-    Err(if is_sure { refusal.with_nothing_made() } else { refusal })
+    let before = match plan.named.runs_code {
+        false => None,
+        true => identity::every_oid(host, connection)
+            .map_err(|failure| refused(failure).with_nothing_made())?,
+    };
+    if let Err(failure) = host.transact(&connection.target, &plan.statements) {
+        let is_sure = sql_failure::is_nothing_kept(&failure);
+        let refusal = plan.refusal(failure, &user.username, &connection.target);
+        return Err(if is_sure { refusal.with_nothing_made() } else { refusal });
+    }
+    let accounts = identity::named(host, connection, &plan.names(&user.username));
+    let mut accounts = accounts.map_err(refused)?;
+    if let Some(before) = before {
+        let appeared = identity::appeared(host, connection, &user.username, &before);
+        for account in appeared.map_err(refused)? {
+            if !accounts.iter().any(|known| known.name == account.name) {
+                accounts.push(account);
+            }
+        }
+    }
+    Ok(accounts)
 }
 
 /// The statements that create a user: the operator's statements between two checks.
 struct CreationPlan {
     statements: Vec<Statement>,
     roles: Vec<StatementRole>,
+    named: NamedRoles,
 }
 
 /// The purpose of a statement of a creation.
@@ -87,7 +125,8 @@ impl CreationPlan {
         if given.is_empty() {
             return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
         }
-        let mut plan = Self { statements: Vec::new(), roles: Vec::new() };
+        let named = named::created(&given);
+        let mut plan = Self { statements: Vec::new(), roles: Vec::new(), named };
         if !begins_with_creation(&given, &user.username) {
             plan.check(StatementRole::IsNew, IS_NEW, &values)?;
         }
@@ -96,6 +135,15 @@ impl CreationPlan {
         }
         plan.check(StatementRole::IsCreated, IS_CREATED, &values)?;
         Ok(plan)
+    }
+
+    /// Returns the names of the roles that the text shows, and of the user itself.
+    fn names(&self, username: &str) -> Vec<String> {
+        let mut names = self.named.names.clone();
+        if !names.iter().any(|name| name == username) {
+            names.insert(0, username.to_owned());
+        }
+        names
     }
 
     fn push(&mut self, role: StatementRole, statement: Statement) {
@@ -177,16 +225,28 @@ pub(crate) fn change_credential(
     given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
 }
 
-/// Changes the time after which `username` can no longer log in with a password.
+/// Changes the time after which `user` can no longer log in with a password.
 pub(crate) fn set_expiration(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
-    username: &str,
+    user: &CreatedUser,
     expires: StoreTime,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let values =
-        PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
+    let recorded = user.accounts.iter().find(|account| account.name == user.username);
+    let username = match recorded.filter(|account| !account.identity.is_empty()) {
+        Some(account) => match identity::locate(host, connection, account)? {
+            RoleLocation::Found(role) => role.name,
+            RoleLocation::Gone { .. } => return Err(Denial::UserNotFound.refusal()),
+        },
+        None => user.username.clone(),
+    };
+    let values = PlaceholderValues {
+        username: &username,
+        password: None,
+        subject: None,
+        expiration: Some(expires),
+    };
     given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
 }
 

@@ -1,7 +1,8 @@
 //! `creds/{name}`: creates a user by a role.
 //!
 //! The engine plans the user name, writes the lease down, and only then creates the user. If a
-//! later step fails, the lease removes the user again (see [`Reservation`]).
+//! later step fails, the lease removes the user again (see [`Reservation`]). The lease learns with
+//! the answer by which identities the database knows the user's accounts.
 
 use crate::connection::{Connection, about};
 use crate::credential::PlannedUser;
@@ -26,8 +27,10 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let targets = connection.targets(host, &role.db_name);
     let targets = targets.map_err(|why| about(&role.db_name, why))?;
     let display_name = &call.caller.display_name;
-    let planned = host.databases().plan_username(&called, display_name, name);
-    let username = planned.map_err(|why| about(&role.db_name, why))?;
+    let creation = &role.creation_statements;
+    let planned = host.databases().plan_accounts(&called, display_name, name, creation);
+    let planned = planned.map_err(|why| about(&role.db_name, why))?;
+    let username = planned.username.clone();
     let new = PlannedUser {
         names: TemplateNames { display_name, role_name: name },
         username: &username,
@@ -44,14 +47,17 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
     let (credential, expires) = (issued.credential, lifetime.expires);
     let user = NewUser { username: username.clone(), credential, expires };
-    let held = LeaseData::new(&role, name, &username, targets);
+    let mut held = LeaseData::new(&role, name, planned, targets);
     let reserved = Reservation::new(&username, &role.db_name, &held)?;
+    let mut accounts = Vec::new();
     let made = reserved.make(host, || {
-        let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
-        let created = host.databases().create_user(&called, &user, creation, rollback);
-        created.map_err(|why| why.map(|why| about(&role.db_name, why)))
+        let rollback = &role.rollback_statements;
+        let created = host.databases().create_accounts(&called, &user, creation, rollback);
+        accounts = created.map_err(|why| why.map(|why| about(&role.db_name, why)))?;
+        Ok(())
     });
     let made = counted(host, &CREATIONS, made)?;
+    let made = if held.learns(accounts) { made.settle(host, &held)? } else { made };
     let mut shown = issued.shown;
     shown.insert("username".to_owned(), json!(username));
     Ok(made.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))
@@ -71,10 +77,10 @@ fn role_and_connection(host: &dyn Host, call: &Call) -> Result<(Role, Connection
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{empty, orders, reader, ready, with};
+    use crate::fixture::{account, empty, orders, reader, ready, with};
     use bulkhead_sdk::database_plugin::Credential;
     use bulkhead_sdk::host::Clock;
-    use bulkhead_sdk::{Failure, FailureKind};
+    use bulkhead_sdk::{Failure, FailureKind, RevocationReason};
     use serde_json::json;
 
     #[test]
@@ -84,10 +90,11 @@ mod tests {
         assert_eq!(
             bed.host.steps(),
             [
-                "plan-username orders",
+                "plan-accounts orders",
                 "reserve v-token-reader-1 in orders",
                 "checkpoint",
-                "create-user orders v-token-reader-1",
+                "create-accounts orders v-token-reader-1",
+                "amend v-token-reader-1",
             ]
         );
         assert_eq!(reply.lease.as_deref(), Some("v-token-reader-1"));
@@ -112,7 +119,8 @@ mod tests {
 
     #[test]
     fn every_failure_leaves_neither_user_nor_lease() {
-        let steps = ["get", "generate", "plan-username", "reserve", "checkpoint", "create-user"];
+        let steps =
+            ["get", "generate", "plan-accounts", "reserve", "checkpoint", "create-accounts"];
         for step in steps {
             let bed = ready();
             bed.host.refuse(step, Failure::new(FailureKind::Unreachable, "no answer"));
@@ -149,7 +157,7 @@ mod tests {
             FailureKind::Internal,
         ] {
             let bed = ready();
-            bed.host.lose_reply("create-user", Failure::new(kind, "statement 2 failed"));
+            bed.host.lose_reply("create-accounts", Failure::new(kind, "statement 2 failed"));
             assert_eq!(bed.read("creds/reader").err().unwrap().kind, kind);
             assert_eq!(bed.host.user_count(), 0, "{kind:?}");
             assert!(bed.host.lease_tags().is_empty(), "{kind:?}");
@@ -160,7 +168,7 @@ mod tests {
     fn a_user_whose_creation_answered_too_late_is_removed_by_the_undo() {
         let bed = ready();
         bed.host.lose_reply(
-            "create-user",
+            "create-accounts",
             Failure::new(FailureKind::TimedOut, "the database took too long"),
         );
         assert_eq!(bed.read("creds/reader").err().unwrap().kind, FailureKind::TimedOut);
@@ -168,10 +176,10 @@ mod tests {
         assert_eq!(
             steps[3..],
             [
-                "create-user orders v-token-reader-1",
+                "create-accounts orders v-token-reader-1",
                 "undo v-token-reader-1",
                 "checkpoint",
-                "delete-user orders v-token-reader-1 DROP {{name}}",
+                "remove-accounts orders v-token-reader-1 DROP {{name}}",
             ]
         );
         assert_eq!(bed.host.user_count(), 0);
@@ -182,10 +190,10 @@ mod tests {
     fn an_undo_that_fails_stays_in_the_book() {
         let bed = ready();
         bed.host.lose_reply(
-            "create-user",
+            "create-accounts",
             Failure::new(FailureKind::TimedOut, "the database took too long"),
         );
-        bed.host.refuse("delete-user", Failure::new(FailureKind::Unreachable, "no answer"));
+        bed.host.refuse("remove-accounts", Failure::new(FailureKind::Unreachable, "no answer"));
         assert!(bed.read("creds/reader").is_err());
         assert_eq!(bed.host.lease_tags(), ["v-token-reader-1"]);
     }
@@ -258,7 +266,7 @@ mod tests {
             "{}",
             refused.message
         );
-        assert_eq!(bed.host.steps(), ["plan-username orders"]);
+        assert_eq!(bed.host.steps(), ["plan-accounts orders"]);
     }
 
     #[test]
@@ -275,7 +283,7 @@ mod tests {
     #[test]
     fn a_failed_creation_names_the_connection_and_never_the_password() {
         let bed = ready();
-        bed.host.refuse("create-user", Failure::invalid("statement 0 failed (SQLSTATE 42601)"));
+        bed.host.refuse("create-accounts", Failure::invalid("statement 0 failed (SQLSTATE 42601)"));
         let refused = bed.read("creds/reader").err().unwrap();
         assert_eq!(refused.message, "connection \"orders\": statement 0 failed (SQLSTATE 42601)");
         assert_eq!(refused.kind, FailureKind::InvalidRequest);
@@ -301,7 +309,33 @@ mod tests {
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
                 "revocation_statements": ["DROP {{name}}"], "targets": ["test://db:5432"],
+                "accounts": [{"name": "v-token-reader-1", "identity": "identity-1"}],
             })
         );
+    }
+
+    #[test]
+    fn a_lease_ends_every_account_of_its_creation_and_no_account_of_somebody_else() {
+        let bed = ready();
+        let creation = json!(["CREATE {{name}}", "CREATE EXTRA {{name}}_extra"]);
+        bed.write("roles/reader", &json!({ "creation_statements": creation })).unwrap();
+        let tag = bed.read("creds/reader").unwrap().lease.unwrap();
+        assert_eq!(bed.host.user_count(), 2);
+        // Somebody else removes the user and makes another one of the same name.
+        account(&bed, "orders", &tag);
+        bed.revoke(&tag, RevocationReason::Expired).unwrap();
+        assert!(bed.host.user("orders", &format!("{tag}_extra")).is_none());
+        assert!(bed.host.user("orders", &tag).is_some(), "the user of somebody else");
+    }
+
+    #[test]
+    fn an_undo_without_identities_knows_the_planned_accounts() {
+        let bed = ready();
+        let creation = json!(["CREATE {{name}}", "CREATE EXTRA {{name}}_extra"]);
+        bed.write("roles/reader", &json!({ "creation_statements": creation })).unwrap();
+        let lost = Failure::new(FailureKind::TimedOut, "the database took too long");
+        bed.host.lose_reply("create-accounts", lost);
+        assert!(bed.read("creds/reader").is_err());
+        assert_eq!(bed.host.user_count(), 0);
     }
 }

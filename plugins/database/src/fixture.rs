@@ -82,7 +82,7 @@ pub(crate) fn account_with(
         credential: Credential::Password(password.to_owned()),
         expires: 0,
     };
-    host.databases().create_user(&known, &user, &[], &[]).unwrap();
+    host.databases().create_accounts(&known, &user, &[], &[]).unwrap();
     bed.host.steps();
 }
 

@@ -11,6 +11,7 @@ use crate::figures::{RENEWALS, REVOCATIONS, counted};
 use crate::lifetime::LeaseLifetime;
 use crate::roles::Role;
 use crate::target;
+use bulkhead_sdk::database_plugin::{Account, CreatedUser};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, FailureKind, Host, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
@@ -25,21 +26,38 @@ pub(crate) struct LeaseData {
     /// The servers that hold the user. Empty in records of earlier releases.
     #[serde(default)]
     targets: Vec<String>,
+    /// The accounts of the user. Empty in records of earlier releases, and if the plugin does not
+    /// tell them: the name then stands for the accounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    accounts: Vec<Account>,
 }
 
 stored!(LeaseData, "lease", reads_stored_leases);
 
 impl LeaseData {
-    /// Returns the data for the lease of `username`, created by the role `role` with the name
-    /// `name`.
-    pub(crate) fn new(role: &Role, name: &str, username: &str, targets: Vec<String>) -> Self {
+    /// Returns the data for the lease of `user`, created by the role `role` with the name `name`.
+    pub(crate) fn new(role: &Role, name: &str, user: CreatedUser, targets: Vec<String>) -> Self {
         Self {
-            username: username.to_owned(),
+            username: user.username,
+            accounts: user.accounts,
             role: name.to_owned(),
             db_name: role.db_name.clone(),
             revocation_statements: role.revocation_statements.clone(),
             targets,
         }
+    }
+
+    /// Records the accounts that the creation made. Returns true if the data changed.
+    pub(crate) fn learns(&mut self, accounts: Vec<Account>) -> bool {
+        let is_new = !accounts.is_empty() && accounts != self.accounts;
+        if is_new {
+            self.accounts = accounts;
+        }
+        is_new
+    }
+
+    fn user(&self) -> CreatedUser {
+        CreatedUser { username: self.username.clone(), accounts: self.accounts.clone() }
     }
 
     /// Adds to a refusal of the operator's statements which role the operator can correct.
@@ -97,7 +115,7 @@ pub(crate) fn renew(
     // For the same reason as in `revoke`.
     host.storage().checkpoint()?;
     let prolonged =
-        host.databases().set_expiration(&called, &held.username, lifetime.expires, &statements);
+        host.databases().prolong_accounts(&called, &held.user(), lifetime.expires, &statements);
     counted(host, &RENEWALS, prolonged).map_err(|why| about(&held.db_name, why))?;
     Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
 }
@@ -113,7 +131,7 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     // Ends the optimistic check of the values read so far, which do not matter after the removal.
     // Otherwise, a connection whose password rotates continuously would conflict at each attempt.
     host.storage().checkpoint()?;
-    let removed = host.databases().delete_user(&called, &held.username, statements);
+    let removed = host.databases().remove_accounts(&called, &held.user(), statements);
     counted(host, &REVOCATIONS, removed).map_err(|why| {
         let why = about(&held.db_name, wait_for_absent(why));
         if statements.is_empty() { why } else { held.with_way_out(why) }
@@ -143,7 +161,7 @@ mod tests {
         let renewal = bed.renew(&tag, 900).unwrap();
         assert_eq!((renewal.ttl, renewal.max_ttl), (900, 3_600));
         assert_eq!(bed.host.user("orders", &tag).unwrap().expires, bed.host.now() + 905_000);
-        assert_eq!(bed.host.steps(), ["checkpoint", "set-expiration orders v-token-reader-1"]);
+        assert_eq!(bed.host.steps(), ["checkpoint", "prolong-accounts orders v-token-reader-1"]);
     }
 
     #[test]
@@ -195,7 +213,7 @@ mod tests {
     fn a_revoked_user_is_gone_and_revoking_it_again_is_success() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        bed.host.lose_reply("delete-user", Failure::new(FailureKind::Unreachable, "no answer"));
+        bed.host.lose_reply("remove-accounts", Failure::new(FailureKind::Unreachable, "no answer"));
         assert_eq!(
             bed.revoke(&tag, RevocationReason::Requested).err().unwrap().kind,
             FailureKind::Unreachable
@@ -214,7 +232,7 @@ mod tests {
         bed.revoke(&tag, RevocationReason::Expired).unwrap();
         assert_eq!(
             bed.host.steps(),
-            ["checkpoint", "delete-user orders v-token-reader-1 DROP {{name}}"]
+            ["checkpoint", "remove-accounts orders v-token-reader-1 DROP {{name}}"]
         );
     }
 
@@ -228,7 +246,7 @@ mod tests {
         bed.revoke(&tag, RevocationReason::TokenEnded).unwrap();
         assert_eq!(
             bed.host.steps(),
-            ["checkpoint", "delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]
+            ["checkpoint", "remove-accounts orders v-token-reader-1 DROP ALL OF {{name}}"]
         );
     }
 
@@ -256,9 +274,9 @@ mod tests {
             bed.host.steps(),
             [
                 "checkpoint",
-                "set-expiration orders v-token-reader-1",
+                "prolong-accounts orders v-token-reader-1",
                 "checkpoint",
-                "delete-user orders v-token-reader-1 DROP {{name}}"
+                "remove-accounts orders v-token-reader-1 DROP {{name}}"
             ]
         );
     }
@@ -338,14 +356,14 @@ mod tests {
     fn a_refused_revocation_says_what_the_operator_can_write() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        bed.host.refuse("delete-user", Failure::invalid("statement 1 was refused"));
+        bed.host.refuse("remove-accounts", Failure::invalid("statement 1 was refused"));
         let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
         let says = "statement 1 was refused; the revocation goes by revocation_statements: write \
                     role \"reader\" for connection \"orders\"";
         assert!(refused.message.contains(says), "{}", refused.message);
         assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
         bed.write("roles/reader", &json!({"revocation_statements": []})).unwrap();
-        bed.host.refuse("delete-user", Failure::invalid("it owns tables"));
+        bed.host.refuse("remove-accounts", Failure::invalid("it owns tables"));
         let refused = bed.revoke(&tag, RevocationReason::Requested).err().unwrap();
         assert_eq!(refused.message, "connection \"orders\": it owns tables");
         bed.revoke(&tag, RevocationReason::Requested).unwrap();
@@ -356,7 +374,7 @@ mod tests {
         let bed = ready();
         let (_, tag) = issued(&bed);
         let gone = Failure::new(FailureKind::NotFound, "there is no database plugin \"test\"");
-        bed.host.refuse("delete-user", gone);
+        bed.host.refuse("remove-accounts", gone);
         assert_eq!(
             bed.revoke(&tag, RevocationReason::Expired).err().unwrap().kind,
             FailureKind::Unreachable

@@ -1,6 +1,6 @@
 //! `roles/{name}`: templates of the users that a caller may ask for by name.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, about};
 use crate::credential::{self, CredentialOptions, CredentialRecipe};
 use crate::statements::{self, RoleStatements};
 use crate::static_role::StaticRole;
@@ -118,6 +118,35 @@ impl Role {
         ))
     }
 
+    /// Returns a warning if the creation makes accounts that the revocation statements do not name.
+    /// Without such statements, the plugin ends every account.
+    fn unended(
+        &self,
+        host: &dyn Host,
+        connection: &Connection,
+        name: &str,
+    ) -> Result<Option<String>, Failure> {
+        if self.revocation_statements.is_empty() {
+            return Ok(None);
+        }
+        let called = connection.for_host(&self.db_name);
+        let planned = host.databases().plan_accounts(&called, "", name, &self.creation_statements);
+        let planned = planned.map_err(|why| about(&self.db_name, why))?;
+        let given = self.revocation_statements.join("\n").replace("{{username}}", "{{name}}");
+        let others = planned.accounts.into_iter().map(|account| account.name);
+        let others = others.filter(|other| *other != planned.username);
+        let names = others.map(|other| other.replace(&planned.username, "{{name}}"));
+        let unnamed: Vec<String> = names.filter(|name| !given.contains(name)).collect();
+        Ok((!unnamed.is_empty()).then(|| {
+            format!(
+                "creation_statements also make {}, and revocation_statements do not name them: let \
+                 them drop each one, or leave revocation_statements empty; a lease stays while \
+                 one of its accounts logs in",
+                unnamed.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+            )
+        }))
+    }
+
     fn statements(&self) -> [RoleStatements<'_>; 4] {
         [
             ("creation_statements", StatementAct::Creation, &self.creation_statements),
@@ -145,6 +174,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         Some(connection) => role.check_with(host, connection)?,
         None => role.check_creation(None)?,
     }
+    let unended = connection.as_ref().map(|connection| role.unended(host, connection, name));
     host.storage().put(&Role::key(name), &role)?;
     let unchecked = connection.is_none().then(|| {
         let db_name = quoted(&role.db_name);
@@ -153,7 +183,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
              makes no users"
         )
     });
-    Ok(Answer::nothing().warn(unchecked).warn(longer_than(&role, &call.mount)))
+    let unended = unended.transpose()?.flatten();
+    Ok(Answer::nothing().warn(unchecked).warn(unended).warn(longer_than(&role, &call.mount)))
 }
 
 /// Shows a role.
@@ -225,6 +256,24 @@ mod tests {
         });
         assert_eq!(Value::Object(bed.read("roles/reader").unwrap().data), expected);
         assert_eq!(bed.list("roles").unwrap().data["keys"], json!(["reader"]));
+    }
+
+    #[test]
+    fn accounts_that_the_revocation_does_not_name_are_a_warning() {
+        let bed = ready();
+        let creation = json!(["CREATE {{name}}", "CREATE EXTRA {{name}}_extra"]);
+        for (revocation, is_warned) in [
+            (json!(["DROP {{name}}"]), true),
+            (json!(["DROP {{name}}", "DROP {{username}}_extra"]), false),
+            (json!([]), false),
+        ] {
+            let role = json!({
+                "creation_statements": creation, "revocation_statements": revocation,
+            });
+            let warnings = bed.write("roles/reader", &role).unwrap().warnings;
+            assert_eq!(warnings.len(), usize::from(is_warned), "{revocation}: {warnings:?}");
+            assert!(warnings.iter().all(|warning| warning.contains("\"{{name}}_extra\"")));
+        }
     }
 
     #[test]

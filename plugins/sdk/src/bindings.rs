@@ -53,7 +53,7 @@ pub mod auth_method {
 pub mod database_plugin {
     wit_bindgen::generate!({
         path: "wit",
-        world: "database-plugin",
+        world: "accounts-plugin",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::database_plugin",
     });

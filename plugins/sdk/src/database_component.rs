@@ -4,17 +4,20 @@
 use crate::bindings::database_plugin::bulkhead::plugin::{
     clock, crypto, database_types as words, sql,
 };
-use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Guest;
+use crate::bindings::database_plugin::exports::bulkhead::plugin::{
+    database_accounts, database_users,
+};
 use crate::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, DatabaseTarget, NewUser,
-    Refusal, SqlFailure, SqlHost, Statement, StatementAct, StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, DatabasePlugin,
+    DatabaseTarget, NewUser, Refusal, SqlFailure, SqlHost, Statement, StatementAct,
+    StatementPurpose, StoreTime,
 };
 use std::marker::PhantomData;
 
 /// A component with the answers of `P`.
 pub struct DatabaseComponent<P>(PhantomData<P>);
 
-impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
+impl<P: DatabasePlugin> database_users::Guest for DatabaseComponent<P> {
     /// Returns the description; empty if it cannot be serialised, which registration refuses.
     fn describe() -> String {
         serde_json::to_string(&P::description()).unwrap_or_default()
@@ -54,12 +57,9 @@ impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
         statements: Vec<String>,
         rollback: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        let user = NewUser {
-            username: user.username,
-            credential: credential(user.credential),
-            expires: user.expires,
-        };
+        let user = new_user(user);
         P::create_user(&SqlImports, &read(&settings)?, &user, &statements, &rollback)
+            .map(drop)
             .map_err(refusal)
     }
 
@@ -88,7 +88,8 @@ impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
         expires: StoreTime,
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        P::set_expiration(&SqlImports, &read(&settings)?, &username, expires, &statements)
+        let user = CreatedUser::named(&username);
+        P::set_expiration(&SqlImports, &read(&settings)?, &user, expires, &statements)
             .map_err(refusal)
     }
 
@@ -97,7 +98,8 @@ impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
         username: String,
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        P::delete_user(&SqlImports, &read(&settings)?, &username, &statements).map_err(refusal)
+        let user = CreatedUser::named(&username);
+        P::delete_user(&SqlImports, &read(&settings)?, &user, &statements).map_err(refusal)
     }
 
     fn check_credential(
@@ -107,6 +109,53 @@ impl<P: DatabasePlugin> Guest for DatabaseComponent<P> {
     ) -> Result<Option<bool>, words::Refusal> {
         P::check_credential(&SqlImports, &read(&settings)?, &username, &credential(held))
             .map_err(refusal)
+    }
+}
+
+impl<P: DatabasePlugin> database_accounts::Guest for DatabaseComponent<P> {
+    fn plan_accounts(
+        settings: String,
+        display_name: String,
+        role_name: String,
+        creation: Vec<String>,
+    ) -> Result<words::CreatedUser, words::Refusal> {
+        let settings = read(&settings)?;
+        let username = P::plan_username(&SqlImports, &settings, &display_name, &role_name);
+        let username = username.map_err(refusal)?;
+        let accounts = P::plan_accounts(&settings, &username, &creation).map_err(refusal)?;
+        Ok(told_user(username, accounts))
+    }
+
+    fn create_accounts(
+        settings: String,
+        user: words::NewUser,
+        statements: Vec<String>,
+        rollback: Vec<String>,
+    ) -> Result<words::CreatedUser, words::Refusal> {
+        let user = new_user(user);
+        P::create_user(&SqlImports, &read(&settings)?, &user, &statements, &rollback)
+            .map(|accounts| told_user(user.username, accounts))
+            .map_err(refusal)
+    }
+
+    fn prolong_accounts(
+        settings: String,
+        user: words::CreatedUser,
+        expires: StoreTime,
+        statements: Vec<String>,
+    ) -> Result<(), words::Refusal> {
+        let user = created_user(user);
+        P::set_expiration(&SqlImports, &read(&settings)?, &user, expires, &statements)
+            .map_err(refusal)
+    }
+
+    fn remove_accounts(
+        settings: String,
+        user: words::CreatedUser,
+        statements: Vec<String>,
+    ) -> Result<(), words::Refusal> {
+        let user = created_user(user);
+        P::delete_user(&SqlImports, &read(&settings)?, &user, &statements).map_err(refusal)
     }
 }
 
@@ -134,6 +183,34 @@ fn refusal(why: Refusal) -> words::Refusal {
         vendor_code: why.vendor_code,
         ext: why.ext,
     }
+}
+
+fn new_user(user: words::NewUser) -> NewUser {
+    NewUser {
+        username: user.username,
+        credential: credential(user.credential),
+        expires: user.expires,
+    }
+}
+
+fn created_user(user: words::CreatedUser) -> CreatedUser {
+    let accounts = user.accounts.into_iter();
+    let accounts = accounts.map(|words::Account { name, host, identity, .. }| Account {
+        name,
+        host,
+        identity,
+    });
+    CreatedUser { username: user.username, accounts: accounts.collect() }
+}
+
+fn told_user(username: String, accounts: Vec<Account>) -> words::CreatedUser {
+    let accounts = accounts.into_iter().map(|Account { name, host, identity }| words::Account {
+        name,
+        host,
+        identity,
+        ext: Vec::new(),
+    });
+    words::CreatedUser { username, accounts: accounts.collect(), ext: Vec::new() }
 }
 
 fn credential(given: words::Credential) -> Credential {

@@ -5,6 +5,7 @@
 //! [`Refusal`] is a code, and the sentence for each code stands in
 //! [`bulkhead_wire::description::DatabaseDescription`].
 
+pub use crate::accounts::{Account, CreatedUser, is_derived_name};
 use bulkhead_wire::description::DatabaseDescription;
 use serde_json::{Map, Value};
 
@@ -280,8 +281,8 @@ pub trait SqlHost {
     fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
-/// A database plugin. The contract of each function is in `wit/database-types.wit`, interface
-/// `database-users`.
+/// A database plugin. The contract of each function is in `wit/database-types.wit`, interfaces
+/// `database-users` and `database-accounts`.
 pub trait DatabasePlugin {
     /// Returns the static facts: name, version, secret settings, and the sentence for every code.
     fn description() -> DatabaseDescription;
@@ -305,14 +306,24 @@ pub trait DatabasePlugin {
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Refusal>;
-    /// Creates the user: all or nothing, if the database supports that.
+    /// Returns the accounts that `creation` will make for `username`, as far as the text of the
+    /// statements shows it and the names follow from `username`; empty if unknown. No I/O.
+    fn plan_accounts(
+        _settings: &ConnectionSettings,
+        _username: &str,
+        _creation: &[String],
+    ) -> Result<Vec<Account>, Refusal> {
+        Ok(Vec::new())
+    }
+    /// Creates the user: all or nothing, if the database supports that. Returns the accounts that
+    /// the creation made; empty if the plugin does not tell accounts apart.
     fn create_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Refusal>;
+    ) -> Result<Vec<Account>, Refusal>;
     /// Changes the credential of `username`. `current` is the present credential if the user must
     /// change the credential itself.
     fn change_credential(
@@ -327,15 +338,15 @@ pub trait DatabasePlugin {
     fn set_expiration(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Refusal>;
-    /// Removes the user, the user's permissions and sessions. Succeeds if the user does not exist.
+    /// Removes the user's accounts, permissions and sessions. Succeeds if the user does not exist.
     fn delete_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Refusal>;
     /// Returns true if `username` can log in with `credential`; `None` if the database cannot tell.

@@ -99,7 +99,7 @@
 //! # let first = Credential::Password("first".to_owned());
 //! # let first = NewUser { username: "app".to_owned(), credential: first, expires: 0 };
 //! # let databases = (&bed.host as &dyn Host).databases();
-//! # databases.create_user(&orders(), &first, &[], &[]).expect("a user");
+//! # databases.create_accounts(&orders(), &first, &[], &[]).expect("a user");
 //! bed.host.die_after("change-credential");
 //! assert!(bed.write("rotate", &json!({})).is_err(), "only the database knows the new password");
 //! assert_eq!(bed.run_guards()?, 1);

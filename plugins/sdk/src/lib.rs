@@ -161,8 +161,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! crypto → database_plugin → field → http → internal → ldap → metric → raw_access → system
-//! → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
+//! accounts → crypto → database_plugin → field → http → internal → ldap → metric → raw_access
+//! → system → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
 //! → database_component → connection → destination → document → intent → jwt → only_copy
 //! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
 //! → unproven_requests → imports → translation → access_token → issuer_keys → login → answer
@@ -171,6 +171,7 @@
 //! ```
 
 pub mod access_token;
+mod accounts;
 pub mod answer;
 pub mod auth_method;
 pub mod call;

@@ -44,7 +44,26 @@ impl SqlScript {
     /// Answers requests that contain `part` with one row.
     #[must_use]
     pub fn answers_row(self, part: &str, row: &[&str]) -> Self {
-        let row = row.iter().map(|text| Some((*text).to_owned())).collect();
+        let row: Vec<_> = row.iter().copied().map(Some).collect();
+        self.answers_cells(part, &row)
+    }
+
+    /// Answers requests that contain `part` with rows.
+    #[must_use]
+    pub fn answers_rows(self, part: &str, rows: &[&[&str]]) -> Self {
+        self.rule(part, Ok(scripted(rows)), false)
+    }
+
+    /// Answers the first request that contains `part` with rows.
+    #[must_use]
+    pub fn answers_rows_once(self, part: &str, rows: &[&[&str]]) -> Self {
+        self.rule(part, Ok(scripted(rows)), true)
+    }
+
+    /// Answers requests that contain `part` with one row, some of whose cells may be null.
+    #[must_use]
+    pub fn answers_cells(self, part: &str, row: &[Option<&str>]) -> Self {
+        let row = row.iter().map(|cell| cell.map(str::to_owned)).collect();
         self.rule(part, Ok(vec![row]), false)
     }
 
@@ -100,6 +119,11 @@ impl SqlScript {
         let secrets = statements.iter().filter(|statement| statement.secret);
         self.secrets.borrow_mut().extend(secrets.map(|statement| statement.text.clone()));
     }
+}
+
+fn scripted(rows: &[&[&str]]) -> ScriptedRows {
+    let row = |row: &&[&str]| row.iter().map(|cell| Some((*cell).to_owned())).collect();
+    rows.iter().map(row).collect()
 }
 
 impl SqlHost for SqlScript {

@@ -6,7 +6,7 @@
 
 /// Package of our interfaces, and the version that this server supports.
 const PLUGIN: &str = "bulkhead:plugin/";
-const VERSION: &str = "1.1.0";
+const VERSION: &str = "1.2.0";
 
 /// An interface of ours as a component names it.
 struct VersionedInterface<'n> {
@@ -24,7 +24,7 @@ struct ContractVersion {
 impl ContractVersion {
     /// Returns the version that this server supports.
     fn served() -> Self {
-        Self::parse(VERSION).unwrap_or(Self { major: 1, minor: 1 })
+        Self::parse(VERSION).unwrap_or(Self { major: 1, minor: 2 })
     }
 
     fn parse(text: &str) -> Option<Self> {

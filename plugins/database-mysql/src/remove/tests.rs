@@ -7,7 +7,7 @@ fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Ref
     let connection =
         ParsedConnection::read(&SqlScript::settings("root:pw@tcp(db:3306)/orders")).unwrap();
     let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
-    delete(script, &connection, username, &given)
+    delete(script, &connection, &CreatedUser::named(username), &given)
 }
 
 fn changes(script: &SqlScript) -> Vec<String> {

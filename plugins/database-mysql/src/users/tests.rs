@@ -33,7 +33,7 @@ fn list(texts: &[&str]) -> Vec<String> {
 
 fn created(script: &SqlScript, creation: &[&str], rollback: &[&str]) -> Result<(), Refusal> {
     let user = user(password("p'\\w"));
-    create(script, &connection(), &user, &list(creation), &list(rollback))
+    create(script, &connection(), &user, &list(creation), &list(rollback)).map(drop)
 }
 
 fn says_nothing_was_made(refusal: &Refusal) -> bool {
@@ -45,10 +45,11 @@ fn a_value_is_written_for_the_quotes_around_it_and_only_what_holds_the_password_
     let script = SqlScript::default();
     created(&script, &[CREATION], &[]).unwrap();
     assert_eq!(
-        script.asked(),
-        ["transact CREATE USER 'v-a-1'@'%' IDENTIFIED BY 'p''\\\\w'; GRANT SELECT ON orders.* TO \
-          'v-a-1'@'%'"]
+        script.asked()[0],
+        "transact CREATE USER 'v-a-1'@'%' IDENTIFIED BY 'p''\\\\w'; GRANT SELECT ON orders.* TO \
+         'v-a-1'@'%'"
     );
+    assert_eq!(script.asked().len(), 2, "the account is read once");
     assert_eq!(script.secrets().len(), 1);
 }
 
@@ -94,7 +95,9 @@ fn a_creation_that_is_not_evident_is_looked_at_before_and_after() {
     assert!(asked.contains(&"transact DROP USER 'v-a-1-app'".to_owned()), "{asked:?}");
 
     let unseen = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
-    created(&unseen, &[adopting], &[]).unwrap();
+    let refusal = created(&unseen, &[adopting], &[]).unwrap_err();
+    assert_eq!(refusal.code, "creation-unseen");
+    assert!(says_nothing_was_made(&refusal));
     let lost = SqlScript::default()
         .answers_once("mysql.user", &[])
         .fails("mysql.user", SqlScript::failure("unreachable", None));
@@ -177,8 +180,8 @@ fn a_certificates_subject_is_written_as_the_server_compares_it() {
     let creation = list(&["CREATE USER '{{name}}'@'%' REQUIRE SUBJECT '{{subject}}'"]);
     create(&script, &connection(), &new, &creation, &[]).unwrap();
     assert_eq!(
-        script.asked(),
-        ["transact CREATE USER 'v-a-1'@'%' REQUIRE SUBJECT '/CN=app, one/O=harbour'"]
+        script.asked()[0],
+        "transact CREATE USER 'v-a-1'@'%' REQUIRE SUBJECT '/CN=app, one/O=harbour'"
     );
     let refusal = create(&script, &connection(), &new, &list(&[CREATION]), &[]).unwrap_err();
     assert_eq!(refusal.code, "invalid-statement", "there is no password then");
@@ -239,7 +242,7 @@ fn a_user_that_manages_itself_logs_in_with_what_it_has() {
     assert_eq!(script.logins(), ["app:old", "app:old"]);
     for refused in [
         change_credential(&script, &self_managed(), "app", &new, None, &[]),
-        create(&script, &self_managed(), &user(new.clone()), &list(&[CREATION]), &[]),
+        create(&script, &self_managed(), &user(new.clone()), &list(&[CREATION]), &[]).map(drop),
     ] {
         assert_eq!(refused.unwrap_err().code, "self-managed");
     }
@@ -248,7 +251,104 @@ fn a_user_that_manages_itself_logs_in_with_what_it_has() {
 #[test]
 fn the_end_of_a_user_is_only_the_operators_statements_to_move() {
     let script = SqlScript::default();
-    set_expiration(&script, &connection(), "u", 0, &[]).unwrap();
-    set_expiration(&script, &connection(), "u", 0, &list(&["SELECT '{{expiration}}'"])).unwrap();
+    set_expiration(&script, &connection(), &CreatedUser::named("u"), 0, &[]).unwrap();
+    set_expiration(
+        &script,
+        &connection(),
+        &CreatedUser::named("u"),
+        0,
+        &list(&["SELECT '{{expiration}}'"]),
+    )
+    .unwrap();
     assert_eq!(script.asked(), ["transact SELECT '1970-01-01 00:00:00+0000'"]);
+}
+
+#[test]
+fn a_creation_returns_its_accounts_with_the_digests_of_their_passwords() {
+    let made = |script: &SqlScript, creation: &[&str]| {
+        create(script, &connection(), &user(password("pw")), &list(creation), &[]).unwrap()
+    };
+    let account = |name: &str, host: &str, identity: &str| Account {
+        name: name.to_owned(),
+        host: Some(host.to_owned()),
+        identity: identity.to_owned(),
+    };
+    let two = [
+        "CREATE USER '{{name}}'@'LocalHost' IDENTIFIED BY '{{password}}'",
+        "CREATE USER '{{name}}_ro'@'10.%'",
+    ];
+    let seen = SqlScript::default().answers_row("< ?, ''", &["v-a-1", "localhost", "d1"]);
+    let accounts = [account("v-a-1", "LocalHost", "d1"), account("v-a-1_ro", "10.%", "")];
+    assert_eq!(made(&seen, &two), accounts);
+    let unseen = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
+    assert_eq!(made(&unseen, &[CREATION]), [account("v-a-1", "%", "")]);
+    let code = SqlScript::default()
+        .answers_once("ORDER BY 1", &[])
+        .answers_rows_once("LOCATE", &[&["v-a-1_x", "%", ""]])
+        .answers("ORDER BY 1", &["%"])
+        .answers_rows(
+            "LOCATE",
+            &[&["v-a-1", "%", ""], &["v-a-1_x", "%", ""], &["v-a-10", "%", ""]],
+        );
+    assert_eq!(made(&code, &["CALL make('{{name}}')"]), [account("v-a-1", "%", "")]);
+    let planned = plan_accounts("v-a-1", &list(&two));
+    assert_eq!(planned, [account("v-a-1", "LocalHost", ""), account("v-a-1_ro", "10.%", "")]);
+    assert_eq!(plan_accounts("v-a-1", &list(&[two[0], "CALL x()"])).len(), 1);
+    assert!(plan_accounts("v-a-1", &list(&["CALL make('{{name}}')"])).is_empty());
+}
+
+#[test]
+fn the_undo_drops_no_account_of_somebody_else() {
+    let taken = |at| SqlFailure { statement: Some(at), ..SqlScript::state("1396") };
+    // The second account is somebody else's: the server refuses its statement.
+    let two = ["CREATE USER '{{name}}'@'%'", "CREATE USER '{{name}}'@'localhost'"];
+    let script = SqlScript::default().fails("CREATE USER", taken(1));
+    created(&script, &two, &[]).unwrap_err();
+    assert_eq!(script.asked()[1..], ["transact DROP USER 'v-a-1'@'%'"]);
+    // One statement with both: MariaDB would make the first one, so both are looked for before.
+    let both = ["CREATE USER '{{name}}'@'%', '{{name}}'@'localhost'"];
+    let script = SqlScript::default().answers("ORDER BY 1", &["localhost"]);
+    assert_eq!(created(&script, &both, &[]).unwrap_err().code, "user-exists");
+    assert_eq!(script.asked().len(), 1, "nothing is changed");
+}
+
+#[test]
+fn an_account_without_quotes_is_undone() {
+    let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1146") };
+    let script = SqlScript::default().fails("GRANT", failed);
+    let user = NewUser { username: "u_a1".to_owned(), ..user(password("pw")) };
+    let creation = list(&["CREATE USER {{name}}@'%'; GRANT SELECT ON nodb.t TO {{name}}@'%'"]);
+    create(&script, &connection(), &user, &creation, &[]).unwrap_err();
+    assert!(script.asked().contains(&"transact DROP USER 'u_a1'@'%'".to_owned()));
+}
+
+#[test]
+fn a_renewal_reaches_a_renamed_account() {
+    let script = SqlScript::default().answers_row(">= ? AND", &["new", "%", "d"]);
+    let identity = "d".to_owned();
+    let accounts = vec![Account { identity, ..Account::named("u") }];
+    let user = CreatedUser { username: "u".to_owned(), accounts };
+    set_expiration(&script, &connection(), &user, 0, &list(&["SELECT '{{name}}'"])).unwrap();
+    assert_eq!(script.asked().last().unwrap(), "transact SELECT 'new'");
+}
+
+#[test]
+fn the_undo_leaves_an_account_of_somebody_else_after_any_refusal() {
+    let refused = SqlFailure { statement: Some(0), ..SqlScript::state("1064") };
+    let script = SqlScript::default().fails("CREATE USER", refused);
+    let refusal = created(&script, &[CREATION], &[]).unwrap_err();
+    assert!(says_nothing_was_made(&refusal));
+    assert_eq!(script.asked().len(), 1, "{:?}", script.asked());
+}
+
+#[test]
+fn the_undo_of_another_user_drops_that_user() {
+    let script = SqlScript::default();
+    let creation = ["CREATE USER '{{name}}-app'@'%' IDENTIFIED BY '{{password}}'"];
+    assert_eq!(created(&script, &creation, &[]).unwrap_err().code, "user-not-created");
+    assert!(script.asked().contains(&"transact DROP USER 'v-a-1-app'@'%'".to_owned()));
+    let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1644") };
+    let script = SqlScript::default().fails("CALL", failed);
+    created(&script, &["CREATE USER '{{name}}_ro'@'%'", "CALL make('{{name}}')"], &[]).unwrap_err();
+    assert!(script.asked().contains(&"transact DROP USER 'v-a-1_ro'@'%'".to_owned()));
 }

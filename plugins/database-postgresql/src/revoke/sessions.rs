@@ -3,7 +3,7 @@
 //! Prevents an unnoticed open session: if the server refuses to end sessions, the removal succeeds
 //! only if there are none.
 
-use super::{INSUFFICIENT_PRIVILEGE, UserRemoval, has_sqlstate, tolerate_refusal};
+use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, has_sqlstate, tolerate_refusal};
 use crate::codes::Code;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Statement};
 
@@ -15,7 +15,7 @@ const UNDEFINED_FUNCTION: &str = "42883";
 const ORPHANS: &str = "usesysid IS NOT NULL AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = \
                        usesysid)";
 
-impl UserRemoval<'_> {
+impl RoleRemoval<'_> {
     /// Ends every session of the user and waits for the end, because a session's temporary tables
     /// are objects owned by the user. If the connection's user lacks the right, it becomes a member
     /// of the role, which is sufficient.

@@ -30,6 +30,12 @@ const CREATION: &str = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password
                         '{{expiration}}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \
                         \"{{name}}\";";
 
+/// The query after the creation of `v-a-1`.
+const IDENTITY: &str = "query SELECT r.rolname::text, r.oid::text, s.system_identifier::text, \
+                        c.timeline_id::text FROM pg_catalog.pg_roles r, \
+                        pg_catalog.pg_control_system() s, pg_catalog.pg_control_checkpoint() c \
+                        WHERE r.rolname = ANY (string_to_array($1, chr(31))::name[]) <- v-a-1";
+
 /// The check at the end of the creation of `v-a-1`.
 const LOOK: &str = "SELECT CASE WHEN bool_or(rolname = 'v-a-1') THEN 0 WHEN count(*) > 0 THEN 1 / \
                     (count(*) - count(*)) ELSE ln(0.0 * count(*)) END FROM pg_catalog.pg_roles \
@@ -41,10 +47,14 @@ fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
         script.asked(),
-        [format!(
-            "transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 \
-             00:00:00+0000'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\"; {LOOK}"
-        )]
+        [
+            &format!(
+                "transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL \
+                 '2030-01-01 00:00:00+0000'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \
+                 \"v-a-1\"; {LOOK}"
+            ),
+            IDENTITY,
+        ]
     );
     assert_eq!(script.secrets().len(), 1);
 }
@@ -63,11 +73,10 @@ fn with_scram_the_password_itself_is_never_sent() {
     )
     .unwrap();
     let asked = script.asked();
-    assert!(
-        asked
-            .iter()
-            .all(|asked| asked.contains("'SCRAM-SHA-256$4096:") && !asked.contains("hunter22"))
-    );
+    assert!(!asked.iter().any(|asked| asked.contains("hunter22")));
+    let changes = asked.iter().filter(|asked| asked.starts_with("transact"));
+    assert!(changes.clone().all(|asked| asked.contains("'SCRAM-SHA-256$4096:")));
+    assert_eq!(changes.count(), 2);
     assert_ne!(asked[0].split('$').nth(1), asked[1].split('$').nth(1), "salts differ");
     assert_eq!(script.secrets().len(), 2);
     let refusal =
@@ -118,7 +127,8 @@ fn a_creation_checks_before_it_that_the_user_is_new() {
     ] {
         let script = SqlScript::default();
         create(&script, &connection("password"), &user("pw"), &list(&[statement])).unwrap();
-        let asked = script.asked().remove(0);
+        let asked = script.asked().into_iter().find(|asked| asked.starts_with("transact"));
+        let asked = asked.unwrap();
         assert_eq!(asked.starts_with(check), is_checked, "{asked}");
         assert!(asked.ends_with(LOOK), "{asked}");
     }
@@ -158,12 +168,16 @@ fn a_user_with_a_certificate_has_its_subject_and_no_password() {
     create(&script, &connection, &new, &list(&[creation])).unwrap();
     assert_eq!(
         script.asked(),
-        [format!(
-            "transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'; {LOOK}"
-        )]
+        [
+            &format!(
+                "transact CREATE ROLE \"v-a-1\" LOGIN; COMMENT ON ROLE \"v-a-1\" IS 'CN=v-a-1'; \
+                 {LOOK}"
+            ),
+            IDENTITY,
+        ]
     );
     let refused = [
-        create(&script, &connection, &new, &list(&[CREATION])),
+        create(&script, &connection, &new, &list(&[CREATION])).map(drop),
         change_credential(&script, &connection, "u", &subject, None, &[]),
     ];
     assert_eq!(
@@ -179,7 +193,7 @@ fn public_keys_are_not_handled() {
     let new = NewUser { credential: credential.clone(), ..user("pw") };
     let connection = connection("password");
     let refused = [
-        create(&script, &connection, &new, &list(&[CREATION])),
+        create(&script, &connection, &new, &list(&[CREATION])).map(drop),
         change_credential(&script, &connection, "u", &credential, None, &[]),
     ];
     assert!(refused.into_iter().all(|refused| refused.unwrap_err().code == "unsupported"));
@@ -197,7 +211,7 @@ fn a_user_that_manages_itself_logs_in_with_what_it_has() {
     assert_eq!(script.logins(), ["app:old"]);
     for refused in [
         change_credential(&script, &connection, "app", &new, None, &[]),
-        create(&script, &connection, &user("new"), &list(&[CREATION])),
+        create(&script, &connection, &user("new"), &list(&[CREATION])).map(drop),
     ] {
         assert_eq!(refused.unwrap_err().code, "self-managed");
     }
@@ -208,9 +222,17 @@ fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
     let script = SqlScript::default();
     let connection = connection("password");
     change_credential(&script, &connection, "a\"b", &user("n'w").credential, None, &[]).unwrap();
-    set_expiration(&script, &connection, "u", 0, &[]).unwrap();
-    set_expiration(&script, &connection, "u", 0, &list(&["SELECT '{{expiration}}'"])).unwrap();
-    set_expiration(&script, &connection, "u", 0, &list(&["-- leave it"])).unwrap();
+    set_expiration(&script, &connection, &CreatedUser::named("u"), 0, &[]).unwrap();
+    set_expiration(
+        &script,
+        &connection,
+        &CreatedUser::named("u"),
+        0,
+        &list(&["SELECT '{{expiration}}'"]),
+    )
+    .unwrap();
+    set_expiration(&script, &connection, &CreatedUser::named("u"), 0, &list(&["-- leave it"]))
+        .unwrap();
     assert_eq!(
         script.asked(),
         [
@@ -219,8 +241,14 @@ fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
             "transact SELECT '1970-01-01 00:00:00+0000'",
         ]
     );
-    let refusal =
-        set_expiration(&script, &connection, "u", 0, &list(&["x '{{password}}'"])).unwrap_err();
+    let refusal = set_expiration(
+        &script,
+        &connection,
+        &CreatedUser::named("u"),
+        0,
+        &list(&["x '{{password}}'"]),
+    )
+    .unwrap_err();
     assert_eq!(refusal.code, "invalid-statement");
 }
 
@@ -228,10 +256,14 @@ fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
 fn a_user_that_is_gone_cannot_be_changed() {
     let script = SqlScript::default()
         .fails("transact", SqlFailure { statement: Some(0), ..SqlScript::state("42704") });
-    let refusal = set_expiration(&script, &connection("password"), "u", 0, &[]).unwrap_err();
+    let refusal =
+        set_expiration(&script, &connection("password"), &CreatedUser::named("u"), 0, &[])
+            .unwrap_err();
     assert_eq!(refusal.code, "user-not-found");
     let given = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
-    let refusal = set_expiration(&script, &connection("password"), "u", 0, &given).unwrap_err();
+    let refusal =
+        set_expiration(&script, &connection("password"), &CreatedUser::named("u"), 0, &given)
+            .unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("statement-failed", Some(0)));
 }
 
@@ -261,4 +293,87 @@ fn a_creation_says_that_nothing_was_made_only_where_the_database_said_so() {
     }
     assert!(made(&SqlScript::default(), &["CREATE ROLE 'x"]), "the database was not asked");
     assert!(made(&SqlScript::default(), &[]), "the database was not asked");
+}
+
+fn created(script: &SqlScript, statements: &[&str]) -> Vec<Account> {
+    create(script, &connection("password"), &user("pw"), &list(statements)).unwrap()
+}
+
+fn account(name: &str, identity: &str) -> Account {
+    Account { identity: identity.to_owned(), ..Account::named(name) }
+}
+
+#[test]
+fn a_creation_returns_its_roles_with_their_identities() {
+    let both = ["CREATE ROLE \"{{name}}\" LOGIN", "CREATE ROLE \"{{name}}_ro\""];
+    let known = || SqlScript::default().answers_row("chr(31)", &["v-a-1", "16400", "7", "1"]);
+    assert_eq!(created(&known(), &both[..1]), [account("v-a-1", "7/1/16400")]);
+    let two = [account("v-a-1", "7/1/16400"), account("v-a-1_ro", "")];
+    assert_eq!(created(&known(), &both), two);
+    let unseen = SqlScript::default().fails("chr(31)", SqlScript::state("42501"));
+    assert_eq!(created(&unseen, &both[..1]), [account("v-a-1", "")]);
+    let outage = SqlScript::failure("unreachable", None);
+    let down = SqlScript::default().fails("chr(31)", outage);
+    let refused = create(&down, &connection("password"), &user("pw"), &list(&both)).unwrap_err();
+    assert_eq!(refused.code, "unreachable");
+    assert_eq!(
+        refused,
+        sql_failure::refusal(SqlScript::failure("unreachable", None), &{
+            connection("password").target
+        }),
+        "the host removes the user"
+    );
+}
+
+#[test]
+fn code_that_may_make_any_role_is_compared_with_the_roles_before_it() {
+    let code = ["SELECT make('{{name}}')"];
+    let before = || SqlScript::default().answers("string_agg", &["10,11"]);
+    let of_transaction = before().answers_row("a.xmin", &["hidden", "16400", "7", "1"]);
+    assert_eq!(
+        created(&of_transaction, &code),
+        [account("v-a-1", ""), account("hidden", "7/1/16400")]
+    );
+    assert!(of_transaction.asked().iter().any(|asked| asked.ends_with("<- v-a-1, 10,11")));
+    let by_name = before()
+        .fails("a.xmin", SqlScript::state("42501"))
+        .answers_row("position($1", &["v-a-1_ro", "16401", "7", "1"]);
+    let two = [account("v-a-1", ""), account("v-a-1_ro", "7/1/16401")];
+    assert_eq!(created(&by_name, &code), two);
+    let other = before().answers_row("position($1", &["v-a-10", "16401", "7", "1"]);
+    assert_eq!(created(&other, &code), [account("v-a-1", "")], "another user has this name");
+    let broken = before().fails("position($1", SqlScript::state("42601"));
+    let refused = create(&broken, &connection("password"), &user("pw"), &list(&code));
+    assert_eq!(refused.unwrap_err().code, "statement-failed", "a fault is not a missing right");
+}
+
+#[test]
+fn a_plan_names_the_roles_that_follow_from_the_name_of_the_user() {
+    let names = |statements: &[&str]| {
+        let planned = plan_accounts("v-a-1", &list(statements));
+        planned.into_iter().map(|account| account.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[CREATION]), ["v-a-1"]);
+    let three = "CREATE ROLE \"{{name}}\"; CREATE ROLE \"{{name}}_ro\"; CREATE ROLE readers";
+    assert_eq!(names(&[three]), ["v-a-1", "v-a-1_ro"]);
+    assert_eq!(names(&[three, "SELECT make('{{name}}')"]), ["v-a-1", "v-a-1_ro"]);
+    assert!(names(&["SELECT make('{{name}}')"]).is_empty());
+    assert!(names(&["CREATE ROLE \"{{name}}\" {{nonsense}}"]).is_empty());
+}
+
+#[test]
+fn a_renewal_reaches_a_renamed_role_and_no_role_of_somebody_else() {
+    let renewed = |script: &SqlScript| {
+        let accounts = vec![account("u", "7/1/16400")];
+        let user = CreatedUser { username: "u".to_owned(), accounts };
+        set_expiration(script, &connection("password"), &user, 0, &[])
+    };
+    let script = SqlScript::default()
+        .answers_row("pg_control", &["7", "1", "16400", "new", "false", "true"]);
+    assert_eq!(renewed(&script), Ok(()));
+    assert!(script.asked()[1].starts_with("transact ALTER ROLE \"new\""));
+    let row = [Some("7"), Some("1"), None, None, Some("false"), Some("true")];
+    let script = SqlScript::default().answers_cells("pg_control", &row);
+    assert_eq!(renewed(&script).unwrap_err().code, "user-not-found");
+    assert_eq!(script.asked().len(), 1);
 }

@@ -10,9 +10,9 @@ fn outcomes_of_users_are_counted() {
     let bed = ready();
     let (_, tag) = issued(&bed);
     bed.renew(&tag, 900).unwrap();
-    bed.host.refuse("set-expiration", unreachable());
+    bed.host.refuse("prolong-accounts", unreachable());
     bed.renew(&tag, 900).err().unwrap();
-    bed.host.refuse("delete-user", unreachable());
+    bed.host.refuse("remove-accounts", unreachable());
     bed.revoke(&tag, RevocationReason::Expired).unwrap_err();
     bed.revoke(&tag, RevocationReason::Expired).unwrap();
     bed.host.refuse_creation(Failure::invalid("the user exists"));

@@ -1,7 +1,8 @@
 //! Database plugins as an engine reaches them, and the conversion of their refusals.
 
 use crate::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, NewUser,
+    StatementPurpose, StoreTime,
 };
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -138,33 +139,36 @@ pub trait Databases {
     /// # Errors
     /// Unreachable or timed out; invalid request if the login is refused.
     fn verify(&self, connection: &DatabaseConnection) -> Result<Vec<String>, Failure>;
-    /// Chooses a name for a new user. No I/O.
+    /// Chooses a name for a new user, and names the accounts that `creation` will make as far as
+    /// the plugin can tell. No I/O.
     ///
     /// # Errors
     /// Invalid request for a template that cannot be rendered.
-    fn plan_username(
+    fn plan_accounts(
         &self,
         connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
-    ) -> Result<String, Failure>;
-    /// Creates the user: all or nothing, if the database supports that. An effect.
+        creation: &[String],
+    ) -> Result<CreatedUser, Failure>;
+    /// Creates the user: all or nothing, if the database supports that. Returns the accounts that
+    /// the creation made; empty if the plugin does not tell. An effect.
     ///
     /// # Errors
     /// As [`verify`](Self::verify); invalid request if a statement fails. Only the plugin can say
     /// that the user was certainly not made ([`CreationFailure`]); the kind of the failure never
     /// tells.
-    fn create_user(
+    fn create_accounts(
         &self,
         connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), CreationFailure>;
+    ) -> Result<Vec<Account>, CreationFailure>;
     /// Changes the credential of `username`. An effect.
     ///
     /// # Errors
-    /// As [`create_user`](Self::create_user).
+    /// As [`create_accounts`](Self::create_accounts).
     fn change_credential(
         &self,
         connection: &DatabaseConnection,
@@ -176,23 +180,23 @@ pub trait Databases {
     /// Moves the date at which the database stops accepting the credential. An effect.
     ///
     /// # Errors
-    /// As [`create_user`](Self::create_user).
-    fn set_expiration(
+    /// As [`create_accounts`](Self::create_accounts).
+    fn prolong_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure>;
-    /// Removes the user, the user's permissions and sessions; succeeds if the user does not exist.
+    /// Removes the user's accounts, permissions and sessions; succeeds if the user does not exist.
     /// An effect.
     ///
     /// # Errors
-    /// As [`create_user`](Self::create_user).
-    fn delete_user(
+    /// As [`create_accounts`](Self::create_accounts).
+    fn remove_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Failure>;
     /// Returns true if `username` can log in with `credential`; `None` if the database cannot tell.

@@ -2,7 +2,7 @@
 
 use super::Imports;
 use crate::database_plugin::{
-    ConfiguredConnection, Credential, NewUser, StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, CreatedUser, Credential, NewUser, StatementPurpose, StoreTime,
 };
 use crate::host::{
     CreationFailure, DatabaseConnection, Databases, Leases, ResolvedPlugin, VersionChoice,
@@ -69,22 +69,23 @@ impl Databases for Imports {
         absent("database plugins")
     }
 
-    fn plan_username(
+    fn plan_accounts(
         &self,
         _connection: &DatabaseConnection,
         _display_name: &str,
         _role_name: &str,
-    ) -> Result<String, Failure> {
+        _creation: &[String],
+    ) -> Result<CreatedUser, Failure> {
         absent("database plugins")
     }
 
-    fn create_user(
+    fn create_accounts(
         &self,
         _connection: &DatabaseConnection,
         _user: &NewUser,
         _statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), CreationFailure> {
+    ) -> Result<Vec<Account>, CreationFailure> {
         absent("database plugins").map_err(CreationFailure::Surely)
     }
 
@@ -99,20 +100,20 @@ impl Databases for Imports {
         absent("database plugins")
     }
 
-    fn set_expiration(
+    fn prolong_accounts(
         &self,
         _connection: &DatabaseConnection,
-        _username: &str,
+        _user: &CreatedUser,
         _expires: StoreTime,
         _statements: &[String],
     ) -> Result<(), Failure> {
         absent("database plugins")
     }
 
-    fn delete_user(
+    fn remove_accounts(
         &self,
         _connection: &DatabaseConnection,
-        _username: &str,
+        _user: &CreatedUser,
         _statements: &[String],
     ) -> Result<(), Failure> {
         absent("database plugins")

@@ -5,8 +5,8 @@ use super::{Imports, failure};
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementPurpose, StoreTime,
-    is_nothing_made,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, NewUser,
+    StatementPurpose, StoreTime, is_nothing_made,
 };
 use crate::host::{
     CreationFailure, DatabaseConnection, Databases, ResolvedPlugin, VersionChoice, database_kind,
@@ -72,30 +72,38 @@ impl Databases for Imports {
         import::database::verify(&host_connection(connection)).map_err(refusal)
     }
 
-    fn plan_username(
+    fn plan_accounts(
         &self,
         connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
-    ) -> Result<String, Failure> {
-        import::database::plan_username(&host_connection(connection), display_name, role_name)
-            .map_err(refusal)
+        creation: &[String],
+    ) -> Result<CreatedUser, Failure> {
+        import::database::plan_accounts(
+            &host_connection(connection),
+            display_name,
+            role_name,
+            creation,
+        )
+        .map(created_user)
+        .map_err(refusal)
     }
 
-    fn create_user(
+    fn create_accounts(
         &self,
         connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), CreationFailure> {
+    ) -> Result<Vec<Account>, CreationFailure> {
         let user = words::NewUser {
             username: user.username.clone(),
             credential: credential(&user.credential),
             expires: user.expires,
             ext: Vec::new(),
         };
-        import::database::create_user(&host_connection(connection), &user, statements, rollback)
+        import::database::create_accounts(&host_connection(connection), &user, statements, rollback)
+            .map(|user| created_user(user).accounts)
             .map_err(unmade)
     }
 
@@ -118,30 +126,25 @@ impl Databases for Imports {
         .map_err(refusal)
     }
 
-    fn set_expiration(
+    fn prolong_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::set_expiration(
-            &host_connection(connection),
-            username,
-            expires,
-            statements,
-        )
-        .map_err(refusal)
+        let (connection, user) = (host_connection(connection), host_user(user));
+        import::database::prolong_accounts(&connection, &user, expires, statements).map_err(refusal)
     }
 
-    fn delete_user(
+    fn remove_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::delete_user(&host_connection(connection), username, statements)
-            .map_err(refusal)
+        let (connection, user) = (host_connection(connection), host_user(user));
+        import::database::remove_accounts(&connection, &user, statements).map_err(refusal)
     }
 
     fn check_credential(
@@ -197,6 +200,27 @@ fn credential(given: &Credential) -> words::Credential {
         Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
         Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
     }
+}
+
+fn created_user(user: words::CreatedUser) -> CreatedUser {
+    let accounts = user.accounts.into_iter();
+    let accounts = accounts.map(|words::Account { name, host, identity, .. }| Account {
+        name,
+        host,
+        identity,
+    });
+    CreatedUser { username: user.username, accounts: accounts.collect() }
+}
+
+fn host_user(user: &CreatedUser) -> words::CreatedUser {
+    let accounts = user.accounts.iter().map(|account| words::Account {
+        name: account.name.clone(),
+        host: account.host.clone(),
+        identity: account.identity.clone(),
+        ext: Vec::new(),
+    });
+    let (username, accounts) = (user.username.clone(), accounts.collect());
+    words::CreatedUser { username, accounts, ext: Vec::new() }
 }
 
 fn refusal(why: import::types::Failure) -> Failure {

@@ -5,7 +5,7 @@ use super::{
     CandidateSearch, EarlierCandidates, Intent, IntentEndReason, IntentRecord, ProvenCandidate,
     key_of,
 };
-use crate::database_plugin::{Credential, NewUser};
+use crate::database_plugin::{CreatedUser, Credential, NewUser};
 use crate::host::DatabaseConnection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
@@ -129,7 +129,7 @@ fn bed() -> TestBed<Rotation> {
         credential: Credential::Password("first".to_owned()),
         expires: 0,
     };
-    bed.host.databases().create_user(&orders(), &app, &[], &[]).unwrap();
+    bed.host.databases().create_accounts(&orders(), &app, &[], &[]).unwrap();
     bed.host.steps();
     let host: &dyn Host = &bed.host;
     host.storage().put_plain("password", "first").unwrap();
@@ -400,7 +400,7 @@ impl SecretsEngine for Keys {
         let Some(intent) = Intent::<Vec<String>>::recover(host, "key")? else { return Ok(()) };
         let before: Vec<String> = intent.candidates().next().cloned().unwrap_or_default();
         for new in ours(host)?.into_iter().filter(|key| !before.contains(key)) {
-            host.databases().delete_user(&orders(), &new, &[])?;
+            host.databases().remove_accounts(&orders(), &CreatedUser::named(&new), &[])?;
         }
         replace(host, intent)
     }
@@ -422,14 +422,14 @@ fn replace(host: &dyn Host, intent: Intent<Vec<String>>) -> Result<(), Failure> 
 
 /// The provider chooses name and secret, and shows the secret once.
 fn provider_makes_a_key(host: &dyn Host) -> Result<(String, String), Failure> {
-    let username = host.databases().plan_username(&orders(), "key", "of-ours")?;
+    let username = host.databases().plan_accounts(&orders(), "key", "of-ours", &[])?.username;
     let secret = format!("secret of {username}");
     let user = NewUser {
         username: username.clone(),
         credential: Credential::Password(secret.clone()),
         expires: 0,
     };
-    host.databases().create_user(&orders(), &user, &[], &[])?;
+    host.databases().create_accounts(&orders(), &user, &[], &[])?;
     Ok((username, secret))
 }
 
@@ -450,7 +450,7 @@ fn ours(host: &dyn Host) -> Result<Vec<String>, Failure> {
 fn recovery_deletes_the_key_whose_secret_nobody_saw_and_makes_another() {
     let bed = TestBed::<Keys>::new().unwrap();
     bed.write("renew", &json!({})).unwrap();
-    bed.host.die_after("create-user");
+    bed.host.die_after("create-accounts");
     bed.write("renew", &json!({})).err().unwrap();
     assert_eq!(bed.host.stored("name"), Some(json!("v-key-of-ours-1")));
     assert_eq!(bed.host.user_count(), 2, "a key that the store does not know");

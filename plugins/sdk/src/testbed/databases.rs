@@ -1,13 +1,16 @@
 //! A database server in memory behind one plugin, with the interface of real databases.
 
+mod server;
+
 use super::script::Script;
 use crate::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, NewUser, StatementAct, StatementPurpose,
-    StoreTime,
+    Account, ConfiguredConnection, CreatedUser, Credential, NewUser, StatementAct,
+    StatementPurpose, StoreTime,
 };
 use crate::host::{CreationFailure, DatabaseConnection, Databases, ResolvedPlugin, VersionChoice};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use server::{Server, account_names, targets};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,31 +24,14 @@ pub struct User {
     pub expires: StoreTime,
     /// Statements of the last call about the user.
     pub statements: Vec<String>,
+    /// Identity, which no other user has.
+    pub identity: String,
 }
 
 /// The plugin and the contents of its databases.
 pub(super) struct TestDatabases {
     script: Rc<Script>,
     server: RefCell<Server>,
-}
-
-struct Server {
-    plugin: DatabaseDescription,
-    /// Newer versions of the plugin, the newest last.
-    newer: Vec<String>,
-    /// The plugin belongs to the server.
-    is_built_in: bool,
-    /// Chosen versions, by connection.
-    chosen: BTreeMap<String, String>,
-    warnings: Vec<String>,
-    /// Warning codes that `verify` answers.
-    lacking: Vec<String>,
-    users: BTreeMap<(String, String), User>,
-    planned: u32,
-    /// The next failed creation reports that nothing was made.
-    keeps_nothing: bool,
-    /// Fixed answers about logins, by user.
-    told_logins: BTreeMap<String, Option<bool>>,
 }
 
 /// Returns the description of a database plugin named `test-database-plugin` with a secret setting
@@ -87,6 +73,7 @@ impl TestDatabases {
             lacking: Vec::new(),
             users,
             planned: 0,
+            created: 0,
             keeps_nothing: false,
             told_logins: BTreeMap::new(),
         };
@@ -159,44 +146,6 @@ impl TestDatabases {
         let detail = format!("{} {whom}", connection.name);
         self.script.step(word, Some(detail.trim_end()), || act(&mut self.server.borrow_mut()))
     }
-}
-
-impl Server {
-    /// Returns the version that the connection `name` gets by `choice`.
-    fn version_for(&self, name: &str, choice: VersionChoice<'_>) -> Result<String, Failure> {
-        let oldest = &self.plugin.version;
-        if choice.keeps {
-            return Ok(self.chosen.get(name).unwrap_or(oldest).clone());
-        }
-        let versions: Vec<&str> =
-            [oldest].into_iter().chain(&self.newer).map(String::as_str).collect();
-        let newest = versions.last().copied().unwrap_or_default();
-        let asked = if choice.version.is_empty() { newest } else { choice.version };
-        if versions.contains(&asked) {
-            return Ok(asked.to_owned());
-        }
-        let (plugin, versions) = (choice.plugin, versions.join(", "));
-        let message =
-            format!("database plugin {plugin:?} has no version {asked:?}; there is {versions}");
-        Err(Failure::new(FailureKind::NotFound, message))
-    }
-
-    fn user_mut(
-        &mut self,
-        connection: &DatabaseConnection,
-        username: &str,
-    ) -> Result<&mut User, Failure> {
-        let gone = || Failure::invalid(format!("the database has no user {username:?}"));
-        self.users.get_mut(&(connection.name.clone(), username.to_owned())).ok_or_else(gone)
-    }
-}
-
-/// Returns `test://db:5432` for the server in the setting `connection_url`: the text between `@`
-/// and the next `/`.
-fn targets(settings: &ConnectionSettings) -> Vec<String> {
-    let url = settings.get("connection_url").and_then(serde_json::Value::as_str);
-    let server = url.and_then(|url| url.rsplit_once('@')?.1.split('/').next());
-    server.map(|server| format!("test://{server}")).into_iter().collect()
 }
 
 impl Databases for TestDatabases {
@@ -273,34 +222,35 @@ impl Databases for TestDatabases {
         self.step("verify", connection, "", |server| Ok(server.lacking.clone()))
     }
 
-    /// Returns `v-<display name>-<role>-<number>`.
-    fn plan_username(
+    /// Returns `v-<display name>-<role>-<number>`, and an account of this name for the user and for
+    /// each statement that contains `EXTRA`, with the suffix `_extra`. The number grows with each
+    /// plan for a caller; the check of a role has no display name.
+    fn plan_accounts(
         &self,
         connection: &DatabaseConnection,
         display_name: &str,
         role_name: &str,
-    ) -> Result<String, Failure> {
-        self.step("plan-username", connection, "", |server| {
-            server.planned += 1;
-            Ok(format!("v-{display_name}-{role_name}-{}", server.planned))
+        creation: &[String],
+    ) -> Result<CreatedUser, Failure> {
+        self.step("plan-accounts", connection, "", |server| {
+            server.planned += u32::from(!display_name.is_empty());
+            let username = format!("v-{display_name}-{role_name}-{}", server.planned);
+            let accounts = account_names(&username, creation);
+            let accounts = accounts.iter().map(|name| Account::named(name)).collect();
+            Ok(CreatedUser { username, accounts })
         })
     }
 
-    fn create_user(
+    fn create_accounts(
         &self,
         connection: &DatabaseConnection,
         user: &NewUser,
         statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), CreationFailure> {
-        let created = self.step("create-user", connection, &user.username, |server| {
-            let made = User {
-                credential: user.credential.clone(),
-                expires: user.expires,
-                statements: statements.to_vec(),
-            };
-            server.users.insert((connection.name.clone(), user.username.clone()), made);
-            Ok(())
+    ) -> Result<Vec<Account>, CreationFailure> {
+        let created = self.step("create-accounts", connection, &user.username, |server| {
+            let names = account_names(&user.username, statements).into_iter();
+            Ok(names.map(|name| server.create(connection, name, user, statements)).collect())
         });
         created.map_err(|why| match std::mem::take(&mut self.server.borrow_mut().keeps_nothing) {
             true => CreationFailure::Surely(why),
@@ -331,14 +281,15 @@ impl Databases for TestDatabases {
         })
     }
 
-    fn set_expiration(
+    fn prolong_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure> {
-        self.step("set-expiration", connection, username, |server| {
+        let username = &user.username;
+        self.step("prolong-accounts", connection, username, |server| {
             let user = server.user_mut(connection, username)?;
             user.expires = expires;
             user.statements = statements.to_vec();
@@ -346,16 +297,28 @@ impl Databases for TestDatabases {
         })
     }
 
-    /// Records the statements in the step, because the user is gone afterwards.
-    fn delete_user(
+    /// Records the statements in the step, because the user is gone afterwards. Removes accounts
+    /// with the recorded identity only.
+    fn remove_accounts(
         &self,
         connection: &DatabaseConnection,
-        username: &str,
+        user: &CreatedUser,
         statements: &[String],
     ) -> Result<(), Failure> {
-        let whom = format!("{username} {}", statements.join("; "));
-        self.step("delete-user", connection, &whom, |server| {
-            server.users.remove(&(connection.name.clone(), username.to_owned()));
+        let whom = format!("{} {}", user.username, statements.join("; "));
+        self.step("remove-accounts", connection, &whom, |server| {
+            let named = [Account::named(&user.username)];
+            let accounts = if user.accounts.is_empty() { &named[..] } else { &user.accounts };
+            for account in accounts {
+                let key = (connection.name.clone(), account.name.clone());
+                let found = server.users.get(&key);
+                let is_ours = |found: &User| {
+                    account.identity.is_empty() || account.identity == found.identity
+                };
+                if found.is_some_and(is_ours) {
+                    server.users.remove(&key);
+                }
+            }
             Ok(())
         })
     }

@@ -102,7 +102,7 @@ impl TestHost {
     /// made.
     pub fn refuse_creation(&self, failure: Failure) {
         self.databases.keep_nothing();
-        self.refuse("create-user", failure);
+        self.refuse("create-accounts", failure);
     }
 
     /// Lets the next `step` happen, and then fails: the answer is lost.

@@ -2,7 +2,7 @@
 
 use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection, VersionChoice};
-use crate::bulkhead::plugin::database_types::{Credential, NewUser, Purpose};
+use crate::bulkhead::plugin::database_types::{CreatedUser, Credential, NewUser, Purpose};
 use crate::bulkhead::plugin::types::{Call, Failure};
 use crate::bulkhead::plugin::{ambient, clock, identity, leases, migration, passwords, storage};
 use crate::{Ending, answers};
@@ -47,6 +47,7 @@ fn of_databases() -> Vec<Tried> {
         keeps: false,
         ext: Vec::new(),
     };
+    let created = CreatedUser { username: "user".into(), accounts: Vec::new(), ext: Vec::new() };
     vec![
         tried("resolve", database::resolve(&connection.plugin, "")),
         tried("choose", database::choose("orders", &choice)),
@@ -63,6 +64,10 @@ fn of_databases() -> Vec<Tried> {
         tried("set-expiration", database::set_expiration(&connection, "user", 0, &[])),
         tried("delete-user", database::delete_user(&connection, "user", &[])),
         tried("check-credential", database::check_credential(&connection, "user", &credential)),
+        tried("plan-accounts", database::plan_accounts(&connection, "display", "role", &[])),
+        tried("create-accounts", database::create_accounts(&connection, &user, &[], &[])),
+        tried("prolong-accounts", database::prolong_accounts(&connection, &created, 0, &[])),
+        tried("remove-accounts", database::remove_accounts(&connection, &created, &[])),
     ]
 }
 

@@ -4,9 +4,9 @@
 #![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
 
 use bulkhead_sdk::database_plugin::{
-    ConfiguredConnection, ConnectionSettings, Credential, DatabasePlugin, DatabaseTarget,
-    DatabaseTls, Endpoint, NewUser, PoolLimits, Refusal, SqlFailure, SqlHost, Statement,
-    StatementPurpose, StoreTime,
+    Account, ConfiguredConnection, ConnectionSettings, CreatedUser, Credential, DatabasePlugin,
+    DatabaseTarget, DatabaseTls, Endpoint, NewUser, PoolLimits, Refusal, SqlFailure, SqlHost,
+    Statement, StatementPurpose, StoreTime,
 };
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 use serde_json::Value;
@@ -128,10 +128,11 @@ impl DatabasePlugin for Keyring {
         user: &NewUser,
         _: &[String],
         _: &[String],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Account>, Refusal> {
         let (name, key) = (&user.username, key(&user.credential)?);
         let create = format!("CREATE ROLE \"{name}\"");
-        run(host, settings, &[create, format!("COMMENT ON ROLE \"{name}\" IS '{key}'")])
+        run(host, settings, &[create, format!("COMMENT ON ROLE \"{name}\" IS '{key}'")])?;
+        Ok(vec![Account { identity: format!("keyring/{name}"), ..Account::named(name) }])
     }
 
     fn change_credential(
@@ -149,7 +150,7 @@ impl DatabasePlugin for Keyring {
     fn set_expiration(
         _: &dyn SqlHost,
         _: &ConnectionSettings,
-        _: &str,
+        _: &CreatedUser,
         _: StoreTime,
         _: &[String],
     ) -> Result<(), Refusal> {
@@ -159,10 +160,10 @@ impl DatabasePlugin for Keyring {
     fn delete_user(
         host: &dyn SqlHost,
         settings: &ConnectionSettings,
-        username: &str,
+        user: &CreatedUser,
         _: &[String],
     ) -> Result<(), Refusal> {
-        run(host, settings, &[format!("DROP ROLE IF EXISTS \"{username}\"")])
+        run(host, settings, &[format!("DROP ROLE IF EXISTS \"{}\"", user.username)])
     }
 
     fn check_credential(
