@@ -162,8 +162,8 @@
 //!
 //! ```text
 //! accounts → crypto → database_plugin → field → http → internal → ldap → metric → raw_access
-//! → system → bindings → call → host → refusal_codes → schedule → sql_script → statements → template
-//! → database_component → connection → destination → document → intent → jwt → only_copy
+//! → system → bindings → call → host → refusal_codes → schedule → sql_script → statements
+//! → template → database_component → connection → destination → document → intent → jwt → only_copy
 //! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
 //! → unproven_requests → imports → translation → access_token → issuer_keys → login → answer
 //! → explain → reservation → table → auth_method → engine → rotation → raw → auth_component
