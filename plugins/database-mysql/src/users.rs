@@ -8,19 +8,22 @@
 //! the statements create the user themselves, so that the server refuses a taken name, this file
 //! looks for the user's accounts before and after the statements.
 
-use crate::account_list;
 use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT, account};
 use crate::codes::Code;
 use crate::named::{self, NamedAccounts};
 use crate::run::{StatementFailure, run, run_placed};
 use crate::settings::ParsedConnection;
-use crate::{remove, sql_failure};
+use crate::sql_failure;
 use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
 use bulkhead_sdk::database_plugin::{
     Account, CreatedUser, Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime,
 };
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
 use bulkhead_sdk::wire::distinct::first_of_each;
+
+mod undo;
+
+use undo::{UndoneCreation, made_before, undo, undo_places};
 
 /// Error number of an act that the user may not do.
 const DENIED: &str = "1227";
@@ -111,51 +114,34 @@ fn made_places(
 ) -> Result<Vec<AccountPlace>, Refusal> {
     let mut places = named.places.clone();
     if !places.iter().any(|place| place.name == username) {
-        let hosts = look(host, connection, username)?.unwrap_or_default().into_iter();
-        places.extend(hosts.map(|host| AccountPlace { name: username.to_owned(), host }));
+        add_new(&mut places, own_places(host, connection, username)?.unwrap_or_default(), before);
     }
     if named.runs_code {
         let seen = accounts::derived(host, connection, username)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
-        for place in seen.unwrap_or_default() {
-            if !before.iter().chain(&places).any(|known| known.is(&place)) {
-                places.push(place);
-            }
-        }
+        add_new(&mut places, seen.unwrap_or_default(), before);
     }
     Ok(places)
 }
 
-/// A creation that has to be undone.
-struct UndoneCreation<'a> {
-    /// The accounts of the statements that ran.
-    text: &'a NamedAccounts,
-    /// The text shows all accounts of the user.
-    is_evident: bool,
+/// Adds the accounts that are in neither list.
+fn add_new(places: &mut Vec<AccountPlace>, seen: Vec<AccountPlace>, before: &[AccountPlace]) {
+    for place in seen {
+        if !before.iter().chain(places.iter()).any(|known| known.is(&place)) {
+            places.push(place);
+        }
+    }
 }
 
-/// Returns the accounts that an undo has to drop, and true if there may be others that neither the
-/// text nor the server shows.
-fn undo_places(
+/// Returns the accounts of exactly this name; `None` if the connection's user may not read them.
+fn own_places(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
-    (made, before): (&UndoneCreation<'_>, &[AccountPlace]),
-) -> (Vec<AccountPlace>, bool) {
-    let text = made.text;
-    if made.is_evident && !text.runs_code {
-        return (text.places.clone(), false);
-    }
-    // Without evidence, the user had no account before.
-    let hosts = look(host, connection, username).unwrap_or_default();
-    let is_unseen = hosts.is_none();
-    let mut places = made_places(host, connection, username, (text, before))
-        .unwrap_or_else(|_| text.places.clone());
-    let named = hosts.unwrap_or_default().into_iter();
-    let named = named.map(|host| AccountPlace { name: username.to_owned(), host });
-    let named: Vec<_> = named.filter(|place| !places.iter().any(|known| known.is(place))).collect();
-    places.extend(named);
-    (places, is_unseen)
+) -> Result<Option<Vec<AccountPlace>>, Refusal> {
+    let place = |host| AccountPlace { name: username.to_owned(), host };
+    let hosts = look(host, connection, username)?;
+    Ok(hosts.map(|hosts| hosts.into_iter().map(place).collect()))
 }
 
 /// Refuses a user that has an account already, and a connection whose user cannot see that.
@@ -209,48 +195,6 @@ fn is_answer(failure: &SqlFailure) -> bool {
 /// Tells if the server reports a taken name.
 fn is_name_taken(failed: &StatementFailure) -> bool {
     sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
-}
-
-/// Returns the accounts that the statements up to the failed one may have made. A refused statement
-/// that creates one account made nothing, and the account may be somebody else's; MariaDB makes the
-/// other accounts of a statement with several, which are looked for before the creation.
-fn made_before(
-    failed: &StatementFailure,
-    texts: &[FilledStatement],
-    username: &str,
-) -> NamedAccounts {
-    let end = failed.place.unwrap_or(texts.len());
-    let before = named::created(texts.get(..end).unwrap_or(texts), username);
-    let through = named::created(texts.get(..=end).unwrap_or(texts), username);
-    let creates = texts
-        .get(end)
-        .is_some_and(|failed| account_list::begins(&failed.statement.text, "create user"));
-    let is_one = creates && through.places.len() <= before.places.len() + 1;
-    if is_one && is_answer(&failed.failure) { before } else { through }
-}
-
-/// Removes the results of a failed creation. The operator's statements remove other objects that
-/// the creation made; the accounts `made` are removed in any case, and the account at `%` if there
-/// may be others. The user has no sessions, because no caller has its password yet.
-fn undo(
-    host: &dyn SqlHost,
-    connection: &ParsedConnection,
-    username: &str,
-    rollback: &[String],
-    (made, may_be_more): (Vec<AccountPlace>, bool),
-) -> Result<(), Refusal> {
-    if !rollback.is_empty() {
-        let values =
-            PlaceholderValues { username, password: None, subject: None, expiration: None };
-        let prepared = statements::prepare(SqlDialect::Mysql, rollback, &values)?;
-        run(host, &connection.target, prepared)
-            .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
-    }
-    let dropped = remove::drop_everywhere(host, connection, username, Some(made));
-    if may_be_more {
-        remove::drop_everywhere(host, connection, username, None)?;
-    }
-    dropped
 }
 
 /// Returns the statements that create `user`, without querying the database.

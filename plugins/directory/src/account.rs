@@ -67,9 +67,11 @@ impl Account {
             }
             let stored = Self::find(host, id)?;
             // The former entry with this DN may be another one.
-            let is_it =
-                |stored: &Self| found.has(stored.entry_id(id)) || found.given_id().is_none();
-            if stored.is_some_and(|stored| stored.entry.is_none() || is_it(&stored)) {
+            let Some(known) = stored.map(|stored| stored.entry_id(id).clone()) else { continue };
+            if known.is_given() && !id.is_given() && found.given_id().is_none() {
+                return Err(unreadable_id(&found.dn));
+            }
+            if !known.is_given() || found.has(&known) {
                 return Ok(id.clone());
             }
         }
@@ -167,6 +169,14 @@ pub(crate) fn note_failed_return(host: &dyn Host, identity: &EntryId, loan: &str
         host.storage().checkpoint().map(drop)
     };
     drop::<Result<(), Failure>>(noted());
+}
+
+fn unreadable_id(dn: &str) -> Failure {
+    Failure::invalid(format!(
+        "the entry at {} does not show whether it is the account that is stored with this DN; let \
+         binddn read entryUUID or objectGUID of the entry",
+        quoted(dn)
+    ))
 }
 
 /// Returns the key of the record that leads from an entry's id to the id of its account.

@@ -352,3 +352,19 @@ fn the_undo_of_another_user_drops_that_user() {
     created(&script, &["CREATE USER '{{name}}_ro'@'%'", "CALL make('{{name}}')"], &[]).unwrap_err();
     assert!(script.asked().contains(&"transact DROP USER 'v-a-1_ro'@'%'".to_owned()));
 }
+
+#[test]
+fn code_before_a_taken_name_leaves_the_account_of_somebody_else() {
+    let taken = SqlFailure { statement: Some(1), ..SqlScript::state("1396") };
+    let script = SqlScript::default()
+        .fails("CREATE USER", taken)
+        .answers_rows("LOCATE", &[&["v-a-1", "10.%", ""]])
+        .answers("ORDER BY 1", &["10.%"]);
+    let creation = ["CALL prepare_all()", "CREATE USER '{{name}}'@'%'"];
+    created(&script, &creation, &[]).unwrap_err();
+    assert!(
+        !script.asked().iter().any(|asked| asked.contains("DROP USER")),
+        "{:?}",
+        script.asked()
+    );
+}
