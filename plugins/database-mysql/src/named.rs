@@ -27,8 +27,8 @@ const READABLE: [&str; 11] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedAccounts {
     pub(crate) places: Vec<AccountPlace>,
-    /// Places in statements that contain the generated password: only there, the stored form of the
-    /// password belongs to this user alone.
+    /// Places in statements that contain the generated password. In other statements, several users
+    /// may share a password.
     pub(crate) with_password: Vec<AccountPlace>,
     /// A statement may create accounts without naming them.
     pub(crate) runs_code: bool,

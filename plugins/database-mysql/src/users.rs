@@ -133,7 +133,8 @@ fn add_new(places: &mut Vec<AccountPlace>, seen: Vec<AccountPlace>, before: &[Ac
     }
 }
 
-/// Returns the accounts of exactly this name; `None` if the connection's user may not read them.
+/// Returns the accounts of exactly this name; `None` if the connection's user may not read the
+/// accounts.
 fn own_places(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
