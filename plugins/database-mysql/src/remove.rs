@@ -119,7 +119,7 @@ impl UserRemoval<'_> {
                 return Err(self.lock_out_for(self.refusal(failure)));
             }
         }
-        match left {
+        match left.or_else(|| self.recorded.clone()) {
             Some(left) => self.lock(&left),
             None if dropped.is_empty() => Err(self.lock_out_for(self.unseen())),
             // The operator's statements name the accounts, and the server confirms that the
@@ -128,18 +128,17 @@ impl UserRemoval<'_> {
         }
     }
 
-    /// Returns the accounts that still exist, or all recorded accounts if the connection's user may
-    /// not read the accounts.
+    /// Returns the accounts that still exist; `None` if the connection's user may not read the
+    /// accounts.
     fn left(&self) -> Result<Option<Vec<AccountPlace>>, Refusal> {
         let Some(recorded) = &self.recorded else { return self.accounts() };
         let mut left = Vec::new();
         for place in recorded {
             let hosts = accounts::hosts(self.host, self.connection, &place.name);
-            let hosts = hosts.map_err(|failure| self.refusal(failure))?;
-            let is_there = |hosts: Vec<String>| {
-                hosts.iter().any(|host| host.eq_ignore_ascii_case(&place.host))
+            let Some(hosts) = hosts.map_err(|failure| self.refusal(failure))? else {
+                return Ok(None);
             };
-            if hosts.is_none_or(is_there) {
+            if hosts.iter().any(|host| host.eq_ignore_ascii_case(&place.host)) {
                 left.push(place.clone());
             }
         }
@@ -151,8 +150,9 @@ impl UserRemoval<'_> {
     fn was_gone(&self, left: Option<&[AccountPlace]>, dropped: &[AccountPlace]) -> bool {
         match (&self.recorded, left) {
             (Some(recorded), Some(left)) => left.len() < recorded.len(),
+            (Some(_), None) => true,
             (None, Some(left)) => left.is_empty(),
-            (_, None) => !dropped.is_empty(),
+            (None, None) => !dropped.is_empty(),
         }
     }
 

@@ -151,3 +151,14 @@ fn accounts_that_are_gone_are_not_locked() {
     assert_eq!(deleted(&script, &[account("u", "%", "")], &["DROP USER '{{name}}'"]), Ok(()));
     assert_eq!(changes(&script), ["transact DROP USER 'u'"]);
 }
+
+#[test]
+fn statements_that_miss_an_unseen_account_are_no_failure() {
+    let accounts = [account("u", "%", ""), account("u", "10.%", "")];
+    let given = ["DROP USER '{{name}}'@'%', '{{name}}'@'10.%'"];
+    let script = unseen().fails("transact DROP USER", SqlScript::state("1396"));
+    assert_eq!(deleted(&script, &accounts, &given), Ok(()));
+    let locks =
+        ["'u'@'%'", "'u'@'10.%'"].map(|at| format!("transact ALTER USER {at} ACCOUNT LOCK"));
+    assert_eq!(changes(&script)[1..], locks);
+}
