@@ -73,6 +73,11 @@ impl AccountPlace {
         Self { name: account.name.clone(), host }
     }
 
+    /// Returns the account at the place, without an identity.
+    pub(crate) fn account(&self) -> Account {
+        Account { host: Some(self.host.clone()), ..Account::named(&self.name) }
+    }
+
     /// Returns `'user'@'host'`.
     pub(crate) fn quoted(&self) -> String {
         account(&self.name, &self.host)
@@ -105,11 +110,8 @@ pub(crate) fn recorded(
             true => at(host, connection, place)?,
             false => None,
         };
-        accounts.push(Account {
-            name: place.name.clone(),
-            host: Some(place.host.clone()),
-            identity: found.map(|found| found.digest).unwrap_or_default(),
-        });
+        let identity = found.map(|found| found.digest).unwrap_or_default();
+        accounts.push(Account { identity, ..place.account() });
     }
     Ok(accounts)
 }
@@ -163,19 +165,28 @@ pub(crate) fn locate(
     Ok(LocatedAccounts { places, renamed })
 }
 
-/// Returns the accounts whose names follow from the name of the user; `None` if the connection's
-/// user may not read the accounts.
-pub(crate) fn derived(
+/// Returns the accounts of exactly this name; `None` if the connection's user may not read the
+/// accounts.
+pub(crate) fn places(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
 ) -> Result<Option<Vec<AccountPlace>>, SqlFailure> {
-    if hosts(host, connection, username)?.is_none() {
-        return Ok(None);
-    }
+    let place = |host| AccountPlace { name: username.to_owned(), host };
+    let hosts = hosts(host, connection, username)?;
+    Ok(hosts.map(|hosts| hosts.into_iter().map(place).collect()))
+}
+
+/// Returns the accounts whose names follow from the name of the user; none if the connection's user
+/// may not read the accounts.
+pub(crate) fn derived(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+) -> Result<Vec<AccountPlace>, SqlFailure> {
     let seen = seen(host, connection, CONTAINING, &[username])?;
     let places = seen.into_iter().map(|seen| seen.place);
-    Ok(Some(places.filter(|place| is_derived_name(&place.name, username)).collect()))
+    Ok(places.filter(|place| is_derived_name(&place.name, username)).collect())
 }
 
 /// Returns the account at a place; `None` if the connection's user may not read the accounts.

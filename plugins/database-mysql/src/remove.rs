@@ -82,10 +82,11 @@ impl UserRemoval<'_> {
         if let Some(recorded) = &self.recorded {
             return Ok(Some(recorded.clone()));
         }
-        let hosts = accounts::hosts(self.host, self.connection, self.username);
-        let hosts = hosts.map_err(|failure| self.refusal(failure))?;
-        let place = |host| AccountPlace { name: self.username.to_owned(), host };
-        Ok(hosts.map(|hosts| hosts.into_iter().map(place).collect()))
+        self.look(self.username)
+    }
+
+    fn look(&self, name: &str) -> Result<Option<Vec<AccountPlace>>, Refusal> {
+        accounts::places(self.host, self.connection, name).map_err(|failure| self.refusal(failure))
     }
 
     /// Drops all accounts.
@@ -134,11 +135,8 @@ impl UserRemoval<'_> {
         let Some(recorded) = &self.recorded else { return self.accounts() };
         let mut left = Vec::new();
         for place in recorded {
-            let hosts = accounts::hosts(self.host, self.connection, &place.name);
-            let Some(hosts) = hosts.map_err(|failure| self.refusal(failure))? else {
-                return Ok(None);
-            };
-            if hosts.iter().any(|host| host.eq_ignore_ascii_case(&place.host)) {
+            let Some(seen) = self.look(&place.name)? else { return Ok(None) };
+            if seen.iter().any(|seen| seen.is(place)) {
                 left.push(place.clone());
             }
         }

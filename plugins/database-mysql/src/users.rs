@@ -44,12 +44,7 @@ pub(crate) fn plan_accounts(username: &str, creation: &[String]) -> Vec<Account>
     // The creation itself reports statements that cannot be read.
     let prepared = statements::prepare(SqlDialect::Mysql, creation, &values);
     let named = prepared.map(|prepared| named::created(&prepared, username)).unwrap_or_default();
-    let planned = named.places.into_iter().map(|AccountPlace { name, host }| Account {
-        name,
-        host: Some(host),
-        identity: String::new(),
-    });
-    planned.collect()
+    named.places.iter().map(AccountPlace::account).collect()
 }
 
 /// Creates `user`. Returns the accounts that the creation made.
@@ -72,8 +67,7 @@ pub(crate) fn create(
     }
     let before = match named.runs_code {
         true => accounts::derived(host, connection, username)
-            .map_err(|failure| refused(failure).with_nothing_made())?
-            .unwrap_or_default(),
+            .map_err(|failure| refused(failure).with_nothing_made())?,
         false => Vec::new(),
     };
     let Err(failed) = run_placed(host, &connection.target, prepared) else {
@@ -114,12 +108,12 @@ fn made_places(
 ) -> Result<Vec<AccountPlace>, Refusal> {
     let mut places = named.places.clone();
     if !places.iter().any(|place| place.name == username) {
-        add_new(&mut places, own_places(host, connection, username)?.unwrap_or_default(), before);
+        add_new(&mut places, look(host, connection, username)?.unwrap_or_default(), before);
     }
     if named.runs_code {
         let seen = accounts::derived(host, connection, username)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
-        add_new(&mut places, seen.unwrap_or_default(), before);
+        add_new(&mut places, seen, before);
     }
     Ok(places)
 }
@@ -133,18 +127,6 @@ fn add_new(places: &mut Vec<AccountPlace>, seen: Vec<AccountPlace>, before: &[Ac
     }
 }
 
-/// Returns the accounts of exactly this name; `None` if the connection's user may not read the
-/// accounts.
-fn own_places(
-    host: &dyn SqlHost,
-    connection: &ParsedConnection,
-    username: &str,
-) -> Result<Option<Vec<AccountPlace>>, Refusal> {
-    let place = |host| AccountPlace { name: username.to_owned(), host };
-    let hosts = look(host, connection, username)?;
-    Ok(hosts.map(|hosts| hosts.into_iter().map(place).collect()))
-}
-
 /// Refuses a user that has an account already, and a connection whose user cannot see that.
 fn refuse_existing(
     host: &dyn SqlHost,
@@ -155,7 +137,7 @@ fn refuse_existing(
     let names = places.iter().map(|place| place.name.as_str()).chain([username]);
     for name in first_of_each(names) {
         match look(host, connection, name)? {
-            Some(hosts) if hosts.is_empty() => {}
+            Some(places) if places.is_empty() => {}
             Some(_) => return Err(about_user(Code::UserExists, name)),
             None => {
                 let refusal = Code::CreationUnseen.refusal().with("placeholder", "'{{name}}'@'%'");
@@ -172,15 +154,15 @@ fn is_there(
     connection: &ParsedConnection,
     username: &str,
 ) -> Result<bool, Refusal> {
-    Ok(look(host, connection, username)?.is_none_or(|hosts| !hosts.is_empty()))
+    Ok(look(host, connection, username)?.is_none_or(|places| !places.is_empty()))
 }
 
 fn look(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
-) -> Result<Option<Vec<String>>, Refusal> {
-    accounts::hosts(host, connection, username)
+) -> Result<Option<Vec<AccountPlace>>, Refusal> {
+    accounts::places(host, connection, username)
         .map_err(|failure| sql_failure::refusal(failure, &connection.target))
 }
 

@@ -3,7 +3,7 @@
 //! Prevents two faults: an account of the creation that stays without a lease, and the removal of
 //! an account of somebody else with the same name.
 
-use super::{add_new, is_answer, made_places, own_places};
+use super::{add_new, is_answer, look, made_places};
 use crate::accounts::AccountPlace;
 use crate::named::{self, NamedAccounts};
 use crate::run::{StatementFailure, run};
@@ -32,7 +32,7 @@ pub(super) fn undo_places(
     if made.is_evident && !text.runs_code {
         return (text.places.clone(), false);
     }
-    let own = own_places(host, connection, username).unwrap_or_default();
+    let own = look(host, connection, username).unwrap_or_default();
     let is_unseen = own.is_none();
     let mut places = made_places(host, connection, username, (text, before))
         .unwrap_or_else(|_| text.places.clone());
