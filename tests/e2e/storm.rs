@@ -7,6 +7,7 @@ use crate::world::{World, with};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client, MariaDb};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -31,6 +32,20 @@ pub(crate) fn length() -> Duration {
         Err(_) => 3,
     };
     Duration::from_secs(seconds)
+}
+
+/// Returns the number of failures of each kind. Failures of one kind differ only in words with
+/// digits.
+pub(crate) fn kinds(failures: &[String]) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for failure in failures {
+        let is_name = |word: &&str| word.contains(|letter: char| letter.is_ascii_digit());
+        let words = failure.split(' ').enumerate();
+        // The first words are method, path and status.
+        let words = words.map(|(at, word)| if at > 2 && is_name(&word) { "…" } else { word });
+        *kinds.entry(words.collect::<Vec<_>>().join(" ")).or_default() += 1;
+    }
+    kinds
 }
 
 /// The requests of all clients, and the refused requests.
@@ -73,7 +88,8 @@ impl RequestStorm<'_> {
         let served = self.served.load(Ordering::Relaxed);
         let told = log.lines().filter(|line| line.contains("level=warn"));
         let told: Vec<&str> = told.take(MOST_TOLD).collect();
-        assert!(refused.is_empty(), "beside {served}: {refused:#?}, {told:#?}");
+        println!("{served} requests");
+        assert!(refused.is_empty(), "of {served}: {:#?}, {told:#?}", kinds(&refused));
     }
 
     fn repeat(&self, path: &str) {

@@ -1,5 +1,9 @@
 //! `reset/{name}`: closes a connection's sessions and starts again with the stored settings, and
 //! with the version that pins and settings choose now.
+//!
+//! The attack that this file prevents: a caller who rotates the connection's password without a
+//! pause makes every reset fail. The login takes longer than the pause between two rotations, and a
+//! unit of work that also read the connection would conflict with each of them.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::{Answer, Call, Failure, Host};
@@ -9,12 +13,17 @@ use bulkhead_sdk::{Answer, Call, Failure, Host};
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::named(host, name, &call.mount.path)?;
+    // The login may use a connection that has changed: the host replaces a password that a rotation
+    // changed meanwhile. The choice of the version is stored only after a successful login.
+    host.storage().checkpoint()?;
     let kept = connection.choose_again(host, name);
     host.databases().close(name);
     if connection.is_verified() {
         // The write of the connection already reported any rights that the user lacks.
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
+    // No version is stored for a connection that was removed meanwhile.
+    Connection::named(host, name, &call.mount.path)?;
     Ok(Answer::nothing().warn(kept))
 }
 
@@ -28,7 +37,7 @@ mod tests {
     fn sessions_are_closed_and_the_login_is_tried_anew() {
         let bed = ready();
         assert!(bed.write("reset/orders", &json!({})).unwrap().warnings.is_empty());
-        assert_eq!(bed.host.steps(), ["close orders", "verify orders"]);
+        assert_eq!(bed.host.steps(), ["checkpoint", "close orders", "verify orders"]);
     }
 
     #[test]
@@ -37,7 +46,7 @@ mod tests {
         bed.write("config/orders", &json!({"verify_connection": false})).unwrap();
         bed.host.steps();
         bed.write("reset/orders", &json!({})).unwrap();
-        assert_eq!(bed.host.steps(), ["close orders"]);
+        assert_eq!(bed.host.steps(), ["checkpoint", "close orders"]);
     }
 
     #[test]

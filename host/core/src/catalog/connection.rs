@@ -132,7 +132,10 @@ impl Catalog {
         };
         let identity = plugin.identity();
         if identity.maker == Publisher::Official {
-            connection.release(unit);
+            // Without a record, the unit stores nothing and conflicts with nothing.
+            if recorded.is_some() {
+                connection.release(unit);
+            }
             return Ok(plugin);
         }
         assert_registered(unit, PluginType::Database, identity).await?;

@@ -19,27 +19,32 @@ use crate::host_services::ConnectionChoice;
 use crate::nested_answer::answer_bytes;
 use crate::state::{CallState, PasswordUse, refusal};
 use bulkhead_wire::failure::Failure as Refused;
-use nested::{NestedCall, check_knows_accounts, check_name, linked};
+use nested::{NestedCall, check_name, linked};
 use std::sync::Arc;
 
 /// Runs a function of the nested plugin: `nested!(self, connection, call_verify(&settings))`,
-/// optionally with a use of a password; or a block over the linked code and the store.
+/// optionally with a use of a password.
 macro_rules! nested {
     ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {
         nested!($state, $connection, PasswordUse::Other, $function($($argument),*))
     };
-    ($state:expr, $connection:expr, $password_use:expr, $function:ident($($argument:expr),*)) => {
-        nested!($state, $connection, $password_use, |linked, store| {
+    ($state:expr, $connection:expr, $password_use:expr, $function:ident($($argument:expr),*)) => {{
+        let prepared = NestedCall::prepare($state, $connection).await;
+        run!($state, prepared, $password_use, |linked, store| {
             let instance = linked.users.instantiate_async(&mut store).await?;
             let users = instance.bulkhead_plugin_database_users();
             users.$function(&mut store, $($argument),*).await?
         })
-    };
+    }};
+}
+
+/// Runs a prepared call, as a block over the linked code and the store.
+macro_rules! run {
     (
-        $state:expr, $connection:expr, $password_use:expr,
+        $state:expr, $prepared:expr, $password_use:expr,
         |$linked:ident, $store:ident| $done:block
     ) => {{
-        match NestedCall::prepare($state, $connection).await {
+        match $prepared {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
                 nested.store.data_mut().password_use = $password_use;
@@ -58,15 +63,15 @@ macro_rules! nested {
     }};
 }
 
-/// Runs a function about accounts: of the export `database-accounts`, or of `database-users` if the
-/// plugin has no such export.
+/// Runs a function about accounts, in a prepared call: of the export `database-accounts`, or of
+/// `database-users` if the plugin has no such export.
 macro_rules! accounts {
     (
-        $state:expr, $connection:expr,
+        $state:expr, $prepared:expr,
         $function:ident($($argument:expr),*),
         else $other:ident($($less:expr),*), $convert:expr
     ) => {
-        nested!($state, $connection, PasswordUse::Other, |linked, store| {
+        run!($state, $prepared, PasswordUse::Other, |linked, store| {
             match &linked.accounts {
                 Some(pre) => {
                     let instance = pre.instantiate_async(&mut store).await?;
@@ -273,9 +278,10 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<CreatedUser, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
         let settings = &connection.settings;
+        let prepared = NestedCall::prepare(self, &connection).await;
         accounts!(
             self,
-            &connection,
+            prepared,
             call_plan_accounts(settings, &display_name, &role_name, &creation),
             else call_plan_username(settings, &display_name, &role_name),
             without_accounts
@@ -292,9 +298,10 @@ impl Host for CallState {
         granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &user.credential);
         let settings = &connection.settings;
+        let prepared = NestedCall::prepare(self, &connection).await;
         accounts!(
             self,
-            &connection,
+            prepared,
             call_create_accounts(settings, &user, &statements, &rollback),
             else call_create_user(settings, &user, &statements, &rollback),
             |()| without_accounts(user.username.clone())
@@ -309,14 +316,11 @@ impl Host for CallState {
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Database(&connection.plugin));
-        let services = Arc::clone(&self.context.services);
-        if let Err(refused) = check_knows_accounts(services, &connection, &user).await {
-            return Ok(Err(refusal(&refused)));
-        }
         let settings = &connection.settings;
+        let prepared = NestedCall::prepare_for(self, &connection, &user).await;
         accounts!(
             self,
-            &connection,
+            prepared,
             call_prolong_accounts(settings, &user, expires, &statements),
             else call_set_expiration(settings, &user.username, expires, &statements),
             |()| ()
@@ -330,14 +334,11 @@ impl Host for CallState {
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Database(&connection.plugin));
-        let services = Arc::clone(&self.context.services);
-        if let Err(refused) = check_knows_accounts(services, &connection, &user).await {
-            return Ok(Err(refusal(&refused)));
-        }
         let settings = &connection.settings;
+        let prepared = NestedCall::prepare_for(self, &connection, &user).await;
         accounts!(
             self,
-            &connection,
+            prepared,
             call_remove_accounts(settings, &user, &statements),
             else call_delete_user(settings, &user.username, &statements),
             |()| ()

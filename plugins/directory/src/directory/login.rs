@@ -8,13 +8,15 @@ use super::{DirectoryClient, worded};
 use crate::settings::Config;
 use bulkhead_sdk::ldap::{LdapFault, LdapFaultCode, LdapTarget};
 use bulkhead_sdk::{Failure, Host};
+use std::borrow::Cow;
 
 /// Cached values: the servers accept the present `bindpass`, or only the previous `bindpass`.
 const CURRENT: &[u8] = b"current";
 const BEHIND: &[u8] = b"behind";
 /// Lifetime of a cached value, in seconds.
 const LOGIN_CHOICE_TTL_SECS: u32 = 60;
-/// Maximum number of passwords tried for one request, each newer than the last.
+/// Maximum number of passwords tried for one request, each newer than the last. More than two occur
+/// only if a call waited for the end of a rotation for ten seconds in vain.
 const MAX_PASSWORDS_TRIED: usize = 4;
 
 /// Source of a newer `bindpass` after a refused login.
@@ -34,8 +36,9 @@ pub(crate) enum NewerLogin {
 /// Cache key that is led by the call that rotates `bindpass`.
 const ROTATION: &str = "rotation-of-bindpass";
 
-/// Waits until no other call rotates `bindpass`, at most ten seconds. Afterwards, calls with a
-/// refused login wait until [`end_rotation`] or the end of this call.
+/// Waits until no other call rotates `bindpass` or logs in with the newest, at most ten seconds.
+/// Afterwards, rotations and calls with a refused login wait until [`end_rotation`] or the end of
+/// this call.
 ///
 /// # Errors
 /// A refusal of the host.
@@ -61,19 +64,42 @@ impl DirectoryClient<'_> {
         if self.is_account {
             return ask(&self.target);
         }
-        let mut newest = None;
-        for _ in 0..MAX_PASSWORDS_TRIED {
-            let config = newest.as_ref().unwrap_or(self.config);
-            let refused = match self.asking_by(config, &ask) {
-                Err(fault) if fault.code == LdapFaultCode::Refused => fault,
-                done => return done,
-            };
-            match self.newer_than(config)? {
-                Some(newer) => newest = Some(newer),
-                None => return self.asking_previous(config, &ask).unwrap_or(Err(refused)),
+        let mut answer = self.asking_by(self.config, &ask);
+        let mut tried = Cow::Borrowed(self.config);
+        for _ in 1..MAX_PASSWORDS_TRIED {
+            if !is_refused(&answer) {
+                return answer;
+            }
+            match self.asking_newer(&tried, &ask)? {
+                Some((newer, done)) => (tried, answer) = (Cow::Owned(newer), done),
+                None => return self.asking_previous(&tried, &ask).unwrap_or(answer),
             }
         }
-        Err(LdapFault::new(LdapFaultCode::Unreachable, ROTATED_AGAIN))
+        if is_refused(&answer) {
+            return Err(LdapFault::new(LdapFaultCode::Unreachable, ROTATED_AGAIN));
+        }
+        answer
+    }
+
+    /// Runs `ask` with the present `bindpass`, if a rotation has replaced the `bindpass` of `config`.
+    /// Waits for the end of a rotation under way. The next rotation waits for the end of `ask`:
+    /// otherwise, rotations without a pause between them would refuse every login.
+    fn asking_newer<T>(
+        &self,
+        config: &Config,
+        ask: &impl Fn(&LdapTarget) -> Result<T, LdapFault>,
+    ) -> Result<Option<(Config, Result<T, LdapFault>)>, LdapFault> {
+        if self.newer == NewerLogin::None {
+            return Ok(None);
+        }
+        begin_rotation(self.host).map_err(unread)?;
+        let newer = self.newer_than(config).map_err(unread)?;
+        let asked = newer.map(|newer| {
+            let answer = self.asking_by(&newer, ask);
+            (newer, answer)
+        });
+        end_rotation(self.host).map_err(unread)?;
+        Ok(asked)
     }
 
     /// Runs `ask` with the `bindpass` of `config`. If the cache says that the servers accept only
@@ -89,15 +115,14 @@ impl DirectoryClient<'_> {
         let key = config.login_key();
         let known = self.host.cache().get_or_lead(&key).unwrap_or_default();
         if known.as_deref() == Some(BEHIND) {
-            match ask(&previous) {
-                Err(fault) if fault.code == LdapFaultCode::Refused => {}
-                done => return done,
+            let done = ask(&previous);
+            if !is_refused(&done) {
+                return done;
             }
         }
         let done = ask(&target);
         if known.as_deref() != Some(CURRENT) {
-            let is_refused = done.as_ref().is_err_and(|fault| fault.code == LdapFaultCode::Refused);
-            self.keep(&key, (!is_refused).then_some(CURRENT));
+            self.keep(&key, (!is_refused(&done)).then_some(CURRENT));
         }
         done
     }
@@ -129,16 +154,10 @@ impl DirectoryClient<'_> {
     }
 
     /// Returns the present configuration if a rotation has changed the `bindpass` of `config`.
-    /// Waits for the end of a rotation under way.
-    fn newer_than(&self, config: &Config) -> Result<Option<Config>, LdapFault> {
-        if self.newer == NewerLogin::None {
-            return Ok(None);
-        }
-        let unread = |why: Failure| LdapFault::new(LdapFaultCode::Unreachable, why.message);
-        begin_rotation(self.host).and_then(|()| end_rotation(self.host)).map_err(unread)?;
-        self.forget_reads().map_err(unread)?;
-        let now = Config::find(self.host).map_err(unread)?;
-        self.forget_reads().map_err(unread)?;
+    fn newer_than(&self, config: &Config) -> Result<Option<Config>, Failure> {
+        self.forget_reads()?;
+        let now = Config::find(self.host)?;
+        self.forget_reads()?;
         let is_newer = |now: &Config| {
             (&now.url, now.login_name()) == (&config.url, config.login_name())
                 && now.bindpass != config.bindpass
@@ -154,4 +173,14 @@ impl DirectoryClient<'_> {
     }
 }
 
-const ROTATED_AGAIN: &str = "bindpass was rotated again each time that it was asked by; try again";
+const ROTATED_AGAIN: &str =
+    "another request rotated bindpass before each login of this request; try again";
+
+fn is_refused<T>(done: &Result<T, LdapFault>) -> bool {
+    done.as_ref().is_err_and(|fault| fault.code == LdapFaultCode::Refused)
+}
+
+/// Returns the fault of a login for which the present configuration cannot be read.
+fn unread(why: Failure) -> LdapFault {
+    LdapFault::new(LdapFaultCode::Unreachable, why.message)
+}

@@ -50,6 +50,32 @@ impl NestedCall {
         Ok(Self { plugin, store, connection: connection.name.clone() })
     }
 
+    /// Prepares a call about the accounts of `user`. Refuses a user whose accounts are known by more
+    /// than the user's name, if the version of the plugin has no export for accounts: by the name
+    /// alone, the plugin would miss renamed and further accounts, or reach an account of somebody
+    /// else.
+    pub(super) async fn prepare_for(
+        state: &mut CallState,
+        connection: &Connection,
+        user: &CreatedUser,
+    ) -> Result<Self, Refused> {
+        let nested = Self::prepare(state, connection).await?;
+        let is_more = |account: &Account| {
+            account.name != user.username || account.host.is_some() || !account.identity.is_empty()
+        };
+        let knows_accounts = || linked(&nested.plugin).is_ok_and(|code| code.accounts.is_some());
+        if !user.accounts.iter().any(is_more) || knows_accounts() {
+            return Ok(nested);
+        }
+        Err(Refused::invalid(format!(
+            "{} of connection {} does not know the accounts of user {}, which another version \
+             created; choose that version or a later one (plugin_version), then try again",
+            nested.plugin.identity().title(),
+            quoted(&connection.name),
+            quoted(&user.username)
+        )))
+    }
+
     fn store(state: &CallState, plugin: &DatabasePlugin, targets: &[String]) -> Store<CallState> {
         let mut context = state.context.clone();
         context.grants = Arc::new(context.grants.for_connection(&plugin.dials(), targets));
@@ -91,33 +117,6 @@ async fn serving_plugin(
         services.load_database_plugin(&plugin).await?;
     }
     Ok(plugin)
-}
-
-/// Refuses a user whose accounts are known by more than the user's name, if the version of the
-/// plugin has no export for accounts: by the name alone, the plugin would miss renamed and further
-/// accounts, or reach an account of somebody else.
-pub(super) async fn check_knows_accounts(
-    services: Arc<dyn HostServices>,
-    connection: &Connection,
-    user: &CreatedUser,
-) -> Result<(), Refused> {
-    let is_more = |account: &Account| {
-        account.name != user.username || account.host.is_some() || !account.identity.is_empty()
-    };
-    if !user.accounts.iter().any(is_more) {
-        return Ok(());
-    }
-    let plugin = serving_plugin(services, connection).await?;
-    let is_known = linked(&plugin).is_ok_and(|linked| linked.accounts.is_some());
-    if is_known {
-        return Ok(());
-    }
-    let (user, title) = (quoted(&user.username), plugin.identity().title());
-    Err(Refused::invalid(format!(
-        "{title} of connection {} does not know the accounts of user {user}, which another version \
-         created; choose that version or a later one (plugin_version), then try again",
-        quoted(&connection.name)
-    )))
 }
 
 /// Returns the plugin's code, linked for instances with the state of a call.
