@@ -4,6 +4,7 @@
 //! A rotation has two halves. The first half creates a credential. The second half, minutes later,
 //! puts the new credential in force and deletes the old credential. Each half has separate
 //! faults; the tests set the clock ahead instead of waiting (`clock.rs` of the harness).
+//! `cuts/cloud.rs` cuts the connections to the provider in the same lives.
 
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
@@ -13,13 +14,13 @@ use bulkhead_tests::cloud_b::{self, CloudB};
 use bulkhead_tests::internet::Online;
 use bulkhead_tests::paths::fault_binary;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Clock, Internet};
+use bulkhead_tests::{Answer, Clock, Internet};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Clock offset at which the second half is due, and offset at which the rotation is over.
-const DUE: Duration = Duration::from_secs(300);
+pub const DUE: Duration = Duration::from_secs(300);
 const OVER: Duration = Duration::from_secs(1_500);
 /// Longest wait for the second half before the tests look at the server.
 const A_WHILE: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ const OWN: &str = "bulkhead@home.iam.gserviceaccount.com";
 const APP: &str = "app@p1.iam.gserviceaccount.com";
 
 /// A simulated provider with the configuration of the mount at `auth/cloud`.
-trait Provider: Sync + Sized {
+pub trait Provider: Sync + Sized {
     /// The type of the mount, and the path of its rotation.
     const TYPE: &'static str;
     const ROTATE: &'static str;
@@ -39,13 +40,14 @@ trait Provider: Sync + Sized {
     fn on(internet: &Internet) -> Self;
     fn config(&self) -> Value;
     fn role(&self) -> Value;
-    /// A login that succeeds only if the mount can call the provider with its own credential.
-    fn login(&self) -> Value;
+    /// A login that succeeds only if the mount can call the provider with its own credential. The
+    /// server's clock is ahead by `later`.
+    fn login(&self, later: Duration) -> Value;
     /// The names of the mount's credentials at the provider.
     fn credentials(&self) -> Vec<String>;
 }
 
-struct Azure {
+pub struct Azure {
     cloud: Arc<CloudA>,
     application: cloud_a::Application,
     machine: Machine,
@@ -73,7 +75,7 @@ impl Provider for Azure {
         json!({ "bound_locations": "westus2" })
     }
 
-    fn login(&self) -> Value {
+    fn login(&self, _: Duration) -> Value {
         json!({ "role": "app", "jwt": self.cloud.token(&self.cloud.claims(&self.machine)) })
     }
 
@@ -83,7 +85,7 @@ impl Provider for Azure {
     }
 }
 
-struct Google {
+pub struct Google {
     cloud: Arc<CloudB>,
     key: String,
 }
@@ -108,8 +110,9 @@ impl Provider for Google {
         json!({ "type": "iam", "bound_service_accounts": APP })
     }
 
-    fn login(&self) -> Value {
-        let claims = json!({ "sub": APP, "aud": "vault/app", "exp": cloud_b::now() + 2_400 });
+    fn login(&self, later: Duration) -> Value {
+        let end = cloud_b::now() + later.as_secs() + 600;
+        let claims = json!({ "sub": APP, "aud": "vault/app", "exp": end });
         json!({ "role": "app", "jwt": self.cloud.signed(APP, &claims) })
     }
 
@@ -118,28 +121,38 @@ impl Provider for Google {
     }
 }
 
-struct CloudLife<P> {
+pub struct CloudLife<P> {
     provider: P,
-    online: Online,
+    pub online: Online,
     clock: Clock,
+    /// Offset of the clock at the latest start.
+    later: Duration,
     _internet: Internet,
 }
 
 impl<P: Provider> CloudLife<P> {
-    /// Configures the mount and stops the server.
+    /// Configures the mount of a server with failpoints, and stops the server.
     fn begin() -> Self {
         let internet = Internet::start();
+        let online = internet.server_of(fault_binary(), "", &[]);
+        let mut life = Self::configured(internet, online);
+        life.online.server.kill();
+        life
+    }
+
+    /// Configures the mount of a server.
+    pub fn configured(internet: Internet, online: Online) -> Self {
         let provider = P::on(&internet);
-        let mut online = internet.server_of(fault_binary(), "", &[]);
         online.root.write("sys/auth/cloud", &json!({ "type": P::TYPE })).expect(204);
         online.root.write("auth/cloud/config", &provider.config()).expect(204);
         online.root.write("auth/cloud/role/app", &provider.role()).expect_success();
-        online.server.kill();
-        Self { provider, online, clock: Clock::right(), _internet: internet }
+        let (clock, later) = (Clock::right(), Duration::ZERO);
+        Self { provider, online, clock, later, _internet: internet }
     }
 
     /// Starts the server with a fault and a clock offset, and unseals the server.
-    fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), FaultObserved> {
+    pub fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), FaultObserved> {
+        self.later = later;
         self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
         let environment = [self.clock.over().as_slice(), fault].concat();
         self.online.server.start_with(&environment).map_err(|_| FaultObserved)?;
@@ -151,12 +164,12 @@ impl<P: Provider> CloudLife<P> {
     }
 
     /// The first half: the provider creates a credential.
-    fn rotate(&self) -> Result<(), FaultObserved> {
+    pub fn rotate(&self) -> Result<(), FaultObserved> {
         write(&self.online.root, P::ROTATE, &json!({})).map(drop)
     }
 
     /// The second half: the new credential replaces the old credential, which is deleted.
-    fn finish(&mut self) -> Result<(), FaultObserved> {
+    pub fn finish(&mut self) -> Result<(), FaultObserved> {
         let end = Instant::now() + A_WHILE;
         while self.provider.credentials().len() > 1 && Instant::now() < end {
             if self.online.server.ended(Duration::from_millis(50)).is_some() {
@@ -167,8 +180,19 @@ impl<P: Provider> CloudLife<P> {
         self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(FaultObserved))
     }
 
+    /// Writes the configuration with its first credential. A cut may fail the write.
+    pub fn overwrite(&self) {
+        self.online.root.write("auth/cloud/config", &self.provider.config());
+    }
+
+    /// Sends a login that needs the mount's own credential.
+    pub fn login(&self) -> Answer {
+        let stranger = self.online.server.client(None);
+        stranger.write("auth/cloud/login", &self.provider.login(self.later))
+    }
+
     /// Restarts the server and asserts that the mount has one working credential.
-    fn check(&mut self) {
+    pub fn check(&mut self) {
         // A credential that comes into force here ends its predecessor a minute later.
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
             assert!(self.open(later, &[]).is_ok(), "{}", self.told());
@@ -183,8 +207,7 @@ impl<P: Provider> CloudLife<P> {
         }
         let left = self.provider.credentials();
         assert_eq!(left.len(), 1, "{left:?} are left: {}", self.told());
-        let stranger = self.online.server.client(None);
-        let login = stranger.write("auth/cloud/login", &self.provider.login());
+        let login = self.login();
         assert_eq!(login.status, 200, "{login:?}: {}", self.told());
         until_true("no rotation is unfinished", SOON, || {
             let rotated = self.online.root.write(P::ROTATE, &json!({}));
@@ -192,7 +215,7 @@ impl<P: Provider> CloudLife<P> {
         });
     }
 
-    fn told(&self) -> String {
+    pub fn told(&self) -> String {
         self.online.server.printed()
     }
 }

@@ -2,7 +2,8 @@
 //! a Kubernetes cluster: afterwards each object has a lease, and no object outlives its lease.
 //!
 //! The tests count the objects in the cluster. `kill_loop.rs` covers the failpoints up to the
-//! configuration of the mount; these faults begin later.
+//! configuration of the mount; these faults begin later. `cuts/cluster.rs` cuts the connections to
+//! the API server in the same lives.
 
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
@@ -20,8 +21,10 @@ const ROLE: &str = "cluster/roles/three";
 const CREDS: &str = "cluster/creds/three";
 
 /// A server, and the namespace of the objects of its leases.
-struct ClusterLife {
+pub struct ClusterLife {
     namespace: Namespace,
+    /// URL at which the engine finds the API server.
+    pub url: String,
     /// The engine's own token.
     token: String,
     server: Bulkhead,
@@ -37,47 +40,68 @@ struct GivenToken {
 }
 
 impl ClusterLife {
-    /// Starts a server with the environment; `None` if the server died during the start.
-    fn begin(environment: &[(&str, String)]) -> Option<Self> {
+    /// Creates a namespace for a running server.
+    pub fn on(server: Bulkhead) -> Self {
         let namespace = Kubernetes::shared().namespace(json!({}));
         let token = namespace.engine();
         namespace.grant(3);
+        let (url, root) = (namespace.kubernetes.url.clone(), server.root());
+        Self { namespace, url, token, server, root, held: None }
+    }
+
+    /// Starts a server with the environment; `None` if the server died during the start.
+    fn begin(environment: &[(&str, String)]) -> Option<Self> {
         let mut server = Bulkhead::prepared(fault_binary(), Folder::new("cluster"));
         server.start_with(environment).ok()?;
-        let root = server.root();
-        Some(Self { namespace, token, server, root, held: None })
+        Some(Self::on(server))
     }
 
     fn write(&self, path: &str, body: &Value) -> Result<Answer, FaultObserved> {
         write(&self.root, path, body)
     }
 
-    fn configure(&self) -> Result<(), FaultObserved> {
-        let kubernetes = self.namespace.kubernetes;
+    pub fn configure(&self) -> Result<(), FaultObserved> {
         let config = json!({
-            "cluster_host": kubernetes.url, "cluster_ca_cert": kubernetes.authority,
+            "cluster_host": self.url, "cluster_ca_cert": self.namespace.kubernetes.authority,
             "service_account_jwt": self.token,
         });
         self.write("cluster/config", &config).map(drop)
     }
 
-    fn give_and_take(&mut self) -> Result<(), FaultObserved> {
+    /// Creates the role whose tokens have objects of their own.
+    pub fn add_role(&self) -> Result<(), FaultObserved> {
         let role = json!({
             "allowed_cluster_namespaces": self.namespace.name, "generated_role_rules": RULES,
             "token_default_ttl": "1h",
         });
-        self.write(ROLE, &role)?;
+        self.write(ROLE, &role).map(drop)
+    }
+
+    pub fn issue(&mut self) -> Result<(), FaultObserved> {
         let given = self.write(CREDS, &json!({}))?.expect(200);
-        let given = self.held.insert(GivenToken {
+        assert!(self.is_accepted(given.text("service_account_token")), "{}", self.told());
+        self.held = Some(GivenToken {
             name: given.text("service_account_name").to_owned(),
             token: given.text("service_account_token").to_owned(),
             lease: given.lease().to_owned(),
         });
+        Ok(())
+    }
+
+    pub fn revoke(&mut self) -> Result<(), FaultObserved> {
+        let given = self.held.as_ref().expect("a token was issued before");
         let lease = json!({ "lease_id": given.lease });
         self.write("sys/leases/revoke", &lease)?.expect(204);
-        let given = self.held.take();
-        assert!(given.is_some() && self.names().is_empty(), "a revoked object still exists");
+        let given = self.held.take().expect("a token was issued before");
+        assert!(self.names().is_empty(), "a revoked object still exists");
+        self.check_refused(&given);
         Ok(())
+    }
+
+    fn give_and_take(&mut self) -> Result<(), FaultObserved> {
+        self.add_role()?;
+        self.issue()?;
+        self.revoke()
     }
 
     /// The names of the objects in the cluster. All objects of a lease share a name.
@@ -91,10 +115,8 @@ impl ClusterLife {
         listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
     }
 
-    /// Restarts the server and checks the objects and leases in the cluster.
-    fn check(&mut self) {
-        self.server.start_again();
-        self.root = self.server.root();
+    /// Checks the objects and leases in the cluster.
+    pub fn check(&self) {
         if let Some(held) = &self.held {
             self.check_held(held);
         }
@@ -108,28 +130,42 @@ impl ClusterLife {
             assert!(matches!(ended.status, 204 | 503), "{ended:?}");
             self.names().is_empty()
         });
+        if let Some(held) = &self.held {
+            self.check_refused(held);
+        }
         if self.root.read(ROLE).status == 200 {
             let given = self.root.write(CREDS, &json!({})).expect(200);
-            let token = given.text("service_account_token");
-            assert_eq!(self.namespace.try_as(token, "GET", "configmaps"), 200);
+            assert!(self.is_accepted(given.text("service_account_token")));
         }
         self.assert_silent();
+    }
+
+    /// Tells if the API server grants a token the rights of [`RULES`].
+    fn is_accepted(&self, token: &str) -> bool {
+        self.namespace.try_as(token, "GET", "configmaps") == 200
     }
 
     /// After an unanswered revocation, the token still works or its revocation has begun.
     fn check_held(&self, held: &GivenToken) {
         let lease = json!({ "lease_id": held.lease });
-        if self.root.write("sys/leases/lookup", &lease).status == 200 {
-            return;
+        if self.root.write("sys/leases/lookup", &lease).status != 200 {
+            assert!(!self.names().contains(&held.name), "a lease is gone: {}", self.told());
+            self.check_refused(held);
         }
-        until_true("a lease that ended leaves nothing", SOON, || {
-            !self.names().contains(&held.name)
-                && self.namespace.try_as(&held.token, "GET", "configmaps") != 200
+    }
+
+    fn check_refused(&self, given: &GivenToken) {
+        until_true("the token of a removed account is refused", SOON, || {
+            !self.is_accepted(&given.token)
         });
     }
 
+    pub fn told(&self) -> String {
+        self.server.printed()
+    }
+
     fn assert_silent(&self) {
-        let printed = self.server.printed();
+        let printed = self.told();
         let tokens = self.held.iter().map(|held| &held.token).chain([&self.token]);
         for token in tokens {
             let signature = token.rsplit('.').next().expect("a token has parts");
@@ -156,7 +192,7 @@ fn every_point(fault: &str) {
 /// Runs a life up to the configured mount.
 fn before_tokens(environment: &[(&str, String)]) -> ClusterLife {
     let life = ClusterLife::begin(environment).expect("the server starts without a fault");
-    assert!(life.configure().is_ok(), "{}", life.server.printed());
+    assert!(life.configure().is_ok(), "{}", life.told());
     life
 }
 
@@ -166,6 +202,8 @@ fn live(fault: &str, number: u32) -> bool {
     let Some(mut life) = ClusterLife::begin(&fault.environment()) else { return true };
     let lived = life.configure().and_then(|()| life.give_and_take());
     let came = fault.end(&mut life.server, &lived);
+    life.server.start_again();
+    life.root = life.server.root();
     life.check();
     came
 }

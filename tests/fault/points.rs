@@ -1,6 +1,6 @@
 //! The failpoints: read from the server's sources, and absent from the released binary.
 
-use crate::stage::{report, sampled, sampling, until_nothing_fires};
+use crate::stage::{STRIDE, report, sampled_at, sampling_at, until_nothing_fires};
 use bulkhead_tests::paths::{Folder, binary, fault_binary, files_below, repository};
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,15 +37,26 @@ pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u
     passed(fault, &trace)
 }
 
-/// Runs lives with the fault at the [`sampled`] failpoints after the first `first`. `live` returns
+/// Runs lives with the fault at the sampled failpoints after the first `first`. `live` returns
 /// false if the life ended before the fault fired.
 pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
-    let count = until_nothing_fires(|number| live(first + sampled(number)));
+    at_stride_behind(STRIDE, what, fault, first, live);
+}
+
+/// As [`every_behind`], with another stride.
+pub fn at_stride_behind(
+    stride: u32,
+    what: &str,
+    fault: &str,
+    first: u32,
+    live: impl Fn(u32) -> bool + Sync,
+) {
+    let count = until_nothing_fires(|number| live(first + sampled_at(stride, number)));
     report(&format!(
         "{what}, {fault}: visited {count} points behind the first {first}, {}",
-        sampling()
+        sampling_at(stride)
     ));
-    assert!(sampled(count) > 20, "a life passes few points: is every rotation in it?");
+    assert!(sampled_at(stride, count) > 20, "a life passes few points: is every rotation in it?");
 }
 
 /// Runs short lives with the fault at every failpoint after the first `first`.

@@ -1,8 +1,8 @@
-//! Shared by all lives: a database whose superuser's password is the canary, the time limits, and
-//! the choice of failpoints.
+//! Shared by all lives: the databases, the time limits, and the choice of failpoints. The password
+//! of PostgreSQL's superuser is the canary.
 
-use bulkhead_tests::Postgres;
 use bulkhead_tests::leaks::CANARY;
+use bulkhead_tests::{MariaDb, Postgres};
 use std::io::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,18 +19,28 @@ pub const SOON: Duration = Duration::from_secs(45);
 const AT_ONCE: usize = 4;
 
 /// `make test` tries one failpoint in `STRIDE`; `make fault` tries all.
-const STRIDE: u32 = 4;
+pub const STRIDE: u32 = 4;
+
+/// As [`STRIDE`], for lives with a slow server.
+pub const LONG_STRIDE: u32 = 8;
 
 /// The seed, unless `FAULT_SEED` sets another.
 const SEED: u64 = 20_261_121;
 
-/// The database of all tests, shared because a database takes longer to start than a life. The
-/// names of the lives distinguish their users. The database ends with this program.
+/// PostgreSQL of all tests, shared because a database takes longer to start than a life. The names
+/// of the lives distinguish their users. The database ends with this program.
 static POSTGRES: LazyLock<Postgres> =
     LazyLock::new(|| Postgres::start_with(CANARY, &["-c", "max_connections=200"]));
 
+/// As [`POSTGRES`], for the lives with MariaDB.
+static MARIADB: LazyLock<MariaDb> = LazyLock::new(|| MariaDb::start(&["--max-connections=400"]));
+
 pub fn postgres() -> &'static Postgres {
     &POSTGRES
+}
+
+pub fn mariadb() -> &'static MariaDb {
+    &MARIADB
 }
 
 /// The users of the life `name`. A role's name continues with a letter, so life `x1` does not see
@@ -85,16 +95,25 @@ pub fn seed() -> u64 {
 /// Returns the failpoint at which life `number` (from 1) fails: every failpoint in `make fault`,
 /// else one in [`STRIDE`] with an offset from the seed.
 pub fn sampled(number: u32) -> u32 {
-    if thorough() { number } else { at_stride(number, seed()) }
+    sampled_at(STRIDE, number)
 }
 
-fn at_stride(number: u32, seed: u64) -> u32 {
-    let offset = u32::try_from(seed % u64::from(STRIDE)).expect("less than a stride");
-    number.saturating_sub(1) * STRIDE + 1 + offset
+/// As [`sampled`], with another stride.
+pub fn sampled_at(stride: u32, number: u32) -> u32 {
+    if thorough() { number } else { at_stride(stride, number, seed()) }
+}
+
+fn at_stride(stride: u32, number: u32, seed: u64) -> u32 {
+    let offset = u32::try_from(seed % u64::from(stride)).expect("less than a stride");
+    number.saturating_sub(1) * stride + 1 + offset
 }
 
 pub fn sampling() -> String {
-    if thorough() { "all".to_owned() } else { format!("one in {STRIDE}, FAULT_SEED={}", seed()) }
+    sampling_at(STRIDE)
+}
+
+pub fn sampling_at(stride: u32) -> String {
+    if thorough() { "all".to_owned() } else { format!("one in {stride}, FAULT_SEED={}", seed()) }
 }
 
 /// Returns true in `make fault`, which tries everything.
@@ -111,7 +130,7 @@ fn numbers_are_tried_until_a_call_returns_false() {
 #[test]
 fn each_failpoint_is_sampled_by_exactly_one_offset() {
     let mut points: Vec<u32> =
-        (0..4).flat_map(|seed| (1..=3).map(move |number| at_stride(number, seed))).collect();
+        (0..4).flat_map(|seed| (1..=3).map(move |number| at_stride(4, number, seed))).collect();
     points.sort_unstable();
     assert_eq!(points, (1..=12).collect::<Vec<u32>>());
 }

@@ -2,12 +2,12 @@
 //! message on.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-/// A relay to a server of this machine. A message is whatever arrives at once, in either direction.
+/// A relay to a server. A message is whatever arrives at once, in either direction.
 pub struct CuttingRelay {
     /// Port on 127.0.0.1.
     pub port: u16,
@@ -15,7 +15,7 @@ pub struct CuttingRelay {
 }
 
 struct RelayState {
-    server: u16,
+    server: SocketAddr,
     /// Messages until the cut; 0: no cut.
     left: AtomicU32,
     has_cut: AtomicBool,
@@ -23,8 +23,13 @@ struct RelayState {
 }
 
 impl CuttingRelay {
-    /// Starts a relay to this port, which cuts nothing yet.
-    pub fn to(server: u16) -> Self {
+    /// Starts a relay to this port of 127.0.0.1, which cuts nothing yet.
+    pub fn to(port: u16) -> Self {
+        Self::to_address(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    /// Starts a relay to this address, which cuts nothing yet.
+    pub fn to_address(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("a bound address").port();
         let (left, has_cut, is_over) = (AtomicU32::default(), AtomicBool::default(), false.into());
@@ -77,7 +82,7 @@ impl RelayState {
 /// Passes the messages of one connection on, in both directions.
 fn pass(state: &Arc<RelayState>, client: TcpStream) {
     // Without a server, the client's connection ends at once.
-    let Ok(server) = TcpStream::connect(("127.0.0.1", state.server)) else { return };
+    let Ok(server) = TcpStream::connect(state.server) else { return };
     let copy = |stream: &TcpStream| stream.try_clone().expect("a second handle");
     for (from, to) in [(copy(&client), copy(&server)), (server, client)] {
         let state = Arc::clone(state);
