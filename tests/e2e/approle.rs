@@ -142,7 +142,7 @@ fn a_narrowed_role_binds_earlier_secret_ids_and_tokens() {
     machine.write("auth/token/renew-self", &json!({})).expect(400);
     role("10.0.0.0/8");
     let refused = login().expect(403);
-    assert!(refused.errors().contains("outside of those of its role"), "{refused:?}");
+    assert!(refused.errors().contains("outside of the role's token_bound_cidrs"), "{refused:?}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
 
     let (code, output, _) = run(&server, &["token", "revoke", "nonsense"]);
     assert_eq!(code, 0, "{output}");
-    assert!(output.contains("if it was valid"), "{output}");
+    assert!(output.contains("if valid"), "{output}");
     assert_eq!(run(&server, &["token", "revoke", "-self"]).0, 0);
     let (code, output, error) = run(&server, &["login", &token]);
     assert!(code == 1 && output.is_empty(), "a revoked token still works: {output}{error}");

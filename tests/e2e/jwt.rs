@@ -281,8 +281,8 @@ pub(super) fn bad_settings_and_tokens_are_refused_and_not_stored() {
     let before = (read("auth/jwt/config"), read("auth/jwt/role/dev"));
     let key = stage.signer.private_pem();
     for (path, body, says) in [
-        ("config", json!({ "jwt_validation_pubkeys": "nonsense" }), "it is not PEM"),
-        ("config", json!({ "jwt_validation_pubkeys": key }), "it is a private key"),
+        ("config", json!({ "jwt_validation_pubkeys": "nonsense" }), "is not PEM"),
+        ("config", json!({ "jwt_validation_pubkeys": key }), "is a private key"),
         ("config", json!({ "jwt_validation_pubkeys": [[]] }), "jwt_validation_pubkeys"),
         ("config", json!({ "jwks_url": "http://127.0.0.1/keys" }), "https://"),
         ("config", json!({ "jwks_url": "https://169.254.169.254/keys" }), "169.254.169.254"),

@@ -177,8 +177,8 @@ fn a_running_server_keeps_its_address_and_its_data() {
     let data = Folder::at(configured.file("data"));
     let mut server = Bulkhead::prepared(binary(), data).configured(configured.file("bulkhead.hcl"));
     server.start_again();
-    configured.assert_result("storage", "ok", "a server runs with it");
-    configured.assert_result("listener", "ok", "belongs to the server");
+    configured.assert_result("storage", "ok", "a server is using the data");
+    configured.assert_result("listener", "ok", "belongs to the running server");
     assert_eq!(operator(&server, &["init", "-status"]).0, 2, "the server goes on");
     server.kill();
     configured.assert_result("listener", "ok", "can be served");

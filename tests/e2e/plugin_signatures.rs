@@ -174,7 +174,7 @@ fn a_private_key_has_mode_0600_and_is_never_overwritten() {
     let text = fs::read(&file).expect("a key");
     let path = file.display().to_string();
     let why = refused(&["plugin", "keygen", &path]);
-    assert!(why.contains("does not exist") && fs::read(&file).expect("a key") == text, "{why}");
+    assert!(why.contains("name of a new file") && fs::read(&file).expect("a key") == text, "{why}");
     put(signer.folder.path(), "probe.wasm", &guest("probe"));
     let component = signer.folder.path().join("probe.wasm").display().to_string();
     chmod(&file, 0o640);

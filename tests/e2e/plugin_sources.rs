@@ -201,7 +201,7 @@ fn a_server_without_a_plugin_directory_says_so() {
     let server = Bulkhead::start();
     let fields = json!({ "command": "probe.wasm", "sha256": "0".repeat(64) });
     let refused = server.root().write(PROBE, &fields).expect(400).errors();
-    assert!(refused.contains("set plugin_directory in its configuration"), "{refused}");
+    assert!(refused.contains("set plugin_directory in the configuration"), "{refused}");
 }
 
 #[test]

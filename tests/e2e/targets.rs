@@ -151,7 +151,7 @@ fn a_credential_is_revoked_only_at_the_server_that_created_it() {
     other.query(&namesake);
     let elsewhere = with(world.connection(), json!({ "connection_url": other.url() }));
     let warned = world.root.write("database/config/demo", &elsewhere).expect(200).warnings();
-    let before = format!("made while it led to postgres://127.0.0.1:{}: 1;", world.postgres.port);
+    let before = format!("made at postgres://127.0.0.1:{}: 1;", world.postgres.port);
     assert!(warned.contains(&before), "{warned}");
 
     let lease = json!({ "lease_id": credential.lease });
@@ -249,12 +249,12 @@ fn a_postgresql_username_template_without_randomness_removes_no_other_user() {
     let told = world.root.write("database/config/demo", &connection).expect(200);
     let warnings = told.body["warnings"].to_string();
     assert!(warnings.contains("eight random characters"), "{warnings}");
-    assert!(warnings.contains("64 is what counts"), "{warnings}");
+    assert!(warnings.contains("a connection has at most 64"), "{warnings}");
     world.role("reader", json!({}));
     let first = world.credential("reader");
     assert_eq!(first.username, "v-reader");
     let refused = world.root.read("database/creds/reader").expect(400).errors();
-    assert!(refused.contains("whose name is taken (SQLSTATE 42710)"), "{refused}");
+    assert!(refused.contains("with a taken name (SQLSTATE 42710)"), "{refused}");
     let login = world.postgres.login(&first.username, &first.password, "SELECT 1");
     assert!(login.is_ok(), "the first user is there: {login:?}");
     world.revoke(&first.lease);

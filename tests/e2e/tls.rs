@@ -399,7 +399,7 @@ fn a_server_with_an_unusable_certificate_does_not_start() {
     };
     refuses("cannot be read");
     replace(&file("key.pem"), &another);
-    refuses("made together");
+    refuses("matching pair");
     replace(&file("key.pem"), &key);
     fs::set_permissions(file("key.pem"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .expect("the mode of the file can be set");

@@ -54,10 +54,10 @@ impl Template {
         let is_open = opened.status == 200;
         if !is_open {
             let said = opened.expect(400).errors();
-            assert!(said.contains("it was used before"), "{said}");
+            assert!(said.contains("the token was used before"), "{said}");
         }
         let again = server.root().write(UNWRAP, &json!({ "token": self.token }));
-        assert!(again.expect(400).errors().contains("it was used before"));
+        assert!(again.expect(400).errors().contains("the token was used before"));
         is_open
     }
 }

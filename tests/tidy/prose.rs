@@ -1,10 +1,11 @@
 //! The three measures of `docs/style.md` for the comments of each crate and of each folder of
-//! tests: first sentences that name their subject, few relative clauses without a noun, few
-//! pronouns.
+//! tests, and for the texts that the product shows to people: first sentences that name their
+//! subject, few relative clauses without a noun, few pronouns.
 //!
-//! A ceiling per crate finds a comment style that spreads. The ceiling is not a goal: a stranger
-//! must understand each comment at first reading.
+//! A ceiling per crate finds a style that spreads. The ceiling is not a goal: a stranger must
+//! understand each comment and each text at first reading.
 
+use crate::rust_text;
 use crate::sources::{Source, assert_none, rust_below};
 use std::collections::BTreeMap;
 
@@ -19,10 +20,10 @@ const RELATIVE: [&str; 6] = ["what", "whatever", "who", "whoever", "whom", "whos
 const PREPOSITIONS: [&str; 8] = ["of", "by", "in", "for", "to", "from", "with", "on"];
 const PRONOUNS: [&str; 7] = ["it", "its", "one", "ones", "those", "that", "them"];
 
-/// Highest counts for the comments of a crate.
+/// Highest counts for the comments or the texts of a crate.
 #[derive(Clone, Copy)]
 struct Ceiling {
-    /// Percent of comments.
+    /// Percent of comments or texts.
     headless: usize,
     /// Per 1,000 words.
     relative: usize,
@@ -30,7 +31,12 @@ struct Ceiling {
     pronouns: usize,
 }
 
-const USUAL: Ceiling = Ceiling { headless: 3, relative: 5, pronouns: 40 };
+const COMMENTS: Ceiling = Ceiling { headless: 3, relative: 5, pronouns: 40 };
+const TEXTS: Ceiling = Ceiling { headless: 3, relative: 2, pronouns: 20 };
+/// Smallest number of words of a literal that counts as a text for people.
+const WORDS_OF_A_TEXT: usize = 5;
+/// Smallest number of words of a crate's texts that is measured: in fewer, one word decides.
+const WORDS_OF_A_CRATE: usize = 250;
 
 #[derive(Default)]
 struct Figures {
@@ -101,6 +107,22 @@ fn comments(text: &str) -> Vec<String> {
     found
 }
 
+/// The texts for people in the product's literals: words in lower case, and neither paths of Rust
+/// nor SQL.
+fn texts(text: &str) -> Vec<String> {
+    let product = rust_text::without_tests(text, &rust_text::code(text));
+    rust_text::literals(&product).into_iter().filter(|literal| is_for_people(literal)).collect()
+}
+
+fn is_for_people(literal: &str) -> bool {
+    let words: Vec<&str> = literal.split_whitespace().collect();
+    let is_word =
+        |word: &str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_lowercase());
+    let has_prose = words.windows(2).any(|pair| is_word(pair[0]) && is_word(pair[1]));
+    let is_sql = ["SELECT", "INSERT", "UPDATE "].iter().any(|word| literal.contains(word));
+    words.len() >= WORDS_OF_A_TEXT && has_prose && !literal.contains("::") && !is_sql
+}
+
 /// The folder of a crate: the first two parts of the path.
 fn crate_of(file: &Source) -> Option<String> {
     let mut parts = file.path.split('/');
@@ -108,20 +130,59 @@ fn crate_of(file: &Source) -> Option<String> {
     (!name.ends_with(".rs")).then(|| format!("{top}/{name}"))
 }
 
-#[test]
-fn comments_are_plain() {
+/// Returns the figures of each crate below `folders`, over the pieces that `pieces` finds in a file.
+fn measured(
+    folders: &[&str],
+    pieces: impl Fn(&Source) -> Vec<String>,
+) -> BTreeMap<String, Figures> {
     let mut crates: BTreeMap<String, Figures> = BTreeMap::new();
-    for file in &rust_below(&["host", "plugins", "tests"]) {
+    for file in &rust_below(folders) {
         let Some(name) = crate_of(file) else { continue };
         let figures = crates.entry(name).or_default();
-        comments(&file.text).iter().for_each(|comment| figures.count(comment));
+        pieces(file).iter().for_each(|piece| figures.count(piece));
     }
     assert!(crates.len() >= 20, "only {:?} were found; the rule would hold of less", crates.keys());
-    let too_high = crates.iter().flat_map(|(name, figures)| {
-        let above = figures.above(USUAL);
-        above.into_iter().map(move |measure| format!("{name}: {measure}"))
-    });
-    assert_none(too_high.collect(), "name the subject and repeat the noun: see docs/style.md");
+    crates
+}
+
+/// Returns the measures of crates that are above the ceiling.
+fn too_high(crates: &BTreeMap<String, Figures>, ceiling: Ceiling) -> Vec<String> {
+    let above = |(name, figures): (&String, &Figures)| {
+        let above = figures.above(ceiling);
+        above.into_iter().map(|measure| format!("{name}: {measure}")).collect::<Vec<_>>()
+    };
+    crates.iter().flat_map(above).collect()
+}
+
+#[test]
+fn comments_are_plain() {
+    let crates = measured(&["host", "plugins", "tests"], |file| comments(&file.text));
+    assert_none(
+        too_high(&crates, COMMENTS),
+        "name the subject and repeat the noun: see docs/style.md",
+    );
+}
+
+#[test]
+fn texts_for_people_are_plain() {
+    let of_product = |file: &Source| if file.is_of_tests() { vec![] } else { texts(&file.text) };
+    let mut crates = measured(&["host", "plugins"], of_product);
+    crates.retain(|_, figures| figures.words >= WORDS_OF_A_CRATE);
+    assert!(crates.len() >= 15, "only {:?} have texts", crates.keys());
+    assert_none(
+        too_high(&crates, TEXTS),
+        "name the subject and repeat the noun in errors, help and log lines: see docs/style.md",
+    );
+}
+
+#[test]
+fn texts_are_literals_of_five_words() {
+    let text = "fn a() { e(\"give it the name of one role\"); f(\"it is short\"); }\n\
+                // \"what it is is not of the product\"\n\
+                #[cfg(test)]\nmod t { const A: &str = \"what it says is of tests alone\"; }";
+    assert_eq!(texts(text), ["give it the name of one role"]);
+    let code = "g(\"SELECT what it is from there\", \"a::b is what it calls here\")";
+    assert_eq!(texts(code), Vec::<String>::new());
 }
 
 #[test]

@@ -20,6 +20,29 @@ pub fn comments(text: &str) -> String {
     keep(text, Part::Comment)
 }
 
+/// Returns the contents of the text literals, with escaped line ends as one blank.
+pub fn literals(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < chars.len() {
+        let (part, end) = piece(&chars, at);
+        let literal: String = chars[at..end].iter().collect();
+        at = end;
+        if part == Part::Literal && literal.contains('"') {
+            found.push(content(&literal));
+        }
+    }
+    found
+}
+
+/// Returns the text between the quotes of a literal.
+fn content(literal: &str) -> String {
+    let inner = literal.split_once('"').map_or("", |(_, rest)| rest);
+    let inner = inner.rsplit_once('"').map_or(inner, |(inner, _)| inner);
+    let joined = inner.replace("\\\n", " ").replace("\\n", " ").replace("\\\"", "\"");
+    joined.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn keep(text: &str, kept: Part) -> String {
     let chars: Vec<char> = text.chars().collect();
     let parts = parts(&chars);
@@ -147,7 +170,7 @@ fn item_end(code: &[char], start: usize) -> usize {
 
 #[cfg(test)]
 mod of_the_reader_itself {
-    use super::{code, comments, without_tests};
+    use super::{code, comments, literals, without_tests};
 
     fn squeezed(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -169,6 +192,13 @@ mod of_the_reader_itself {
         let found = squeezed(&comments(text));
         assert_eq!(found, "// one \" quote /* two /* nested */ still */ // 'three'");
         assert_eq!(code(text).lines().count(), text.lines().count());
+    }
+
+    #[test]
+    fn literals_are_read_without_their_line_ends() {
+        let text =
+            "let a = \"one \\\n   two\\n\"; // \"three\"\nlet b = r#\"fo\"ur\"#; let c = 'c';";
+        assert_eq!(literals(text), ["one two", "fo\"ur"]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn generate_from(length: usize, alphabet: &str) -> Result<String, Failure> {
 async fn policy(unit: &mut Unit, name: &str) -> Result<PasswordPolicy, Failure> {
     let text = read_policy_text(unit, name).await?.ok_or_else(|| {
         let message = format!(
-            "there is no password policy {}; write it to sys/policies/password first",
+            "there is no password policy {}; write the policy to sys/policies/password first",
             quoted(name)
         );
         Failure::new(FailureKind::NotFound, message)

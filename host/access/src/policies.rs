@@ -48,14 +48,14 @@ const MAX_NAME: usize = 256;
 pub fn canonical_name(raw: &str) -> Result<String, String> {
     let name: String = raw.trim().to_lowercase().nfc().collect();
     if name.is_empty() {
-        return Err("a policy needs a name; give one such as \"orders-read\"".to_owned());
+        return Err("a policy needs a name; give a name such as \"orders-read\"".to_owned());
     }
     if name.len() > MAX_NAME {
         return Err(format!("this policy name has {} bytes; use at most {MAX_NAME}", name.len()));
     }
     if name.contains(|c: char| c == ',' || c.is_control()) {
         return Err(format!(
-            "policy name {name:?} holds a comma or control character; leave it out"
+            "policy name {name:?} holds a comma or control character; remove the character"
         ));
     }
     Ok(name)

@@ -223,7 +223,7 @@ impl ShareGiver {
 fn wrong_shares() -> Failure {
     Failure::invalid(
         "the shares do not open this data: at least one is wrong or of another cluster; the \
-         attempt is over, give shares that were not given yet, or begin again with the first",
+         attempt is over, give other shares, or begin again with the first",
     )
 }
 

@@ -60,15 +60,15 @@ impl ServerAddress {
             return match path.starts_with('/') {
                 true => Ok(Self::Unix(path.into())),
                 false => Err(format!(
-                    "the address {address:?} has no whole path; \
-                     write it like unix:///run/bulkhead.sock"
+                    "the address {address:?} has no whole path; write such as \
+                     unix:///run/bulkhead.sock"
                 )),
             };
         }
         let wrong = |why: &str| {
             format!(
-                "the address {address:?} {why}; write it like https://bulkhead.example.com:8200 \
-                 or http://127.0.0.1:8200"
+                "the address {address:?} {why}; write such as https://bulkhead.example.com:8200 or \
+                 http://127.0.0.1:8200"
             )
         };
         let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
@@ -84,9 +84,7 @@ impl ServerAddress {
         if authority.contains('@') {
             // The message does not repeat the address, because the user name may come with a
             // password.
-            return Err(
-                "the address has a user name in it; write it like https://HOST:8200".to_owned()
-            );
+            return Err("the address has a user name; write such as https://HOST:8200".to_owned());
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("has a path or query"));
@@ -331,8 +329,8 @@ fn refuse_redirect<B>(server: &ServerAddress, response: &Response<B>) -> Result<
         return Ok(());
     }
     Err(AskError::InvalidAnswer(format!(
-        "{server} answered {} and sends on to {:?}, where no token is sent to by itself; \
-         set BULKHEAD_ADDR or -address to the server that is meant",
+        "{server} answered {} and redirects to {:?}, and no token is sent there; set BULKHEAD_ADDR \
+         or -address to the right server",
         response.status().as_u16(),
         String::from_utf8_lossy(target.as_bytes())
     )))
@@ -389,7 +387,7 @@ fn parse_answer(
     let body = serde_json::from_slice(bytes);
     let body = body.map_err(|_| {
         AskError::InvalidAnswer(format!(
-            "{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"
+            "{server} answered {status} with a body other than JSON: is this a Bulkhead server?"
         ))
     })?;
     Ok(ServerAnswer { status, body })

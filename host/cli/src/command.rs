@@ -48,7 +48,7 @@ impl Command {
     pub(crate) fn usage_problem(&self) -> CommandProblem {
         let Self { words, takes, .. } = self;
         CommandProblem::usage(format!(
-            "type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"
+            "type: bulkhead {words} {takes}; see `bulkhead {words} -help`"
         ))
     }
 
@@ -112,7 +112,7 @@ const COMMON: [CommandOption; 16] = [
     CommandOption::text(
         "wrap-ttl",
         "TIME",
-        "wrap the answer: print a token that opens it once (or BULKHEAD_WRAP_TTL)",
+        "wrap the answer: print a token to open the answer once (or BULKHEAD_WRAP_TTL)",
     ),
     CommandOption::text("namespace", "NAME", "refused: this version has no namespaces"),
     CommandOption::switch(
@@ -121,12 +121,9 @@ const COMMON: [CommandOption; 16] = [
     ),
     CommandOption::switch(
         "output-curl-string",
-        "print the request as a curl command, and do not send it",
+        "print the request as a curl command, and send nothing",
     ),
-    CommandOption::switch(
-        "output-policy",
-        "print the policy that the request needs, and do not send it",
-    ),
+    CommandOption::switch("output-policy", "print the policy for the request, and send nothing"),
     CommandOption::switch("help", "print this text"),
 ];
 

@@ -159,11 +159,8 @@ pub(crate) const OTHERS: [(&str, &str); 6] = [
         "plugin inspect",
         "list every endpoint of the plugins in this program (-all: of the server, too)",
     ),
-    (
-        "operator diagnose",
-        "check a configuration file, and whether a server can start with it here",
-    ),
-    ("server", "run a server; -dev starts one to try things out"),
+    ("operator diagnose", "check whether a server can start here with a configuration file"),
+    ("server", "run a server; -dev starts a server for trials"),
     ("completion", "print the completion script for a shell: bash, zsh or fish"),
     ("help", "print this text"),
     ("version", "print the version"),

@@ -76,10 +76,10 @@ fn parse_object(word: &str, stdin: &mut UnreadStdin<'_>) -> Result<Map<String, V
     let text = match word.strip_prefix('@') {
         Some(path) => read_file(path)?,
         None if word == "-" => stdin.text()?,
-        None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
+        None => return Err("there is no equals sign; write name=value, @FILE or -".to_owned()),
     };
     // The parser's message names a line and column, and never quotes the text.
-    serde_json::from_str(&text).map_err(|error| format!("its value is not a JSON object: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("the value is not a JSON object: {error}"))
 }
 
 fn read_file(path: &str) -> Result<String, String> {
@@ -92,7 +92,7 @@ fn open(path: &str) -> Result<std::fs::File, String> {
 
 fn read_text(source: impl Read, name: &str) -> Result<String, String> {
     String::from_utf8(read_bytes(source, name)?)
-        .map_err(|_| format!("cannot read {name}: it is not UTF-8"))
+        .map_err(|_| format!("cannot read {name}: not UTF-8"))
 }
 
 fn read_bytes(source: impl Read, name: &str) -> Result<Vec<u8>, String> {
@@ -102,7 +102,7 @@ fn read_bytes(source: impl Read, name: &str) -> Result<Vec<u8>, String> {
     if u64::try_from(size).is_ok_and(|size| size <= READ_MAX) {
         return Ok(bytes);
     }
-    Err(format!("{name} is larger than the 32 MiB that a server takes"))
+    Err(format!("{name} is larger than 32 MiB, the maximum of a server"))
 }
 
 fn add(fields: &mut Map<String, Value>, key: String, value: Value) {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn an_unreadable_entry_is_named_by_number_and_never_repeated() {
         for (words, stdin, part) in [
-            (&["a=1", "canary"][..], "", "argument 2: it has no equals sign"),
+            (&["a=1", "canary"][..], "", "argument 2: there is no equals sign"),
             (&["=canary"], "", "argument 1: there is no name"),
             (&["-"], "canary", "not a JSON object"),
             (&["-"], "[\"canary\"]", "not a JSON object"),

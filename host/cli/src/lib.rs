@@ -103,8 +103,8 @@ fn completion_script(words: &[&str]) -> Result<String, CommandProblem> {
     }
     .ok_or_else(|| {
         CommandProblem::usage(
-            "type it like this: bulkhead completion bash|zsh|fish; \
-             in bash, source <(bulkhead completion bash) turns it on",
+            "type: bulkhead completion bash|zsh|fish; in bash, run: source <(bulkhead completion \
+             bash)",
         )
     })
 }

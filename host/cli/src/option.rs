@@ -52,7 +52,7 @@ impl OptionValue {
             }
             // An empty name often comes from an unset variable.
             Self::Names(_) if !value.is_empty() && names_in(&value).any(str::is_empty) => {
-                Err(format!("-{name} is names with commas, and one in {value:?} is empty"))
+                Err(format!("-{name} is names with commas, and a name in {value:?} is empty"))
             }
             Self::Pairs if split_pair(&value).is_none() => Err(format!("-{name} is name=value")),
             _ => Ok(value),

@@ -51,8 +51,7 @@ impl<'a, 'io> Session<'a, 'io> {
         let wrapping_time = settings::wrapping(&options, io.env)?;
         if wrapping == AnswerWrapping::Offline && options.value("wrap-ttl").is_some() {
             return Err(CommandProblem::usage(
-                "this command asks no server, so that there is no answer to wrap; leave -wrap-ttl \
-                 out",
+                "this command asks no server, so there is no answer to wrap; leave -wrap-ttl out",
             ));
         }
         let server = settings::server(options.address.as_deref(), io.env)?;
@@ -190,10 +189,10 @@ impl<'a, 'io> Session<'a, 'io> {
         match (words.next(), words.next()) {
             (Some(word), None) => Ok(word.to_owned()),
             (None, _) => Err(CommandProblem::usage(format!(
-                "no {noun} was given; type it when asked, or give it on standard input"
+                "no {noun} was given; type the {noun} when asked, or use standard input"
             ))),
             (Some(_), Some(_)) => Err(CommandProblem::usage(format!(
-                "more than one word was given; give one {noun} at a time"
+                "several words were given; give a single {noun} at a time"
             ))),
         }
     }
@@ -335,7 +334,7 @@ impl<'a, 'io> Session<'a, 'io> {
         if let Some(field) = &self.options.field {
             return Err(CommandProblem {
                 code: 1,
-                message: format!("Error: the answer has no field {field:?}: it is empty"),
+                message: format!("Error: the answer has no field {field:?}: the answer is empty"),
             });
         }
         if self.options.format() != OutputFormat::Table {

@@ -204,7 +204,7 @@ const UNSERVED: [(&str, &str); 5] = [
     ("namespace", NO_NAMESPACES),
     ("ns", NO_NAMESPACES),
     ("mfa", "this version checks no second factor; leave -mfa out"),
-    ("unlock-key", "this version has no namespaces that could be locked; leave -unlock-key out"),
+    ("unlock-key", "this version has no namespaces to lock; leave -unlock-key out"),
     ("agent-address", "there is no agent; give the address of the server with -address"),
 ];
 

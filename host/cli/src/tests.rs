@@ -287,7 +287,9 @@ fn keys_that_could_not_be_shown_are_reported_as_lost() {
     assert_eq!(run(["operator", "init"].map(OsString::from).into_iter(), &mut io), 1);
     let err = String::from_utf8(err).unwrap();
     assert!(
-        err.contains("disk full") && err.contains("initialise it again") && !err.contains("canary"),
+        err.contains("disk full")
+            && err.contains("initialise the server again")
+            && !err.contains("canary"),
         "{err}"
     );
 }

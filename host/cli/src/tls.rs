@@ -82,11 +82,11 @@ impl TlsTrust {
                 ClientIdentity::read(&certificate, &key).map(Some)
             }
             (Some(_), None) => {
-                Err("a client certificate needs its key; set BULKHEAD_CLIENT_KEY or -client-key"
+                Err("a client certificate needs a key; set BULKHEAD_CLIENT_KEY or -client-key"
                     .to_owned())
             }
             (None, Some(_)) => {
-                Err("a client key needs its certificate; set BULKHEAD_CLIENT_CERT or -client-cert"
+                Err("a client key needs a certificate; set BULKHEAD_CLIENT_CERT or -client-cert"
                     .to_owned())
             }
         }
@@ -99,29 +99,29 @@ pub(crate) fn advice(error: &(dyn error::Error + 'static)) -> Option<String> {
     let fault = failure.fault;
     let remedy = match fault {
         TlsFault::WrongName => {
-            "write the name that it is for into the address, or set BULKHEAD_TLS_SERVER_NAME or \
+            "write the certificate's name into the address, or set BULKHEAD_TLS_SERVER_NAME or \
              -tls-server-name"
         }
         TlsFault::UnknownIssuer => {
-            "set BULKHEAD_CACERT or -ca-cert to the certificate of its authority"
+            "set BULKHEAD_CACERT or -ca-cert to the certificate of the server's authority"
         }
         TlsFault::EndedAuthority => {
             "set BULKHEAD_CACERT or -ca-cert to the certificate of the successor"
         }
-        TlsFault::Expired => "renew it on the server, or check this machine's clock",
+        TlsFault::Expired => "renew the certificate on the server, or check this machine's clock",
         TlsFault::NotYet => "check this machine's clock",
         TlsFault::NotTls => "write http:// in place of https:// if nobody is in between",
         TlsFault::CertificateRequired => {
             return Some(
-                "it requires a client certificate; set BULKHEAD_CLIENT_CERT and \
+                "the server requires a client certificate; set BULKHEAD_CLIENT_CERT and \
                  BULKHEAD_CLIENT_KEY"
                     .to_owned(),
             );
         }
         TlsFault::CertificateRejected => {
             return Some(
-                "it rejects your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY to \
-                 a certificate of its client authority and the key"
+                "the server rejects your certificate; set BULKHEAD_CLIENT_CERT and \
+                 BULKHEAD_CLIENT_KEY to a certificate of the server's client authority and the key"
                     .to_owned(),
             );
         }

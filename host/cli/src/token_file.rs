@@ -46,8 +46,8 @@ fn read_file(path: &Path) -> Result<Option<String>, CommandProblem> {
     let mode = file.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(CommandProblem::usage(format!(
-            "{path} may be read by others (mode {mode:04o}); its token may be known: \
-             replace it, then run chmod 600 {path}",
+            "{path} may be read by others (mode {mode:04o}); the token may be known: replace the \
+             token, then run chmod 600 {path}",
             path = path.display(),
             mode = mode & 0o7777,
         )));
@@ -55,7 +55,7 @@ fn read_file(path: &Path) -> Result<Option<String>, CommandProblem> {
     let mut text = String::new();
     file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > BYTES_MAX {
-        let why = format!("it has more than {BYTES_MAX} bytes and holds no token");
+        let why = format!("the file has more than {BYTES_MAX} bytes and holds no token");
         return Err(unreadable(io::Error::other(why)));
     }
     Ok(Some(text))

@@ -131,13 +131,13 @@ impl Audit {
                 device.fail();
             }
         }
-        audit.tell_if_none();
+        audit.warn_without_devices();
         Ok(audit)
     }
 
     /// Warns the operator that nothing is recorded: at each start, and when the last device is
     /// removed.
-    fn tell_if_none(&self) {
+    fn warn_without_devices(&self) {
         if self.devices().is_empty() {
             let todo = "declare an audit \"file\" block in the configuration";
             let pairs =
@@ -206,9 +206,9 @@ impl Audit {
     ) -> Result<Arc<AuditDevice>, Failure> {
         let Some(directory) = &self.api_directory else {
             return Err(Failure::invalid(
-                "the API may not make audit devices on this server, because it would write files; \
-                 declare the device \
-                 in the configuration, or set allow_api_audit and audit_directory there",
+                "the API may not make audit devices on this server, because a device writes files; \
+                 declare the device in the configuration, or set allow_api_audit and \
+                 audit_directory there",
             ));
         };
         let name = asked.name.clone();
@@ -249,8 +249,8 @@ impl Audit {
             .is_some_and(|device| matches!(device.origin, DeviceOrigin::Configuration))
         {
             return Err(Failure::invalid(format!(
-                "audit device {name} is declared in the configuration; remove it there and restart \
-                 the server"
+                "audit device {name} is declared in the configuration; remove the device there and \
+                 restart the server"
             )));
         }
         stored::delete(unit, name);
@@ -274,7 +274,7 @@ impl Audit {
             }
         };
         self.log.line("info", event, &[("device", name)]);
-        self.tell_if_none();
+        self.warn_without_devices();
     }
 
     /// Returns the recorded request headers, each with true if its value is hashed.

@@ -39,13 +39,13 @@ fn limits(token: &str) -> [Arc<StoredLimit>; 2] {
         counter: prefix(token).trim_end_matches('/').to_owned(),
         most: MAX_TOKEN_BYTES,
         name: "the cubbyhole of this token".to_owned(),
-        remedy: "delete values that are not needed, or keep large ones in a mount of kv".to_owned(),
+        remedy: "delete unneeded values, or keep large values in a mount of kv".to_owned(),
     };
     let all = StoredLimit {
         counter: "cubbyhole/".to_owned(),
         most: MAX_BYTES,
         name: "the server, for the cubbyholes of all tokens,".to_owned(),
-        remedy: "delete values that are not needed, and revoke tokens that are not used".to_owned(),
+        remedy: "delete unneeded values, and revoke unused tokens".to_owned(),
     };
     [Arc::new(own), Arc::new(all)]
 }
@@ -86,8 +86,8 @@ pub(crate) async fn put(
         let keys = unit.keys(Space::Core, &prefix(token), "", MAX_TOKEN_VALUES).await?;
         if u32::try_from(keys.len()).is_ok_and(|count| count >= MAX_TOKEN_VALUES) {
             return Err(Failure::invalid(format!(
-                "the token has {MAX_TOKEN_VALUES} values in its cubbyhole, the most that a token \
-                 may have; delete some before writing {}",
+                "the cubbyhole of the token has {MAX_TOKEN_VALUES} values, the most for a token; \
+                 delete some before writing {}",
                 quoted(path)
             )));
         }

@@ -181,7 +181,7 @@ impl HostServices for CallServices {
         let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
-                "this call cannot hand out a lease: its route is not marked so",
+                "this call cannot hand out a lease: the route is not marked for leases",
             ));
         };
         if asked.tag.is_empty()
@@ -196,7 +196,7 @@ impl HostServices for CallServices {
             || reserved.iter().any(|other| other.tag == asked.tag)
         {
             return Err(Failure::invalid(
-                "a call makes at most 64 reservations, each with its own tag",
+                "a call makes at most 64 reservations, each with a tag of its own",
             ));
         }
         let context = LeaseContext {
@@ -232,7 +232,9 @@ impl HostServices for CallServices {
 
     fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure> {
         if handle.is_empty() || handle.len() > LONGEST_HANDLE {
-            return Err(Failure::invalid("this is not a handle of a lease: reserve gives one"));
+            return Err(Failure::invalid(
+                "the text is not a handle of a lease: reserve gives a handle",
+            ));
         }
         leases::end_issued(unit, &self.mount.record.uuid, handle);
         Ok(())
@@ -293,5 +295,5 @@ impl HostServices for CallServices {
 }
 
 fn no_reservation() -> Failure {
-    Failure::new(FailureKind::NotFound, "this call made no reservation with that tag")
+    Failure::new(FailureKind::NotFound, "this call made no reservation with this tag")
 }

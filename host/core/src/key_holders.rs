@@ -60,7 +60,7 @@ impl GivenShare<'_> {
     fn add_to(&self, quorum: &mut Quorum) -> Result<Vec<SealKey>, Failure> {
         if self.share.is_empty() {
             return Err(Failure::invalid(
-                "key is required: one share of the unseal key, hexadecimal or base64",
+                "key is required: a share of the unseal key, hexadecimal or base64",
             ));
         }
         let share =

@@ -45,7 +45,7 @@ fn single_text(fields: &Map<String, Value>, name: &str) -> Result<String, Failur
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Number(number)) => Ok(number.to_string()),
         Some(_) => {
-            Err(Failure::invalid(format!("{name} must be one text or number; send it once")))
+            Err(Failure::invalid(format!("{name} must be one text or number; send a single value")))
         }
     }
 }

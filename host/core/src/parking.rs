@@ -314,7 +314,7 @@ impl ParkedUsage {
         }
         if self.bytes.saturating_add(bytes) > limit.bytes {
             let kib = limit.bytes >> 10;
-            return Err(format!("requests that wait for a change hold {kib} KiB"));
+            return Err(format!("requests waiting for a change hold {kib} KiB"));
         }
         Ok(())
     }

@@ -171,7 +171,10 @@ fn is_stranger(refused: &Failure) -> bool {
 /// The error for a request whose body was not read, because the token or the service became valid
 /// only after the head had arrived.
 fn came_too_early() -> Failure {
-    Failure::new(FailureKind::Unavailable, "the service was opened while this came; send it again")
+    Failure::new(
+        FailureKind::Unavailable,
+        "the service was opened during this request; send it again",
+    )
 }
 
 /// Serves an endpoint that needs no token.

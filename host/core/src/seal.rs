@@ -93,7 +93,7 @@ impl ServiceSeal {
         if self.directory.seal_config().await?.is_some() {
             // Clients of this API search for this text.
             return Err(Failure::invalid(
-                "Vault is already initialized: unseal it with the shares of its key",
+                "Vault is already initialized: unseal with the shares of the key",
             ));
         }
         let key = SealKey::generate()?;
@@ -285,9 +285,9 @@ impl ServiceSeal {
     fn wrong_dev_key(&self, fault: StoreFault) -> Failure {
         match fault {
             StoreFault::WrongKey => Failure::internal(format!(
-                "the key file in {} does not open the data there: they were sealed with another \
-                 key or for another cluster; put back the files that belong together, or choose \
-                 another data directory",
+                "the key file in {} does not open the data there: the data were sealed with \
+                 another key or for another cluster; restore a key file and data of one backup, or \
+                 choose another data directory",
                 self.process.settings.directory.display()
             )),
             other => other.into(),

@@ -212,9 +212,8 @@ impl WrappingToken {
         if let Some(parent) = &parent {
             let now = store.now();
             let found = tokens::read(unit, parent).await?.filter(|record| record.is_alive(now));
-            let found = found.ok_or_else(|| {
-                Failure::invalid("the token that this wrapping token ends with has ended")
-            })?;
+            let found = found
+                .ok_or_else(|| Failure::invalid("the parent of this wrapping token has ended"))?;
             ttl = found.longest_dependent(now).map_or(ttl, |longest| ttl.min(longest));
         }
         let new = NewWrapping { path: record.path.clone(), ttl, parent };

@@ -114,9 +114,9 @@ impl SignatureAlgorithm {
         match alg.map(str::parse::<Self>) {
             None => Ok(()),
             Some(Ok(own)) if own == self => Ok(()),
-            Some(_) => Err(Failure::invalid(format!(
-                "the key's alg says that it is for another algorithm than {name}"
-            ))),
+            Some(_) => {
+                Err(Failure::invalid(format!("the key's alg is for another algorithm than {name}")))
+            }
         }
     }
 }

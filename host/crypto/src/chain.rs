@@ -58,8 +58,8 @@ impl ChainVerification<'_> {
         let roots = owned("the roots", self.roots, limits::ROOTS)?;
         let anchors: Result<Vec<TrustAnchor<'_>>, _> =
             roots.iter().map(webpki::anchor_from_trusted_cert).collect();
-        let anchors = anchors
-            .map_err(|_| Failure::invalid("one of the roots is not an X.509 certificate"))?;
+        let anchors =
+            anchors.map_err(|_| Failure::invalid("a root is not an X.509 certificate"))?;
         let Some((first, between)) = certificates.split_first() else {
             return Err(Failure::invalid("there is no certificate"));
         };
@@ -79,7 +79,7 @@ impl ChainVerification<'_> {
         }
         let name = ServerName::try_from(self.name).map_err(|_| {
             let name = quoted(self.name);
-            Failure::invalid(format!("{name} is not a name that a certificate could bear"))
+            Failure::invalid(format!("{name} is not a possible name in a certificate"))
         })?;
         leaf.verify_is_valid_for_subject_name(&name).map_err(|error| trust_failure(&error))
     }

@@ -147,8 +147,8 @@ impl SigningAuthority {
         let public = key.public()?;
         if said.public_key.as_ref() != Some(&public) {
             return Err(Failure::invalid(
-                "the key is not that of the authority's certificate; give the one that belongs to \
-                 it",
+                "the key does not belong to the authority's certificate; give the certificate's \
+                 own key",
             ));
         }
         let (from, until) = (wanted.not_before, wanted.not_after);
@@ -326,7 +326,7 @@ fn serial_number() -> Result<SerialNumber, Failure> {
 
 fn time(milliseconds: u64) -> Result<Time, Failure> {
     let since = Duration::from_secs(milliseconds / 1_000);
-    let unwritten = |_| Failure::invalid("no certificate can say that time");
+    let unwritten = |_| Failure::invalid("a certificate cannot hold this time");
     let time = GeneralizedTime::from_unix_duration(since).map_err(unwritten)?;
     if time.to_date_time().year() < FOUR_DIGITS {
         return UtcTime::from_unix_duration(since).map(Time::UtcTime).map_err(unwritten);

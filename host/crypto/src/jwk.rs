@@ -64,7 +64,9 @@ impl Jwk {
         })?;
         match jwk.purpose.as_deref() {
             None | Some("sig") => Ok(jwk),
-            Some(_) => Err(Failure::invalid("the key's use is not sig, so that it signs nothing")),
+            Some(_) => {
+                Err(Failure::invalid("the key's use is not sig, and such a key signs nothing"))
+            }
         }
     }
 
@@ -77,7 +79,7 @@ impl Jwk {
 
 /// Returns the bytes of a required member.
 pub(crate) fn member(name: &str, text: Option<&SecretText>) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let text = text.ok_or_else(|| Failure::invalid(format!("the JWK lacks its member {name}")))?;
+    let text = text.ok_or_else(|| Failure::invalid(format!("the JWK lacks the member {name}")))?;
     let bytes = URL_SAFE_NO_PAD.decode(text.as_str()).map_err(|_| {
         Failure::invalid(format!("the JWK's member {name} is not base64url without padding"))
     })?;

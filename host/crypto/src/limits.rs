@@ -38,9 +38,9 @@ pub(crate) const HASH_MEMORY_KIB: u32 = 64 << 10;
 pub(crate) const HASH_WORK_KIB: u32 = 256 << 10;
 
 /// Refuses an input of more than `most` bytes.
-pub(crate) fn check_length(what: &str, bytes: usize, most: usize) -> Result<(), Failure> {
+pub(crate) fn check_length(subject: &str, bytes: usize, most: usize) -> Result<(), Failure> {
     if bytes <= most {
         return Ok(());
     }
-    Err(Failure::invalid(format!("{what} has {bytes} bytes; the most is {most}")))
+    Err(Failure::invalid(format!("{subject} has {bytes} bytes; the most is {most}")))
 }

@@ -101,9 +101,7 @@ fn read(hash: &str) -> Result<PasswordHash, Failure> {
 }
 
 fn unreadable_failure() -> Failure {
-    Failure::invalid(
-        "the password's hash is not a PHC string of argon2id, version 19, with its salt",
-    )
+    Failure::invalid("the password's hash is not a PHC string of argon2id, version 19, with a salt")
 }
 
 fn hashing_failure() -> Failure {

@@ -21,16 +21,15 @@ pub(crate) struct PemSection {
     pub(crate) bytes: Zeroizing<Vec<u8>>,
 }
 
-/// Returns the sections of a text, at least one. `what` names the text in refusals.
-pub(crate) fn read(what: &str, text: &str) -> Result<Vec<PemSection>, Failure> {
-    check_length(what, text.len(), limits::PEM_BYTES)?;
+/// Returns the sections of a text, at least one. `subject` names the text in refusals.
+pub(crate) fn read(subject: &str, text: &str) -> Result<Vec<PemSection>, Failure> {
+    check_length(subject, text.len(), limits::PEM_BYTES)?;
     let mut sections = Vec::new();
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once(BEGIN) {
         let (section, left) = read_section(behind).ok_or_else(|| {
             Failure::invalid(format!(
-                "{what} is not PEM: a section that begins does not end, or holds something that is \
-                 not base64"
+                "{subject} is not PEM: a section has no end, or holds text outside of base64"
             ))
         })?;
         sections.push(section);
@@ -38,7 +37,7 @@ pub(crate) fn read(what: &str, text: &str) -> Result<Vec<PemSection>, Failure> {
     }
     if sections.is_empty() {
         return Err(Failure::invalid(format!(
-            "{what} is not PEM: it has no line that begins with -----BEGIN"
+            "{subject} is not PEM: no line begins with -----BEGIN"
         )));
     }
     Ok(sections)

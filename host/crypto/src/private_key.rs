@@ -134,15 +134,14 @@ impl PrivateKey {
         let pair = pair.map_err(|_| {
             let least = limits::RSA_BITS.start();
             Failure::invalid(format!(
-                "the private key is not an RSA key of {least} bits or more whose parts belong \
-                 together"
+                "the private key is not an RSA key of {least} bits or more with matching parts"
             ))
         })?;
         let bits = pair.public_modulus_len().saturating_mul(8);
         let most = limits::PRIVATE_RSA_BITS;
         if bits > most as usize {
             return Err(Failure::invalid(format!(
-                "the RSA key has {bits} bits; to sign, give one of at most {most}"
+                "the RSA key has {bits} bits; a signing key has at most {most}"
             )));
         }
         Ok(pair)
@@ -218,12 +217,12 @@ fn pkcs8_of_seed(seed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
 }
 
 fn damaged_failure() -> Failure {
-    Failure::invalid("the private key is damaged: it is not what its label says")
+    Failure::invalid("the private key is damaged: the bytes do not match the label")
 }
 
 fn unsupported_failure() -> Failure {
     Failure::invalid(
-        "the private key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519",
+        "the private key is of an unsupported kind; give RSA, P-256, P-384, P-521 or Ed25519",
     )
 }
 

@@ -74,7 +74,7 @@ impl PublicKey {
             }
             ("oct", _) => {
                 return Err(Failure::invalid(
-                    "the key is a secret that both sides know (kty oct); give a public key",
+                    "the key is a shared secret (kty oct); give a public key",
                 ));
             }
             _ => return Err(unsupported_failure()),
@@ -239,13 +239,13 @@ fn bit_length(number: UintRef<'_>) -> u32 {
 }
 
 fn damaged_failure() -> Failure {
-    Failure::invalid("the key is damaged: it is not what its label says, or has bytes behind it")
+    Failure::invalid("the key is damaged: the bytes do not match the label, or other bytes follow")
 }
 
 fn unsupported_failure() -> Failure {
-    Failure::invalid("the key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519")
+    Failure::invalid("the key is of an unsupported kind; give RSA, P-256, P-384, P-521 or Ed25519")
 }
 
 fn private_instead() -> Failure {
-    Failure::invalid("the key is a private one; give its public half")
+    Failure::invalid("the key is a private key; give the public half")
 }

@@ -15,14 +15,16 @@ pub(crate) const USAGES: [(&str, ObjectIdentifier); 2] = [
 
 /// Returns the bytes of the certificates in a PEM text: at least one, at most `most`. Sections with
 /// another label are refused.
-pub(crate) fn parse_ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
-    let sections = pem::read(what, text)?;
+pub(crate) fn parse_ders(subject: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let sections = pem::read(subject, text)?;
     if sections.len() > most {
         let count = sections.len();
-        return Err(Failure::invalid(format!("{what} holds {count} sections; the most is {most}")));
+        return Err(Failure::invalid(format!(
+            "{subject} holds {count} sections; the most is {most}"
+        )));
     }
     if sections.iter().any(|section| section.label != "CERTIFICATE") {
-        return Err(Failure::invalid(format!("{what} holds something else than certificates")));
+        return Err(Failure::invalid(format!("{subject} holds sections other than certificates")));
     }
     Ok(sections.iter().map(|section| section.bytes.to_vec()).collect())
 }
@@ -46,5 +48,5 @@ pub(crate) fn public_key_of(bytes: &[u8]) -> Result<SubjectPublicKeyInfoOwned, F
 }
 
 pub(crate) fn damaged_failure() -> Failure {
-    Failure::invalid("the certificate is damaged: it is not an X.509 certificate in DER")
+    Failure::invalid("the certificate is damaged: the bytes are not an X.509 certificate in DER")
 }

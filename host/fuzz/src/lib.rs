@@ -9,7 +9,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "it runs in tests, which fail by panicking, and tells how much it tried"
+    reason = "runs in tests, which fail by panicking, and prints the number of tries"
 )]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

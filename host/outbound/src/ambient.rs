@@ -80,8 +80,8 @@ impl AmbientSources {
         let Some(value) = (self.environment)(name).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
-        let wrong = |what: &str| {
-            let message = format!("the value {} of the server's environment {what}", quoted(name));
+        let wrong = |fault: &str| {
+            let message = format!("the value {} of the server's environment {fault}", quoted(name));
             Failure::new(FailureKind::PreconditionFailed, message)
         };
         if value.len() > limits::ENVIRONMENT_BYTES {

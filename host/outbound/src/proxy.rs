@@ -83,14 +83,16 @@ impl HttpProxy {
     pub fn parse(text: &str) -> Result<Self, String> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = url::Url::parse(&whole).map_err(|_| {
-            "it is not a URL of a proxy; write http://proxy.example:3128".to_owned()
+            "this is not a URL of a proxy; write http://proxy.example:3128".to_owned()
         })?;
         match url.scheme() {
             "http" => {}
             "https" => {
-                return Err("a proxy is spoken to in the clear, and by it with TLS to servers; \
-                            write http:// and the port for that"
-                    .to_owned());
+                return Err(
+                    "the connection to a proxy is in the clear, with TLS to servers inside; write \
+                     http:// and the port of the proxy"
+                        .to_owned(),
+                );
             }
             _ => return Err("only HTTP proxies are served; write http://host:port".to_owned()),
         }
@@ -99,7 +101,7 @@ impl HttpProxy {
         }
         let host = url.host_str().and_then(ServerHost::parse);
         let proxy = Self {
-            host: host.ok_or_else(|| "it names no host; write http://host:port".to_owned())?,
+            host: host.ok_or_else(|| "the host is missing; write http://host:port".to_owned())?,
             port: url.port().unwrap_or(80),
             authorization: None,
         };
@@ -120,7 +122,7 @@ impl HttpProxy {
     pub fn with_credentials(self, credentials: &[u8]) -> Result<Self, String> {
         let has_user = credentials.iter().position(|byte| *byte == b':').is_some_and(|at| at > 0);
         if !has_user || credentials.iter().any(u8::is_ascii_control) {
-            return Err("the credentials are one line, user:password".to_owned());
+            return Err("the credentials are a single line, user:password".to_owned());
         }
         let text = format!("Basic {}", STANDARD.encode(credentials));
         let mut value = HeaderValue::from_str(&text)

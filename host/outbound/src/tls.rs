@@ -66,7 +66,7 @@ pub(crate) fn server_name(
         None => host.clone(),
     };
     bulkhead_tls::server_name(&host.to_string())
-        .map_err(|_| "no certificate can bear that name".to_owned())
+        .map_err(|_| "no certificate can have this name".to_owned())
 }
 
 /// Describes a fault for a component, with the setting that may repair it.

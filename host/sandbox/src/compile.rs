@@ -220,7 +220,7 @@ async fn run(program: &Path, wasm: Arc<Vec<u8>>) -> Result<CompiledComponent, Fa
     let answered = read_within(COMPILE_TIMEOUT, bytes, reading).await?;
     if answered.len() > CODE_BYTES {
         return Err(Failure::invalid(
-            "the component compiles to more than 64MiB of code; make it smaller",
+            "the component compiles to more than 64MiB of code; make the component smaller",
         ));
     }
     let (limit, answered) = split_limit(&answered);
@@ -237,8 +237,8 @@ async fn read_within(
         Ok(Ok(Ok(answered))) => Ok(answered),
         Ok(_) => Err(Failure::internal("the compiler's answer cannot be read")),
         Err(_) => Err(retry_failure(&format!(
-            "the component of {bytes} bytes was not compiled within {} s, and the compiler has \
-             not used up its processor time: the machine is busy",
+            "the component of {bytes} bytes was not compiled within {} s, and the compiler has not \
+             used up the allowed processor time: the machine is busy",
             time.as_secs()
         ))),
     }

@@ -79,11 +79,11 @@ pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
 pub(crate) fn parse_description<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     if text.len() > DESCRIPTION_BYTES {
         return Err(format!(
-            "its description has {} bytes; there may be at most {DESCRIPTION_BYTES}",
+            "the description has {} bytes; there may be at most {DESCRIPTION_BYTES}",
             text.len()
         ));
     }
-    let wrong = |why: String| format!("its description does not parse: {why}");
+    let wrong = |why: String| format!("the description does not parse: {why}");
     serde_json::from_value(json::value(text.as_bytes()).map_err(wrong)?)
         .map_err(|error| wrong(error.to_string()))
 }
@@ -108,7 +108,7 @@ pub(crate) fn load_code(
         }
         ComponentSource::Uploaded { code, .. } => load_compiled(engine, TrustedCode::Stored(code))
             .ok_or_else(|| {
-                "its compiled code is for another processor or another build".to_owned()
+                "the compiled code is for another processor or another build".to_owned()
             }),
     }
 }
@@ -125,7 +125,7 @@ enum TrustedCode<'a> {
 ///
 /// Stored code is mapped: its pages are those of the sealed file, and the file lives until the
 /// component is dropped.
-#[allow(unsafe_code, reason = "the one place that loads compiled code; see SAFETY")]
+#[allow(unsafe_code, reason = "only this function loads compiled code; see SAFETY")]
 fn load_compiled(engine: &Engine, code: TrustedCode<'_>) -> Option<Component> {
     // SAFETY: both functions trust their input as native code. Built-in code is `&'static`, made by
     // `precompile` during the build and embedded in this binary, so an attacker who could change

@@ -136,5 +136,5 @@ impl HostServices for DetachedServices {
 }
 
 fn impure_call_failure() -> Failure {
-    Failure::denied("describe must be pure: a component that is being described may call no import")
+    Failure::denied("describe must be pure: a component may not call an import during describe")
 }

@@ -235,14 +235,14 @@ impl Grants {
         {
             let name = quoted(name);
             return Err(Failure::denied(format!(
-                "{name} is not a valid name of a database plugin, so no grant can allow it"
+                "{name} is not a valid name of a database plugin, so no grant can allow this plugin"
             )));
         }
         let mount = &self.mount;
         if !self.asked.iter().any(|ask| ask.covers(wanted)) {
             return Err(Failure::denied(format!(
-                "the plugin of mount {mount} does not ask for {wanted}, so that no grant allows \
-                 it; use a version of the plugin that asks for it"
+                "the plugin of mount {mount} does not ask for {wanted}, so no grant allows the \
+                 act; use a plugin version that asks for {wanted}"
             )));
         }
         if self

@@ -344,9 +344,11 @@ fn check_raw(description: &ComponentDescription, exports: &ComponentExports) -> 
         (Some(_), None) => Err("the description has \"raw\", and the component does not export \
                                 serve of bulkhead:plugin/raw"
             .to_owned()),
-        (None, Some(_)) => Err("the component exports serve of bulkhead:plugin/raw, and its \
-                                description does not say by \"raw\" which headers it reads"
-            .to_owned()),
+        (None, Some(_)) => {
+            Err("the component exports serve of bulkhead:plugin/raw, and the description has no \
+                 \"raw\" with the request headers to read"
+                .to_owned())
+        }
         _ => Ok(()),
     }
 }

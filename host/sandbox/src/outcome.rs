@@ -122,7 +122,7 @@ fn find_cause(state: &CallState, trap: &wasmtime::Error) -> StopCause {
         return StopCause { words, limit: Some("memory") };
     }
     if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) {
-        let words = format!("holds more than its {} handles", state.limits().handles);
+        let words = format!("holds more than {} handles", state.limits().handles);
         return StopCause { words, limit: Some("handles") };
     }
     StopCause { words: describe_fault(trap), limit: None }
@@ -131,17 +131,17 @@ fn find_cause(state: &CallState, trap: &wasmtime::Error) -> StopCause {
 /// Describes a fault that is not an exceeded limit.
 fn describe_fault(trap: &wasmtime::Error) -> String {
     if trap.downcast_ref::<std::str::Utf8Error>().is_some() {
-        return "answered text that is not UTF-8".to_owned();
+        return "answered a text with invalid UTF-8".to_owned();
     }
     if let Some(ungranted) = trap.downcast_ref::<MissingGrant>() {
-        return format!("called an import without its grant: {ungranted}");
+        return format!("called an import without a grant: {ungranted}");
     }
     match trap.downcast_ref() {
         Some(Trap::StackOverflow) => "overflowed its stack".to_owned(),
         Some(Trap::UnreachableCodeReached) => "panicked, or ended itself in another way".to_owned(),
         // A stack in the guest's linear memory ends at the beginning of the memory.
         Some(Trap::MemoryOutOfBounds) => {
-            "reached outside its memory, as where its stack overflows".to_owned()
+            "reached outside its memory, perhaps by a stack overflow".to_owned()
         }
         Some(trap) => format!("failed with {:?}", trap.to_string()),
         // The error's type is not public.
@@ -176,7 +176,7 @@ pub(crate) fn stopped_failure(
 /// (decision H4).
 fn seal_failure(state: &CallState) -> Failure {
     let title = state.plugin.title();
-    let message = format!("Vault is sealed: {title} was stopped before it had answered");
+    let message = format!("Vault is sealed: {title} was stopped before the answer");
     Failure::new(FailureKind::Unavailable, message).recordable()
 }
 
@@ -184,7 +184,7 @@ fn seal_failure(state: &CallState) -> Failure {
 fn stop_failure(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = format!(
-        "{title} was stopped before it had answered: its mount is being disabled or moved, or the \
+        "{title} was stopped before the answer: the mount is being disabled or moved, or the \
          server stops"
     );
     Failure::new(FailureKind::Unavailable, message).recordable()

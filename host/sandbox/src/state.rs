@@ -142,7 +142,7 @@ impl CallState {
         let (mount, process) = (self.context.compartment.taken().held(), &self.resources.process);
         if !self.context.tree.held_memory.take(bytes, mount, &process.held_bytes) {
             self.memory.starved = true;
-            bail!("the memory that the host holds for plugins is used up");
+            bail!("the host's memory for plugins is used up");
         }
         Ok(())
     }
@@ -173,12 +173,12 @@ impl CallState {
 
     /// Refuses a name that shows a secret of the call: names are readable in the database and in
     /// logs.
-    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), contract::Failure> {
+    pub(crate) fn check_name(&self, noun: &str, name: &str) -> Result<(), contract::Failure> {
         if !self.context.tree.secrets.reveals_secret(name) {
             return Ok(());
         }
         Err(refusal(&Failure::invalid(format!(
-            "the {what} holds a piece of a secret; name it after something else"
+            "the {noun} holds a piece of a secret; choose another name"
         ))))
     }
 

@@ -150,9 +150,7 @@ pub fn check(bytes: &[u8]) -> Result<World, String> {
         return Err("the body is empty; send the component's bytes".to_owned());
     }
     if !bytes.starts_with(b"\0asm") {
-        return Err(
-            "the body is not WebAssembly: it does not begin with its four bytes \\0asm".to_owned()
-        );
+        return Err("the body is not WebAssembly: the first four bytes are not \\0asm".to_owned());
     }
     let mut structure = ComponentStructure::default();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -176,8 +174,8 @@ impl ComponentStructure {
         match payload {
             Payload::Version { encoding: Encoding::Module, .. } if self.depth == 0 => {
                 return Err(
-                    "this is a core module, not a component; build it for wasm32-wasip2, or \
-                            wrap it: `wasm-tools component new`"
+                    "this is a core module, not a component; build for wasm32-wasip2, or wrap the \
+                     module: `wasm-tools component new`"
                         .to_owned(),
                 );
             }
@@ -228,7 +226,7 @@ impl ComponentStructure {
     fn enter(&mut self) -> Result<(), String> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(format!("components are nested in it more than {DEPTH} deep"));
+            return Err(format!("components are nested more than {DEPTH} deep"));
         }
         Ok(())
     }
@@ -241,14 +239,14 @@ impl ComponentStructure {
         match (worlds.next(), worlds.next()) {
             (Some(world), None) => Ok(world),
             (Some(one), Some(other)) => Err(format!(
-                "it exports both {} and {}; a component is of one world",
+                "the component exports both {} and {}; a component has a single world",
                 one.exported(),
                 other.exported()
             )),
             (None, _) => Err(generation::later_major(&self.exports).unwrap_or_else(|| {
                 format!(
-                    "it exports none of {}, and a plugin must export one of them; its exports are: \
-                     {}",
+                    "the component exports none of {}, and a plugin must export one; found \
+                     exports: {}",
                     World::ALL.map(World::exported).join(", "),
                     list_names(&self.exports)
                 )
@@ -264,7 +262,7 @@ impl ComponentStructure {
         }
         Err(generation::later_major(&unknown).unwrap_or_else(|| {
             format!(
-                "it imports interfaces that this server does not offer to its world: {}{}",
+                "the component imports interfaces not offered to its world: {}{}",
                 list_names(&unknown),
                 remark_on_minor(unknown.iter().map(String::as_str))
             )
@@ -273,10 +271,12 @@ impl ComponentStructure {
 }
 
 /// Counts `more` items, and fails if the total exceeds `most`.
-fn count(counted: &mut u32, more: u32, most: u32, what: &str) -> Result<(), String> {
+fn count(counted: &mut u32, more: u32, most: u32, items: &str) -> Result<(), String> {
     *counted = counted.saturating_add(more);
     if *counted > most {
-        return Err(format!("it has {counted} {what} or more; there may be at most {most}"));
+        return Err(format!(
+            "the component has {counted} {items} or more; there may be at most {most}"
+        ));
     }
     Ok(())
 }
@@ -286,7 +286,7 @@ fn check_memory(pages: u64) -> Result<(), String> {
     if bytes > most {
         let most = bulkhead_wire::size::show(most);
         return Err(format!(
-            "its memory begins with {pages} pages of 64KiB; it may begin with at most {most}"
+            "the initial memory has {pages} pages of 64KiB; there may be at most {most}"
         ));
     }
     Ok(())
@@ -295,18 +295,18 @@ fn check_memory(pages: u64) -> Result<(), String> {
 fn check_table(elements: u64) -> Result<(), String> {
     if elements > TABLE_ELEMENTS as u64 {
         return Err(format!(
-            "its table begins with {elements} elements; it may begin with at most {TABLE_ELEMENTS}"
+            "the initial table has {elements} elements; there may be at most {TABLE_ELEMENTS}"
         ));
     }
     Ok(())
 }
 
-fn push_name(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), String> {
+fn push_name(names: &mut Vec<String>, name: &str, items: &str) -> Result<(), String> {
     if names.len() >= NAMES {
-        return Err(format!("it has more than {NAMES} {what}"));
+        return Err(format!("the component has more than {NAMES} {items}"));
     }
     if name.len() > NAME_BYTES {
-        return Err(format!("one of its {what} has a name of more than {NAME_BYTES} bytes"));
+        return Err(format!("a name of the {items} has more than {NAME_BYTES} bytes"));
     }
     names.push(name.to_owned());
     Ok(())

@@ -85,7 +85,7 @@ pub fn open_page_map() -> bool {
 
 /// Moves the epoch on while the engine lives. Uses an ordinary thread, because all workers of the
 /// runtime may be busy in guests.
-#[allow(clippy::disallowed_methods, reason = "it blocks this thread only, which does nothing else")]
+#[allow(clippy::disallowed_methods, reason = "blocks only this thread, which has no other work")]
 pub(crate) fn start_epoch(engine: &Engine) -> Result<(), String> {
     let weak = engine.weak();
     let tick = move || {

@@ -275,7 +275,7 @@ where
     let mut body = pin!(body);
     let mut received: u64 = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Failure::invalid("the body ended before it was complete"))?;
+        let frame = frame.map_err(|_| Failure::invalid("the body ended too early"))?;
         // Trailers are not used.
         let Ok(chunk) = frame.into_data() else { continue };
         received = received.saturating_add(length(&chunk));

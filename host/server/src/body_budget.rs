@@ -77,14 +77,14 @@ impl BodyMemory {
         if !in_use.by_client.take(self.client, more, self.budget.per_client) {
             return Err(over_budget(
                 FailureKind::RateLimited,
-                "your address sends",
+                "your address",
                 self.budget.per_client,
             ));
         }
         let all = in_use.all.saturating_add(more);
         if all > self.budget.all {
             in_use.by_client.give_back(self.client, more);
-            return Err(over_budget(FailureKind::Unavailable, "clients send", self.budget.all));
+            return Err(over_budget(FailureKind::Unavailable, "all clients", self.budget.all));
         }
         in_use.all = all;
         self.bytes = size;
@@ -103,17 +103,17 @@ impl BodyMemory {
         }
         let (size, most) = (size >> 20, size::show(most));
         let message = format!(
-            "the body would take {size}MiB of memory once it is parsed; the most is {most}: send \
-             fewer values at a time"
+            "the parsed body would take {size}MiB of memory; the most is {most}: send fewer values \
+             at a time"
         );
         Err(Failure::new(FailureKind::TooLarge, message))
     }
 }
 
-fn over_budget(kind: FailureKind, whose: &str, most: u64) -> Failure {
+fn over_budget(kind: FailureKind, senders: &str, most: u64) -> Failure {
     let most = size::show(most);
     let message = format!(
-        "the bodies that {whose} at this moment would take over {most}; send this one again later"
+        "the bodies in flight from {senders} would take over {most}; send this request again later"
     );
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(kind, message) }
 }

@@ -52,15 +52,15 @@ impl ClientConcurrency {
         let mut usage = self.lock();
         if usage.of_all >= MAX_COUNTED_REQUESTS {
             let message = format!(
-                "{MAX_COUNTED_REQUESTS} requests are being served at this moment, the most that \
-                 there may be; send this one again later"
+                "{MAX_COUNTED_REQUESTS} requests are being served at this moment, the maximum; \
+                 send this request again later"
             );
             return Err(retry_failure(FailureKind::Unavailable, message));
         }
         if !usage.of_each.take(client, 1, self.per_client) {
             let message = format!(
-                "your address has {} requests at this moment, the most that one address may; \
-                 send this one again later",
+                "your address has {} requests at this moment, the maximum of an address; send this \
+                 request again later",
                 self.per_client
             );
             return Err(retry_failure(FailureKind::RateLimited, message));

@@ -206,7 +206,7 @@ fn read_text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_MAX {
-        return Err(io::Error::other("it has more than 1 MiB, which no configuration needs"));
+        return Err(io::Error::other("the file has more than 1 MiB, which no configuration needs"));
     }
     Ok(text)
 }
@@ -232,8 +232,7 @@ fn lifetimes(file: &ConfigSection<'_>) -> (u64, u64) {
     };
     let within = |value: &ConfigValue<'_>| match (seconds(value)?, max) {
         (default, Some(max)) if default > max => Err(value.error(format!(
-            "{} is longer than max_lease_ttl, which is {}; \
-             shorten the one or write the other longer",
+            "{} is longer than max_lease_ttl, which is {}; lower the default or raise the maximum",
             duration::show(default),
             duration::show(max)
         ))),

@@ -86,7 +86,7 @@ struct ToldToClose;
 
 impl fmt::Display for ToldToClose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the connection was idle and its slot was needed")
+        f.write_str("the connection was idle and the slot was needed")
     }
 }
 

@@ -203,7 +203,7 @@ impl DevAnnouncement<'_> {
         writeln!(
             out,
             "  make demo-postgres      # a private PostgreSQL, \
-             and the commands to get a user of it\n"
+             and the commands to get a user\n"
         )?;
         writeln!(out, "ready")?;
         out.flush()

@@ -70,7 +70,7 @@ fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
 fn creation_error(fault: &IssuingFault) -> String {
     match fault {
         IssuingFault::InvalidName(why) => {
-            format!("{why}; give --dev-tls-san a host name or an address, one each time")
+            format!("{why}; give each --dev-tls-san a single host name or address")
         }
         IssuingFault::Failed(why) => format!("the certificate of dev mode cannot be made: {why}"),
     }

@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 pub const USAGE: &str = "\
 Usage: bulkhead operator diagnose -config=FILE [-format=json]
 
-Checks the configuration FILE, and whether a server can start with it on this machine: data
-directory, free space, addresses, certificates, plugin directory, audit files, limits, clock. Run it
-as the user of the server. Needs no running server, and may be run beside the server.
+Checks the configuration FILE, and whether a server can start with FILE on this machine: data
+directory, free space, addresses, certificates, plugin directory, audit files, limits, clock. Run
+this command as the user of the server, with or without a running server.
 
 Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usage.
 ";
@@ -61,7 +61,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<DiagnoseAction, Str
         match arg {
             Long("help") | Short('h') => return Ok(DiagnoseAction::Help),
             Long("config") if file.is_some() => {
-                return Err("-config is given twice: name one file".to_owned());
+                return Err("-config is given twice: name a single file".to_owned());
             }
             Long("config") => {
                 let value = parser.value().map_err(|error| error.to_string())?;

@@ -52,11 +52,11 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     let failure = match head.get(9..12)? {
         "431" => Failure::new(
             FailureKind::HeadersTooLarge,
-            "the head of this request is too large: the most is 100 headers, \
-             32 KiB for all of them, and 64 KiB with the first line",
+            "the head of this request is too large: the most is 100 headers, 32 KiB for all \
+             headers, and 64 KiB with the first line",
         ),
         _ => Failure::invalid(
-            "this is not an HTTP/1.1 request: its first line, a header or a length cannot be read; \
+            "this is not an HTTP/1.1 request: the first line, a header or a length cannot be read; \
              speak plain HTTP/1.1",
         ),
     };

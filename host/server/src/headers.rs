@@ -82,12 +82,12 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     if second.is_some() {
-        return Err(Failure::invalid("the request has two Host headers; send one"));
+        return Err(Failure::invalid("the request has two Host headers; send a single header"));
     }
     let Some(authority) = head.uri.authority() else {
         return match first {
             None if head.version >= Version::HTTP_11 => Err(Failure::invalid(
-                "the request has no Host header; HTTP/1.1 and later ask for one",
+                "the request has no Host header, which HTTP/1.1 and later require",
             )),
             _ => Ok(()),
         };
@@ -102,7 +102,7 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
         .is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
     {
         return Err(Failure::invalid(
-            "the request names one server in :authority and another one in Host; send one",
+            "the request names different servers in :authority and Host; name a single server",
         ));
     }
     Ok(())
@@ -128,8 +128,8 @@ pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
         let token = Secret::new(String::from_utf8_lossy(raw));
         if found.as_ref().is_some_and(|first| *first != token) {
             return Err(Failure::invalid(
-                "the request carries two different tokens; \
-                 send one, in X-Vault-Token, X-Secrets-Token or Authorization: Bearer",
+                "the request carries two different tokens; send a single token, in X-Vault-Token, \
+                 X-Secrets-Token or Authorization: Bearer",
             ));
         }
         found = Some(token);
@@ -165,7 +165,7 @@ pub fn refuse_unserved(
             _ => {
                 let name = quoted(name);
                 return Err(Failure::invalid(format!(
-                    "header {name} is not known to this service; leave it out, or correct its name"
+                    "header {name} is not known to this service; leave it out, or correct the name"
                 )));
             }
         }
@@ -238,7 +238,7 @@ pub fn wrap_ttl(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
         }
         if found.is_some_and(|first| first != seconds) {
             return Err(Failure::invalid(
-                "the request carries two different X-Vault-Wrap-TTL; send one",
+                "the request carries two different X-Vault-Wrap-TTL; send only one",
             ));
         }
         found = Some(seconds);

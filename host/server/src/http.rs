@@ -216,8 +216,8 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             return Ok(());
         }
         let message = format!(
-            "this connection has {MAX_PUBLIC_STREAMS} requests at this moment, the most that a \
-             caller without a token may have; send this one again when one of them is answered"
+            "this connection has {MAX_PUBLIC_STREAMS} requests at this moment, the maximum without \
+             a token; wait for an answer, then send this request again"
         );
         Err(Failure {
             retry_after: Some(RETRY_STREAM_AFTER),

@@ -22,8 +22,8 @@ pub const USAGE: &str = "\
 Usage: bulkhead plugin inspect --all [-format=json]
        bulkhead plugin inspect NAME [-format=json]
 
-What the plugins inside this program say of themselves: name, version, digest, and every
-endpoint with its fields. With --all also the endpoints of the server itself. Needs no server.
+Shows the descriptions of the plugins inside this program: name, version, digest, and every
+endpoint with all fields. With --all also the endpoints of the server. Needs no server.
 ";
 
 /// The action that the command line asks for.
@@ -68,10 +68,8 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<InspectAction, Stri
         }
     }
     match (&name, all) {
-        (None, false) => Err("which plugin? give its name, or --all".to_owned()),
-        (Some(name), true) => {
-            Err(format!("--all already includes {name:?}; leave one of the two out"))
-        }
+        (None, false) => Err("no plugin is named; give a name, or --all".to_owned()),
+        (Some(name), true) => Err(format!("--all already includes {name:?}; leave either out")),
         _ => Ok(InspectAction::Inspect(Inspection { name, json })),
     }
 }
@@ -231,8 +229,8 @@ mod tests {
     #[test]
     fn unclear_arguments_are_refused() {
         for (words, part) in [
-            (&[][..], "which plugin?"),
-            (&["database", "--all"], "leave one of the two out"),
+            (&[][..], "no plugin is named"),
+            (&["database", "--all"], "leave either out"),
             (&["--all", "-format=yaml"], "use json or table"),
             (&["a", "b"], "see `bulkhead plugin inspect --help`"),
         ] {

@@ -16,39 +16,39 @@ Usage: bulkhead server --config FILE [--check]
        bulkhead server [--data-dir DIR] [--listen-address ADDR]
        bulkhead server --dev [options]
 
-Without --dev: a server that keeps its data sealed. It starts sealed every time and
-opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
+Without --dev: a server with sealed data. Every start is sealed; unseal the server with the
+keys of `bulkhead operator init`, by `bulkhead operator unseal`.
 
-  --config FILE                everything that the server is told, in HCL: listener, storage,
-                               audit, lifetimes; instead of the two options below
-  --check                      say what a server with that file would do, and do nothing:
-                               exit code 0 if the file is valid, 1 if it is not
-  --data-dir DIR               where the data stay; default ./bulkhead-data
+  --config FILE                the whole configuration, in HCL: listener, storage, audit,
+                               lifetimes; instead of the two options below
+  --check                      print the effect of the configuration, and start no server:
+                               exit code 0 if the file is valid, 1 if not
+  --data-dir DIR               the data directory; default ./bulkhead-data
                                (or BULKHEAD_DATA_DIR)
-  --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free one
+  --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free port
                                (or BULKHEAD_LISTEN_ADDRESS)
-  --tls-disable                plain HTTP also where other machines reach it; TLS needs a
-                               configuration file
+  --tls-disable                allow plain HTTP at addresses open to other machines; TLS
+                               needs a configuration file
   --log-level LEVEL            without effect, as --log-format and --no-color
 
-With --dev: an open server for trying things out: plain HTTP unless told otherwise,
-and the key that opens its data lies beside the data. Not for real secrets.
+With --dev: an open server for trials: plain HTTP by default, and the key of the data lies
+beside the data. Not for real secrets.
 
   --dev-tls                    TLS, with a generated authority and certificate
-  --dev-tls-san NAME           one more host name or address of that certificate; repeatable
-  --tls-disable                plain HTTP also where other machines reach it
+  --dev-tls-san NAME           additional host name or address of the certificate; repeatable
+  --tls-disable                allow plain HTTP at addresses open to other machines
 
   --dev-root-token-id TOKEN    the root token, instead of a random one
                                (or BULKHEAD_DEV_ROOT_TOKEN_ID, which no process list shows)
   --dev-no-store-token         without effect, for scripts of Vault: the token is never stored
-  --dev-listen-address ADDR    default 127.0.0.1:8200; port 0 takes a free one
+  --dev-listen-address ADDR    default 127.0.0.1:8200; port 0 takes a free port
                                (or BULKHEAD_DEV_LISTEN_ADDRESS)
   --dev-scheduler-listen-address ADDR
-                               where the scheduler's API is served besides; off leaves it out;
-                               default 127.0.0.1:4646, if that is free
+                               additional address for the scheduler's API, or off;
+                               default 127.0.0.1:4646, if free
                                (or BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS)
-  --data-dir DIR               keep the data in DIR, and open it again next time;
-                               without it they go to a directory that is removed at the end
+  --data-dir DIR               keep the data in DIR for the next start; by default the data
+                               are in a directory that is removed at the end
 ";
 
 /// Maximum length of the root token id, in characters.
@@ -170,11 +170,10 @@ pub fn parse(
             Long("tls-disable") => typed.tls_disable = true,
             Long("listen-address") => typed.listen = Some(text_value(&mut parser)?),
             Long("data-dir") => {
-                typed.data =
-                    Some(path_value(&mut parser, "--data-dir", "the folder that keeps the data")?)
+                typed.data = Some(path_value(&mut parser, "--data-dir", "the folder for the data")?)
             }
             Long("config") if typed.config.is_some() => {
-                return Err("--config is given twice: name one file".to_owned());
+                return Err("--config is given twice: name a single file".to_owned());
             }
             Long("config") => {
                 typed.config =
@@ -266,8 +265,7 @@ impl ParsedArguments {
         }
         let tls = match (self.dev_tls, self.tls_disable) {
             (true, true) => {
-                return Err("--dev-tls and --tls-disable contradict each other; \
-                            leave one of the two out"
+                return Err("--dev-tls and --tls-disable contradict each other; leave either out"
                     .to_owned());
             }
             (false, _) if !self.names.is_empty() => {
@@ -301,13 +299,13 @@ impl ParsedArguments {
     /// may be for another server of the same user.
     fn refuse_dev_options(&self) -> Result<(), String> {
         if self.token.is_some() {
-            return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out \
+            return Err("--dev-root-token-id is for dev mode: add --dev, or leave the option out \
                         and get the root token from `bulkhead operator init`"
                 .to_owned());
         }
         if self.no_store {
-            return Err("--dev-no-store-token is for dev mode: add --dev, or leave it out; \
-                        the token is stored in neither mode"
+            return Err("--dev-no-store-token is for dev mode: add --dev, or leave the option \
+                        out; the token is stored in neither mode"
                 .to_owned());
         }
         if self.dev_listen.is_some() {
@@ -349,8 +347,8 @@ impl ParsedArguments {
             if typed || is_set(name) {
                 let given = if typed { option } else { name };
                 return Err(format!(
-                    "{given} is not read together with --config; \
-                     write {place} into the file and leave it out"
+                    "{given} is not read together with --config; write {place} into the file and \
+                     leave {given} out"
                 ));
             }
         }

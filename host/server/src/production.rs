@@ -65,8 +65,7 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     }
     check_outbound(&config)?;
     check_plugin_directory(&config)?;
-    let written =
-        write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
+    let written = write!(out, "{} is valid. A server with this file:\n\n{config}", file.display());
     written
         .and_then(|()| out.flush())
         .map_err(|error| format!("standard output cannot be written: {error}"))
@@ -140,7 +139,7 @@ impl ProductionAnnouncement<'_> {
         if config.audit.devices.is_empty() {
             writeln!(
                 out,
-                "audit log: none. Without a device that the API made, no request is recorded;\n  \
+                "audit log: none. Unless the API made a device, no request is recorded;\n  \
                  add to the configuration: audit \"file\" \"main\" {{ path = \"FILE\" }}"
             )?;
         }

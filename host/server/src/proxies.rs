@@ -99,7 +99,7 @@ impl TrustedProxies {
                 }
                 if seen > CHAIN_MAX {
                     return Err(malformed(&format!(
-                        "it ends with more than {CHAIN_MAX} trusted proxies"
+                        "the list ends with more than {CHAIN_MAX} trusted proxies"
                     )));
                 }
             }
@@ -150,7 +150,7 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
     if network.network() != network.addr() {
         let meant = network.trunc();
         return Err(format!(
-            "{} sets bits behind its prefix; write \"{meant}\", or the one address alone",
+            "{} sets bits behind its prefix; write \"{meant}\", or a single address",
             quoted(text)
         ));
     }

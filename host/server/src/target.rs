@@ -83,7 +83,7 @@ pub fn refuse_query(query: Option<&str>) -> Result<(), Failure> {
     match query.unwrap_or_default().split('&').all(str::is_empty) {
         true => Ok(()),
         false => Err(Failure::invalid(
-            "a write takes its fields from the body; move the parameters of the query there",
+            "a write takes fields from the body; move the parameters of the query into the body",
         )),
     }
 }
@@ -102,7 +102,7 @@ pub fn join_fields(
             Some(given) if !has_text(&value, given) => {
                 let name = quoted(&name);
                 return Err(Failure::invalid(format!(
-                    "{name} has one value in the query and another in the body; send it once"
+                    "{name} has different values in the query and in the body; send a single value"
                 )));
             }
             _ => drop(query.insert(name, value)),
@@ -146,9 +146,7 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
         let code = after.get(..2).filter(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match code {
             None => {
-                return Err(Failure::invalid(
-                    "the path has a '%' that is not an escape; write it as %25",
-                ));
+                return Err(Failure::invalid("the path has a '%' outside an escape; write %25"));
             }
             Some(code) if code.eq_ignore_ascii_case("2f") => {
                 return Err(Failure::invalid(
@@ -159,9 +157,7 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
         }
     }
     let decoded = percent_decode_str(raw).decode_utf8();
-    decoded
-        .map(Cow::into_owned)
-        .map_err(|_| Failure::invalid("the path is not UTF-8 once its escapes are decoded"))
+    decoded.map(Cow::into_owned).map_err(|_| Failure::invalid("the decoded path is not UTF-8"))
 }
 
 /// Parses a query or form such as `a=1&b=2`. A name given once becomes a string, a repeated name a
@@ -202,8 +198,9 @@ pub fn check_parameters(text: &str) -> Result<(), Failure> {
 pub fn plain_path(path: &str) -> Result<String, Failure> {
     if path.len() > LONGEST_PATH {
         let length = path.len();
-        let message =
-            format!("a path has at most {LONGEST_PATH} bytes, this one has {length}; shorten it");
+        let message = format!(
+            "a path has at most {LONGEST_PATH} bytes, and this path has {length}; shorten the path"
+        );
         return Err(Failure::invalid(message));
     }
     let decoded = percent_decode_str(path).decode_utf8_lossy();
@@ -231,11 +228,9 @@ fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
 fn decode_parameter(text: &str) -> Result<String, Failure> {
     let spaced = text.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8();
-    decoded.map(Cow::into_owned).map_err(|_| {
-        Failure::invalid(
-            "a query parameter or form field is not UTF-8 once its escapes are decoded",
-        )
-    })
+    decoded
+        .map(Cow::into_owned)
+        .map_err(|_| Failure::invalid("a decoded query parameter or form field is not UTF-8"))
 }
 
 /// Takes `list`, `help` and `scan` out of the fields. Scan is refused instead of ignored: a read in
@@ -270,9 +265,9 @@ fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failur
                 "query parameter {name:?} must be true or false, and is {text:?}"
             ))),
         },
-        Some(_) => {
-            Err(Failure::invalid(format!("query parameter {name:?} is given twice; send it once")))
-        }
+        Some(_) => Err(Failure::invalid(format!(
+            "query parameter {name:?} is given twice; send a single value"
+        ))),
     }
 }
 

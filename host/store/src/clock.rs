@@ -144,7 +144,7 @@ fn signed(milliseconds: u64) -> i64 {
 
 /// Returns the system's clock. A clock before 1970 reads as 1970: due records then stay, instead of
 /// ending too early.
-#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+#[allow(clippy::disallowed_methods, reason = "only this function reads the clock")]
 fn system_milliseconds() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)

@@ -67,7 +67,7 @@ impl Committer {
         }
         outcome.await.unwrap_or_else(|_| {
             Err(StoreFault::Unavailable(
-                "the commit was stopped half-way; whether it was stored is not known".into(),
+                "the commit was stopped half-way; the outcome is not known".into(),
             ))
         })
     }

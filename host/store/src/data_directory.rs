@@ -138,7 +138,7 @@ impl DataDirectory {
         let held = self.take_lock()?;
         if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
-                "{} is initialised already; unseal it, or choose another data directory",
+                "{} is initialised already; unseal the server, or choose another data directory",
                 self.path().display()
             )));
         }
@@ -182,7 +182,7 @@ impl DataDirectory {
         let held = self.take_lock()?;
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
-                "{} is not initialised; initialise it first",
+                "{} is not initialised; initialise the server first",
                 self.path().display()
             ))
         })?;
@@ -241,8 +241,8 @@ impl DataDirectory {
     fn take_lock(&self) -> Result<HeldDirectory, StoreFault> {
         Arc::clone(&self.lock).try_lock_owned().map_err(|_| {
             StoreFault::Unavailable(format!(
-                "the data in {} are open, or being opened or closed, in this process; \
-                 seal them first, or try again in a moment",
+                "the data in {} are open, or being opened or closed, in this process; seal the \
+                 server first, or try again in a moment",
                 self.path().display()
             ))
         })

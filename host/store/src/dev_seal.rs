@@ -45,7 +45,7 @@ pub fn dev_key_file(directory: &DataDirectory) -> Option<PathBuf> {
 fn read_key(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
     if mode & 0o077 != 0 {
         return Err(StoreFault::Refused(format!(
-            "the key file {} has mode {:03o} and others can read it; set it to 600",
+            "the key file {} has mode {:03o} and others can read the key; set mode 600",
             path.display(),
             mode & 0o777
         )));
@@ -54,8 +54,8 @@ fn read_key(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
         Zeroizing::new(fs::read(path).map_err(|error| file_failure("read", path, &error))?);
     let key = <[u8; KEY_BYTES]>::try_from(content.as_slice()).map_err(|_| {
         StoreFault::Refused(format!(
-            "the key file {} holds {} bytes instead of {KEY_BYTES}; \
-             restore it, or start with an empty directory",
+            "the key file {} holds {} bytes instead of {KEY_BYTES}; restore the file, or start \
+             with an empty directory",
             path.display(),
             content.len()
         ))
@@ -66,8 +66,8 @@ fn read_key(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
 fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFault> {
     if directory.is_initialised() {
         return Err(StoreFault::Refused(format!(
-            "{} holds sealed data but its key file {KEY_FILE} is missing; \
-             restore the file, or choose another directory",
+            "{} holds sealed data but the key file {KEY_FILE} is missing; restore the file, or \
+             choose another directory",
             directory.path().display()
         )));
     }

@@ -69,8 +69,8 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     match file.try_lock() {
         Ok(()) => Ok(DirectoryLock { file }),
         Err(TryLockError::WouldBlock) => Err(StoreFault::Refused(format!(
-            "the data directory {} is in use by another Bulkhead process; \
-             stop that one or choose another directory",
+            "the data directory {} is in use by another Bulkhead process; stop that process or \
+             choose another directory",
             directory.display()
         ))),
         Err(TryLockError::Error(error)) => Err(file_failure("lock", &path, &error)),
@@ -167,8 +167,7 @@ pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
 /// Returns the fault for a failed file operation.
 pub(crate) fn file_failure(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(
-        "cannot {act} {}: {error}; \
-         check that the path exists, belongs to this user and has free space",
+        "cannot {act} {}: {error}; check existence, owner and free space of the path",
         path.display()
     ))
 }

@@ -37,17 +37,16 @@ pub enum StoreFault {
 impl fmt::Display for StoreFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreFault::Conflict => out.write_str(
-                "another request changed what this one had read; nothing was stored, try again",
-            ),
+            StoreFault::Conflict => out
+                .write_str("another request changed the same data; nothing was stored, try again"),
             StoreFault::Damaged(address) => write!(
                 out,
-                "the record {address} does not open: it was changed or moved outside of Bulkhead; \
-                 restore the data directory from a backup"
+                "the record {address} does not open, because the record was changed or moved \
+                 outside of Bulkhead; restore the data directory from a backup"
             ),
             StoreFault::WrongKey => out.write_str(
-                "the data were sealed with another key or for another cluster; \
-                 give the key or the shares that belong to them, or choose another data directory",
+                "the data were sealed with another key or for another cluster; give the right key \
+                 or shares, or choose another data directory",
             ),
             StoreFault::Unavailable(what)
             | StoreFault::Refused(what)

@@ -120,8 +120,8 @@ impl StoreIdentity {
             .ok_or(StoreFault::WrongKey)?;
         let keyring = root.open_keyring(&self.cluster, &self.keyring)?.ok_or_else(|| {
             StoreFault::Refused(format!(
-                "the key is the right one, but the keyring in {} was changed outside of Bulkhead; \
-                 restore the data directory from a backup",
+                "the key is right, but the keyring in {} was changed outside of Bulkhead; restore \
+                 the data directory from a backup",
                 place.display()
             ))
         })?;
@@ -266,8 +266,8 @@ async fn read_from(
     let format = read_row(connection, row::FORMAT).await?.unwrap_or_else(|| b"unknown".to_vec());
     if format != FORMAT.as_bytes() {
         return Err(StoreFault::Refused(format!(
-            "the data in {} has format {:?} and this version reads {FORMAT:?}; \
-             use the version that wrote it",
+            "the data in {} has format {:?} and this version reads {FORMAT:?}; use the version \
+             that wrote the data",
             path.display(),
             String::from_utf8_lossy(&format)
         )));
@@ -284,8 +284,9 @@ pub(crate) async fn read_rows(
     connection: &mut SqliteConnection,
     path: &Path,
 ) -> Result<StoreIdentity, StoreFault> {
-    let lost =
-        |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
+    let lost = |name| {
+        refused(path, &format!("has lost or damaged the row {name:?} of the store's identity"))
+    };
     let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
     let shares = read_row(connection, row::SHARES).await?.and_then(|text| number(&text));
     let threshold = read_row(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
@@ -340,9 +341,9 @@ fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
     }
 }
 
-fn refused(path: &Path, what: &str) -> StoreFault {
+fn refused(path: &Path, fault: &str) -> StoreFault {
     StoreFault::Refused(format!(
-        "{} {what}; choose another data directory, or restore this one",
+        "{} {fault}; choose another data directory, or restore this directory",
         path.display()
     ))
 }

@@ -179,9 +179,7 @@ impl Keyring {
     /// [`StoreFault::Unavailable`] if the system gives no randomness, or after 4 billion terms.
     pub(crate) fn with_new_term(&self, installed: u64) -> Result<Keyring, StoreFault> {
         let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
-            StoreFault::Unavailable(
-                "the key was rotated 4294967295 times, which is as often as it can be".into(),
-            )
+            StoreFault::Unavailable("the key was rotated 4294967295 times, the maximum".into())
         })?;
         let newest = KeyTerm::new(number, installed, cipher::random_key()?);
         Ok(Keyring {

@@ -100,8 +100,8 @@ impl KeyShare {
             .filter(|bytes| matches!(bytes.len(), KEY_BYTES | NUMBERED_BYTES))
             .ok_or_else(|| {
                 format!(
-                    "this text of {} bytes is not a share; give it as it was printed: \
-                 64 or 66 hexadecimal digits, or {BASE64_CHARACTERS} characters of base64",
+                    "this text of {} bytes is not a share; give the share as printed: 64 or 66 \
+                     hexadecimal digits, or {BASE64_CHARACTERS} characters of base64",
                     text.len()
                 )
             })?;
@@ -279,8 +279,8 @@ impl ShareCollector {
         let (_, number) = share.values_and_number().ok_or_else(|| self.wrong_length(share))?;
         if !(1..=self.config.shares).contains(&number) {
             return Err(format!(
-                "this share has number {number} and there are shares 1 to {}; \
-                 give one of this server",
+                "this share has number {number} and there are shares 1 to {}; give a share of this \
+                 server",
                 self.config.shares
             ));
         }
@@ -296,8 +296,8 @@ impl ShareCollector {
 
     fn wrong_length(&self, share: &KeyShare) -> String {
         format!(
-            "this share has {} bytes, and those of {} shares with a threshold of {} have {}; \
-             give one of this server",
+            "this share has {} bytes, and each of {} shares with a threshold of {} has {}; give a \
+             share of this server",
             share.0.len(),
             self.config.shares,
             self.config.threshold,

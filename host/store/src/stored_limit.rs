@@ -32,8 +32,8 @@ impl StoredLimit {
     pub(crate) fn refusal(&self, stored: u64, more: u64) -> StoreFault {
         let Self { name, most, remedy, .. } = self;
         StoreFault::OverLimit(format!(
-            "{name} stores {stored} bytes and may store {most}, so that {more} more were not \
-             stored; {remedy}"
+            "{name} stores {stored} bytes and may store {most}, so {more} more were not stored; \
+             {remedy}"
         ))
     }
 
@@ -41,8 +41,7 @@ impl StoredLimit {
     pub(crate) fn full(&self, stored: u64) -> StoreFault {
         let Self { name, most, remedy, .. } = self;
         StoreFault::OverLimit(format!(
-            "{name} stores {stored} bytes and may store {most}, so that nothing more is stored; \
-             {remedy}"
+            "{name} stores {stored} bytes and may store {most}, so nothing more is stored; {remedy}"
         ))
     }
 }

@@ -50,8 +50,8 @@ fn check_order(file: &NamedFile, certificates: &[CertificateDer<'static>]) -> Re
         {
             return Err(read((
                 index + 1,
-                "is not signed by the one that follows it; write the server's own first, \
-                 and behind each the one that signed it",
+                "is not signed by the next certificate; begin with the server's own certificate, \
+                 and let each signer follow",
             )));
         }
     }
@@ -71,7 +71,8 @@ pub(crate) fn check_time(
     for (index, one) in certificates.iter().enumerate() {
         if let Some(members) = der::parse_members(one).filter(|members| members.ends < now) {
             return Err(format!(
-                "certificate {} of {file} ended at {}; renew it, or set this machine's clock",
+                "certificate {} of {file} ended at {}; renew the certificate, or set this \
+                 machine's clock",
                 index + 1,
                 format_time(&members.ends)
             ));

@@ -172,13 +172,12 @@ impl fmt::Display for ClientConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherKey => f.write_str(
-                "the client certificate and its key do not fit; give the two that were made \
-                 together",
+                "the client key is not the key of the client certificate; give a matching pair",
             ),
             Self::Identity(error) => write!(
                 f,
-                "the client certificate and its key are not usable: {error}; give an RSA, ECDSA \
-                 or Ed25519 key and its certificate"
+                "the client certificate and key are not usable: {error}; give an RSA, ECDSA or \
+                 Ed25519 key and a matching certificate"
             ),
             Self::Authorities => f.write_str("no certificate is trusted"),
             Self::Library(error) => write!(f, "TLS does not start: {error}"),

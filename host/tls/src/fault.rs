@@ -128,21 +128,23 @@ fn inner<'a>(error: &'a (dyn error::Error + 'static)) -> Option<&'a (dyn error::
 impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Expired => "its certificate has expired",
-            Self::NotYet => "its certificate is not valid yet",
-            Self::UnknownIssuer => "no trusted authority signed its certificate",
+            Self::Expired => "the server's certificate has expired",
+            Self::NotYet => "the server's certificate is not valid yet",
+            Self::UnknownIssuer => "no trusted authority signed the server's certificate",
             Self::EndedAuthority => {
-                "the authority that signed its certificate has ended; trust its successor"
+                "the authority of the server's certificate has expired; trust the successor"
             }
-            Self::WrongName => "its certificate is for another name",
-            Self::Certificate => "its certificate is not acceptable",
-            Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",
+            Self::WrongName => "the server's certificate is for another name",
+            Self::Certificate => "the server's certificate is not acceptable",
+            Self::NothingInCommon => {
+                "the server shares no TLS version or cipher suite with us; we speak TLS 1.2 and \
+                 TLS 1.3"
+            }
             Self::CertificateRequired | Self::CertificateRejected | Self::Rejected => {
-                "it ended the TLS handshake, as a server does that wants another client \
-                 certificate"
+                "the server ended the TLS handshake; perhaps another client certificate is needed"
             }
-            Self::NotTls => "it does not speak TLS on that port",
-            Self::Failed => "TLS with it failed",
+            Self::NotTls => "the server does not speak TLS on this port",
+            Self::Failed => "TLS with the server failed",
         })
     }
 }
@@ -173,6 +175,6 @@ mod tests {
         let peers = Error::General("canary".to_owned());
         let failure = TlsFailure::find(&peers).unwrap();
         assert!(failure.library_text().contains("canary"));
-        assert_eq!(failure.fault.to_string(), "TLS with it failed");
+        assert_eq!(failure.fault.to_string(), "TLS with the server failed");
     }
 }

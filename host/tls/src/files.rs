@@ -70,8 +70,8 @@ impl NamedFile {
         let text = self.secret()?;
         pem::private_key(&text).map_err(|fault| match fault {
             PemFault::EncryptedKey => format!(
-                "{self} is encrypted, and nobody is asked for its passphrase; write the key in \
-                 the clear, with mode 0600, by: openssl pkey -in {}",
+                "{self} is encrypted, and nobody is asked for a passphrase; write the key in the \
+                 clear, with mode 0600, by: openssl pkey -in {}",
                 self.path.display()
             ),
             fault => format!("{self} {fault}"),
@@ -90,8 +90,8 @@ impl NamedFile {
         }
         let shown = self.path.display();
         Err(format!(
-            "{self} is open to others (mode {mode:04o}), who may have copied it; run chmod 600 \
-             {shown}, and replace it if it is in use"
+            "{self} is open to others (mode {mode:04o}) and may have been copied; run chmod 600 \
+             {shown}, and replace the secret if already in use"
         ))
     }
 
@@ -100,8 +100,7 @@ impl NamedFile {
     fn read(&self) -> Result<(Zeroizing<Vec<u8>>, Metadata), String> {
         self.read_opened().map_err(|error| {
             format!(
-                "{self} cannot be read: {error}; \
-                 give a file that the user of this process may read"
+                "{self} cannot be read: {error}; give a file readable by the user of this process"
             )
         })
     }
@@ -109,7 +108,7 @@ impl NamedFile {
     fn read_opened(&self) -> io::Result<(Zeroizing<Vec<u8>>, Metadata)> {
         // Opening a pipe would block.
         if !self.may_be_pipe && !std::fs::metadata(&self.path)?.is_file() {
-            return Err(io::Error::other("it is not an ordinary file"));
+            return Err(io::Error::other("this is not an ordinary file"));
         }
         let opened = File::open(&self.path)?;
         let metadata = opened.metadata()?;
@@ -118,7 +117,7 @@ impl NamedFile {
         let mut text = Zeroizing::new(Vec::with_capacity(usize::try_from(size).unwrap_or(0)));
         opened.take(FILE_MAX + 1).read_to_end(&mut text)?;
         if text.len() as u64 > FILE_MAX {
-            return Err(io::Error::other("it has more than 1 MiB"));
+            return Err(io::Error::other("the file has more than 1 MiB"));
         }
         Ok((text, metadata))
     }

@@ -47,10 +47,10 @@ pub(crate) fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, PemFaul
 impl PemFault {
     fn of(error: &Error) -> Self {
         Self::NotPem(match error {
-            Error::MissingSectionEnd { .. } => "a block in it has no END line",
-            Error::IllegalSectionStart { .. } => "a BEGIN line in it is not whole",
-            Error::Base64Decode(_) => "a block in it is not base64",
-            _ => "it does not read",
+            Error::MissingSectionEnd { .. } => "a block has no END line",
+            Error::IllegalSectionStart { .. } => "a BEGIN line is incomplete",
+            Error::Base64Decode(_) => "a block is not base64",
+            _ => "the text cannot be read",
         })
     }
 }
@@ -58,16 +58,14 @@ impl PemFault {
 impl fmt::Display for PemFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPem(why) => write!(f, "is not PEM: {why}; create it again"),
+            Self::NotPem(why) => write!(f, "is not PEM: {why}; create the PEM text again"),
             Self::NoCertificate => {
-                f.write_str("holds no certificate; give PEM with BEGIN CERTIFICATE in it")
+                f.write_str("holds no certificate; give PEM with BEGIN CERTIFICATE")
             }
-            Self::NoKey => {
-                f.write_str("holds no private key; give PEM with BEGIN PRIVATE KEY in it")
-            }
+            Self::NoKey => f.write_str("holds no private key; give PEM with BEGIN PRIVATE KEY"),
             Self::EncryptedKey => f.write_str(
-                "is encrypted, and nobody is asked for its passphrase; give the key in the clear, \
-                 which openssl pkey writes",
+                "is encrypted, and nobody is asked for a passphrase; give the key in the clear, as \
+                 written by openssl pkey",
             ),
         }
     }

@@ -126,10 +126,7 @@ fn verifier(
     // webpki ignores the validity period of a trusted authority.
     chain::check_time(file, &certificates)?;
     let authorities = Authorities::only(&certificates).map_err(|fault| {
-        format!(
-            "{file}: {fault}; give the certificates of the authorities that sign your clients' \
-             certificates"
-        )
+        format!("{file}: {fault}; give the certificates of your clients' authorities")
     })?;
     let builder =
         WebPkiClientVerifier::builder_with_provider(authorities.roots(), Arc::clone(provider));
@@ -142,12 +139,12 @@ fn unusable_message(settings: &ServerTlsSettings, error: &Error) -> String {
     let (certificates, key) = (&settings.certificates, &settings.key);
     match error {
         Error::InconsistentKeys(_) => format!(
-            "{key} is not the key of the first certificate in {certificates}; give the two that \
-             were made together, the server's own certificate first"
+            "{key} is not the key of the first certificate in {certificates}; give a matching \
+             pair, with the server's own certificate first"
         ),
         other => format!(
-            "{certificates} and {key} cannot be served: {other}; \
-             give an RSA, ECDSA or Ed25519 key and its certificate"
+            "{certificates} and {key} cannot be served: {other}; give an RSA, ECDSA or Ed25519 key \
+             and a matching certificate"
         ),
     }
 }

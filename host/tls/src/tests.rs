@@ -44,7 +44,7 @@ fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
         certificates: NamedFile::new("tls_cert_file", authority.write("other.pem", text)),
         ..settings.clone()
     };
-    says(&refused(&cert(&authority.sign(7).certificate)), &["is not the key of", "together"]);
+    says(&refused(&cert(&authority.sign(7).certificate)), &["is not the key of", "matching"]);
     says(&refused(&cert(&authority.sign(-1).certificate)), &["certificate 1", "ended at", "renew"]);
     says(&refused(&cert("nothing")), &["holds no certificate", "BEGIN CERTIFICATE"]);
     let half = good.certificate.len() / 2;
@@ -54,13 +54,13 @@ fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
         format!("{}{}", authority.pem(), good.certificate),
     );
     assert!(cert(&chain).check().is_ok());
-    says(&refused(&cert(&upside_down)), &["certificate 1", "write the server's own first"]);
+    says(&refused(&cert(&upside_down)), &["certificate 1", "the server's own certificate"]);
     let at = |path| ServerTlsSettings {
         certificates: NamedFile::new("tls_cert_file", path),
         ..settings.clone()
     };
     let absent = at(authority.file("absent"));
-    says(&refused(&absent), &["tls_cert_file", "cannot be read", "may read"]);
+    says(&refused(&absent), &["tls_cert_file", "cannot be read", "readable"]);
     says(&refused(&at("/dev/zero".into())), &["not an ordinary file"]);
 }
 

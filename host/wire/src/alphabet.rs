@@ -32,7 +32,7 @@ impl Alphabet {
         for character in text.chars() {
             if !is_printable(character) {
                 return Err(format!(
-                    "U+{:04X} is not printable; leave it out",
+                    "U+{:04X} is not printable; leave this character out",
                     u32::from(character)
                 ));
             }

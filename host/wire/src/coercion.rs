@@ -42,8 +42,8 @@ pub(crate) fn accepted_forms(kind: FieldKind) -> &'static str {
         FieldKind::Bool => "a boolean: give true or false",
         FieldKind::Int => "a whole number: give digits, such as 5",
         FieldKind::Duration => duration::FORMS,
-        FieldKind::CommaList => "a list: give a list of texts, or one text with commas",
-        FieldKind::TextList => "a list of texts: give a list of texts, or one text",
+        FieldKind::CommaList => "a list: give a list of texts, or a text with commas",
+        FieldKind::TextList => "a list of texts: give a list of texts, or a single text",
         FieldKind::Map => {
             "a set of texts by key: give an object with texts, or a list of \"key=value\""
         }
@@ -146,7 +146,7 @@ fn add_pair(map: &mut Map<String, Value>, item: &Value) -> Result<(), String> {
         return Err(describe_value(item));
     };
     match map.insert(key.to_owned(), text.into()) {
-        Some(_) => Err(format!("a list that gives {} twice", quoted(key))),
+        Some(_) => Err(format!("a list with {} twice", quoted(key))),
         None => Ok(()),
     }
 }
@@ -337,10 +337,7 @@ mod tests {
         );
         refuse(
             FieldKind::Map,
-            &[
-                (json!(["=1"]), r#""=1""#),
-                (json!(["a=1", "a=2"]), r#"a list that gives "a" twice"#),
-            ],
+            &[(json!(["=1"]), r#""=1""#), (json!(["a=1", "a=2"]), r#"a list with "a" twice"#)],
         );
         refuse(
             FieldKind::Map,

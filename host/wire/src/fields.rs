@@ -120,7 +120,10 @@ pub fn apply_defaults(
     for field in due {
         let Some(default) = &field.default else { continue };
         let value = coerce(field.kind, default).map_err(|_| {
-            Failure::internal(format!("the default of field {} does not fit its kind", field.name))
+            Failure::internal(format!(
+                "the default of field {} is not of the field's kind",
+                field.name
+            ))
         })?;
         values.insert(field.name.clone(), value);
     }
@@ -222,7 +225,7 @@ fn single_value(field: &Field, spellings: &[SpelledValue<'_>]) -> Result<Value, 
         match &first {
             Some((other, agreed)) if *agreed != coerced => {
                 let message = format!(
-                    "{other} and {name} are two names of one field and differ: give one of them"
+                    "{other} and {name} are two names of the same field and differ: give only one"
                 );
                 return Err(Failure::invalid(message));
             }
@@ -281,7 +284,7 @@ fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Fai
         let mut given = group.iter().filter(|name| values.get(*name).is_some_and(counts_as_given));
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
             return Err(Failure::invalid(format!(
-                "{first} and {second} exclude each other: give one of them"
+                "{first} and {second} exclude each other: give only one"
             )));
         }
     }

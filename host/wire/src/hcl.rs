@@ -130,9 +130,7 @@ fn check_depth(depth: usize) -> Result<(), String> {
     if depth <= MAX_DEPTH {
         return Ok(());
     }
-    Err(format!(
-        "blocks and lists stand more than {MAX_DEPTH} deep in each other; write it flatter"
-    ))
+    Err(format!("blocks and lists are nested more than {MAX_DEPTH} deep; use fewer levels"))
 }
 
 /// Increments the number of nodes, and refuses the text if there are too many.
@@ -141,7 +139,7 @@ fn count_node(nodes: &mut usize) -> Result<(), String> {
     if *nodes <= MAX_NODES {
         return Ok(());
     }
-    Err(format!("the text holds more than {MAX_NODES} keys and values; split it"))
+    Err(format!("the text holds more than {MAX_NODES} keys and values; split the text"))
 }
 
 #[cfg(test)]

@@ -45,26 +45,26 @@ pub fn check_groups(names: &[String]) -> Result<(), String> {
 /// As [`check_alias`].
 pub fn check_display_name(name: &str) -> Result<(), String> {
     if name.contains(char::is_control) {
-        return Err("with a display name that cannot be printed".to_owned());
+        return Err("with an unprintable display name".to_owned());
     }
-    at_most("bytes in its display name", name.len(), DISPLAY_NAME)
+    at_most("bytes in the display name", name.len(), DISPLAY_NAME)
 }
 
-/// Checks the metadata pairs of the alias or token (`whose`).
+/// Checks the metadata pairs of the alias or token (`owner`).
 ///
 /// # Errors
 /// As [`check_alias`].
 pub fn check_metadata<'a>(
-    whose: &str,
+    owner: &str,
     pairs: impl ExactSizeIterator<Item = (&'a String, &'a String)>,
 ) -> Result<(), String> {
-    at_most(&format!("pairs of metadata {whose}"), pairs.len(), METADATA)?;
+    at_most(&format!("pairs of metadata {owner}"), pairs.len(), METADATA)?;
     for (name, value) in pairs {
         let is_sound = (1..=METADATA_NAME).contains(&name.len()) && value.len() <= METADATA_VALUE;
         if !is_sound {
             return Err(format!(
-                "with metadata {whose} with a name that is not 1 to {METADATA_NAME} bytes, or a \
-                 value of more than {METADATA_VALUE}"
+                "with metadata {owner} over the limits: a name has 1 to {METADATA_NAME} bytes, and \
+                 a value at most {METADATA_VALUE}"
             ));
         }
     }
@@ -95,18 +95,18 @@ pub fn check_internal(json: &str) -> Result<(), String> {
     at_most("bytes of internal data", json.len(), INTERNAL)
 }
 
-fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
-    if count <= most { Ok(()) } else { Err(format!("with {count} {what}; there may be {most}")) }
+fn at_most(items: &str, count: usize, most: usize) -> Result<(), String> {
+    if count <= most { Ok(()) } else { Err(format!("with {count} {items}; there may be {most}")) }
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), String> {
+fn check_name(noun: &str, name: &str) -> Result<(), String> {
     if name.trim().is_empty() {
-        return Err(format!("with {what} that is empty"));
+        return Err(format!("with {noun} that is empty"));
     }
     if name.contains(char::is_control) {
-        return Err(format!("with {what} that cannot be printed"));
+        return Err(format!("with {noun} that cannot be printed"));
     }
-    at_most(&format!("bytes in {what}"), name.len(), NAME)
+    at_most(&format!("bytes in {noun}"), name.len(), NAME)
 }
 
 #[cfg(test)]

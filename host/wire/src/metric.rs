@@ -101,13 +101,13 @@ fn is_name(text: &str) -> bool {
 pub fn check(metrics: &[Metric]) -> Result<(), String> {
     let series: usize = metrics.iter().map(Metric::series).sum();
     if series > SERIES {
-        return Err(format!("its metrics have {series} series; there may be at most {SERIES}"));
+        return Err(format!("the metrics have {series} series; there may be at most {SERIES}"));
     }
     let mut names = BTreeSet::new();
     for metric in metrics {
         let wrong = |why: String| format!("metric {}: {why}", quoted(&metric.name));
         if !names.insert(&metric.name) {
-            return Err(wrong("there are two of that name".to_owned()));
+            return Err(wrong("this is the name of two metrics".to_owned()));
         }
         metric.check().map_err(wrong)?;
     }
@@ -126,7 +126,7 @@ impl Metric {
             );
         }
         if self.label.is_empty() != self.values.is_empty() {
-            return Err("a label and its values come together".to_owned());
+            return Err("a label needs values, and values need a label".to_owned());
         }
         if !self.label.is_empty()
             && (!is_name(&self.label) || RESERVED_LABELS.contains(&self.label.as_str()))
@@ -142,7 +142,7 @@ impl Metric {
             );
         }
         if self.about.len() > ABOUT_BYTES || self.about.chars().any(char::is_control) {
-            return Err(format!("its sentence has at most {ABOUT_BYTES} printable bytes"));
+            return Err(format!("the sentence has at most {ABOUT_BYTES} printable bytes"));
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ mod tests {
             (&(|one: &mut Metric| one.name = "made".to_owned()) as &dyn Fn(&mut Metric), "_total"),
             (&|one| one.kind = MetricKind::Gauge, "_total"),
             (&|one| one.name = "9_total".to_owned(), "letters"),
-            (&|one| one.label.clear(), "together"),
+            (&|one| one.label.clear(), "needs values"),
             (&|one| one.label = "mount".to_owned(), "cannot be a label"),
             (&|one| one.values.push("done".to_owned()), "different"),
             (&|one| one.values.push("\"} 1".to_owned()), "different"),
@@ -183,6 +183,6 @@ mod tests {
             change(&mut one);
             assert!(check(&[one]).unwrap_err().contains(why), "{why}");
         }
-        assert!(check(&[metric(), metric()]).unwrap_err().contains("two of that name"));
+        assert!(check(&[metric(), metric()]).unwrap_err().contains("two metrics"));
     }
 }

@@ -40,7 +40,7 @@ pub fn is_name(text: &str) -> bool {
 pub fn canonical_path(raw: &str) -> Result<String, String> {
     if raw.len() > LONGEST_PATH {
         return Err(format!(
-            "a path has at most {LONGEST_PATH} bytes, this one has {}; shorten it",
+            "a path has at most {LONGEST_PATH} bytes, and this path has {}; shorten the path",
             raw.len()
         ));
     }
@@ -56,9 +56,9 @@ pub fn canonical_path(raw: &str) -> Result<String, String> {
 
 fn check_segment(segment: &str) -> Result<(), &'static str> {
     match segment {
-        "" => Err("has an empty segment; write one slash between segments"),
+        "" => Err("has an empty segment; write a single slash between segments"),
         "." | ".." => Err("has a \".\" or \"..\" segment; write the whole path"),
-        _ if !is_printable(segment) => Err("has a character that cannot be printed; remove it"),
+        _ if !is_printable(segment) => Err("has an unprintable character; remove this character"),
         _ => Ok(()),
     }
 }

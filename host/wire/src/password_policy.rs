@@ -97,9 +97,9 @@ impl PasswordPolicy {
         for _ in 0..TRIALS {
             if self.draw(&mut left, bytes)?.is_none() {
                 return Err(Failure::invalid(format!(
-                    "this password policy is satisfied by so few of the texts of {} characters \
-                     that drawing a password takes too long; lower min-chars, raise length, or \
-                     give the rules more characters",
+                    "too few texts of {} characters satisfy this password policy, so drawing a \
+                     password takes too long; lower min-chars, raise length, or give the rules \
+                     more characters",
                     self.length
                 )));
             }
@@ -115,7 +115,7 @@ impl PasswordPolicy {
     pub fn generate(&self, bytes: RandomBytes<'_>) -> Result<String, Failure> {
         let mut left = MAX_DRAWN_CHARACTERS;
         let password = self.draw(&mut left, bytes)?;
-        password.ok_or_else(|| Failure::internal("no password that satisfies the policy was drawn"))
+        password.ok_or_else(|| Failure::internal("no drawn password satisfies the policy"))
     }
 
     /// Draws a password, or returns `None` if that takes more than `left` characters.

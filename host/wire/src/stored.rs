@@ -138,8 +138,8 @@ impl fmt::Display for UnreadableRecord {
             Self::Garbled => out.write_str("does not parse"),
             Self::Newer { version, known } => write!(
                 out,
-                "has version {version} of its shape, and this release knows {known}; \
-                 run the release that wrote it, or a later one"
+                "has format version {version}, and this release knows {known}; run the release \
+                 that wrote the record, or a later release"
             ),
         }
     }

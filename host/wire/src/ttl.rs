@@ -33,11 +33,11 @@ pub struct GrantedTtl {
 }
 
 impl GrantedTtl {
-    /// Caps the lifetime at `most` seconds, with a warning if that shortens it. `whose` names the
+    /// Caps the lifetime at `most` seconds, with a warning if that shortens it. `source` names the
     /// cap.
     #[must_use]
-    pub fn at_most(self, most: u64, whose: &'static str) -> Self {
-        if self.ttl <= most { self } else { limit_ttl(self.ttl, most, (most, whose)) }
+    pub fn at_most(self, most: u64, source: &'static str) -> Self {
+        if self.ttl <= most { self } else { limit_ttl(self.ttl, most, (most, source)) }
     }
 }
 
@@ -84,10 +84,10 @@ pub fn grant(
     now: u64,
 ) -> Result<GrantedTtl, Failure> {
     let mut granted = bounds.requested_ttl(increment).map(|ttl| GrantedTtl { ttl, warning: None });
-    if let (Some(wanted), Some((max, whose))) = (&granted, bounds.each()) {
-        granted = Some(limit_ttl(wanted.ttl, max, (max, whose)));
+    if let (Some(wanted), Some((max, source))) = (&granted, bounds.each()) {
+        granted = Some(limit_ttl(wanted.ttl, max, (max, source)));
     }
-    let Some((max, whose)) = bounds.smallest_maximum() else {
+    let Some((max, source)) = bounds.smallest_maximum() else {
         return granted.ok_or_else(|| {
             Failure::internal(
                 "neither the role nor the mount says how long a lease lives; tune the mount's ttl",
@@ -97,31 +97,31 @@ pub fn grant(
     let left = issued.saturating_add(max).saturating_sub(now).min(max);
     if left == 0 {
         return Err(Failure::invalid(format!(
-            "past the max TTL: {whose} of {} is used up; ask for a new lease",
+            "past the max TTL: {source} of {} is used up; ask for a new lease",
             show(max)
         )));
     }
     match granted {
         Some(granted) if granted.ttl <= left => Ok(granted),
-        Some(granted) => Ok(limit_ttl(granted.ttl, left, (max, whose))),
+        Some(granted) => Ok(limit_ttl(granted.ttl, left, (max, source))),
         None => Ok(GrantedTtl { ttl: left, warning: None }),
     }
 }
 
 /// Returns `wanted`, or the rest of a maximum with a warning.
-fn limit_ttl(wanted: u64, left: u64, (max, whose): NamedMaximum) -> GrantedTtl {
+fn limit_ttl(wanted: u64, left: u64, (max, source): NamedMaximum) -> GrantedTtl {
     if wanted <= left {
         return GrantedTtl { ttl: wanted, warning: None };
     }
-    GrantedTtl { ttl: left, warning: Some(explain_lowering(wanted, left, max, whose)) }
+    GrantedTtl { ttl: left, warning: Some(explain_lowering(wanted, left, max, source)) }
 }
 
-fn explain_lowering(wanted: u64, left: u64, max: u64, whose: &str) -> String {
+fn explain_lowering(wanted: u64, left: u64, max: u64, source: &str) -> String {
     let (wanted, granted, cap) = (show(wanted), show(left), show(max));
     if left == max {
-        format!("ttl {wanted} is longer than {whose} of {cap}; {granted} were granted")
+        format!("ttl {wanted} is longer than {source} of {cap}; {granted} were granted")
     } else {
-        format!("ttl {wanted} is longer than the rest of {whose} of {cap}; {granted} were granted")
+        format!("ttl {wanted} is longer than the rest of {source} of {cap}; {granted} were granted")
     }
 }
 

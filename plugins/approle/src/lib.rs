@@ -47,7 +47,10 @@ impl AuthMethod for Approle {
             .fields(&[ROLE, role::FIELDS, FIELDS, role::OLD_FIELDS])
             .existence("role/{role_name}"),
         delete("role/{role_name}", roles::delete)
-            .about("Removes a role and its secret ids; its tokens are not renewed any more.")
+            .about(
+                "Removes a role and the role's secret ids; tokens of the role are not renewed any \
+                 more.",
+            )
             .fields(&[ROLE]),
         read("role/{role_name}/role-id", roles::read_id)
             .about("Shows the role id of a role.")
@@ -119,7 +122,7 @@ impl AuthMethod for Approle {
         delete("role/{role_name}/secret-id-accessor/destroy", secret_ids::destroy_accessor)
             .about("Removes the secret id with an accessor.")
             .fields(&[ROLE, secret_ids::ACCESSOR]),
-        write("tidy/secret-id", tidy::start).about("Removes secret ids that have expired."),
+        write("tidy/secret-id", tidy::start).about("Removes expired secret ids."),
         write("login", login::write)
             .about("Logs in with a role id and a secret id.")
             .fields(&[login::FIELDS])
@@ -141,15 +144,15 @@ impl AuthMethod for Approle {
 }
 
 const fn shown(path: &'static str) -> Row {
-    read(path, setting::read).about("Shows one setting of a role.").fields(&[ROLE])
+    read(path, setting::read).about("Shows a setting of a role.").fields(&[ROLE])
 }
 
 const fn changed(path: &'static str, fields: &'static [&'static [Field]]) -> Row {
-    write(path, setting::write).about("Changes one setting of a role.").fields(fields)
+    write(path, setting::write).about("Changes a setting of a role.").fields(fields)
 }
 
 const fn reset(path: &'static str) -> Row {
-    delete(path, setting::reset).about("Resets one setting of a role.").fields(&[ROLE])
+    delete(path, setting::reset).about("Resets a setting of a role.").fields(&[ROLE])
 }
 
 bulkhead_sdk::export_auth_method!(Approle);

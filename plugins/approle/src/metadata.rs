@@ -20,15 +20,15 @@ pub(crate) fn given(call: &Call) -> Result<BTreeMap<String, String>, Failure> {
     };
     let pairs = pairs.ok_or_else(|| {
         Failure::invalid(
-            "metadata is not a set of texts: give an object such as {\"owner\": \"web\"}, its JSON \
-             text, or name=value pairs with commas between them",
+            "metadata is not a set of texts: give an object such as {\"owner\": \"web\"}, such an \
+             object as JSON text, or name=value pairs separated by commas",
         )
     })?;
     // The role's name needs a place, too.
     let mut all = pairs.clone();
     all.insert("role_name".to_owned(), String::new());
     bounds::check_metadata("of the token", all.iter())
-        .map_err(|what| Failure::invalid(format!("metadata: a login would come {what}")))?;
+        .map_err(|fault| Failure::invalid(format!("metadata: a login would come {fault}")))?;
     Ok(pairs)
 }
 

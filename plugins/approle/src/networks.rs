@@ -17,7 +17,7 @@ pub(crate) fn given(call: &Call, name: &str) -> Result<Vec<String>, Failure> {
     let checked = call.list(name).into_iter().map(|text| Cidr::parse(&text).map(|_| text));
     let networks: Vec<String> = checked.collect::<Result<_, _>>().map_err(about)?;
     bounds::check_networks(networks.len())
-        .map_err(|what| about(format!("a login would come {what}")))?;
+        .map_err(|fault| about(format!("a login would come {fault}")))?;
     Ok(networks)
 }
 
@@ -74,12 +74,12 @@ pub(crate) fn in_both(of_role: &[String], of_secret_id: &[String]) -> Result<Vec
     }
     let both = Cidr::in_both(&parsed(of_role)?, &parsed(of_secret_id)?).ok_or_else(|| {
         Failure::denied(
-            "the token_bound_cidrs of this secret id are outside of those of its role by now; \
-             create another secret id",
+            "the token_bound_cidrs of this secret id are outside of the role's token_bound_cidrs \
+             by now; create another secret id",
         )
     })?;
-    bounds::check_networks(both.len()).map_err(|what| {
-        Failure::invalid(format!("token_bound_cidrs: a login would come {what}; give fewer"))
+    bounds::check_networks(both.len()).map_err(|fault| {
+        Failure::invalid(format!("token_bound_cidrs: a login would come {fault}; give fewer"))
     })?;
     Ok(both.into_iter().map(String::from).collect())
 }

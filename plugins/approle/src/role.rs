@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
     Field::flag("bind_secret_id", "a login needs a secret id").or_flag(true),
-    Field::words("secret_id_bound_cidrs", "networks from which its logins may come"),
+    Field::words("secret_id_bound_cidrs", "accepted networks of logins"),
     Field::words("bound_cidr_list", "old name of secret_id_bound_cidrs")
         .old_name_of("secret_id_bound_cidrs"),
     Field::whole("secret_id_num_uses", "logins with each secret id; 0: without limit"),
-    Field::seconds("secret_id_ttl", "lifetime of its secret ids; 0: without end"),
+    Field::seconds("secret_id_ttl", "lifetime of secret ids; 0: without end"),
     Field::flag("local_secret_ids", "kept, and without effect: nothing is replicated")
         .aliases(&["enable_local_secret_ids"]),
-    Field::text("role_id", "the role id, if it is not to be a random one"),
+    Field::text("role_id", "the role id; default: a random id"),
 ];
 
 /// Older names of token parameters that clients of roles send.
@@ -141,12 +141,12 @@ impl Role {
     /// Invalid request if another role has the role id, or if the role id could not be an alias.
     pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         bounds::check_alias(&self.role_id)
-            .map_err(|what| Failure::invalid(format!("role_id: a login would come {what}")))?;
+            .map_err(|fault| Failure::invalid(format!("role_id: a login would come {fault}")))?;
         let index = index(host, &self.role_id)?;
         let owner = host.storage().get_plain::<String>(&index)?;
         if owner.as_ref().is_some_and(|owner| owner != name) {
             return Err(Failure::invalid(format!(
-                "role_id {} is in use by another role; choose another one",
+                "role_id {} is in use by another role; choose another id",
                 quoted(&self.role_id)
             )));
         }

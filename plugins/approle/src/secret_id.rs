@@ -125,9 +125,9 @@ impl<'a> SecretIdKey<'a> {
     pub(crate) fn make_free(&self, host: &dyn Host) -> Result<(), Failure> {
         match host.storage().get::<SecretId>(&self.key())? {
             Some(expired) if expired.has_expired(host.clock().now()) => self.remove(host, &expired),
-            Some(_) => {
-                Err(Failure::invalid("the role has this secret_id already; choose another one"))
-            }
+            Some(_) => Err(Failure::invalid(
+                "the role has this secret_id already; choose another secret_id",
+            )),
             None => Ok(()),
         }
     }

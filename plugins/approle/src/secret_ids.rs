@@ -22,11 +22,11 @@ const PAGE: u32 = 1_000;
 
 /// Fields of a new secret id.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::any("metadata", "shown with the tokens of its logins: an object, or its JSON text"),
-    Field::words("cidr_list", "networks from which its logins may come, within those of the role"),
-    Field::words("token_bound_cidrs", "networks of its tokens, within those of the role"),
-    Field::whole("num_uses", "logins with it; by default those of the role"),
-    Field::seconds("ttl", "its lifetime; by default that of the role"),
+    Field::any("metadata", "shown with the tokens of logins: an object, or an object as JSON text"),
+    Field::words("cidr_list", "accepted networks of logins, within the role's networks"),
+    Field::words("token_bound_cidrs", "accepted networks of tokens, within the role's networks"),
+    Field::whole("num_uses", "number of logins; default: the role's number"),
+    Field::seconds("ttl", "lifetime of the secret id; default: the role's lifetime"),
 ];
 
 /// The field that gives a secret id.
@@ -58,7 +58,7 @@ pub(crate) fn add_custom(host: &dyn Host, call: &Call) -> Result<Answer, Failure
     let warning = (secret_id.len() < WARN_SECRET_ID_CHARS).then(|| {
         format!(
             "a secret id of less than {WARN_SECRET_ID_CHARS} characters may be guessed; choose a \
-             longer one"
+             longer secret id"
         )
     });
     Ok(answer.warn(warning))
@@ -67,7 +67,7 @@ pub(crate) fn add_custom(host: &dyn Host, call: &Call) -> Result<Answer, Failure
 fn add(host: &dyn Host, call: &Call, role: &Role, secret_id: &str) -> Result<Answer, Failure> {
     if !role.bind_secret_id {
         return Err(Failure::invalid(
-            "bind_secret_id is not set on the role: its logins need no secret id",
+            "bind_secret_id is not set on the role: logins need no secret id",
         ));
     }
     let place = SecretIdKey::of_new(host, role, secret_id)?;

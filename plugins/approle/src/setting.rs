@@ -6,25 +6,26 @@ use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::Map;
 
 pub(crate) const POLICIES: &[Field] = &[
-    Field::words("token_policies", "policies of its tokens"),
+    Field::words("token_policies", "policies of the role's tokens"),
     Field::words("policies", "old name of token_policies").old_name_of("token_policies"),
 ];
 pub(crate) const BIND_SECRET_ID: &[Field] =
     &[Field::flag("bind_secret_id", "a login needs a secret id")];
 pub(crate) const SECRET_ID_BOUND_CIDRS: &[Field] = &[
-    Field::words("secret_id_bound_cidrs", "networks from which its logins may come"),
+    Field::words("secret_id_bound_cidrs", "accepted networks of logins"),
     Field::words("bound_cidr_list", "old name of secret_id_bound_cidrs")
         .old_name_of("secret_id_bound_cidrs"),
 ];
 pub(crate) const SECRET_ID_NUM_USES: &[Field] =
     &[Field::whole("secret_id_num_uses", "logins with each secret id; 0: without limit")];
 pub(crate) const SECRET_ID_TTL: &[Field] =
-    &[Field::seconds("secret_id_ttl", "lifetime of its secret ids; 0: without end")];
+    &[Field::seconds("secret_id_ttl", "lifetime of secret ids; 0: without end")];
 pub(crate) const TOKEN_BOUND_CIDRS: &[Field] =
-    &[Field::words("token_bound_cidrs", "networks from which its logins and tokens may come")];
+    &[Field::words("token_bound_cidrs", "accepted networks of logins and tokens")];
 pub(crate) const TOKEN_NUM_USES: &[Field] =
     &[Field::whole("token_num_uses", "requests with each token; 0: without limit")];
-pub(crate) const TOKEN_TTL: &[Field] = &[Field::seconds("token_ttl", "lifetime of its tokens")];
+pub(crate) const TOKEN_TTL: &[Field] =
+    &[Field::seconds("token_ttl", "lifetime of the role's tokens")];
 pub(crate) const TOKEN_MAX_TTL: &[Field] =
     &[Field::seconds("token_max_ttl", "maximum lifetime over all renewals")];
 pub(crate) const TOKEN_PERIOD: &[Field] = &[
@@ -94,7 +95,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let setting = RoleSetting::of(call)?;
     // All fields of the row but the capture are names of the setting.
     if call.fields.keys().all(|name| name == "role_name") {
-        return Err(Failure::invalid(format!("{} is required: give its value", setting.name)));
+        return Err(Failure::invalid(format!("{} is required: give a value", setting.name)));
     }
     store(host, call)
 }

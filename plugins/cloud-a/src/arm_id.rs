@@ -78,7 +78,7 @@ impl ArmId {
     /// Invalid request if the text is not an id.
     pub(crate) fn stated(field: &str, text: &str) -> Result<Self, Failure> {
         Self::parse(text).ok_or_else(|| {
-            Failure::invalid(format!("invalid {field}: it is not an id of a resource"))
+            Failure::invalid(format!("invalid {field}: the value is not an id of a resource"))
         })
     }
 

@@ -158,7 +158,7 @@ impl DiscoveryDocument {
                 "openid-configuration",
             ])?;
             let asked = provider.json::<Self>(&Request::get(url.text()));
-            let found = asked.map_err(|why| why.about("learn who issues the tenant's tokens"))?;
+            let found = asked.map_err(|why| why.about("find the issuer of the tenant's tokens"))?;
             found.check(settings)?;
             serde_json::to_vec(&found)
                 .map_err(|_| Failure::internal("an issuer's description cannot be written"))
@@ -172,12 +172,14 @@ impl DiscoveryDocument {
         let path = self.jwks_uri.strip_prefix(settings.cloud.authority);
         let is_own = path.is_some_and(|path| path.starts_with('/') && path.bytes().all(is_plain));
         if !is_own || self.jwks_uri.len() > LONGEST || self.issuer.is_empty() {
-            return Err(nonsense("its keys are not on its own server, or it names no issuer"));
+            return Err(nonsense(
+                "the keys are not on the issuer's own server, or the issuer is missing",
+            ));
         }
         let is_of_tenant =
             self.issuer.split('/').any(|part| part.eq_ignore_ascii_case(&settings.tenant));
         match is_guid(&settings.tenant) && !is_of_tenant {
-            true => Err(nonsense("the issuer is another tenant's than the configured one")),
+            true => Err(nonsense("the issuer is of another tenant than the configured tenant")),
             false => Ok(()),
         }
     }

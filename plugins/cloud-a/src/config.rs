@@ -19,19 +19,19 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a configuration, without the rotation settings.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("tenant_id", "the directory that issues accepted tokens: its GUID or a domain"),
-    Field::text("resource", "the audience that tokens must be for"),
+    Field::text("tenant_id", "GUID or domain of the directory for accepted tokens"),
+    Field::text("resource", "the required audience of tokens"),
     Field::text("environment", "the national cloud; default CloudAPublicCloud"),
-    Field::text("client_id", "the application whose credentials requests to the cloud use"),
-    Field::text("client_secret", "a secret of that application").secret(),
+    Field::text("client_id", "the application for requests to the cloud"),
+    Field::text("client_secret", "a secret of the application").secret(),
     Field::text("identity_token_audience", "in place of a secret: audience of identity tokens"),
-    Field::seconds("identity_token_ttl", "seconds that identity tokens live").or_whole(3_600),
-    Field::seconds("root_password_ttl", "seconds that a rotated client secret lives")
+    Field::seconds("identity_token_ttl", "lifetime of identity tokens, in seconds").or_whole(3_600),
+    Field::seconds("root_password_ttl", "lifetime of a rotated client secret, in seconds")
         .or_whole(15_768_000),
     Field::whole("max_retries", "retries of a failed request; 0: none").or_whole(3),
     Field::text("retry_delay", "the first pause before a further try").or_text("4s"),
     Field::text("max_retry_delay", "the longest pause; below zero is without limit").or_text("60s"),
-    Field::flag("force", "replace the secret that rotate-root made, although only that one works"),
+    Field::flag("force", "replace the secret made by rotate-root, even if no other secret works"),
 ];
 
 impl Config {
@@ -84,7 +84,7 @@ impl Config {
         if is_federated && !self.client_secret.is_empty() {
             return Err(Failure::invalid(
                 "only one of 'client_secret' or 'identity_token_audience' can be set: write the \
-                 other one as an empty text in the same request",
+                 other as an empty text in the same request",
             ));
         }
         let settings = EffectiveSettings::of(host, self.clone())?;
@@ -95,8 +95,8 @@ impl Config {
         let rotates = self.rotation.has_time() && !self.rotation.is_disabled;
         if rotates && (settings.client_secret(host)?.is_empty() || settings.client_id.is_empty()) {
             return Err(Failure::invalid(
-                "there is no client_id with a client_secret that could be rotated; set them, or \
-                 leave rotation_period and rotation_schedule out",
+                "a rotation needs client_id and client_secret; set both, or leave rotation_period \
+                 and rotation_schedule out",
             ));
         }
         Ok(settings)
@@ -167,7 +167,7 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         let key_id = config.secret_key_id;
         format!(
             "client secret {key_id} was made by a rotation, and is stored nowhere any more; remove \
-             it from the application"
+             the secret from the application"
         )
     });
     host.storage().delete(KEY)?;

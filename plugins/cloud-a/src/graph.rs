@@ -93,7 +93,7 @@ impl<'a> GraphClient<'a> {
         let mut found = found.value.into_iter();
         match (found.next(), found.next()) {
             (Some(sole), None) if sole.app_id.eq_ignore_ascii_case(client_id) => Ok(sole),
-            (Some(_), None) => Err(nonsense("it is about another application")),
+            (Some(_), None) => Err(nonsense("another application than the requested application")),
             (None, _) => Err(Failure::invalid("no application found: check client_id")),
             _ => Err(Failure::invalid("multiple applications found: check client_id")),
         }
@@ -112,7 +112,7 @@ impl<'a> GraphClient<'a> {
         let sent = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
         let added: AddedPassword = sent?;
         match added.secret.is_empty() || added.key_id.is_empty() {
-            true => Err(ProviderRefusal::Nonsense(nonsense("a new password without its secret"))),
+            true => Err(ProviderRefusal::Nonsense(nonsense("a new password has no secret"))),
             false => Ok(added),
         }
     }

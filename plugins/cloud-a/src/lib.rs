@@ -68,16 +68,16 @@ impl AuthMethod for CloudA {
             .about("Sets the accepted issuer of tokens and the identity of requests to the cloud.")
             .fields(&[config::FIELDS, rotation::CONFIG_FIELDS])
             .existence("config"),
-        delete("config", config::delete).about("Removes the configuration and its credentials."),
+        delete("config", config::delete).about("Removes the configuration and the credentials."),
         write("rotate-root", rotate_root::write)
-            .about("Replaces the client secret by one that no read ever shows."),
+            .about("Replaces the client secret by a new secret, which no read ever shows."),
         read("role/{name}", role::read).about("Shows a role.").fields(&[ROLE]),
         write("role/{name}", role::write)
             .about("Creates or changes a role.")
             .fields(&[ROLE, role::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", role::delete)
-            .about("Removes a role; its tokens can no longer be renewed.")
+            .about("Removes a role; tokens of the role can no longer be renewed.")
             .fields(&[ROLE]),
         list("role", "role/").about("Lists the names of roles."),
         write("role/{name}/explain", explain::write)
@@ -85,7 +85,7 @@ impl AuthMethod for CloudA {
             .fields(&[ROLE, login::FIELDS])
             .deadline(login::LOGIN_TIMEOUT_SECS),
         write("login", login::write)
-            .about("Logs in with a token that meets the constraints of a role.")
+            .about("Logs in with a token if the token meets the constraints of a role.")
             .fields(&[login::ROLE, login::FIELDS])
             .login()
             .deadline(login::LOGIN_TIMEOUT_SECS),

@@ -26,8 +26,14 @@ pub(crate) const ROLE: &[Field] = &[Field::text("role", "the role to log in by")
 /// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("jwt", "the token of the managed identity").required().secret(),
-    Field::text("subscription_id", "the machine's subscription, if the token does not name it"),
-    Field::text("resource_group_name", "its resource group, if the token does not name it"),
+    Field::text(
+        "subscription_id",
+        "the machine's subscription, if the token does not name a subscription",
+    ),
+    Field::text(
+        "resource_group_name",
+        "the machine's resource group, if the token does not name a group",
+    ),
     Field::text("vm_name", "the virtual machine; ignored if vmss_name is given"),
     Field::text("vmss_name", "the scale set"),
     Field::text("resource_id", "any other resource; ignored if vm_name or vmss_name is given"),
@@ -65,7 +71,7 @@ pub(crate) fn admit(
     let settings = EffectiveSettings::stored(host)?;
     let proven = ProvenClaims::of(host, &settings, call.text("jwt"), call.deadline);
     let proven = proven.map(|proven| {
-        let why = format!("it is of {} and for this service", proven.principal.oid);
+        let why = format!("the token is of {} and for this service", proven.principal.oid);
         (proven, why)
     });
     let Some(proven) = constraints.record("jwt", proven)? else {

@@ -199,10 +199,10 @@ impl ResourceSearch<'_> {
         &self,
         identity: Option<&ResourceIdentity>,
         signed: TokenBinding,
-        what: &str,
+        noun: &str,
     ) -> Result<(), Failure> {
         let Some(identity) = identity else {
-            return Err(Failure::invalid(format!("the {what} has no identity")));
+            return Err(Failure::invalid(format!("the {noun} has no identity")));
         };
         if self.is_own(identity.principal_id.as_deref()) {
             return Ok(());
@@ -217,7 +217,7 @@ impl ResourceSearch<'_> {
             }
         }
         Err(Failure::invalid(format!(
-            "token object id does not match expected identities of the {what}: {}",
+            "token object id does not match expected identities of the {noun}: {}",
             self.principal().oid
         )))
     }

@@ -76,7 +76,7 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, key: &str) -> Result<(), 
 fn refuse_second(host: &dyn Host) -> Result<(), Failure> {
     match intent::is_open(host, INTENT_KEY)? || PendingSecret::find(host)?.is_some() {
         true => Err(Failure::invalid(
-            "a root rotation is already in progress; it is finished when its secret works",
+            "a root rotation is already in progress; the rotation ends when the new secret works",
         )),
         false => Ok(()),
     }
@@ -169,8 +169,8 @@ fn warnings(application: &Application, replaced: Option<&str>) -> Vec<String> {
         (true, true) => return Vec::new(),
         (true, false) => format!("the application has other passwords, which are kept: {others}"),
         (false, _) => format!(
-            "it cannot be told which password of the application is replaced, and none is removed; \
-             it has {others}"
+            "the replaced password of the application is unknown, and no password is removed; the \
+             application has {others}"
         ),
     };
     vec![warning]

@@ -202,16 +202,16 @@ fn check_secret(
         TrialResult::Neither => {
             kept_secrets::keep(host, &place, rotated)?;
             Ok(KeptClientSecret::ForLaterWrites(
-                "Azure refuses both the given client_secret and the secret that rotate-root made, \
-                 which is kept; write config with the one that works"
+                "Azure refuses both the given client_secret and the secret made by rotate-root, \
+                 which is kept; write config with the secret that works"
                     .to_owned(),
             ))
         }
         TrialResult::Unproven(_) => {
             kept_secrets::keep(host, &place, rotated)?;
             Ok(KeptClientSecret::ForTrial(
-                "the given client_secret could not be tried at Azure; the secret that rotate-root \
-                 made is kept, and the one of both that works is used"
+                "the given client_secret could not be tried at Azure; the secret made by \
+                 rotate-root is kept, and Bulkhead uses whichever secret works"
                     .to_owned(),
             ))
         }
@@ -222,22 +222,21 @@ fn refused(client_id: &str, is_refused: bool) -> Failure {
     let application = quoted(client_id);
     let fault = match is_refused {
         true => format!("Azure refuses the given client_secret of application {application}"),
-        false => format!(
-            "the given client_secret of application {application} is the one that rotate-root \
-             replaced"
-        ),
+        false => {
+            format!("rotate-root replaced the given client_secret of application {application}")
+        }
     };
     Failure::invalid(format!(
         "{fault}, and the kept secret that rotate-root made works: leave client_secret out, or \
-         replace the secret that works with force=true; a secret made just now may need minutes, \
-         so repeat the write then"
+         replace the working secret with force=true; a secret made just now may need minutes, so \
+         repeat the write then"
     ))
 }
 
 fn replaced(key_id: &str) -> String {
     format!(
-        "client secret {key_id}, which rotate-root made, is stored nowhere any more; remove it \
-         from the application"
+        "client secret {key_id}, which rotate-root made, is stored nowhere any more; remove the \
+         secret from the application"
     )
 }
 
@@ -245,7 +244,7 @@ fn kept_elsewhere(key_id: &str, place: &SecretPlace) -> String {
     format!(
         "client secret {key_id}, which rotate-root made for application {} of tenant {}, is kept; \
          a configuration with the former environment, tenant_id and client_id uses the secret \
-         again, unless the client_secret that it gives works",
+         again, unless the given client_secret works",
         quoted(&place.client_id),
         quoted(&place.tenant)
     )

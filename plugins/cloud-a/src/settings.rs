@@ -46,7 +46,7 @@ impl EffectiveSettings {
         let resource = chosen(host, &config.resource, ["CLOUDA_AD_RESOURCE", "AZURE_AD_RESOURCE"])?;
         if resource.is_empty() {
             return Err(Failure::invalid(
-                "resource is required: the audience of the tokens that are shown at login",
+                "resource is required: give the audience of the tokens shown at login",
             ));
         }
         let cloud = chosen(host, &config.environment, ["CLOUDA_ENVIRONMENT", "AZURE_ENVIRONMENT"])?;
@@ -125,7 +125,7 @@ fn chosen(host: &dyn Host, stored: &str, names: [&str; 2]) -> Result<String, Fai
 fn check_tenant(tenant: &str) -> Result<(), Failure> {
     if tenant.is_empty() {
         return Err(Failure::invalid(
-            "tenant_id is required: give the directory that issues the tokens",
+            "tenant_id is required: give the directory of the accepted tokens",
         ));
     }
     let is_label = |label: &str| {
@@ -136,7 +136,7 @@ fn check_tenant(tenant: &str) -> Result<(), Failure> {
     if is_shared || !(is_guid(tenant) || is_domain) {
         let tenant = quoted(tenant);
         return Err(Failure::invalid(format!(
-            "tenant_id {tenant} is neither the GUID of one tenant nor a domain of it"
+            "tenant_id {tenant} is neither the GUID nor a domain of a single tenant"
         )));
     }
     Ok(())

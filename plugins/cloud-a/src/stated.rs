@@ -25,13 +25,13 @@ impl StatedResource {
     /// # Errors
     /// Invalid request if a value is not a valid name.
     pub(crate) fn read(call: &Call) -> Result<Self, Failure> {
-        let said = |name: &str, what: &str, is_fit: fn(&str) -> bool| {
+        let said = |name: &str, noun: &str, is_fit: fn(&str) -> bool| {
             let text = call.text(name);
             match text.is_empty() || is_fit(text) {
                 true => Ok((!text.is_empty()).then(|| text.to_owned())),
                 // The message omits the value, because nothing is proven yet.
                 false => {
-                    Err(Failure::invalid(format!("invalid {what}: {name} is not such a name")))
+                    Err(Failure::invalid(format!("invalid {noun}: {name} is not such a name")))
                 }
             }
         };

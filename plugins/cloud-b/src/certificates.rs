@@ -55,7 +55,7 @@ fn fetch(cloud: &CloudClient<'_>, url: &ProviderUrl) -> Result<FetchedKeys, Fail
 }
 
 fn unfetched(refusal: ProviderRefusal) -> Failure {
-    refusal.about("get the keys that tokens are signed by")
+    refusal.about("get the public keys of tokens")
 }
 
 /// Parses a JSON object that maps unique key ids to certificates.

@@ -30,15 +30,15 @@ pub(crate) const FIELDS: &[Field] = &[
         "service_account_email",
         "service account to impersonate with identity_token_audience",
     ),
-    Field::text("identity_token_audience", "the workload identity provider, for its federation"),
-    Field::seconds("identity_token_ttl", "seconds that an identity token lives"),
+    Field::text("identity_token_audience", "the workload identity provider, for a federation"),
+    Field::seconds("identity_token_ttl", "lifetime of identity tokens, in seconds"),
     Field::text("iam_alias", "name of accounts' aliases: role_id or unique_id"),
     Field::text("gce_alias", "name of instances' aliases: role_id or instance_id"),
     Field::words("iam_metadata", "metadata of an account; default: all"),
     Field::words("gce_metadata", "metadata of an instance; default: all"),
     Field::map("custom_endpoint", "other places of the services api, iam, crm and compute"),
     Field::text("google_certs_endpoint", "deprecated: without effect"),
-    Field::flag("force", "replace the key that rotate-root made, although only that one works"),
+    Field::flag("force", "replace the key made by rotate-root, even if no other key works"),
 ];
 
 impl Config {
@@ -126,8 +126,8 @@ impl Config {
             endpoints::foreign(&self.custom_endpoint).filter(|_| self.credentials.is_none());
         let foreign = foreign.map(|service| {
             format!(
-                "custom_endpoint {service} is outside googleapis.com: logins that need access to \
-                 the provider fail until config has credentials"
+                "custom_endpoint {service} is outside googleapis.com: logins with requests to the \
+                 provider fail until config has credentials"
             )
         });
         let relic = call.is_given("google_certs_endpoint").then(|| {

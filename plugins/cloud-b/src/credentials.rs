@@ -48,13 +48,13 @@ impl ServiceAccountKey {
     fn check(&self, host: &dyn Host) -> Result<(), Failure> {
         if self.private_key_id.is_empty() || self.private_key.is_empty() {
             return Err(Failure::invalid(
-                "credentials have no signing key: the PEM or its id is missing; give the whole \
-                 file",
+                "credentials have no signing key: the PEM or the key's id is missing; give the \
+                 whole file",
             ));
         }
         if !is_email(&self.client_email) {
             return Err(Failure::invalid(
-                "credentials are those of a user without a sound address; give the whole file",
+                "credentials belong to a user without a sound address; give the whole file",
             ));
         }
         if !self.private_key.contains("PRIVATE KEY-----") {
@@ -69,7 +69,7 @@ impl ServiceAccountKey {
         }
         let (kind, bits) = (key.kind, key.bits);
         Err(Failure::invalid(format!(
-            "credentials sign by {kind} of {bits} bits; it has to be RSA of {LEAST_BITS} bits or \
+            "credentials sign by {kind} of {bits} bits; give an RSA key of {LEAST_BITS} bits or \
              more"
         )))
     }

@@ -142,7 +142,7 @@ fn read(service: CloudService, text: &str) -> Result<String, Failure> {
     if !path.bytes().all(is_plain)
         || path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
     {
-        return Err(unfit("has a path that is not names joined by slashes"));
+        return Err(unfit("has an invalid path; give names joined by slashes"));
     }
     let path = if path.is_empty() { service.path() } else { path };
     let authority = authority.to_ascii_lowercase();

@@ -52,7 +52,7 @@ fn of_project(cloud: &CloudClient<'_>, project: &str) -> Result<Vec<String>, Fai
     let shown = quoted(project);
     let ancestry: ProjectAncestry = cloud
         .ask(&url, &json!({}))?
-        .map_err(|why| why.about(&format!("find what project {shown} belongs to")))?;
+        .map_err(|why| why.about(&format!("find the ancestors of project {shown}")))?;
     let ids = ancestry.ancestor.into_iter().map(|ancestor| ancestor.resource_id);
     let ids: Vec<ResourceId> = ids.take(MOST).collect();
     match ids.first() {
@@ -67,6 +67,6 @@ fn alias(of: &ResourceId) -> Result<String, Failure> {
     let is_known = ["project", "folder", "organization"].contains(&kind.as_str());
     match is_known && !id.is_empty() {
         true => Ok(format!("{kind}-{id}")),
-        false => Err(nonsense("an ancestor is of no kind that is known, or has no id")),
+        false => Err(nonsense("an ancestor is of an unknown kind, or has no id")),
     }
 }

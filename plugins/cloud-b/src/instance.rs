@@ -70,11 +70,11 @@ impl Instance {
 
     fn check(&self, wanted: &InstanceIdentity) -> Result<(), Failure> {
         if place_of(&self.self_link) != Some(wanted.place()) {
-            return Err(nonsense("it is about another instance than was asked for"));
+            return Err(nonsense("another instance than the requested instance"));
         }
         if self.id != wanted.instance_id {
             return Err(Failure::invalid(
-                "the instance of that name has another instance_id than the token says",
+                "the instance has another instance_id than the token says",
             ));
         }
         if !ALIVE.contains(&self.status.as_str()) {
@@ -84,9 +84,9 @@ impl Instance {
             )));
         }
         let made = OffsetDateTime::parse(&self.creation_timestamp, &Rfc3339)
-            .map_err(|_| nonsense("its creationTimestamp is not a time"))?;
+            .map_err(|_| nonsense("the instance's creationTimestamp is not a time"))?;
         if wanted.instance_creation_timestamp.saturating_add(1) < made.unix_timestamp() {
-            return Err(Failure::invalid("the token is of an instance that was made before it"));
+            return Err(Failure::invalid("the token is of an earlier instance with the same name"));
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ pub(crate) fn admit(
 fn labelled(role: &Role, instance: &Instance) -> Result<((), String), Failure> {
     let lacks = |(key, value): &(&String, &String)| instance.labels.get(*key) != Some(*value);
     match role.bound_labels.iter().find(lacks) {
-        None => Ok(((), "the instance bears every label that the role asks for".to_owned())),
+        None => Ok(((), "the instance bears all labels of the role".to_owned())),
         Some((key, value)) => {
             let label = format!("{key}:{value}");
             Err(Failure::invalid(format!("instance missing bound label {}", quoted(&label))))
@@ -160,7 +160,7 @@ fn in_zone(role: &Role, identity: &InstanceIdentity) -> Result<((), String), Fai
     match role.bound_zones.contains(&identity.zone) {
         true => Ok(((), format!("the instance is in zone {}", identity.zone))),
         false => Err(Failure::invalid(format!(
-            "instance not in bound zones: it is in {}",
+            "instance not in bound zones: the instance is in {}",
             quoted(&identity.zone)
         ))),
     }
@@ -174,7 +174,7 @@ fn in_region(role: &Role, identity: &InstanceIdentity) -> Result<((), String), F
     match role.bound_regions.iter().any(|bound| bound == region) {
         true => Ok(((), format!("the instance is in region {region}"))),
         false => Err(Failure::invalid(format!(
-            "instance not in bound regions: it is in {}",
+            "instance not in bound regions: the instance is in {}",
             quoted(region)
         ))),
     }

@@ -48,7 +48,7 @@ impl InstanceIdentity {
         let claims = claims.all().get("google").and_then(|all| all.get("compute_engine"));
         let claims = claims.filter(|claims| **claims != Value::Null).ok_or_else(missing)?;
         let unfit =
-            || Failure::invalid("the GCE metadata of the JWT is not as the provider writes it");
+            || Failure::invalid("the GCE metadata of the JWT is not in the provider's format");
         let read = Self::deserialize(claims).map_err(|_| unfit())?;
         if !read.is_sound() {
             return Err(unfit());
@@ -57,8 +57,8 @@ impl InstanceIdentity {
             i64::try_from(now / 1_000).unwrap_or(i64::MAX).saturating_add(CLOCK_TOLERANCE_SECS);
         match read.instance_creation_timestamp > latest {
             true => Err(Failure::invalid(
-                "the GCE metadata of the JWT says that the instance was made in the future: \
-                 compare the clock of this server with the provider's",
+                "the GCE metadata of the JWT gives an instance made in the future: compare the \
+                 clock of this server with the provider's",
             )),
             false => Ok(read),
         }

@@ -151,7 +151,7 @@ fn give_up(
 fn replaced(key: &ServiceAccountKey) -> String {
     format!(
         "key {} of service account {}, which rotate-root made, is stored nowhere any more; remove \
-         it from the account",
+         the key from the account",
         key.private_key_id, key.client_email
     )
 }
@@ -180,12 +180,12 @@ fn check_key(
     }
     let warning = match result {
         TrialResult::Neither => {
-            "Google refuses both the given credentials and the key that rotate-root made, which is \
-             kept; write config with the key that works"
+            "Google refuses both the given credentials and the key made by rotate-root, which is \
+             kept; write config with a key that works"
         }
         _ => {
-            "the given credentials could not be tried at Google; the key that rotate-root made is \
-             kept, and the one of both that works is used"
+            "the given credentials could not be tried at Google; the key made by rotate-root is \
+             kept, and Bulkhead uses whichever key works"
         }
     };
     Ok(kept(warning.to_owned()))
@@ -195,14 +195,13 @@ fn refused(given: &ServiceAccountKey, is_refused: bool) -> Failure {
     let (id, account) = (quoted(&given.private_key_id), quoted(&given.client_email));
     let fault = match is_refused {
         true => format!("Google refuses key {id} of service account {account} in credentials"),
-        false => format!(
-            "key {id} of service account {account} in credentials is the one that rotate-root \
-             replaced"
-        ),
+        false => {
+            format!("rotate-root replaced key {id} of service account {account} in credentials")
+        }
     };
     Failure::invalid(format!(
         "{fault}, and the kept key that rotate-root made works: leave credentials out, or replace \
-         the key that works with force=true; a key made just now may need a minute, so repeat the \
+         the working key with force=true; a key made just now may need a minute, so repeat the \
          write then"
     ))
 }
@@ -211,7 +210,7 @@ fn kept_elsewhere(key: &ServiceAccountKey, place: &KeyPlace) -> String {
     format!(
         "key {} of service account {}, which rotate-root made, is kept; a configuration with \
          credentials of this account and the former custom_endpoint uses the key again, unless the \
-         key that it gives works",
+         given key works",
         quoted(&key.private_key_id),
         quoted(&place.account)
     )

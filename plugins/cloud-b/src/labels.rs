@@ -30,7 +30,7 @@ pub(crate) fn read(texts: Vec<String>, about: &str) -> Result<BTreeMap<String, S
     match unfit.is_empty() {
         true => Ok(labels),
         false => Err(Failure::invalid(format!(
-            "{about}: [{}]; a label is key:value, and its key begins with a small letter",
+            "{about}: [{}]; a label is key:value, and the key begins with a small letter",
             unfit.join(" ")
         ))),
     }

@@ -63,12 +63,12 @@ impl AuthMethod for CloudB {
     const ABOUT: &'static str = "Lets in service accounts and instances of Google Cloud.";
     const ASKS: &'static [&'static str] = endpoints::ASKS;
     const TABLE: &'static [Row] = &[
-        read("config", config::read).about("Shows the configuration without its private key."),
+        read("config", config::read).about("Shows the configuration without the private key."),
         write("config", config::write)
             .about("Changes the method's credentials at the provider, and the metadata of logins.")
             .fields(&[config::FIELDS, rotation::CONFIG_FIELDS]),
         write("config/rotate-root", rotate_root::write).about(
-            "Makes another key of the method's own service account, and ends the one before.",
+            "Makes another key of the method's own service account, and ends the former key.",
         ),
         read("role/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
         write("role/{name}", roles::write)
@@ -76,13 +76,13 @@ impl AuthMethod for CloudB {
             .fields(&[ROLE, roles::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", roles::delete)
-            .about("Removes a role; its tokens can no longer be renewed.")
+            .about("Removes a role; tokens of the role can no longer be renewed.")
             .fields(&[ROLE]),
         write("role/{name}/service-accounts", service_accounts::write)
-            .about("Adds and removes accounts that a role admits.")
+            .about("Adds accounts to a role and removes accounts.")
             .fields(&[ROLE, service_accounts::FIELDS]),
         write("role/{name}/labels", labels::write)
-            .about("Adds and removes labels that instances of a role bear.")
+            .about("Adds and removes required labels of instances.")
             .fields(&[ROLE, labels::FIELDS]),
         write("role/{name}/explain", login::explain)
             .about("Checks a login against each constraint of a role, without issuing a token.")

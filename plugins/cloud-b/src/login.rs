@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// Fields of a login.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("role", "the role for the login"),
-    Field::text("jwt", "the token that proves the caller's identity").secret(),
+    Field::text("jwt", "the signed token of the caller").secret(),
 ];
 
 /// The verified data of a login.
@@ -61,8 +61,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let attempt = LoginCheck { cloud: &cloud, call, name: &name, role: &role };
     let token = attempt.check_unproven()?;
     let verified = attempt.verify(Ok(token), &mut LoginConstraints::for_login())?;
-    let verified = verified
-        .ok_or_else(|| Failure::internal("a login that was not refused has no identity"))?;
+    let verified =
+        verified.ok_or_else(|| Failure::internal("an accepted login has no identity"))?;
     Ok(Answer::login(verified.login(&cloud, &role)?))
 }
 
@@ -135,8 +135,8 @@ impl LoginCheck<'_> {
     fn proof(&self, token: UnprovenToken<'_>) -> Result<(ProvenToken, String), Failure> {
         let proof = token.prove(self.cloud, self.role, self.call)?;
         let why = match proof.signer {
-            TokenSigner::Provider => "it is signed by the provider",
-            TokenSigner::Account => "it is signed by a key of its service account",
+            TokenSigner::Provider => "the token is signed by the provider",
+            TokenSigner::Account => "the token is signed by a key of the service account",
         };
         Ok((proof, why.to_owned()))
     }
@@ -147,7 +147,7 @@ impl LoginCheck<'_> {
         match signer {
             TokenSigner::Account => Ok(((), "the account signed the token itself".to_owned())),
             TokenSigner::Provider if self.role.allow_gce_inference => {
-                Ok(((), "tokens that the provider signed are admitted".to_owned()))
+                Ok(((), "the role admits tokens signed by the provider".to_owned()))
             }
             TokenSigner::Provider => Err(Failure::invalid(format!(
                 "Got GCE token but IAM role {} does not allow GCE inference",
@@ -164,7 +164,7 @@ impl LoginCheck<'_> {
             return Ok(((), format!("the token ends in {left} seconds")));
         }
         Err(Failure::invalid(format!(
-            "role requires that service account JWTs expire within {most} seconds: it ends in \
+            "role requires that service account JWTs expire within {most} seconds: the JWT ends in \
              {left}, ask for a JWT with a shorter exp"
         )))
     }
@@ -173,7 +173,7 @@ impl LoginCheck<'_> {
         let account = ServiceAccount::find(self.cloud, &proof.subject)?;
         account.check_claims(proof)?;
         account.check_enabled()?;
-        let why = format!("it is {} (id: {})", account.email, account.unique_id);
+        let why = format!("the token is of {} (id: {})", account.email, account.unique_id);
         Ok((account, why))
     }
 
@@ -207,15 +207,15 @@ impl LoginCheck<'_> {
         proof: &ProvenToken,
     ) -> Result<Option<VerifiedLogin>, Failure> {
         let now = self.cloud.host().clock().now();
-        let identity =
-            InstanceIdentity::of(proof, now).map(|found| (found, "it is told".to_owned()));
+        let identity = InstanceIdentity::of(proof, now)
+            .map(|found| (found, "the token names an instance".to_owned()));
         let Some(identity) = constraints.record("gce_metadata", identity)? else {
             constraints.record_unchecked(self.resting_on_proof(), "gce_metadata");
             return Ok(None);
         };
         constraints.record("bound_projects", instance::in_project(self.role, &identity))?;
         let found = Instance::find(self.cloud, &identity)
-            .map(|found| (found, "it is there, and the one that the token says".to_owned()));
+            .map(|found| (found, "the instance of the token exists".to_owned()));
         let instance = constraints.record("instance", found)?;
         if let Some(instance) = &instance {
             instance::admit(constraints, self.cloud, self.role, &identity, instance)?;

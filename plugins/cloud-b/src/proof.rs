@@ -53,7 +53,7 @@ impl<'a> UnprovenToken<'a> {
         let token = ParsedToken::read(jwt, &["RS256"]).map_err(unread)?;
         let Some(key_id) = token.key_id().map(str::to_owned) else {
             return Err(Failure::invalid(
-                "unable to parse signed JWT: it has no kid, which names the key it is signed by",
+                "unable to parse signed JWT: the JWT has no kid, the id of the signing key",
             ));
         };
         // The subject goes into a URL, so it is checked before any key is known.
@@ -144,7 +144,7 @@ fn key_of(
         return Ok((TokenSigner::Account, found));
     }
     Err(Failure::invalid(
-        "unable to get public key for signed JWT: the account that is its subject has no such key",
+        "unable to get public key for signed JWT: the JWT's subject has no such key",
     ))
 }
 
@@ -195,8 +195,8 @@ fn check_audience(claims: &Claims, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "at least one of the JWT claim 'aud' must end in \"{wanted}\", and none may be for \
-         another: ask for a token whose only audience is {wanted}"
+        "at least one of the JWT claim 'aud' must end in \"{wanted}\", and no other audience is \
+         allowed: ask for a token with the single audience {wanted}"
     )))
 }
 

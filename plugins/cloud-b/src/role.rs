@@ -162,7 +162,7 @@ impl Role {
         if self.max_jwt_exp > MOST_JWT_EXP {
             let given = self.max_jwt_exp;
             return Err(Failure::invalid(format!(
-                "max_jwt_exp cannot be more than 60 minutes: it is {given} seconds"
+                "max_jwt_exp cannot be more than 60 minutes: {given} seconds were given"
             )));
         }
         Ok(())
@@ -199,10 +199,11 @@ impl Role {
         let (accounts, projects) = (&self.bound_service_accounts, &self.bound_projects);
         let is_open = projects.is_empty() && (accounts.is_empty() || self.admits_all_accounts());
         let open = is_open.then(|| {
-            let who = if self.is_of_accounts() { "service account" } else { "instance" };
+            let caller = if self.is_of_accounts() { "service account" } else { "instance" };
             format!(
-                "neither bound_projects nor bound_service_accounts restricts the role: any {who} \
-                 of any customer of the provider that the method can look up may log in"
+                "neither bound_projects nor bound_service_accounts restricts the role: any \
+                 {caller} of any customer of the provider may log in if the method can look up the \
+                 {caller}"
             )
         });
         let is_ignored = !self.bound_zones.is_empty() && !self.bound_regions.is_empty();
@@ -210,8 +211,8 @@ impl Role {
             is_ignored.then(|| "bound_regions are ignored where there are bound_zones".to_owned());
         let shared = self.shares_entity(config).map(|setting| {
             format!(
-                "all logins by this role are one entity: policies, groups and metadata that are \
-                 given to the entity count for each of them, and disabling it stops them all; set \
+                "all logins by this role are one entity: policies, groups and metadata of the \
+                 entity apply to each login, and disabling the entity stops all logins; set \
                  {setting} at config for an entity each"
             )
         });

@@ -17,9 +17,9 @@ pub(crate) const FIELDS: &[Field] = &[
         .old_name_of("bound_service_accounts"),
     Field::words("bound_projects", "projects by their ids"),
     Field::words("project_id", "deprecated: bound_projects").old_name_of("bound_projects"),
-    Field::flag("add_group_aliases", "groups for the project, its folders and its organization"),
+    Field::flag("add_group_aliases", "groups for the project, the folders and the organization"),
     Field::seconds("max_jwt_exp", "iam: maximum remaining lifetime of a token, in seconds"),
-    Field::flag("allow_gce_inference", "iam: admit tokens that the provider signed"),
+    Field::flag("allow_gce_inference", "iam: admit tokens signed by the provider"),
     Field::words("bound_zones", "gce: zones of instances, and of bound_instance_groups"),
     Field::words("bound_zone", "deprecated: bound_zones").old_name_of("bound_zones"),
     Field::words("bound_regions", "gce: regions, unless there are bound_zones"),
@@ -27,7 +27,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::words("bound_instance_groups", "gce: allowed instance groups"),
     Field::words("bound_instance_group", "deprecated: bound_instance_groups")
         .old_name_of("bound_instance_groups"),
-    Field::words("bound_labels", "gce: labels that an instance bears, as key:value"),
+    Field::words("bound_labels", "gce: required labels of instances, as key:value"),
 ];
 
 /// Fields for roles of a single type.
@@ -176,7 +176,7 @@ fn kind_of(call: &Call, stored: Option<&Role>) -> Result<String, Failure> {
     match stored {
         Some(role) if given.is_empty() || given == role.kind => Ok(role.kind.clone()),
         Some(role) => Err(Failure::invalid(format!(
-            "role type cannot be changed for an existing role: it is '{}'",
+            "role type cannot be changed for an existing role: the type is '{}'",
             role.kind
         ))),
         None if given.is_empty() => {

@@ -54,14 +54,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let keys = RootKeys::find(host)?;
     if is_open || keys.next.is_some() {
         return Err(Failure::invalid(
-            "a root rotation is already in progress; it goes on by itself",
+            "a root rotation is already in progress, and continues without another request",
         ));
     }
     if let Some(first) = keys.full_until(&current.client_email) {
         let left = first.saturating_sub(host.clock().now()).div_ceil(1_000);
         return Err(Failure::invalid(format!(
-            "the keys of earlier rotations wait for their end, and another one could use up the \
-             {MAX_KEYS} that an account may have; the first of them ends in {left} s, rotate then"
+            "keys of earlier rotations have not ended, and another key could use up the account's \
+             {MAX_KEYS} keys; the first key ends in {left} s, rotate then"
         )));
     }
     let cloud = CloudClient::new(host, &config, call.deadline);
@@ -120,8 +120,8 @@ fn make(cloud: &CloudClient<'_>, current: &ServiceAccountKey) -> Result<String, 
 fn no_room(why: ProviderRefusal, account: &str, keys: usize) -> Failure {
     let message = why.about("create new key").message;
     Failure::invalid(format!(
-        "{message}: service account {account} has {keys} keys, and may have {MAX_KEYS}; remove \
-         one that nothing uses"
+        "{message}: service account {account} has {keys} keys, and may have {MAX_KEYS}; remove an \
+         unused key"
     ))
 }
 
@@ -175,11 +175,12 @@ pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> 
         current.is_some_and(|current| current.client_email == change.account)
     };
     let Some(change) = intent.candidates().next().filter(|change| is_of(change)) else {
-        log_left(host, "the configuration has no key of its account any more");
+        log_left(host, "the configuration has no key of the account any more");
         return intent.give_up(host, IntentEndReason::Unwanted);
     };
     if host.clock().now() < change.begun.saturating_add(MAX_LISTING_LAG_MS) {
-        let why = "a list of keys may not show the newest yet; it is looked at soon";
+        let why =
+            "a list of keys may not show the newest key yet; Bulkhead lists the keys again soon";
         return Err(Failure::new(FailureKind::Unavailable, why));
     }
     remove_orphan(&cloud, change)?;
@@ -191,7 +192,7 @@ pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> 
 fn remove_orphan(cloud: &CloudClient<'_>, change: &KeyCreation) -> Result<(), Failure> {
     let host = cloud.host();
     let Some(before) = &change.before else {
-        log_left(host, "the account may not list its keys");
+        log_left(host, "the account has no permission to list keys");
         return Ok(());
     };
     let listed = keys::list(cloud, &change.account)?

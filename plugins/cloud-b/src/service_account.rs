@@ -37,7 +37,7 @@ impl ServiceAccount {
             cloud.get(&url)?.map_err(|why| why.about(&format!("find service account {shown}")))?;
         match found.is_called(id) {
             true => Ok(found),
-            false => Err(nonsense("it is about another service account than was asked for")),
+            false => Err(nonsense("another service account than the requested account")),
         }
     }
 
@@ -61,8 +61,8 @@ impl ServiceAccount {
         }
         let (email, id) = (quoted(&self.email), &self.unique_id);
         Err(Failure::invalid(format!(
-            "the token's issuer or email is not that of service account {email} (id: {id}), which \
-             its subject names"
+            "the token's issuer or email is not that of service account {email} (id: {id}), the \
+             token's subject"
         )))
     }
 
@@ -103,7 +103,7 @@ fn in_project(role: &Role, account: &ServiceAccount) -> Result<((), String), Fai
     }
     let email = quoted(&account.email);
     Err(Failure::invalid(format!(
-        "service account {email} not in bound projects: it is of project {}",
+        "service account {email} not in bound projects: the account is of project {}",
         quoted(project)
     )))
 }

@@ -299,7 +299,7 @@ fn waits(finalizers: &[String]) -> ApiServerRefusal {
     let named: String = named.chars().map(on_one_line).collect();
     ApiServerRefusal::Unclear(Failure::new(
         FailureKind::Unavailable,
-        format!("it remains until its finalizers are removed: {named}"),
+        format!("the object remains until all finalizers are removed: {named}"),
     ))
 }
 
@@ -346,7 +346,7 @@ fn on_one_line(letter: char) -> char {
 fn nonsense() -> ApiServerRefusal {
     ApiServerRefusal::Unclear(Failure::new(
         FailureKind::Unreachable,
-        "the answer is not that of an API server",
+        "the answer does not come from an API server",
     ))
 }
 

@@ -24,15 +24,11 @@ const LONGEST: usize = 64 * 1024;
 
 /// The fields of a configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("cluster_host", "the URL of the API server; empty: that of the server's pod")
+    Field::text("cluster_host", "URL of the API server; empty: the API server of the server's pod")
         .aliases(&["kubernetes_host"]),
-    Field::text(
-        "cluster_ca_cert",
-        "PEM of the authorities that the API server's certificate may be from",
-    )
-    .aliases(&["kubernetes_ca_cert"]),
-    Field::text("service_account_jwt", "a token of the service account that the engine uses")
-        .secret(),
+    Field::text("cluster_ca_cert", "accepted authorities of the API server's certificate, in PEM")
+        .aliases(&["kubernetes_ca_cert"]),
+    Field::text("service_account_jwt", "a token of the engine's service account").secret(),
     Field::flag("disable_local_ca_jwt", "never use the certificate and token of the server's pod"),
 ];
 
@@ -59,7 +55,8 @@ impl Config {
             }
         }
         // The revocation is retried, and succeeds once a new configuration names this server.
-        let message = format!("{url} is in no configuration any more; write config for it again");
+        let message =
+            format!("{url} is in no configuration any more; write config for {url} again");
         Err(Failure::new(FailureKind::Unreachable, message))
     }
 
@@ -156,8 +153,8 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let live = keep_for_leases(host, &config)?;
     let kept = (live > 0).then(|| {
         format!(
-            "leases that still need this configuration: {live}; it is kept for their revocation \
-             alone"
+            "leases that still need this configuration: {live}; a copy is kept for their \
+             revocation alone"
         )
     });
     Ok(Answer::nothing().warn(kept))

@@ -30,8 +30,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("cluster_namespace", "the namespace of the token's service account")
         .aliases(&["kubernetes_namespace"]),
     Field::flag("cluster_role_binding", "bind the role in all namespaces"),
-    Field::seconds("ttl", "seconds that the token lives; 0 leaves it to the role"),
-    Field::words("audiences", "audiences of the token; none leaves them to the role"),
+    Field::seconds("ttl", "lifetime of the token, in seconds; 0: the role's lifetime"),
+    Field::words("audiences", "audiences of the token; none: the role's audiences"),
 ];
 
 /// A request for a token, with all inputs.
@@ -199,7 +199,7 @@ impl<'a> TokenDemand<'a> {
         let unread = || {
             Failure::new(
                 FailureKind::Unreachable,
-                "the answer is not that of an API server: nothing says how long the token lives",
+                "the answer does not come from an API server: the token's lifetime is missing",
             )
         };
         let seconds = token::lifetime(status, self.host.clock().now()).ok_or_else(unread)?;
@@ -255,7 +255,7 @@ fn namespace(
         return Ok(asked.to_owned());
     }
     Err(Failure::invalid(format!(
-        "cluster_namespace: {shown} is not in the role's allowed_cluster_namespaces, nor does it \
+        "cluster_namespace: {shown} is not in the role's allowed_cluster_namespaces, and does not \
          match allowed_cluster_namespace_selector"
     )))
 }

@@ -105,8 +105,8 @@ fn is_late(host: &dyn Host, object: &LeasedObject, tried: &str) -> Result<(), Fa
         return Ok(());
     }
     let message = format!(
-        "failed to {tried}: it is not there, and may still come, because the API server never \
-         answered whether it made it"
+        "failed to {tried}: the object is absent, and may still appear, because the API server \
+         never answered the creation"
     );
     let retry_after = Some(until.saturating_sub(now));
     Err(Failure { retry_after, ..Failure::new(FailureKind::Unavailable, message) })

@@ -44,12 +44,12 @@ impl SecretsEngine for Cluster {
     const ALIASES: &'static [&'static str] = &["kubernetes"];
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
-    const ABOUT: &'static str = "Makes tokens of Kubernetes service accounts that end.";
+    const ABOUT: &'static str = "Makes short-lived tokens of Kubernetes service accounts.";
     const ASKS: &'static [&'static str] = &["http", "ambient:pod-identity"];
     const TABLE: &'static [Row] = &[
         read("check", check::read)
-            .about("Says whether the server is a pod, so that the configuration may be empty."),
-        read("config", config::read).about("Shows which API server is used, without its token."),
+            .about("Says whether the server is a pod and the configuration may be empty."),
+        read("config", config::read).about("Shows the used API server, without the token."),
         write("config", config::write)
             .about("Sets the API server and the engine's identity.")
             .fields(&[config::FIELDS]),
@@ -60,11 +60,11 @@ impl SecretsEngine for Cluster {
             .fields(&[ROLE, roles::FIELDS])
             .existence("role/{name}"),
         delete("roles/{name}", roles::delete)
-            .about("Removes a role; its leases continue.")
+            .about("Removes a role; leases of the role continue.")
             .fields(&[ROLE]),
         list("roles", "role/").about("Lists the names of roles."),
         write("creds/{name}", creds::write)
-            .about("Creates a token of a role, and the rights that the role describes.")
+            .about("Creates a token of a role, and the rights described by the role.")
             .fields(&[ROLE, creds::FIELDS])
             .leases(),
     ];

@@ -28,8 +28,8 @@ impl LeaseLifetime {
         let granted = grant(&bounds, call.seconds("ttl"), 0, 0)?;
         // A caller's token at its very end still gets 1 second, because 0 would mean the mount's
         // default.
-        let granted =
-            granted.at_most(mount.longest_lease.max(1), "what the caller's token has left");
+        let granted = granted
+            .at_most(mount.longest_lease.max(1), "the remaining lifetime of the caller's token");
         Ok(Self { ttl: granted.ttl, warnings: granted.warning.into_iter().collect() })
     }
 
@@ -51,13 +51,13 @@ impl LeaseLifetime {
             self.ttl = token.max(1);
         } else if token > self.ttl && ends_with_lease {
             self.warnings.push(format!(
-                "the cluster made a token of {told}, which is longer than the lease of {lease}; it \
-                 ends with the lease, because its service account does"
+                "the cluster made a token of {told}, which is longer than the lease of {lease}; \
+                 the token ends with the lease, because the service account does"
             ));
         } else if token > self.ttl {
             self.warnings.push(format!(
                 "the cluster made a token of {told}, which is longer than the lease of {lease}, \
-                 and it lives on after the lease: a token of a service account that exists cannot \
+                 and the token outlives the lease: a token of an existing service account cannot \
                  be revoked"
             ));
         }

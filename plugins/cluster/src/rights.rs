@@ -98,7 +98,7 @@ pub(crate) fn warning(
     Ok((!lacked.is_empty()).then(|| {
         let lacked = lacked.join(", ");
         format!(
-            "the service account of the configuration may not {lacked}; grant it that, or the \
+            "the service account of the configuration may not {lacked}; grant these rights, or the \
              cluster refuses tokens of this role or their revocation"
         )
     }))

@@ -30,26 +30,26 @@ pub(crate) const FIELDS: &[Field] = &[
         .aliases(&["allowed_kubernetes_namespaces"]),
     Field::text(
         "allowed_cluster_namespace_selector",
-        "labels that a namespace must bear, as a label selector in JSON or YAML",
+        "required labels of a namespace, as a label selector in JSON or YAML",
     )
     .aliases(&["allowed_kubernetes_namespace_selector"]),
-    Field::seconds("token_max_ttl", "seconds that a token lives at most; 0 leaves it to the mount"),
-    Field::seconds("token_default_ttl", "seconds that a token lives; 0 leaves it to the mount"),
-    Field::words("token_default_audiences", "audiences of tokens; none leaves them to the cluster"),
+    Field::seconds(
+        "token_max_ttl",
+        "maximum lifetime of a token, in seconds; 0: the mount's maximum",
+    ),
+    Field::seconds("token_default_ttl", "lifetime of a token, in seconds; 0: the mount's default"),
+    Field::words("token_default_audiences", "audiences of tokens; none: the cluster's default"),
     Field::text("service_account_name", "mode 1: an existing service account"),
-    Field::text("cluster_role_name", "mode 2: the role that a new service account is bound to")
+    Field::text("cluster_role_name", "mode 2: the role for a new service account")
         .aliases(&["kubernetes_role_name"]),
     Field::text("cluster_role_type", "Role or ClusterRole; default Role")
         .aliases(&["kubernetes_role_type"]),
-    Field::text(
-        "cluster_role_ref_type",
-        "kind that the binding refers to; default: cluster_role_type",
-    )
-    .aliases(&["kubernetes_role_ref_type"]),
+    Field::text("cluster_role_ref_type", "kind of role in the binding; default: cluster_role_type")
+        .aliases(&["kubernetes_role_ref_type"]),
     Field::text("generated_role_rules", "mode 3: the rules of a new role, in JSON or YAML"),
     Field::text("name_template", "how service accounts, roles and bindings are named"),
-    Field::map("extra_annotations", "annotations of all objects that are made"),
-    Field::map("extra_labels", "labels of all objects that are made"),
+    Field::map("extra_annotations", "annotations of all created objects"),
+    Field::map("extra_labels", "labels of all created objects"),
 ];
 
 /// A role.
@@ -241,8 +241,8 @@ impl Role {
         if is_short && matches!(self.mode()?, RoleMode::Existing(_)) {
             let longest = show(longest);
             return Err(Failure::invalid(format!(
-                "token_max_ttl {longest}: a cluster gives no token of less than 10m, and one of an \
-                 existing service account does not end with its lease; use 10m or more, or \
+                "token_max_ttl {longest}: a cluster gives no token of less than 10m, and a token \
+                 of an existing service account does not end with the lease; use 10m or more, or \
                  cluster_role_name"
             )));
         }

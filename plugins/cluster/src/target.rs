@@ -49,7 +49,7 @@ impl ApiServerTarget {
             ("", None) => {
                 return Err(Failure::invalid(
                     "cluster_host was unset and could not be determined from the environment; set \
-                     it to the URL of the API server",
+                     cluster_host to the URL of the API server",
                 ));
             }
             (text, _) => read_url("cluster_host", text)?,
@@ -58,8 +58,8 @@ impl ApiServerTarget {
         let token = &config.service_account_jwt;
         if token.is_empty() && !is_local {
             return Err(Failure::invalid(
-                "service_account_jwt is not set, and there is no token of a pod for that server: \
-                 set it to a token of the service account that the engine is to use",
+                "service_account_jwt is not set, and there is no token of a pod for this server: \
+                 set service_account_jwt to a token of the engine's service account",
             ));
         }
         let set = |text: &String| (!text.is_empty()).then(|| text.clone());

@@ -4,26 +4,26 @@ bulkhead_sdk::refusal_codes! {
     /// The reason for a refusal.
     pub(crate) enum Code, CODES {
         Unreachable = "unreachable":
-            "the database of connection {connection} did not answer ({targets}); check that it \
-             runs and that connection_url names it",
+            "the database of connection {connection} did not answer ({targets}); check the \
+             database and connection_url",
         Refused = "refused":
             "the database refused user {user} (error {vendor-code}); check username, password and \
              TLS of connection {connection}",
         DatabaseMissing = "database-missing":
             "database {database} of connection {connection} does not exist at {targets} (error \
-             {vendor-code}); create it, or name another one, or none, in connection_url",
+             {vendor-code}); create the database, or name another or none in connection_url",
         DatabaseClosed = "database-closed":
             "database {database} of connection {connection} does not exist at {targets}, or user \
-             {user} has no privilege in it (error {vendor-code}); create it, grant one, or name \
-             no database in connection_url",
+             {user} has no privilege there (error {vendor-code}); create the database, grant a \
+             privilege, or name no database in connection_url",
         PasswordExpired = "password-expired":
             "the password of user {user} of connection {connection} has expired and must be reset \
-             (error {vendor-code}): reset it at the database (ALTER USER … IDENTIFIED BY …) and \
-             write it to the connection",
+             (error {vendor-code}): reset the password at the database (ALTER USER … IDENTIFIED BY \
+             …) and write the new password to the connection",
         AccountLocked = "account-locked":
             "the account of user {user} of connection {connection} is locked, or blocked after \
-             failed logins (error {vendor-code}); unlock it at the database (ALTER USER … ACCOUNT \
-             UNLOCK; MariaDB: FLUSH PRIVILEGES ends a block)",
+             failed logins (error {vendor-code}); unlock the account at the database (ALTER USER … \
+             ACCOUNT UNLOCK; MariaDB: FLUSH PRIVILEGES ends a block)",
         HostNotAdmitted = "host-not-admitted":
             "the database of connection {connection} admits no user from this server's address \
              (error {vendor-code}); create user {user} for this host, or for '%'",
@@ -32,71 +32,69 @@ bulkhead_sdk::refusal_codes! {
              {vendor-code}); write tls=true into connection_url",
         SessionsExhausted = "sessions-exhausted":
             "the database of connection {connection} has no free session for user {user} (error \
-             {vendor-code}): the server or the user is at its limit of connections or queries; end \
+             {vendor-code}): the server or the user is at the limit of connections or queries; end \
              sessions, raise the limit, or lower max_open_connections",
         TlsFailed = "tls-failed":
             "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
              check the parameter tls of connection_url, tls_ca and the certificates of both sides",
         TimedOut = "timed-out":
-            "the database of connection {connection} ({targets}) did not finish in time; check its \
-             load and its locks, then try again",
+            "the database of connection {connection} ({targets}) did not finish in time; check \
+             load and locks, then try again",
         Conflict = "conflict":
-            "other sessions held locks that {what} needs (error {vendor-code}); try again",
+            "other sessions held locks needed by {work} (error {vendor-code}); try again",
         PermissionDenied = "permission-denied":
-            "this mount has no grant to reach {targets}; add it to the mount's grants",
+            "this mount has no grant to reach {targets}; add the address to the mount's grants",
         ForbiddenAddress = "forbidden-address":
-            "connection {connection} names an address that is never dialled ({targets}): a \
-             link-local, multicast or cloud-metadata one, or that of this server itself; give the \
-             address of the database",
+            "connection {connection} names an address never dialled ({targets}): link-local, \
+             multicast, cloud metadata, or this server itself; give the address of the database",
         InvalidConfig = "invalid-config":
-            "connection {connection} cannot be dialled with its settings; check the certificates \
-             and the key, which must be unencrypted PEM, and use TLS: without it this server's way \
-             of asking for a password is not answered",
+            "connection {connection} cannot be dialled with the given settings; check the \
+             certificates and the key, which must be unencrypted PEM, and use TLS: without TLS, \
+             this server's way of authentication is not supported",
         StatementFailed = "statement-failed":
-            "the database of connection {connection} refused {what} (error {vendor-code})",
+            "the database of connection {connection} refused {work} (error {vendor-code})",
         InvalidStatement = "invalid-statement":
             "statement {statement}, character {position}: the text {fault}",
         InsufficientPrivilege = "insufficient-privilege":
-            "user {user} of connection {connection} lacks a right that {what} needs (error \
-             {vendor-code}); give it CREATE USER, SELECT on mysql.user, PROCESS and CONNECTION \
-             ADMIN, and with grant option the privileges that it hands out, then try again",
+            "user {user} of connection {connection} lacks a right for {work} (error \
+             {vendor-code}); give the user CREATE USER, SELECT on mysql.user, PROCESS and \
+             CONNECTION ADMIN, and with grant option the privileges to hand out, then try again",
         AccountsUnseen = "accounts-unseen":
             "user {user} of connection {connection} may not read mysql.user, so accounts of the \
-             user at other hosts than % may be left; grant it SELECT on mysql.user, or give the \
-             role revocation_statements that DROP USER each account by name and host, then try \
-             again",
+             user at other hosts than % may be left; grant SELECT on mysql.user, or give the role \
+             revocation_statements that DROP USER each account by name and host, then try again",
         CreationUnseen = "creation-unseen":
             "the creation statements do not show which accounts they make, and user {user} of \
              connection {connection} may not read mysql.user, so nothing was created: let each \
              statement CREATE USER {placeholder} for one account and without IF NOT EXISTS, or \
              grant SELECT on mysql.user",
         AccountStays = "account-stays":
-            "the revocation statements ran, but the user still has an account that user {user} of \
-             connection {connection} could not lock (error {vendor-code}); let them DROP USER \
-             each account, then revoke again",
+            "the revocation statements ran, but the user still has an account, and user {user} of \
+             connection {connection} could not lock the account (error {vendor-code}); let the \
+             statements DROP USER each account, then revoke again",
         SessionsUnseen = "sessions-unseen":
             "the user can no longer log in, but user {user} of connection {connection} may not \
-             see whether it has sessions open; grant it PROCESS and CONNECTION ADMIN (SUPER \
-             before MariaDB 10.5), then revoke again",
+             look for open sessions; grant PROCESS and CONNECTION ADMIN (SUPER before MariaDB \
+             10.5), then revoke again",
         SessionsRemain = "sessions-remain":
-            "the user can no longer log in, but user {user} of connection {connection} may not \
-             end its open sessions (error {vendor-code}); grant it CONNECTION ADMIN (SUPER before \
-             MariaDB 10.5), or end them by hand, then revoke again",
+            "the user can no longer log in, but user {user} of connection {connection} may not end \
+             the open sessions (error {vendor-code}); grant CONNECTION ADMIN (SUPER before MariaDB \
+             10.5), or end the sessions by hand, then revoke again",
         NameTaken = "name-taken":
-            "{what} creates a user that already exists, or changes a user that does not exist \
-             (error {vendor-code}); let username_template put (random 20) into the name",
+            "{work} creates an existing user, or changes a missing user (error {vendor-code}); let \
+             username_template put (random 20) into the name",
         UserExists = "user-exists":
-            "user {username} has an account already that is not of this role, and nothing was \
-             changed: let username_template put (random 20) into the name",
+            "user {username} has an account already, not of this role, and nothing was changed: \
+             let username_template put (random 20) into the name",
         UserNotCreated = "user-not-created":
-            "the creation statements ran, but user {username} had no account after them, and what \
-             they made was removed as far as the statements name it: let them create {placeholder}",
+            "the creation statements ran, but user {username} had no account afterwards, and \
+             accounts named in the statements were removed again: let the statements create \
+             {placeholder}",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
-             connection a password_policy that meets them",
+             connection a fitting password_policy",
         CreationStatementsRequired = "creation-statements-required":
-            "creation_statements is required: give at least one statement that creates \
-             {placeholder}",
+            "creation_statements is required: give statements to create {placeholder}",
         ConnectionUrlMissing = "connection-url-missing":
             "connection_url is required: write {placeholder}, and give username and password as \
              settings",

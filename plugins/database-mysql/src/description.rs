@@ -20,25 +20,24 @@ const WARNINGS: [(&str, &str); 5] = [
     ),
     (
         "lacks-create-user",
-        "the user of connection {connection} has no CREATE USER: it can neither make users nor \
-         remove them; grant it CREATE USER on *.*",
+        "the user of connection {connection} has no CREATE USER and can neither make nor remove \
+         users; grant CREATE USER on *.*",
     ),
     (
         "lacks-mysql-user",
-        "the user of connection {connection} may not read mysql.user: it creates users only by \
-         statements that each CREATE USER one account, does not find a renamed account, and cannot \
-         end leases of earlier releases; grant it SELECT on mysql.user",
+        "the user of connection {connection} may not read mysql.user, so the plugin creates users \
+         only by statements with a CREATE USER of one account each, does not find a renamed \
+         account, and cannot end leases of earlier releases; grant SELECT on mysql.user",
     ),
     (
         "lacks-process",
-        "the user of connection {connection} has no PROCESS: it cannot see the sessions of users, \
-         so leases stay until it can; grant it PROCESS on *.*",
+        "the user of connection {connection} has no PROCESS and cannot see the sessions of users, \
+         so leases stay; grant PROCESS on *.*",
     ),
     (
         "lacks-connection-admin",
         "the user of connection {connection} may not end the sessions of users, so the leases of \
-         users with open sessions stay; grant it CONNECTION ADMIN (SUPER before MariaDB 10.5) on \
-         *.*",
+         users with open sessions stay; grant CONNECTION ADMIN (SUPER before MariaDB 10.5) on *.*",
     ),
 ];
 
@@ -50,7 +49,7 @@ pub(crate) fn description() -> DatabaseDescription {
         version: env!("CARGO_PKG_VERSION"),
         about: "Users of a MySQL or MariaDB server.",
         credential_types: &["password", "client_certificate"],
-        connection_url: "Where the database is: \
+        connection_url: "The database's address: \
                          {{username}}:{{password}}@tcp(host:3306)/database, or \
                          mysql://host:3306/database.",
         settings: settings(),
@@ -63,9 +62,9 @@ pub(crate) fn description() -> DatabaseDescription {
 fn settings() -> Vec<Field> {
     use FieldKind::{Bool, String as Words};
     let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
-    let pair = "The certificate to show to the server, and its key, PEM.";
-    let name = "The name that the server's certificate has to bear; the host's unless given.";
-    let own = "Users change their own passwords; the connection has no user of its own.";
+    let pair = "The client certificate and the private key, PEM.";
+    let name = "The required name in the server's certificate; the host's unless given.";
+    let own = "Users change their own passwords; the connection has no user.";
     vec![
         field("tls_certificate_key", Words, pair).secret(),
         field("tls_server_name", Words, name),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use bulkhead_sdk::sql_script::SqlScript;
 
-    fn told(script: &SqlScript) -> Vec<String> {
+    fn missing_rights(script: &SqlScript) -> Vec<String> {
         let settings = SqlScript::settings("root:pw@tcp(db:3306)/orders");
         lacking(script, &ParsedConnection::read(&settings).unwrap()).unwrap()
     }
@@ -67,13 +67,16 @@ mod tests {
     fn each_right_that_is_missing_is_told() {
         let all = "GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO `a`@`%`";
         let without = |grants: &[&str]| SqlScript::default().answers("SHOW GRANTS", grants);
-        assert_eq!(told(&without(&[all])), Vec::<String>::new());
+        assert_eq!(missing_rights(&without(&[all])), Vec::<String>::new());
         let usage = ["GRANT USAGE ON *.* TO `a`@`%`", "GRANT SUPER ON `super`.* TO `a`@`%`"];
-        assert_eq!(told(&without(&usage)), ["lacks-create-user", "lacks-connection-admin"]);
+        assert_eq!(
+            missing_rights(&without(&usage)),
+            ["lacks-create-user", "lacks-connection-admin"]
+        );
         let unseen = without(&[all]).fails("mysql.user", SqlScript::state("1142"));
-        assert_eq!(told(&unseen), ["lacks-mysql-user"]);
+        assert_eq!(missing_rights(&unseen), ["lacks-mysql-user"]);
         let unseen = without(&[all]).fails("INNODB_CMP", SqlScript::state("1227"));
-        assert_eq!(told(&unseen), ["lacks-process"]);
+        assert_eq!(missing_rights(&unseen), ["lacks-process"]);
     }
 
     #[test]
@@ -84,7 +87,7 @@ mod tests {
             &[],
         ] {
             let script = SqlScript::default().answers("SHOW GRANTS", grants);
-            assert_eq!(told(&script), Vec::<String>::new(), "{grants:?}");
+            assert_eq!(missing_rights(&script), Vec::<String>::new(), "{grants:?}");
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn end(
     if is_all {
         Ok(())
     } else {
-        Err(Code::Conflict.refusal().with("what", "more than 1000 sessions"))
+        Err(Code::Conflict.refusal().with("work", "more than 1000 sessions"))
     }
 }
 

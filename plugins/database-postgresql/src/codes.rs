@@ -7,107 +7,105 @@ bulkhead_sdk::refusal_codes! {
     /// The reason for a refusal.
     pub(crate) enum Code, CODES {
         Unreachable = "unreachable":
-            "the database of connection {connection} did not answer ({targets}); check that it \
-             runs and that connection_url names it",
+            "the database of connection {connection} did not answer ({targets}); check the \
+             database and connection_url",
         Refused = "refused":
             "the database refused user {user} (SQLSTATE {vendor-code}); check username and \
-             password of connection {connection}, and at the database that the password has not \
-             expired (VALID UNTIL)",
+             password of connection {connection}, and the password's expiry at the database (VALID \
+             UNTIL)",
         DatabaseMissing = "database-missing":
             "database {database} of connection {connection} does not exist at {targets} (SQLSTATE \
-             {vendor-code}); create it, or name another one in connection_url",
+             {vendor-code}); create the database, or name another in connection_url",
         NotAdmitted = "not-admitted":
             "the database of connection {connection} does not admit user {user} (SQLSTATE \
-             {vendor-code}), with any password: no line of pg_hba.conf fits its address, \
-             database and TLS, the user may not log in (NOLOGIN), or it does not exist",
+             {vendor-code}), with any password: no line of pg_hba.conf fits address, database and \
+             TLS, the user may not log in (NOLOGIN), or the user does not exist",
         ConnectRevoked = "connect-revoked":
             "user {user} of connection {connection} may not connect to database {database} \
-             (SQLSTATE {vendor-code}); its password is right: grant it CONNECT on the database",
+             (SQLSTATE {vendor-code}); the password is right: grant CONNECT on the database",
         DatabaseClosed = "database-closed":
             "database {database} of connection {connection} accepts no connections (SQLSTATE \
-             {vendor-code}); name another one in connection_url, or set ALLOW_CONNECTIONS true",
+             {vendor-code}); name another in connection_url, or set ALLOW_CONNECTIONS true",
         SessionsExhausted = "sessions-exhausted":
-            "the database of connection {connection} has no free session for user {user} \
-             (SQLSTATE {vendor-code}): the server, the database or the role is at its limit of \
-             connections; end sessions, raise the limit, or lower max_open_connections",
+            "the database of connection {connection} has no free session for user {user} (SQLSTATE \
+             {vendor-code}): the server, the database or the role is at the limit of connections; \
+             end sessions, raise the limit, or lower max_open_connections",
         LoginFailed = "login-failed":
             "the database of connection {connection} answered the login of user {user} with \
-             SQLSTATE {vendor-code}; its log has the reason",
+             SQLSTATE {vendor-code}; the database's log has the reason",
         TlsFailed = "tls-failed":
             "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
              check sslmode, tls_ca and the certificates of both sides",
         TimedOut = "timed-out":
-            "the database of connection {connection} ({targets}) did not finish in time; check its \
-             load and its locks, then try again",
+            "the database of connection {connection} ({targets}) did not finish in time; check \
+             load and locks, then try again",
         Conflict = "conflict":
             "other sessions kept changing the same rows of the database's catalog; try again, or \
              grant through a group role (IN ROLE) instead of on single tables",
         PermissionDenied = "permission-denied":
-            "this mount has no grant to reach {targets}; add it to the mount's grants",
+            "this mount has no grant to reach {targets}; add the address to the mount's grants",
         ForbiddenAddress = "forbidden-address":
-            "connection {connection} names an address that is never dialled ({targets}): a \
-             link-local, multicast or cloud-metadata one, or that of this server itself; give the \
-             address of the database",
+            "connection {connection} names an address never dialled ({targets}): link-local, \
+             multicast, cloud metadata, or this server itself; give the address of the database",
         InvalidConfig = "invalid-config":
-            "connection {connection} cannot be dialled with its settings; check the certificates \
-             and the key, which must be unencrypted PEM",
+            "connection {connection} cannot be dialled with the given settings; check the \
+             certificates and the key, which must be unencrypted PEM",
         StatementFailed = "statement-failed":
-            "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); \
-             nothing of that transaction was kept",
+            "the database of connection {connection} refused {work} (SQLSTATE {vendor-code}); the \
+             transaction was rolled back",
         InvalidStatement = "invalid-statement":
             "statement {statement}, character {position}: the text {fault}",
         NameTaken = "name-taken":
-            "{what} creates an object whose name is taken (SQLSTATE {vendor-code}), and nothing \
-             was created: if it is the user, let username_template put (random 20) into its name",
+            "{work} creates an object with a taken name (SQLSTATE {vendor-code}), and nothing was \
+             created: for a user, let username_template put (random 20) into the name",
         UserExists = "user-exists":
             "user {username} exists already and is not of this role, and nothing was changed: let \
              username_template put (random 20) into the name",
         NameFolded = "name-folded":
-            "the creation statements made no user {username} but one named {folded}, because \
-             PostgreSQL folds a name without quotes to lower case; nothing was created: write \
-             {placeholder} in double quotes",
+            "the creation statements made no user {username} but user {folded}, because PostgreSQL \
+             folds a name without quotes to lower case; nothing was created: write {placeholder} \
+             in double quotes",
         UserNotCreated = "user-not-created":
-            "the creation statements ran, but there was no user {username} after them, and nothing \
-             was kept: let them create a user of exactly the name {placeholder}",
+            "the creation statements ran, but there was no user {username} afterwards, and nothing \
+             was kept: let the statements create a user of exactly the name {placeholder}",
         RolesUnseen = "roles-unseen":
             "the user could not be looked for after the creation statements, and nothing was kept: \
              user {user} of connection {connection}, or the role that the statements SET, may not \
-             read pg_catalog.pg_roles (SQLSTATE {vendor-code}); grant it SELECT",
+             read pg_catalog.pg_roles (SQLSTATE {vendor-code}); grant SELECT",
         TooManyDirectGrants = "too-many-direct-grants":
-            "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a \
-             group role once and create users IN ROLE it",
+            "an object cannot hold another direct grant (SQLSTATE 54000, {work}); grant to a group \
+             role once and create users in the group role (IN ROLE)",
         InsufficientPrivilege = "insufficient-privilege":
-            "user {user} of connection {connection} lacks a right that {what} needs (SQLSTATE \
-             42501); give it CREATEROLE, and with grant option the privileges that it hands out, \
-             then try again",
+            "user {user} of connection {connection} lacks a right for {work} (SQLSTATE 42501); \
+             give the user CREATEROLE, and with grant option the privileges to hand out, then try \
+             again",
         OwnsObjects = "owns-objects":
-            "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
+            "the user owns {objects} and can no longer log in; nothing was dropped: give the \
              objects another owner (REASSIGN OWNED), then revoke again",
         StillHolds = "still-holds-privileges":
             "the user can no longer log in but still holds privileges that user {user} cannot \
-             revoke, on {held}; let their grantor revoke them, or run DROP OWNED BY in that \
+             revoke, on {held}; let the grantor revoke these, or run DROP OWNED BY in the \
              database, then revoke again",
         SessionsRemain = "sessions-remain":
             "the user can no longer log in, but user {user} of connection {connection} may not end \
-             its open sessions (SQLSTATE {vendor-code}); grant it pg_signal_backend, or end them \
-             by hand, then revoke again",
+             the open sessions (SQLSTATE {vendor-code}); grant pg_signal_backend to the \
+             connection's user, or end the sessions by hand, then revoke again",
         StillLogsIn = "still-logs-in":
             "the revocation statements ran, but the user is still there and can log in, because \
-             user {user} of connection {connection} may not alter it; let the statements DROP ROLE \
-             it, or give user {user} CREATEROLE, then revoke again",
+             user {user} of connection {connection} may not alter the user; let the statements \
+             DROP ROLE the user, or give user {user} CREATEROLE, then revoke again",
         IdentityUnseen = "identity-unseen":
             "the user cannot be told from a user of somebody else with the same name, because user \
              {user} of connection {connection} may not run pg_catalog.pg_control_system() and \
              pg_control_checkpoint(), or read pg_catalog.pg_roles and pg_shdepend (SQLSTATE \
-             {vendor-code}); grant it EXECUTE and SELECT on them, then try again",
+             {vendor-code}); grant EXECUTE and SELECT on these, then try again",
         IdentityUncertain = "identity-uncertain":
-            "the database failed over or was recovered since user {username} was created, and its \
-             OID belongs to user {other} now: if that is the same user, rename it back, then try \
-             again; if not, drop {username} by hand if it exists, and revoke the lease with \
+            "the database failed over or was recovered since user {username} was created, and the \
+             OID belongs to user {other} now: if this is the same user, undo the renaming, then \
+             try again; if not, drop any {username} by hand, and revoke the lease with \
              sys/leases/revoke-force",
         CreationStatementsRequired = "creation-statements-required":
-            "creation_statements is required: give at least one statement that creates \
-             {placeholder}",
+            "creation_statements is required: give statements to create {placeholder}",
         PasswordNotAscii = "password-not-ascii":
             "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
              change the password policy",
@@ -124,8 +122,8 @@ bulkhead_sdk::refusal_codes! {
             "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text \
              into tls_ca, tls_certificate or private_key",
         SslMode = "sslmode":
-            "{setting} has an sslmode that does not exist; there are disable, allow, prefer, \
-             require, verify-ca and verify-full",
+            "{setting} has an unknown sslmode; use disable, allow, prefer, require, verify-ca or \
+             verify-full",
         TlsContradiction = "tls-contradiction":
             "{setting} names certificates to trust, but sslmode does not check any; use \
              sslmode=verify-full",

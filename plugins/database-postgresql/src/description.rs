@@ -8,14 +8,14 @@ use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 const WARNINGS: [(&str, &str); 4] = [
     (
         "lacks-createrole",
-        "the user of connection {connection} has no CREATEROLE: it can neither make users, nor \
-         change or remove them; give it CREATEROLE",
+        "the user of connection {connection} has no CREATEROLE and can neither make, change nor \
+         remove users; give the user CREATEROLE",
     ),
     (
         "lacks-identity",
         "the user of connection {connection} may not run pg_catalog.pg_control_system() and \
-         pg_control_checkpoint(): a user that is renamed while it is lent is not found, and one of \
-         the same name that somebody else made is removed; grant it EXECUTE",
+         pg_control_checkpoint(): a user renamed during the lease is not found, and a user of the \
+         same name from somebody else is removed; grant EXECUTE",
     ),
     (
         "tls-off",
@@ -23,7 +23,7 @@ const WARNINGS: [(&str, &str); 4] = [
     ),
     (
         "scram-recommended",
-        "new passwords are sent to the database in clear, which may log them; set \
+        "new passwords are sent to the database in clear, and may be logged there; set \
          password_authentication to scram-sha-256",
     ),
 ];
@@ -34,11 +34,11 @@ pub(crate) fn description() -> DatabaseDescription {
         name: "postgresql-database-plugin",
         aliases: &["postgresql"],
         version: env!("CARGO_PKG_VERSION"),
-        about: "Users of a PostgreSQL database, or of one that speaks its protocol and SQL.",
+        about: "Users of PostgreSQL, or of a database with the same protocol and SQL.",
         credential_types: &["password", "client_certificate"],
-        connection_url: "Where the database is: \
+        connection_url: "The database's address: \
                          postgresql://{{username}}:{{password}}@host:5432/database, or host=… \
-                         keywords. With tls_ca its sslmode is verify-full unless it is given.",
+                         keywords. With tls_ca, the default sslmode is verify-full.",
         settings: settings(),
         codes: CODES,
         warnings: &WARNINGS,
@@ -49,7 +49,7 @@ pub(crate) fn description() -> DatabaseDescription {
 fn settings() -> Vec<Field> {
     use FieldKind::{Bool, String as Words};
     let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
-    let own = "Users change their own passwords; the connection has no user of its own.";
+    let own = "Users change their own passwords; the connection has no user.";
     vec![
         field("tls_certificate", Words, "The certificate to show to the server, PEM."),
         field("private_key", Words, "The key of tls_certificate, PEM.").secret(),

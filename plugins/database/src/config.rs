@@ -39,17 +39,17 @@ pub(crate) const FIELDS: &[Field] = &[
         .or_flag(true),
     Field::words(
         "allowed_roles",
-        "roles that may use the connection; * admits any, none is the default",
+        "roles allowed to use the connection; * admits any, none is the default",
     ),
     Field::texts(
         "root_rotation_statements",
-        "statements that change the password of the connection's own user",
+        "statements to change the password of the connection's own user",
     ),
     Field::text("password_policy", "the policy for passwords of this connection's users"),
     Field::flag("skip_static_role_import_rotation", "do not change passwords of imported accounts"),
     Field::flag(
         "force",
-        "replace the password that a rotation made, although the given one does not log in",
+        "replace the password made by a rotation, although the given password does not log in",
     ),
 ];
 
@@ -147,7 +147,7 @@ fn silence(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
     let (waiting, next) = (host.leases().count(name)?, show(rest.div_ceil(1_000)));
     Ok(Some(format!(
         "the database of connection {} does not answer; the next attempt is in {next}, and waiting \
-         work (live leases: {waiting}) continues once it answers",
+         work (live leases: {waiting}) continues once the database answers",
         quoted(name)
     )))
 }

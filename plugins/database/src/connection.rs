@@ -128,19 +128,23 @@ impl Connection {
             )))
         };
         if self.is_self_managed() {
-            return refused("it is self_managed and has no user of its own");
+            return refused("a self_managed connection has no own user");
         }
         if self.setting("username").is_empty() {
-            return refused("no username in configuration; give it in addition to connection_url");
+            return refused(
+                "no username in configuration; give username in addition to connection_url",
+            );
         }
         if self.setting(PASSWORD).is_empty() {
-            return refused("no password in configuration; give it in addition to connection_url");
+            return refused(
+                "no password in configuration; give password in addition to connection_url",
+            );
         }
         let url = self.setting("connection_url");
         if !url.is_empty() && !url.contains("{{password}}") {
             return refused(
-                "its connection_url must template {{password}}, or the new password would not \
-                 reach it",
+                "connection_url must template {{password}}, or the new password would not reach \
+                 the connection",
             );
         }
         Ok(())
@@ -310,7 +314,7 @@ fn admit(allowed_roles: &[String], name: &str, role: &str) -> Result<(), Failure
         return Ok(());
     }
     Err(Failure::denied(format!(
-        "role {} may not use connection {}; add it to the connection's allowed_roles",
+        "role {} may not use connection {}; add the role to the connection's allowed_roles",
         quoted(role),
         quoted(name)
     )))

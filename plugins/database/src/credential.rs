@@ -40,7 +40,7 @@ pub(crate) const FIELDS: &[Field] = &[
         Field::text("password_policy", "of password: the policy for passwords"),
         Field::text("format", "of rsa_private_key: pkcs8"),
         Field::text("key_type", "of client_certificate: rsa, ec or ed25519"),
-        Field::text("key_bits", "of both kinds of key: how long it is"),
+        Field::text("key_bits", "of both kinds of key: the length in bits"),
         Field::text("signature_bits", "of client_certificate: 256, 384 or 512"),
         Field::text(
             "common_name_template",

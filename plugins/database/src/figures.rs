@@ -10,12 +10,11 @@ const MISSED: &str = "missed";
 
 /// Attempts to create a user.
 pub(crate) const CREATIONS: Metric =
-    Metric::counter("creations_total", "Users that were to be made.")
+    Metric::counter("creations_total", "Attempts to create a user.")
         .with_label("outcome", &[DONE, FAILED]);
 /// Attempts to renew a user.
-pub(crate) const RENEWALS: Metric =
-    Metric::counter("renewals_total", "Users that were to be prolonged.")
-        .with_label("outcome", &[DONE, FAILED]);
+pub(crate) const RENEWALS: Metric = Metric::counter("renewals_total", "Attempts to renew a user.")
+    .with_label("outcome", &[DONE, FAILED]);
 /// Attempts to remove a user; each retry counts again.
 pub(crate) const REVOCATIONS: Metric =
     Metric::counter("revocations_total", "Attempts to remove a user.")

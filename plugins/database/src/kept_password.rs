@@ -54,9 +54,9 @@ pub(crate) fn check_replacement(
     if before.has_own_password && old != new {
         old.keep(host, former)?;
         return Ok(KeptPassword::ForTrial(format!(
-            "the password that a rotation made for user {user} is kept for the former servers and \
-             settings of connection {}; a write that leads there again uses it, whatever password \
-             it gives",
+            "the password made by a rotation for user {user} is kept for the former servers and \
+             settings of connection {}; a write back to these uses the kept password instead of \
+             the given password",
             quoted(name)
         )));
     }
@@ -71,27 +71,27 @@ pub(crate) fn check_replacement(
         (Ok(Some(true)), Ok(Some(true))) => {
             new.keep(host, former)?;
             Ok(KeptPassword::ForLaterWrites(format!(
-                "the database accepts user {user} with the given password and with the one that a \
-                 rotation made, so that neither is proven; the one of the rotation is kept"
+                "the database accepts user {user} with the given password and with the password \
+                 made by a rotation, so neither is proven; the password of the rotation is kept"
             )))
         }
         (Ok(Some(true)), _) => new.kept(host)?.forget().map(|()| KeptPassword::No),
         (Ok(Some(false)), Ok(Some(true))) => Err(Failure::invalid(format!(
-            "password is not the present password of user {user}, and the password that a rotation \
-             made is: leave password out, or replace the password that works with force=true"
+            "password is not the present password of user {user}, and the password made by a \
+             rotation is: leave password out, or replace the working password with force=true"
         ))),
         (Ok(Some(false)), Ok(Some(false))) => {
             new.keep(host, former)?;
             Ok(KeptPassword::ForLaterWrites(format!(
-                "the database refuses user {user} with the given password and with the one that a \
-                 rotation made; write config/{name} with the one that is in force"
+                "the database refuses user {user} with the given password and with the password \
+                 made by a rotation; write config/{name} with the password in force"
             )))
         }
         _ => {
             new.keep(host, former)?;
             Ok(KeptPassword::ForTrial(format!(
-                "the given password of user {user} could not be proven; the password that a \
-                 rotation made is kept, and the one of both that logs in is used"
+                "the given password of user {user} could not be proven; the password made by a \
+                 rotation is kept, and the engine uses the working password of the two"
             )))
         }
     }

@@ -68,7 +68,7 @@ impl LeaseData {
         let (role, db_name) = (quoted(&self.role), quoted(&self.db_name));
         let message = format!(
             "{}; the revocation goes by revocation_statements: write role {role} for connection \
-             {db_name} with ones that work, or with none, then revoke again",
+             {db_name} with working statements, or with none, then revoke again",
             why.message
         );
         Failure { message, ..why }
@@ -292,11 +292,7 @@ mod tests {
                 &json!({"connection_url": elsewhere, "password": "root-of-other"}),
             )
             .unwrap();
-        assert!(
-            warned.warnings[0].contains("made while it led to test://db:5432: 1;"),
-            "{:?}",
-            warned.warnings
-        );
+        assert!(warned.warnings[0].contains("made at test://db:5432: 1;"), "{:?}", warned.warnings);
         bed.host.steps();
         for refused in
             [bed.revoke(&tag, RevocationReason::Expired).err(), bed.renew(&tag, 60).map(drop).err()]

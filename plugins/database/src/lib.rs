@@ -63,26 +63,28 @@ impl SecretsEngine for Database {
     const NAME: &'static str = "database";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
-    const ABOUT: &'static str = "Makes users of databases that end with their lease.";
+    const ABOUT: &'static str = "Creates database users for the lifetime of a lease.";
     const ASKS: &'static [&'static str] =
         &["database", "crypto:generate-key", "crypto:issue-certificate"];
     const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
         read("config/{name}", config::read)
-            .about("Shows a connection without its secrets.")
+            .about("Shows a connection without secrets.")
             .fields(&[CONNECTION]),
         write("config/{name}", config::write)
-            .about("Creates or changes a connection; other fields go to its database plugin.")
+            .about("Creates or changes a connection; other fields go to the database plugin.")
             .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, SECRET_SETTINGS])
             .existence("config/{name}")
             .open_fields()
             .nested(),
         delete("config/{name}", config::delete)
-            .about("Removes a connection, unless only the engine knows its password.")
+            .about("Removes a connection, unless only the engine knows the password.")
             .fields(&[CONNECTION, config::REMOVAL_FIELDS]),
         list("config", "config/").about("Lists the names of connections."),
         write("rotate-root/{name}", rotate_root::write)
-            .about("Changes the password of a connection's own user; no read ever shows it.")
+            .about(
+                "Changes the password of a connection's own user; no read ever shows the password.",
+            )
             .fields(&[CONNECTION])
             .nested(),
         write("reload/{plugin_name}", reload::write)
@@ -100,11 +102,11 @@ impl SecretsEngine for Database {
             .existence("role/{name}")
             .nested(),
         delete("roles/{name}", roles::delete)
-            .about("Removes a role; its leases continue.")
+            .about("Removes a role; the role's leases continue.")
             .fields(&[ROLE]),
         list("roles", "role/").about("Lists the names of roles."),
         read("creds/{name}", creds::read)
-            .about("Creates a user of a role, and returns its name and password.")
+            .about("Creates a user of a role, and returns name and password.")
             .fields(&[ROLE])
             .leases()
             .nested(),
@@ -112,7 +114,7 @@ impl SecretsEngine for Database {
             .about("Shows a static role.")
             .fields(&[STATIC_ROLE]),
         write("static-roles/{name}", static_roles::write)
-            .about("Creates or changes a static role; creating one changes the account's password.")
+            .about("Creates or changes a static role; the creation changes the account's password.")
             .fields(&[
                 STATIC_ROLE,
                 static_roles::FIELDS,
@@ -122,7 +124,7 @@ impl SecretsEngine for Database {
             .existence("static-role/{name}")
             .nested(),
         delete("static-roles/{name}", static_roles::delete)
-            .about("Removes a static role; its account is unchanged.")
+            .about("Removes a static role; the account is unchanged.")
             .fields(&[STATIC_ROLE]),
         list("static-roles", "static-role/").about("Lists the names of static roles."),
         read("static-creds/{name}", static_creds::read)

@@ -68,9 +68,7 @@ impl LeaseLifetime {
         let ttl = granted.ttl.min(mount.longest_lease.max(1));
         let warning = if ttl < granted.ttl {
             let (ttl, granted) = (show(ttl), show(granted.ttl));
-            Some(format!(
-                "the lease ends with the token that asked for it: {ttl} instead of {granted}"
-            ))
+            Some(format!("the lease ends with the requesting token: {ttl} instead of {granted}"))
         } else {
             granted.warning
         };

@@ -118,9 +118,9 @@ impl<'a> CredentialStatements<'a> {
             named => format!("policy {}", quoted(named)),
         };
         Failure::invalid(format!(
-            "no password for {}: none that {policy} made can stand where the statements have \
-             {{{{password}}}}; put it directly between quotes, outside of code that is quoted \
-             itself, or use a policy of letters and digits",
+            "no password for {}: no password made by {policy} fits the place of {{{{password}}}} \
+             in the statements; put {{{{password}}}} directly between quotes, outside of quoted \
+             code, or use a policy of letters and digits",
             quoted(name)
         ))
     }

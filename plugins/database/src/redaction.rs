@@ -19,7 +19,7 @@ pub(crate) const SECRET_SETTINGS: &[table::Field] = &[
     table::Field::text("sslpassword", "the password of the client certificate's key").secret(),
     table::Field::text("service_account_json", "the key file of a service account").secret(),
     table::Field::text("pem_bundle", "a certificate with its key").secret(),
-    table::Field::text("pem_json", "a certificate with its key, as JSON").secret(),
+    table::Field::text("pem_json", "a certificate with private key, as JSON").secret(),
 ];
 
 /// Replacement text of a password.

@@ -17,18 +17,12 @@ use serde_json::{Map, Value};
 /// Fields of a role.
 pub(crate) const FIELDS: &[Field] = &[
     Field::name_of("db_name", "connection to the users' database").required(),
-    Field::texts("creation_statements", "statements that create a user"),
-    Field::texts(
-        "revocation_statements",
-        "statements that remove a user; none leaves it to the plugin",
-    ),
-    Field::texts("rollback_statements", "statements that undo a creation that failed"),
-    Field::texts(
-        "renew_statements",
-        "statements that prolong a user; none leaves it to the plugin",
-    ),
-    Field::seconds("default_ttl", "seconds that a lease lives; 0 leaves it to the mount"),
-    Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
+    Field::texts("creation_statements", "statements to create a user"),
+    Field::texts("revocation_statements", "statements to remove a user; none: the plugin's own"),
+    Field::texts("rollback_statements", "statements to undo a failed creation"),
+    Field::texts("renew_statements", "statements to renew a user; none: the plugin's own"),
+    Field::seconds("default_ttl", "lifetime of a lease in seconds; 0: the mount's default"),
+    Field::seconds("max_ttl", "maximum lifetime of a lease in seconds; 0: the mount's maximum"),
 ];
 
 /// A stored role.
@@ -91,7 +85,7 @@ impl Role {
     fn check_with(&self, host: &dyn Host, connection: &Connection) -> Result<(), Failure> {
         if connection.is_self_managed() {
             return Err(Failure::invalid(format!(
-                "connection {} is self_managed: it has no user that could make others; write \
+                "connection {} is self_managed and has no user to create other users; write \
                  static-roles instead",
                 quoted(&self.db_name)
             )));
@@ -113,9 +107,7 @@ impl Role {
         if has_own || !self.creation_statements.is_empty() {
             return Ok(());
         }
-        Err(Failure::invalid(
-            "creation_statements is required: give at least one statement that creates {{name}}",
-        ))
+        Err(Failure::invalid("creation_statements is required: give statements to create {{name}}"))
     }
 
     /// Returns a warning if the creation makes accounts that the revocation statements do not name.
@@ -139,9 +131,9 @@ impl Role {
         let unnamed: Vec<String> = names.filter(|name| !given.contains(name)).collect();
         Ok((!unnamed.is_empty()).then(|| {
             format!(
-                "creation_statements also make {}, and revocation_statements do not name them: let \
-                 them drop each one, or leave revocation_statements empty; a lease stays while \
-                 one of its accounts logs in",
+                "creation_statements also make {}, and revocation_statements do not name these \
+                 accounts: drop each account there, or leave revocation_statements empty; a lease \
+                 stays while any account of the lease logs in",
                 unnamed.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
             )
         }))
@@ -179,8 +171,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let unchecked = connection.is_none().then(|| {
         let db_name = quoted(&role.db_name);
         format!(
-            "there is no connection {db_name} yet: the role's statements are not checked, and it \
-             makes no users"
+            "there is no connection {db_name} yet: the role's statements are not checked, and the \
+             role makes no users"
         )
     });
     let unended = unended.transpose()?.flatten();
@@ -230,7 +222,7 @@ fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
     let (asked, most) = (show(role.max_ttl), show(mount.max_ttl));
     (role.max_ttl > mount.max_ttl).then(|| {
         format!(
-            "max_ttl {asked} is longer than the mount's maximum of {most}, to which leases are cut"
+            "max_ttl {asked} is longer than the mount's maximum of {most}; leases get the maximum"
         )
     })
 }
@@ -372,7 +364,7 @@ mod tests {
         let reply = bed.write("roles/reader", &json!({"max_ttl": "90d"})).unwrap();
         assert_eq!(
             reply.warnings,
-            ["max_ttl 90d is longer than the mount's maximum of 32d, to which leases are cut"]
+            ["max_ttl 90d is longer than the mount's maximum of 32d; leases get the maximum"]
         );
         assert_eq!(bed.read("roles/reader").unwrap().data["max_ttl"], 7_776_000);
     }

@@ -119,7 +119,7 @@ pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("a rotation of connection {}", quoted(name));
-    let otherwise = format!("write config/{name} with the password that works");
+    let otherwise = format!("write config/{name} with the working password");
     Err(UnfinishedChange::refusal(host, &key, &what, &otherwise)?)
 }
 
@@ -169,13 +169,13 @@ pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
         RotationDecision::Off => Ok(()),
         RotationDecision::Wait(_) => connection.store(host, name),
         RotationDecision::Missed(next) => {
-            tell(host, OperationOutcome::Missed, name);
+            report_outcome(host, OperationOutcome::Missed, name);
             connection.times.due = next;
             connection.store(host, name)
         }
         RotationDecision::Rotate => {
             let rotated = rotate(host, name, &connection).map(drop);
-            rotated.inspect_err(|_| tell(host, OperationOutcome::Failed, name))
+            rotated.inspect_err(|_| report_outcome(host, OperationOutcome::Failed, name))
         }
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     if belongs.contains(&false) {
         return root.replace(intent);
     }
-    root.finish(intent).inspect_err(|_| tell(host, OperationOutcome::Failed, name))
+    root.finish(intent).inspect_err(|_| report_outcome(host, OperationOutcome::Failed, name))
 }
 
 impl<'a> RootRotation<'a> {
@@ -253,7 +253,7 @@ impl<'a> RootRotation<'a> {
 
     /// Keeps the stored password until the next scheduled rotation.
     fn give_up(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
-        tell(self.host, OperationOutcome::Missed, self.name);
+        report_outcome(self.host, OperationOutcome::Missed, self.name);
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
         connection.store(self.host, self.name)?;
@@ -289,8 +289,8 @@ impl<'a> RootRotation<'a> {
         let prove =
             |candidate: &PasswordCandidate, (): &()| match self.works(&candidate.password)? {
                 Some(false) => Err(Failure::invalid(format!(
-                    "the user of connection {} cannot log in with its new password; check \
-                 root_rotation_statements",
+                    "the user of connection {} cannot log in with the new password; check \
+                     root_rotation_statements",
                     quoted(self.name)
                 ))),
                 told => {
@@ -337,7 +337,7 @@ impl<'a> RootRotation<'a> {
             connection.has_forced_password = false;
             connection.begin_generation(host);
             connection.times = connection.rotation.rotated_at(host.clock().now())?;
-            tell(host, OperationOutcome::Done, name);
+            report_outcome(host, OperationOutcome::Done, name);
             connection.store(host, name)
         })
     }
@@ -350,7 +350,7 @@ impl<'a> RootRotation<'a> {
             FailureKind::Unreachable,
             format!(
                 "user {user} of connection {name} logs in neither with the stored password nor \
-                 with one that a rotation began with; write config/{} with its password",
+                 with a password tried by a rotation; write config/{} with the user's password",
                 self.name
             ),
         );
@@ -360,7 +360,7 @@ impl<'a> RootRotation<'a> {
 }
 
 /// Reports the outcome of a rotation to log and metrics.
-fn tell(host: &dyn Host, outcome: OperationOutcome, name: &str) {
+fn report_outcome(host: &dyn Host, outcome: OperationOutcome, name: &str) {
     figures::count(host, &figures::ROOT_ROTATIONS, outcome);
     let (level, event) = match outcome {
         OperationOutcome::Done => (LogLevel::Info, "root-rotated"),

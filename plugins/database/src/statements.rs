@@ -28,7 +28,7 @@ pub(crate) fn check_role(
     if !plugin.credential_types.iter().any(|known| known == credential_type) {
         let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
         return Err(Failure::invalid(format!(
-            "unsupported credential_type: {credential_type} is not one of plugin {plugin}; use \
+            "unsupported credential_type: {credential_type} is not a type of plugin {plugin}; use \
              {known}"
         )));
     }

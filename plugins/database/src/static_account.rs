@@ -124,7 +124,7 @@ impl StaticAccount<'_> {
             return Ok(made);
         }
         let why = Failure::invalid(format!(
-            "user {} of connection {} cannot log in with its new credential; check \
+            "user {} of connection {} cannot log in with the new credential; check \
              rotation_statements and whether the user may log in",
             quoted(&self.role.username),
             quoted(&self.role.db_name)
@@ -182,8 +182,8 @@ impl StaticAccount<'_> {
         let known = known.join(", ");
         Failure::invalid(format!(
             "the password of static role {name} is for {known}, and connection {db_name} leads to \
-             another server; write the connection so that it leads there again, or delete the role \
-             and create it again with the account's password"
+             another server; write the connection with the former server, or delete the role and \
+             create it again with the account's password"
         ))
     }
 

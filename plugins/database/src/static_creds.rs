@@ -31,8 +31,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     shown.extend(role.times.show_last());
     let unfinished = unfinished.filter(|change| !change.cause.is_empty()).map(|change| {
         format!(
-            "a rotation of static role {} is not finished, so that another password may be in \
-             force; its last attempt failed: {}",
+            "a rotation of static role {} is not finished, so another password may be in force; \
+             the last attempt failed: {}",
             quoted(name),
             change.cause
         )
@@ -50,8 +50,8 @@ fn refuse_dead(
     let (name, user) = (quoted(name), quoted(&role.username));
     let message = match (dead, role.proof) {
         (Some(change), _) => format!(
-            "no password of user {user} is known to work: the database refuses the stored one, and \
-             the rotation of static role {name} that goes on by itself failed: {}. Correct that \
+            "no password of user {user} is known to work: the database refuses the stored \
+             password, and the background rotation of static role {name} failed: {}. Correct the \
              cause, or change rotation_statements, and ask again",
             change.cause
         ),

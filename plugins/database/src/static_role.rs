@@ -101,14 +101,14 @@ impl StaticRole {
             CredentialProof::Verified => None,
             CredentialProof::Unverified => Some(format!(
                 "the credential of user {user} could not be verified: connection {db_name} cannot \
-                 log in as that user with any password (its host, TLS or certificate \
-                 requirement, connection limit, expiry or lock); it is kept unverified, so check \
-                 it where the user may log in"
+                 log in as the user with any password (host, TLS or certificate requirement, \
+                 connection limit, expiry or lock); the credential is kept unverified, so check \
+                 the credential where the user may log in"
             )),
             CredentialProof::Refused => Some(format!(
                 "the database of connection {db_name} took a new credential for user {user}, and \
-                 then refused a login by it; the credential is kept and not shown. Check \
-                 rotation_statements and the user's way of logging in, then rotate the role"
+                 then refused a login with the credential; the credential is kept and not shown. \
+                 Check rotation_statements and the user's way of logging in, then rotate the role"
             )),
         }
     }
@@ -119,8 +119,8 @@ impl StaticRole {
         self.times.last.is_some().then(|| {
             format!(
                 "the credential of user {} at connection {} stays in force and is not stored any \
-                 more; give the user another one in the database, or take the user over again by \
-                 a static role",
+                 more; give the user another credential in the database, or take the user over \
+                 again by a static role",
                 quoted(&self.username),
                 quoted(&self.db_name)
             )

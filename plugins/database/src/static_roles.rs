@@ -20,17 +20,14 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a static role.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("username", "account whose credential is rotated").required(),
+    Field::text("username", "the account of the rotated credential").required(),
     Field::name_of("db_name", "connection to the account's database").required(),
-    Field::text(
-        "password",
-        "current password of the account, if it is imported or the account rotates itself",
-    )
-    .secret()
-    .aliases(&["self_managed_password"]),
+    Field::text("password", "current password of the account, for an import or for self rotation")
+        .secret()
+        .aliases(&["self_managed_password"]),
     Field::texts(
         "rotation_statements",
-        "statements that change the credential; none leaves it to the plugin",
+        "statements to change the credential; none: the plugin's own",
     ),
     Field::flag(
         "skip_import_rotation",
@@ -128,8 +125,8 @@ fn try_import(
     let account = StaticAccount { host, name, role, connection };
     match account.prove(&role.held)? {
         CredentialProof::Refused => Err(Failure::invalid(format!(
-            "the database of connection {} refuses password for user {}; give the password that \
-             the user logs in with now",
+            "the database of connection {} refuses password for user {}; give the user's current \
+             password",
             quoted(&role.db_name),
             quoted(&role.username)
         ))),
@@ -152,11 +149,11 @@ fn import(
              connection, the account's present password must be given",
         )),
         (false, false) => Err(Failure::invalid(
-            "password is only for skip_import_rotation and for self_managed connections; omit it, \
-             the account gets a new one",
+            "password is only for skip_import_rotation and for self_managed connections; omit \
+             password, and the account gets a new password",
         )),
         (true, false) if !role.has_password() => Err(Failure::invalid(format!(
-            "credential_type {} begins with a rotation; a password cannot be imported into it",
+            "credential_type {} begins with a rotation and cannot import a password; omit password",
             role.credential_type
         ))),
         (true, false) => {
@@ -256,7 +253,7 @@ fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "user {} is the login of connection {}; rotate it with rotate-root/{}",
+        "user {} is the login of connection {}; use rotate-root/{}",
         quoted(&role.username),
         quoted(&role.db_name),
         role.db_name

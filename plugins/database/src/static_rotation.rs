@@ -53,8 +53,8 @@ pub(crate) fn abandon(host: &dyn Host, name: &str) -> Result<Option<String>, Fai
     intent::hasten(host, &key(name))?;
     Ok(is_open.then(|| {
         format!(
-            "a change of static role {} was not finished and is given up: its user may have a \
-             credential that is not stored; give the user another one in the database",
+            "a change of static role {} was not finished and is given up: the user may have a \
+             credential the engine did not store; give the user another credential in the database",
             quoted(name)
         )
     }))
@@ -129,7 +129,7 @@ fn finish(
         let db_name = quoted(&role.db_name);
         Failure::new(
             FailureKind::Unreachable,
-            format!("connection {db_name} is gone; write it again"),
+            format!("connection {db_name} is gone; write the connection again"),
         )
     };
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(gone)?;

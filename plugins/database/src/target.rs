@@ -51,8 +51,7 @@ pub(crate) fn check(
         (quoted(username), quoted(name), made.join(", "), now.join(", "));
     let message = format!(
         "user {user} was made at {made}, and connection {shown} leads to {now} now; write \
-         config/{name} so that it leads there again, or give the lease up with \
-         sys/leases/revoke-force"
+         config/{name} with the former server, or give the lease up with sys/leases/revoke-force"
     );
     // With `retry_after`, the database does not count as unreachable, and other revocations go on.
     Err(Failure { retry_after: Some(RETRY), ..Failure::new(FailureKind::Unreachable, message) })
@@ -74,15 +73,15 @@ pub(crate) fn warning(
     }
     let live = host.leases().count(name)?;
     let (shown, now) = (quoted(name), now.join(", "));
-    let whose = match before {
+    let origin = match before {
         [] => "made by an earlier connection of this name".to_owned(),
-        before => format!("made while it led to {}", before.join(", ")),
+        before => format!("made at {}", before.join(", ")),
     };
     Ok((live > 0).then(|| {
         format!(
-            "connection {shown} leads to {now}, and leases were {whose}: {live}; a user that was \
-             made elsewhere can be neither renewed nor revoked until the connection leads there \
-             again, or sys/leases/revoke-force gives the lease up"
+            "connection {shown} leads to {now}, and leases were {origin}: {live}; a user made \
+             elsewhere can be neither renewed nor revoked until the connection leads there again, \
+             or sys/leases/revoke-force gives the lease up"
         )
     }))
 }

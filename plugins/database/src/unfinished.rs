@@ -103,11 +103,11 @@ impl UnfinishedChange {
         let told = match cause.is_empty() {
             true => String::new(),
             false => format!(
-                ". Its last attempt failed: {cause}. If that lasts, correct the cause, or \
+                ". The last attempt failed: {cause}. If the failure lasts, correct the cause, or \
                  {otherwise}"
             ),
         };
-        let message = format!("{what} is not finished; it continues now, try again{told}");
+        let message = format!("{what} is not finished and continues now; try again{told}");
         Ok(Failure::new(FailureKind::Unavailable, message))
     }
 }

@@ -173,8 +173,8 @@ pub(crate) fn note_failed_return(host: &dyn Host, identity: &EntryId, loan: &str
 
 fn unreadable_id(dn: &str) -> Failure {
     Failure::invalid(format!(
-        "the entry at {} does not show whether it is the account that is stored with this DN; let \
-         binddn read entryUUID or objectGUID of the entry",
+        "the entry at {} does not prove to be the account stored with this DN; let binddn read \
+         entryUUID or objectGUID of the entry",
         quoted(dn)
     ))
 }
@@ -202,8 +202,8 @@ pub(crate) fn forgotten(names: &[&str]) -> Option<String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
-            "passwords that stay in force and are not stored any more: of {}{more}; give the \
-             accounts others in the directory, or take them over again by a role or set",
+            "passwords in force and not stored any more: of {}{more}; give the accounts other \
+             passwords in the directory, or take the accounts over again by a role or set",
             named.join(", ")
         )
     })

@@ -26,15 +26,15 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("url", "ldap:// or ldaps:// URLs, separated by commas, tried in order"),
     Field::text("binddn", "the engine's login name: a DN, or a user of upndomain"),
     Field::text("bindpass", "the password of binddn").secret(),
-    Field::text("userdn", "the DN below which accounts are; empty leaves it to the server"),
-    Field::text("upndomain", "the domain that makes a user principal name of binddn"),
+    Field::text("userdn", "base DN of the accounts; empty: the server's choice"),
+    Field::text("upndomain", "the domain of binddn's user principal name"),
     Field::text("schema", "ad, or openldap: how a password is changed"),
     Field::flag(
         "self_rotation",
         "accounts change their own passwords with their current passwords",
     ),
-    Field::seconds("ttl", "seconds after which a password is rotated; 0 leaves it to the mount"),
-    Field::seconds("max_ttl", "most seconds that a role may say; 0 leaves it to the mount"),
+    Field::seconds("ttl", "seconds between rotations of a password; 0: the mount's default"),
+    Field::seconds("max_ttl", "maximum ttl of a role in seconds; 0: the mount's maximum"),
     Field::seconds(
         "last_rotation_tolerance",
         "tolerated lead of the directory's clock, in seconds, before a change counts as external",
@@ -51,7 +51,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("tls_max_version", "tls12 or tls13"),
     Field::flag(
         "force",
-        "replace the password that rotate-root made, although only that one works",
+        "replace the password made by rotate-root, although no other password works",
     ),
     Field::flag("verify", "try these settings at the directory, and store nothing"),
 ];
@@ -59,7 +59,7 @@ pub(crate) const FIELDS: &[Field] = &[
 /// Fields of a removal.
 pub(crate) const REMOVAL: &[Field] = &[Field::flag(
     "force",
-    "remove it although accounts are lent, or only the engine knows bindpass",
+    "remove the configuration although accounts are lent, or only the engine knows bindpass",
 )];
 
 impl Config {
@@ -140,7 +140,7 @@ impl Config {
         if self.ttl(mount) > self.max_ttl(mount) {
             let (ttl, max) = (show(self.ttl(mount)), show(self.max_ttl(mount)));
             return Err(Failure::invalid(format!(
-                "ttl {ttl} is longer than max_ttl {max}; lower the one or raise the other"
+                "ttl {ttl} is longer than max_ttl {max}; lower ttl or raise max_ttl"
             )));
         }
         passwords::check(&self.password_rules())
@@ -197,8 +197,7 @@ impl Config {
     /// Returns warnings for the operator about insecure or ineffective settings.
     fn warnings(&self) -> Vec<String> {
         let insecure = self.insecure_tls.then(|| {
-            "insecure_tls is on: any server that answers at the address is trusted with passwords"
-                .to_owned()
+            "insecure_tls is on: any server at the address is trusted with passwords".to_owned()
         });
         let clear = (!self.starttls).then(|| servers::in_clear(&self.url)).flatten().map(|url| {
             let url = quoted(url);
@@ -208,8 +207,8 @@ impl Config {
         let unasked = unasked.map(|url| {
             let url = quoted(url);
             format!(
-                "{url} is never asked: in clear it does not take the place of a server with TLS; \
-                 use ldaps:// or starttls"
+                "{url} is never asked: a server in clear does not replace a server with TLS; use \
+                 ldaps:// or starttls"
             )
         });
         insecure.into_iter().chain(clear).chain(unasked).collect()
@@ -219,16 +218,14 @@ impl Config {
     /// secrets that would be lost, and the remedy for each.
     fn needs(&self, host: &dyn Host) -> Result<Vec<String>, Failure> {
         let lent = host.leases().count(LANE)?;
-        let lent = (lent > 0).then(|| {
-            format!("accounts that are lent and come home by it: {lent}; check them in first")
-        });
+        let lent = (lent > 0)
+            .then(|| format!("lent accounts to be returned: {lent}; check the accounts in first"));
         let open = !host.storage().keys(CHANGES, "", 1)?.is_empty();
-        let open = open.then(|| {
-            "a password is being changed, and is finished by it; try again in a minute".to_owned()
-        });
+        let open =
+            open.then(|| "a password change is in progress; try again in a minute".to_owned());
         let rotated = self.bindpass_rotated.is_some().then(|| {
             "only the engine knows bindpass since rotate-root; give binddn another password in the \
-             directory, and write that as bindpass first"
+             directory, and write the password as bindpass first"
                 .to_owned()
         });
         Ok([lent, open, rotated].into_iter().flatten().collect())
@@ -309,14 +306,14 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let needs = config.needs(host)?;
     if !needs.is_empty() && !call.flag("force") {
         return Err(Failure::invalid(format!(
-            "the configuration is still needed: {}; or remove it with force=true",
+            "the configuration is still needed: {}; or use force=true",
             needs.join("; ")
         )));
     }
     Config::remove(host)?;
     figures::end(host)?;
     host.ldap().close(&config.target());
-    let lost = needs.into_iter().map(|need| format!("removed although it is needed: {need}"));
+    let lost = needs.into_iter().map(|need| format!("removed although needed: {need}"));
     Ok(Answer::nothing().warn(lost))
 }
 

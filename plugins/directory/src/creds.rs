@@ -106,7 +106,7 @@ fn rotate(
 fn answer(role: &Role, account: &Account) -> Result<Answer, Failure> {
     let name = &role.service_account_name;
     let username = name.split_once('@').map_or(name.as_str(), |(user, _)| user);
-    let lost = || Failure::internal("the password that was just stored is not there");
+    let lost = || Failure::internal("the password stored just now is missing");
     let current = account.current.as_ref().ok_or_else(lost)?;
     let mut shown = Map::from_iter([
         ("username".to_owned(), json!(username)),

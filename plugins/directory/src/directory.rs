@@ -219,10 +219,9 @@ impl<'a> DirectoryClient<'a> {
         let base = self.base()?;
         let found = absent_is_empty(self.search(Search::entry(&base)))?;
         match found.is_empty() {
-            true => Err(Failure::invalid(format!(
-                "userdn: there is no entry {} that binddn may see",
-                quoted(&base)
-            ))),
+            true => {
+                Err(Failure::invalid(format!("userdn: binddn sees no entry {}", quoted(&base))))
+            }
             false => Ok(()),
         }
     }
@@ -264,7 +263,7 @@ impl<'a> DirectoryClient<'a> {
 
 const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
                             password as a readable attribute and change nothing; use schema ad";
-const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
+const NO_BASE: &str = "the server does not tell a naming context; set userdn";
 
 /// Replaces the host's field names in the message with those of the configuration, and adds the
 /// cause of a refused login.

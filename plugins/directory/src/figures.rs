@@ -10,9 +10,9 @@ use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::metric::seconds;
 use bulkhead_sdk::{Failure, Host, Metric};
 
-const ROTATIONS: Metric = Metric::counter("rotations_total", "Passwords that were to be changed.")
+const ROTATIONS: Metric = Metric::counter("rotations_total", "Attempts to change a password.")
     .with_label("outcome", &["done", "refused", "unknown"]);
-const CHECK_OUTS: Metric = Metric::counter("check_outs_total", "Accounts that were asked for.")
+const CHECK_OUTS: Metric = Metric::counter("check_outs_total", "Requests to check out an account.")
     .with_label("outcome", &["lent", "none"]);
 const AGE: Metric = Metric::summary(
     "replaced_password_age_seconds",
@@ -101,7 +101,7 @@ pub(crate) fn look(host: &dyn Host) -> Result<(), Failure> {
             Ok(())
         }
     })?;
-    ages.tell(host);
+    ages.publish(host);
     if let Some(rotated) = config.bindpass_rotated {
         host.metrics().set(&BINDPASS, "", seconds(rotated));
     }
@@ -129,7 +129,7 @@ impl PasswordAges {
         self.oldest = Some(self.oldest.map_or(rotated, |oldest| oldest.min(rotated)));
     }
 
-    fn tell(&self, host: &dyn Host) {
+    fn publish(&self, host: &dyn Host) {
         let classes = AGES.iter().zip(self.counts).map(|((_, age), count)| (*age, count));
         for (age, count) in classes.chain([("older", self.older), ("never", self.never)]) {
             host.metrics().set(&PASSWORDS, age, count.into());

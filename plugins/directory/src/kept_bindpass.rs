@@ -88,9 +88,9 @@ pub(crate) fn check_replacement(
     if old != new {
         old.keep(host, &before.bindpass)?;
         return Ok(KeptBindpass::ForTrial(format!(
-            "the password that rotate-root made for {} at {} is kept; a configuration with the \
-             former servers, TLS settings and binddn uses the password again, whatever bindpass it \
-             gives",
+            "the password made by rotate-root for {} at {} is kept; a configuration with the \
+             former servers, TLS settings and binddn uses the password again, instead of the given \
+             bindpass",
             quoted(&old.login),
             quoted(&before.url)
         )));
@@ -108,8 +108,8 @@ pub(crate) fn check_replacement(
     match (given, prove(&before.bindpass)) {
         (Ok(PasswordProof::InForce | PasswordProof::NotInForce), Ok(PasswordProof::InForce)) => {
             Err(Failure::invalid(format!(
-                "bindpass is not the present password of {}, and the password that rotate-root \
-                 made is: leave bindpass out, or replace the password that works with force=true",
+                "bindpass is not the present password of {}, and the password made by rotate-root \
+                 is: leave bindpass out, or replace the working password with force=true",
                 quoted(&new.login)
             )))
         }
@@ -119,16 +119,16 @@ pub(crate) fn check_replacement(
         (Ok(PasswordProof::NotInForce), Ok(PasswordProof::NotInForce)) => {
             new.keep(host, &before.bindpass)?;
             Ok(KeptBindpass::ForLaterWrites(
-                "the directory refuses both the given bindpass and the password that rotate-root \
-                 made; write config with the one that is in force"
+                "the directory refuses both the given bindpass and the password made by \
+                 rotate-root; write config with the password in force"
                     .to_owned(),
             ))
         }
         _ => {
             new.keep(host, &before.bindpass)?;
             Ok(KeptBindpass::ForTrial(
-                "the given bindpass could not be proven; the password that rotate-root made is \
-                 kept, and the one of both that logs in is used"
+                "the given bindpass could not be proven; the password made by rotate-root is kept, \
+                 and the engine uses the working password of the two"
                     .to_owned(),
             ))
         }

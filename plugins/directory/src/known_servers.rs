@@ -57,7 +57,7 @@ impl KnownServers {
                 FailureKind::Unreachable,
                 format!(
                     "the password of {} is not sent to the servers of the configuration, because \
-                     the account got its password from others; write the configuration back",
+                     the account got the password from other servers; write the configuration back",
                     quoted(dn)
                 ),
             ));

@@ -56,13 +56,13 @@ impl SecretsEngine for Directory {
     const ASKS: &'static [&'static str] = &["ldap"];
     const METRICS: &'static [Metric] = figures::METRICS;
     const TABLE: &'static [Row] = &[
-        read("config", config::read).about("Shows the configuration without its secrets."),
+        read("config", config::read).about("Shows the configuration without secrets."),
         write("config", config::write)
             .about("Creates or changes the configuration.")
             .fields(&[config::FIELDS])
             .exclusive(&[&["password_policy", "length"], &["password_policy", "formatter"]]),
         delete("config", config::delete)
-            .about("Removes the configuration, unless it is still needed.")
+            .about("Removes the configuration, unless still needed.")
             .fields(&[config::REMOVAL]),
         read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
         write("roles/{name}", roles::write)
@@ -73,7 +73,7 @@ impl SecretsEngine for Directory {
         list("roles", roles::PREFIX).about("Lists the names of roles."),
         read("roles", roles::list).about("Lists the names of roles.").asked_as(Operation::List),
         read("creds/{name}", creds::read)
-            .about("Returns the password of a role's account, after a rotation if one is due.")
+            .about("Returns the password of a role's account; rotates a due password first.")
             .fields(&[ROLE]),
         write("rotate-role/{name}", roles::rotate)
             .about("Rotates the password of a role's account.")

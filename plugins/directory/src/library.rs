@@ -110,7 +110,9 @@ impl Account {
 
 fn managed(name: &str, kind: &str, owner: &str) -> Failure {
     let (name, owner) = (quoted(name), quoted(owner));
-    Failure::invalid(format!("{name} is already managed by {kind} {owner}; an account is in one"))
+    Failure::invalid(format!(
+        "{name} is already managed by {kind} {owner}; remove the account there first"
+    ))
 }
 
 /// Creates or changes a set. Changes the password of each new account before the set is stored.
@@ -159,7 +161,7 @@ fn members(
     if !config.has_login() {
         return Err(Failure::invalid(
             "a set needs binddn and bindpass: with self_rotation alone the engine does not know \
-             the first password of its accounts",
+             the first password of the accounts",
         ));
     }
     let directory = DirectoryClient::new(host, config);
@@ -203,7 +205,7 @@ fn check_home(host: &dyn Host, member: &SetMember) -> Result<(), Failure> {
     match Set::account(host, member)?.loan {
         None => Ok(()),
         Some(_) => Err(Failure::invalid(format!(
-            "{} cannot be removed because it is checked out; check it in first",
+            "{} cannot be removed because the account is checked out; check the account in first",
             quoted(&member.name)
         ))),
     }
@@ -245,7 +247,8 @@ fn take_over(
     if identity != member.account {
         let name = quoted(&member.name);
         return Err(Failure::invalid(format!(
-            "{name} is another entry than it was; take it out of the set and add it again"
+            "{name} is another entry than before; take the account out of the set, then add the \
+             account again"
         )));
     }
     set.clone_into(&mut account.set);
@@ -271,7 +274,7 @@ fn finish<'a>(
     let now = Set::find(host, name)?.unwrap_or_default();
     if now.members != before.members {
         return Err(Failure::invalid(format!(
-            "set {} was changed meanwhile; read it, and write it again",
+            "set {} was changed meanwhile; read the set, and write again",
             quoted(name)
         )));
     }

@@ -49,12 +49,12 @@ pub(crate) fn prove_gone(
     match directory.prove(dn, current)? {
         PasswordProof::NotInForce => Ok(()),
         PasswordProof::InForce => Err(Failure::invalid(format!(
-            "no search finds {}, although it can log in: let binddn read the entry and its \
+            "no search finds {}, although the account can log in: let binddn read the entry and \
              entryUUID or objectGUID",
             quoted(dn)
         ))),
         PasswordProof::CannotTell => Err(Failure::invalid(format!(
-            "no search finds {}, and a login there does not tell whether its password is in force: \
+            "no search finds {}, and a login there does not tell whether the password is in force: \
              unlock the account, and let binddn read the entry",
             quoted(dn)
         ))),
@@ -76,8 +76,8 @@ pub(crate) fn refresh_account(
     match find_again(host, config, identity, &account)? {
         Sighting::Found(found) => Ok((account.seen(identity, &found), found.changed)),
         Sighting::NotFound(DnHolder::OtherAccount) => Err(Failure::invalid(format!(
-            "the account that was {dn} is not in the directory any more; another account has its \
-             DN and is left alone; write the role or set with the account that is meant"
+            "the account that was {dn} is not in the directory any more; another account has the \
+             DN now and is left alone; write the role or set with the intended account"
         ))),
         Sighting::NotFound(DnHolder::NotSeen) => Err(Failure::invalid(format!(
             "the account that was {dn} is not in the directory any more, or binddn may not see it"

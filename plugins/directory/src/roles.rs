@@ -21,7 +21,7 @@ const PAGE: u32 = 1_000;
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("service_account_name", "the account: a user principal name, short name, or DN")
         .required(),
-    Field::seconds("ttl", "seconds after which its password is rotated; 0 leaves it to config"),
+    Field::seconds("ttl", "seconds between rotations of the password; 0: the ttl of config"),
     Field::text("password", "the account's present password, where accounts rotate themselves")
         .secret(),
 ];
@@ -155,8 +155,8 @@ fn take_password(
 
 fn no_password() -> Failure {
     Failure::invalid(
-        "password is required: with self_rotation an account changes its password by its present \
-         one",
+        "password is required: with self_rotation an account needs the present password for a \
+         change",
     )
 }
 

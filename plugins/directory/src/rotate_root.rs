@@ -23,7 +23,7 @@ use std::cell::Cell;
 pub(crate) const KEY: &str = "root";
 /// LDAP result code for insufficient rights.
 const NO_RIGHT: u32 = 50;
-const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goes on by itself";
+const IN_PROGRESS: &str = "a rotation of bindpass is already in progress and goes on by itself";
 
 /// A change under way. Part of a stored record: later fields need a default.
 #[derive(Serialize, Deserialize)]
@@ -92,8 +92,8 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
             PasswordProof::NotInForce => {
                 is_unchanged.set(proof(host, config, &config.bindpass)? == PasswordProof::InForce);
                 Err(Failure::invalid(
-                    "the directory took a new password for binddn and refuses a login by it; check \
-                     schema",
+                    "the directory took a new password for binddn and refuses a login with the new \
+                     password; check schema",
                 ))
             }
             _ => Ok(()),
@@ -200,8 +200,8 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
             intent.give_up(host, IntentEndReason::Unchanged)
         }
         CandidateSearch::Nowhere(_) => Err(Failure::invalid(
-            "neither bindpass nor the password that was to replace it is in force; write config \
-             with the one that is",
+            "neither bindpass nor the planned new password is in force; write config with the \
+             password in force",
         )),
     }
 }

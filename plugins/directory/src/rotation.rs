@@ -106,7 +106,7 @@ pub(crate) fn rotate(
     let rotated = attempt.store(proven)?;
     host.cache().remove(&turn)?;
     rotated.ok_or_else(|| {
-        Failure::invalid("the account was removed from the engine while its password was changed")
+        Failure::invalid("the account was removed from the engine during the password change")
     })
 }
 
@@ -255,8 +255,8 @@ impl<'a> ChangeAttempt<'a> {
         if self.config.self_rotation && self.account.current.is_none() {
             self.is_unchanged.set(true);
             return Err(Failure::invalid(format!(
-                "the current password of {} is unknown, and the account needs it to change its \
-                 own; write its role with password",
+                "the current password of {} is unknown, and the account needs the current password \
+                 for a change; write the role with password",
                 quoted(&self.account.dn)
             )));
         }
@@ -282,8 +282,8 @@ impl<'a> ChangeAttempt<'a> {
             self.is_unchanged.set(before == PasswordProof::InForce);
         }
         Err(Failure::invalid(format!(
-            "the directory took a new password for {} and refuses a login by it; check schema, and \
-             whether the account may log in",
+            "the directory took a new password for {} and refuses a login with the new password; \
+             check schema, and whether the account may log in",
             quoted(&self.account.dn)
         )))
     }

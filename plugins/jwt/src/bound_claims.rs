@@ -92,13 +92,13 @@ impl BoundClaims {
             };
             let values = claims::members(bound);
             if values.is_empty() || values.len() > MOST {
-                return unfit("has no value or more than 1000 values; no token could meet it");
+                return unfit("has no value or more than 1000 values; no token could match");
             }
             if values.iter().any(|value| claims::text_of(value).is_none()) {
                 return unfit("has a value that is not a text, flag or whole number");
             }
             if comparison == ClaimComparison::Glob && !values.iter().all(Value::is_string) {
-                return unfit("has a value that is not text; a pattern is a text");
+                return unfit("has a value that is not text; give patterns as texts");
             }
         }
         Ok(())

@@ -19,15 +19,15 @@ const ALGORITHMS: [&str; 10] =
 
 /// Fields of a configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("oidc_discovery_url", "issuer whose discovery document names the keys"),
-    Field::text("oidc_discovery_ca_pem", "roots by which that issuer is trusted, in PEM"),
+    Field::text("oidc_discovery_url", "issuer with a discovery document"),
+    Field::text("oidc_discovery_ca_pem", "root certificates for the issuer's server, in PEM"),
     Field::text("jwks_url", "URL of a set of keys (JWKS)"),
-    Field::text("jwks_ca_pem", "roots by which that server is trusted, in PEM"),
+    Field::text("jwks_ca_pem", "root certificates for the server of jwks_url, in PEM"),
     Field::any("jwks_pairs", "several sets: a list of objects with jwks_url and jwks_ca_pem"),
     Field::words("jwt_validation_pubkeys", "public keys or certificates, in PEM"),
-    Field::text("bound_issuer", "the issuer (iss) that tokens must have"),
-    Field::words("jwt_supported_algs", "accepted algorithms; all asymmetric ones unless given"),
-    Field::text("default_role", "the role of a login that names none"),
+    Field::text("bound_issuer", "the required issuer (iss) of tokens"),
+    Field::words("jwt_supported_algs", "accepted algorithms; default: all asymmetric algorithms"),
+    Field::text("default_role", "the default role of logins"),
 ];
 
 /// Fields of browser logins, which are not served: they may only be empty.
@@ -78,7 +78,7 @@ impl Config {
     /// Invalid request if there is none.
     pub(crate) fn stored(host: &dyn Host) -> Result<Self, Failure> {
         Self::find(host)?.ok_or_else(|| {
-            Failure::invalid("this auth method has no configuration; write its config first")
+            Failure::invalid("this auth method has no configuration; write config first")
         })
     }
 
@@ -133,7 +133,7 @@ impl Config {
         let bound = Some(self.bound_issuer.as_str()).filter(|bound| !bound.is_empty());
         match bound.or_else(|| self.source.issuer()) {
             Some(expected) if claims.issuer() != Some(expected) => Err(Failure::invalid(
-                "the token is of another issuer (iss) than the configured one",
+                "the token is of another issuer (iss) than the configured issuer",
             )),
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ pub(crate) fn refuse_filled<'a>(
     match names.into_iter().find(|name| call.fields.get(*name).is_some_and(is_filled)) {
         None => Ok(()),
         Some(name) => Err(Failure::invalid(format!(
-            "{name} belongs to browser logins (OIDC), which are not served; leave it out, and \
+            "{name} belongs to browser logins (OIDC), which are not served; leave {name} out, and \
              log in with a signed token"
         ))),
     }

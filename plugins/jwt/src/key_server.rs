@@ -74,7 +74,9 @@ impl KeyServer {
         })?;
         let keys = set.by_any_id();
         match keys.is_empty() {
-            true => Err(nonsense("no key of the set can prove a token: each needs its own kid")),
+            true => {
+                Err(nonsense("no key of the set can prove a token: each key needs a unique kid"))
+            }
             false => Ok(FetchedKeys { keys, lifetime: issuer_keys::lifetime(&answer) }),
         }
     }
@@ -151,7 +153,9 @@ fn flaw(url: &str) -> Option<&'static str> {
     let authority = rest.map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     match authority {
-        None => Some("does not begin with https://: whoever changes the keys on their way logs in"),
+        None => {
+            Some("does not begin with https://: an attacker on the network could replace the keys")
+        }
         Some("") => Some("names no server"),
         Some(authority) if authority.contains('@') => Some("holds credentials; leave them out"),
         Some(_) if !is_plain => Some("has a space, a # or a character outside ASCII"),

@@ -54,10 +54,10 @@ impl AuthMethod for Jwt {
             .fields(&[ROLE, role::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", roles::delete)
-            .about("Removes a role; its tokens are not renewed any more.")
+            .about("Removes a role; tokens of the role are not renewed any more.")
             .fields(&[ROLE]),
         write("login", login::write)
-            .about("Logs in with a signed token that meets the constraints of a role.")
+            .about("Logs in with a signed token if the token meets the constraints of a role.")
             .fields(&[login::FIELDS])
             .login()
             .deadline(login::DEADLINE),

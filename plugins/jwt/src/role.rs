@@ -24,15 +24,18 @@ const BROWSER: [&str; 2] = ["oidc_scopes", "max_age"];
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("role_type", "jwt, which is the default; browser logins (oidc) are not served"),
-    Field::words("bound_audiences", "audiences (aud) of which a token must have one"),
-    Field::text("bound_subject", "the subject (sub) that tokens must have"),
+    Field::words("bound_audiences", "accepted audiences (aud); a token needs at least one"),
+    Field::text("bound_subject", "the required subject (sub) of tokens"),
     Field::any("bound_claims", "a value or a list of values for each claim"),
     Field::text("bound_claims_type", "string, or glob for values with *"),
-    Field::text("user_claim", "the claim that names the identity"),
+    Field::text("user_claim", "the claim with the name of the identity"),
     Field::flag("user_claim_json_pointer", "user_claim is a JSON pointer such as /user/id"),
     Field::map("claim_mappings", "name in the metadata for each of some claims"),
     Field::text("groups_claim", "the claim with the groups of the identity"),
-    Field::text("expiration_leeway", "seconds that tokens without exp live; 0 is 150, -1 none"),
+    Field::text(
+        "expiration_leeway",
+        "lifetime of tokens without exp, in seconds; 0 is 150, -1 none",
+    ),
     Field::text("not_before_leeway", "seconds before exp without nbf and iat; 0 is 150, -1 none"),
     Field::text("clock_skew_leeway", "seconds between the clocks; 0 is 60, -1 none"),
     Field::seconds("max_age", "for browser logins, which are not served; may only be empty"),
@@ -117,7 +120,7 @@ impl Role {
     fn check(&self) -> Result<(), Failure> {
         if self.user_claim.is_empty() {
             return Err(Failure::invalid(
-                "user_claim is required: name the claim that identifies the bearer, such as sub",
+                "user_claim is required: name the claim with the bearer's identity, such as sub",
             ));
         }
         if self.user_claim_json_pointer && !self.user_claim.starts_with('/') {
@@ -156,7 +159,7 @@ impl Role {
             if !names.insert(name) {
                 let name = quoted(name);
                 return Err(Failure::invalid(format!(
-                    "claim_mappings: two claims are mapped to {name}; choose another name for one"
+                    "claim_mappings: two claims are mapped to {name}; choose two names"
                 )));
             }
         }
@@ -164,8 +167,9 @@ impl Role {
         let names = self.claim_mappings.values().map(String::as_str).chain([ROLE]);
         let shown: BTreeMap<String, String> =
             names.map(|name| (name.to_owned(), String::new())).collect();
-        bounds::check_metadata("of the token", shown.iter())
-            .map_err(|what| Failure::invalid(format!("claim_mappings: a login would come {what}")))
+        bounds::check_metadata("of the token", shown.iter()).map_err(|fault| {
+            Failure::invalid(format!("claim_mappings: a login would come {fault}"))
+        })
     }
 
     /// Returns the leeways of the times of a token.
@@ -225,7 +229,7 @@ impl Role {
             found => Err(Failure::invalid(format!(
                 "the token's claim {}, the user_claim of the role, {}",
                 quoted(&self.user_claim),
-                if found.is_some() { "is not text, or an empty one" } else { "is missing" }
+                if found.is_some() { "is not text, or is empty" } else { "is missing" }
             ))),
         }
     }
@@ -255,10 +259,10 @@ impl Role {
         if self.groups_claim.is_empty() {
             return Ok(Vec::new());
         }
-        let wrong = |what: &str| {
+        let wrong = |fault: &str| {
             let name = quoted(&self.groups_claim);
             Failure::invalid(format!(
-                "the token's claim {name}, the groups_claim of the role, {what}"
+                "the token's claim {name}, the groups_claim of the role, {fault}"
             ))
         };
         let claim = claims::find(claims.all(), &self.groups_claim);

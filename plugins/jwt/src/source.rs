@@ -68,7 +68,7 @@ impl KeySource {
             several => {
                 let several = several.join(" and ");
                 return Err(Failure::invalid(format!(
-                    "{several} are given; keys come from one source: give one of them"
+                    "{several} are given; keys come from a single source: give only one field"
                 )));
             }
         };
@@ -86,7 +86,8 @@ impl KeySource {
         for name in ["oidc_discovery_ca_pem", "jwks_ca_pem"] {
             if own != Some(name) && is_filled(call, name) {
                 return Err(Failure::invalid(format!(
-                    "{name} belongs to another source of keys than the given one; leave it out"
+                    "{name} belongs to another source of keys than the given source; leave {name} \
+                     out"
                 )));
             }
         }

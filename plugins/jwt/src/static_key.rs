@@ -46,15 +46,17 @@ impl StaticKey {
 
     fn read(host: &dyn Host, pem: &str) -> Result<Self, Failure> {
         if pem.contains("PRIVATE KEY-----") {
-            return Err(Failure::invalid("it is a private key; give its public half"));
+            return Err(Failure::invalid("the text is a private key; give the public half"));
         }
         if !pem.trim_start().starts_with("-----BEGIN ") {
-            return Err(Failure::invalid("it is not PEM; it must begin with -----BEGIN"));
+            return Err(Failure::invalid(
+                "the text is not PEM; give a text with -----BEGIN at the start",
+            ));
         }
         let is_certificate = pem.contains("-----BEGIN CERTIFICATE-----");
         let key = match is_certificate {
             true => host.crypto().read_certificate(pem)?.public_key.ok_or_else(|| {
-                Failure::invalid("the certificate's key is of a kind that is not supported")
+                Failure::invalid("the certificate's key is of an unsupported kind")
             })?,
             false => host.crypto().read_key(pem)?,
         };

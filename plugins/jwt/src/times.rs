@@ -77,7 +77,7 @@ pub(crate) fn check(claims: &Claims, leeways: TokenLeeways, now: StoreTime) -> R
         ends.or_else(|| latest.map(|latest| latest.saturating_add(leeways.expiration.or(USUAL))));
     let Some(ends) = ends else {
         return Err(Failure::invalid(
-            "the token has no time: it needs one of the claims exp, nbf and iat",
+            "the token has no time: add one of the claims exp, nbf and iat",
         ));
     };
     let begins =

@@ -29,11 +29,13 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::text("kubernetes_host", "the URL of the API server").required(),
     Field::text(
         "kubernetes_ca_cert",
-        "PEM of the authorities that the API server's certificate may be from",
+        "accepted authorities of the API server's certificate, in PEM",
     ),
-    Field::text("token_reviewer_jwt", "token of the account that reviews tokens; never shown")
-        .secret(),
-    Field::words("pem_keys", "public keys or certificates, one of which must have signed a token"),
+    Field::text("token_reviewer_jwt", "token of the reviewer's account; never shown").secret(),
+    Field::words(
+        "pem_keys",
+        "public keys or certificates; a token must be signed by one of these keys",
+    ),
     Field::text("issuer", "issuer of tokens, if disable_iss_validation is false"),
     Field::flag("disable_iss_validation", "leave the issuer to the API server").or_flag(true),
     Field::flag("disable_local_ca_jwt", "never use the certificate and token of the server's pod"),
@@ -143,9 +145,9 @@ fn about(field: &str, why: Failure) -> Failure {
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if call.flag("use_annotations_as_alias_metadata") {
         return Err(Failure::invalid(
-            "use_annotations_as_alias_metadata is not supported: annotations are written by \
-             everybody who may change a service account, and policy templates trust the metadata \
-             of an alias; leave it out or set it to false",
+            "use_annotations_as_alias_metadata is not supported: everybody with write access to a \
+             service account can write annotations, and policy templates trust the metadata of an \
+             alias; leave the field out or set it to false",
         ));
     }
     let before = ReviewConfig::stored(host)?;

@@ -47,7 +47,7 @@ impl AuthMethod for Kubernetes {
     const TABLE: &'static [Row] = &[
         read("config", config::read).about("Shows the configuration without the reviewer's token."),
         write("config", config::write)
-            .about("Sets the API server that reviews tokens, and the identity of the reviewer.")
+            .about("Sets the API server for reviews of tokens, and the identity of the reviewer.")
             .fields(&[config::FIELDS])
             .existence("config"),
         read("role/{name}", role::read).about("Shows a role.").fields(&[ROLE]),
@@ -56,7 +56,7 @@ impl AuthMethod for Kubernetes {
             .fields(&[ROLE, role::FIELDS, token_params::FIELDS, token_params::OLD_FIELDS])
             .existence("role/{name}"),
         delete("role/{name}", role::delete)
-            .about("Removes a role; its tokens can no longer be renewed.")
+            .about("Removes a role; tokens of the role can no longer be renewed.")
             .fields(&[ROLE]),
         list("role", "role/").about("Lists the names of roles."),
         write("login", login::write)

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const PATH: &str = "/api/v1/namespaces/";
 
 /// Advice for an identity that may review tokens and not read namespaces.
-const GRANT: &str = "bind its account to a cluster role that may get namespaces";
+const GRANT: &str = "bind its account to a cluster role with permission to get namespaces";
 
 /// The relevant members of a namespace.
 #[derive(Deserialize)]

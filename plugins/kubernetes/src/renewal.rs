@@ -26,7 +26,8 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
     }
     if !role.audience.is_empty() && role.audience != kept.audience {
         return Err(Failure::invalid(
-            "the role asks for another audience by now; log in again with a token for it",
+            "the role asks for another audience by now; log in again with a token for this \
+             audience",
         ));
     }
     login_of(&held.alias, &kept, &role)

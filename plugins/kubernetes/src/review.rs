@@ -104,7 +104,7 @@ impl ReviewStatus {
         let audiences = self.audiences.unwrap_or_default();
         if !audience.is_empty() && !audiences.iter().any(|known| known == audience) {
             return Err(Failure::denied(
-                "the API server did not confirm that the token is for the role's audience",
+                "the API server did not confirm the role's audience for the token",
             ));
         }
         Ok(ReviewedAccount { account: stated.clone() })
@@ -120,14 +120,14 @@ fn refused(host: &dyn Host, answer: &Response, reviewer: &ReviewerIdentity) -> F
     Failure::denied(match reviewer {
         ReviewerIdentity::Given(_) => {
             "the API server does not let token_reviewer_jwt review tokens: write the token anew, \
-             and bind its account to system:auth-delegator"
+             and bind the token's account to system:auth-delegator"
         }
         ReviewerIdentity::Pod => {
-            "the API server does not let the server's pod review tokens: bind its account to \
+            "the API server does not let the server's pod review tokens: bind the pod's account to \
              system:auth-delegator"
         }
         ReviewerIdentity::Login => {
-            "the API server does not let the token review itself: bind its account to \
+            "the API server does not let the token review itself: bind the token's account to \
              system:auth-delegator, or configure token_reviewer_jwt"
         }
     })
@@ -184,7 +184,7 @@ pub(crate) fn log(host: &dyn Host, event: &str, said: &str) {
 }
 
 pub(crate) fn nonsense() -> Failure {
-    Failure::new(FailureKind::Unreachable, "the server's answer is not what an API server answers")
+    Failure::new(FailureKind::Unreachable, "the answer does not come from an API server")
 }
 
 #[cfg(test)]

@@ -24,10 +24,10 @@ const LONGEST_SELECTOR: usize = 4_096;
 
 /// Fields of a role, without the token parameters.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::words(NAMES, "accounts that may log in; patterns such as dev-*, or * alone for all"),
+    Field::words(NAMES, "admitted accounts; patterns such as dev-*, or * alone for all"),
     Field::words(NAMESPACES, "namespaces of the accounts; patterns, or * alone for all"),
     Field::text(SELECTOR, "labels of further namespaces, as a label selector in JSON or YAML"),
-    Field::text("audience", "audience that tokens must be for; empty leaves it to the API server"),
+    Field::text("audience", "required audience of tokens; empty: the API server's default"),
     Field::text("alias_name_source", "serviceaccount_uid (by default) or serviceaccount_name"),
 ];
 
@@ -173,9 +173,9 @@ impl Role {
         let is_printable = !self.audience.contains(char::is_control);
         match self.audience.len() <= LONGEST_AUDIENCE && is_printable {
             true => Ok(()),
-            false => Err(Failure::invalid(
-                "audience has more than 1,024 bytes, or characters that cannot be printed",
-            )),
+            false => {
+                Err(Failure::invalid("audience has more than 1,024 bytes, or control characters"))
+            }
         }
     }
 
@@ -189,13 +189,14 @@ impl Role {
         }
         if !self.bound_service_account_namespace_selector.is_empty() {
             warnings.push(format!(
-                "everybody who may label a namespace can let its accounts in by {SELECTOR}"
+                "everybody with permission to label a namespace can admit the namespace's accounts \
+                 by {SELECTOR}"
             ));
         }
         if self.audience.is_empty() {
             warnings.push(
-                "audience is not set: a pod's token for the API server logs in, and so does \
-                 everybody to whom the pod shows this token; set an audience for this service"
+                "audience is not set: a pod's token for the API server logs in, and any service \
+                 with such a token can log in as the pod; set an audience for this service"
                     .to_owned(),
             );
         }

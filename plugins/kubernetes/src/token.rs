@@ -76,11 +76,11 @@ impl TokenClaims {
         let (account, secret_name) = match (all.get("kubernetes.io"), of_secret(all)) {
             (Some(Value::Object(bound)), false) => projected(bound)?,
             (None, true) => legacy(all)?,
-            (Some(_), true) => return Err(malformed("it names its account in two ways")),
-            _ => return Err(malformed("it is not the token of a service account")),
+            (Some(_), true) => return Err(malformed("the account is named in two ways")),
+            _ => return Err(malformed("this is not the token of a service account")),
         };
         if !account.is_sound() {
-            return Err(malformed("it names an account that no cluster could have"));
+            return Err(malformed("no cluster could have an account with these names"));
         }
         Ok(Self {
             account,
@@ -141,7 +141,7 @@ fn projected(bound: &Map<String, Value>) -> Result<(ServiceAccount, String), Fai
     let part = |name: &str| match bound.get(name) {
         Some(Value::Object(part)) => Ok(part.clone()),
         None => Ok(Map::new()),
-        Some(_) => Err(malformed("a claim about its account is not an object")),
+        Some(_) => Err(malformed("a claim about the account is not an object")),
     };
     let (account, secret) = (part("serviceaccount")?, part("secret")?);
     let account = ServiceAccount {
@@ -164,7 +164,7 @@ fn legacy(all: &Map<String, Value>) -> Result<(ServiceAccount, String), Failure>
 }
 
 fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Failure> {
-    let wrong = || malformed("its aud is neither a text nor a list of texts");
+    let wrong = || malformed("aud is neither a text nor a list of texts");
     match all.get("aud") {
         None => Ok(Vec::new()),
         Some(Value::String(only)) => Ok(vec![only.clone()]),
@@ -180,7 +180,7 @@ fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, Failure>
         None => Ok(None),
         Some(value) => match value.as_u64() {
             Some(seconds) => Ok(Some(seconds)),
-            None => Err(malformed("its exp or nbf is not a number of seconds since 1970")),
+            None => Err(malformed("exp or nbf is not a number of seconds since 1970")),
         },
     }
 }
@@ -190,7 +190,7 @@ fn text_of(from: &Map<String, Value>, name: &str) -> Result<String, Failure> {
     match from.get(name) {
         None => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(malformed("a claim that should be a text is none")),
+        Some(_) => Err(malformed("a claim is not a text")),
     }
 }
 
@@ -201,7 +201,7 @@ fn object(part: &str) -> Result<Map<String, Value>, Failure> {
 /// Refuses an empty part, which base64url could also be.
 fn filled(part: &str) -> Result<&str, Failure> {
     match part.is_empty() {
-        true => Err(malformed("a part of it is not base64url without padding")),
+        true => Err(malformed("a part is not base64url without padding")),
         false => Ok(part),
     }
 }

@@ -16,12 +16,9 @@ const USUAL_VERSIONS: u32 = 10;
 
 /// The fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::whole("max_versions", "versions that each secret keeps; 0 leaves it at 10"),
+    Field::whole("max_versions", "number of versions kept of each secret; 0: 10"),
     Field::flag("cas_required", "whether every write must give options.cas"),
-    Field::any(
-        lifetime::FIELD,
-        "duration after which new versions are deleted; a negative one: never",
-    ),
+    Field::any(lifetime::FIELD, "duration after which new versions are deleted; negative: never"),
 ];
 
 /// The rules for all secrets.

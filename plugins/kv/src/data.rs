@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// The fields of a write.
 pub(crate) const FIELDS: &[Field] = &[
     Field::any("data", "the secret: an object").secret(),
-    Field::any("options", "an object: cas, the number that the latest version must have"),
+    Field::any("options", "an object: cas, the required number of the latest version"),
 ];
 
 /// Shows a version. Data that were deleted or destroyed are 404, with the facts about the version:
@@ -103,7 +103,8 @@ fn given_data(call: &Call) -> Result<&Map<String, Value>, Failure> {
              {\"data\": {\"name\": \"value\"}}",
         )),
         Some(_) => Err(Failure::invalid(
-            "data must be an object, such as {\"name\": \"value\"}; to keep a text, give it a name",
+            "data must be an object, such as {\"name\": \"value\"}; to keep a text, give the text \
+             a name",
         )),
     }
 }
@@ -118,7 +119,7 @@ fn check_cas(call: &Call, config: &Config, metadata: Option<&Metadata>) -> Resul
         Some(cas) if cas == current => Ok(()),
         Some(cas) => Err(Failure::invalid(format!(
             "check-and-set parameter did not match the current version: options.cas is {cas}, and \
-             the current version is {current}; read the secret, and write with its version"
+             the current version is {current}; read the secret, and write with the current version"
         ))),
         None if config.cas_required || metadata.is_some_and(|metadata| metadata.cas_required) => {
             Err(Failure::invalid(

@@ -105,7 +105,7 @@ impl SecretsEngine for KeyValue {
             .fields(&[PATH, given::VERSIONS]),
         read("subkeys/{path+}", subkeys::read)
             .api_version(2)
-            .about("Shows the keys of a secret without its values.")
+            .about("Shows the keys of a secret without values.")
             .fields(&[PATH, given::VERSION, subkeys::FIELDS]),
         list("metadata", "meta/").api_version(2).about("Lists secrets and folders."),
         list("metadata/{path+}", "meta/{path}/")
@@ -114,20 +114,20 @@ impl SecretsEngine for KeyValue {
             .fields(&[PATH]),
         read("metadata/{path+}", metadata::read)
             .api_version(2)
-            .about("Shows the versions of a secret and its rules.")
+            .about("Shows the versions and rules of a secret.")
             .fields(&[PATH]),
         write("metadata/{path+}", metadata::write)
             .api_version(2)
-            .about("Sets the rules of a secret, and its custom metadata.")
+            .about("Sets the rules and custom metadata of a secret.")
             .fields(&[PATH, metadata::FIELDS])
             .existence("meta/{path}"),
         patch("metadata/{path+}", metadata::patch)
             .api_version(2)
-            .about("Changes the rules of a secret and its custom metadata (RFC 7396).")
+            .about("Changes the rules and custom metadata of a secret (RFC 7396).")
             .fields(&[PATH, metadata::FIELDS]),
         delete("metadata/{path+}", metadata::delete)
             .api_version(2)
-            .about("Removes a secret with all of its versions for good.")
+            .about("Removes a secret with all versions for good.")
             .fields(&[PATH]),
     ];
 

@@ -20,12 +20,9 @@ const LONGEST_CUSTOM_VALUE: usize = 512;
 
 /// The fields of a write.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::whole("max_versions", "versions that the secret keeps; 0 leaves it to the config"),
+    Field::whole("max_versions", "number of versions kept of the secret; 0: the config's value"),
     Field::flag("cas_required", "whether every write must give options.cas"),
-    Field::any(
-        lifetime::FIELD,
-        "duration after which new versions are deleted; a negative one: never",
-    ),
+    Field::any(lifetime::FIELD, "duration after which new versions are deleted; negative: never"),
     Field::any("custom_metadata", "texts for people, by name; never secret"),
 ];
 

@@ -23,7 +23,7 @@ impl<'a> SecretPath<'a> {
         let path = call.capture("path");
         if path.len() > LONGEST {
             return Err(Failure::invalid(format!(
-                "the path of a secret has at most {LONGEST} bytes; {} has {}: shorten it",
+                "the path of a secret has at most {LONGEST} bytes; {} has {}: shorten the path",
                 quoted(path),
                 path.len()
             )));

@@ -74,7 +74,7 @@ impl<'a> AuthoritativeRegion<'a> {
             200 | 404 => Ok(answer),
             403 => Err(unfit(format!(
                 "region {region} does not take the replication token; write a management token of \
-                 that region as replication_token"
+                 this region as replication_token"
             ))),
             status => {
                 Err(unfit(format!("region {region} answered a request for records with {status}")))

@@ -31,7 +31,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiRefusal> {
             let (line, column) = (error.line(), error.column());
             Err(ApiRefusal::invalid(format!("the body is not JSON: line {line}, column {column}")))
         }
-        None => Err(ApiRefusal::invalid("the body is not JSON: it is blank")),
+        None => Err(ApiRefusal::invalid("the body is not JSON: the body is blank")),
     }
 }
 

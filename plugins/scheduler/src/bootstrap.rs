@@ -47,7 +47,7 @@ pub(crate) fn bootstrap(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal
     storage.put_plain(DONE, &true)?;
     let index = token_records::put(request.host, &accessor, &token)?;
     let stored = storage.entry::<Token>(&Token::key(&accessor))?;
-    let stored = stored.ok_or_else(|| Failure::internal("the token is gone as it was stored"))?;
+    let stored = stored.ok_or_else(|| Failure::internal("the stored token is missing"))?;
     ApiReply::written(&ShownToken::whole(&accessor, stored, Vec::new()), index, request.is_pretty())
 }
 

@@ -13,13 +13,16 @@ use serde_json::json;
 
 /// Fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("region", "name of the region that this mount serves; `global` where empty"),
-    Field::text("authoritative_region", "name of the region whose roles and policies apply here"),
+    Field::text("region", "name of the mount's region; `global` where empty"),
+    Field::text(
+        "authoritative_region",
+        "name of the region with the roles and policies for this mount",
+    ),
     Field::words("addresses", "base URLs of the authoritative region's API, in order"),
     Field::text("replication_token", "a management token of the authoritative region").secret(),
     Field::text("ca_certificate", "PEM of the authorities of the authoritative region's servers"),
     Field::text("replication_backoff", "pause after a failed round of replication, such as `30s`"),
-    Field::text("max_stale", "oldest replica that is read, such as `5m`; empty for any age"),
+    Field::text("max_stale", "maximum age of a replica for reads, such as `5m`; empty for any age"),
 ];
 
 /// Writes the configuration and starts or stops replication.

@@ -276,7 +276,7 @@ fn store_role(
     let GivenRole { id, role } =
         GivenRole::read(&answer.body).map_err(|_| Failure::internal("the answer is not a role"))?;
     if !crate::names::is_uuid(&id) || role.check().is_err() {
-        return Err(Failure::internal("the answer is not a role that can be stored"));
+        return Err(Failure::internal("the answer is not a valid role"));
     }
     if let Some(name) = before.role_name.as_ref().filter(|name| **name != role.name) {
         host.storage().delete(&Role::name_key(name))?;

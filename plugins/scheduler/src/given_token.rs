@@ -214,7 +214,7 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
     for item in body::list(given, "Policies")?.unwrap_or_default() {
         let name = item.as_str().ok_or_else(|| {
-            ApiRefusal::invalid("token 0 invalid: Policies has a value that is not a policy's name")
+            ApiRefusal::invalid("token 0 invalid: a value in Policies is not a policy's name")
         })?;
         names.push(name.to_owned());
     }
@@ -236,7 +236,9 @@ fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
 
 /// Parses the lifetime: a duration in Go's format, or a number of nanoseconds.
 fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, ApiRefusal> {
-    let bad = || ApiRefusal::invalid("ExpirationTTL is not a duration; give one such as \"1h30m\"");
+    let bad = || {
+        ApiRefusal::invalid("ExpirationTTL is not a duration; give a duration such as \"1h30m\"")
+    };
     match given.get("expirationttl") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
@@ -265,7 +267,7 @@ fn expiry(given: &Map<String, Value>) -> Result<Option<StoreTime>, ApiRefusal> {
     }
     let time = OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| {
         ApiRefusal::invalid(
-            "ExpirationTime is not a time; give one such as \"2030-01-02T15:04:05Z\" (RFC 3339)",
+            "ExpirationTime is not a time; give a time such as \"2030-01-02T15:04:05Z\" (RFC 3339)",
         )
     })?;
     let milliseconds = time.unix_timestamp_nanos().max(0) / 1_000_000;

@@ -82,7 +82,7 @@ impl SecretsEngine for Scheduler {
             .about("Sets the mount's region and the authoritative region.")
             .fields(&[config::FIELDS]),
         delete("config", config::delete)
-            .about("Makes the region authoritative, with its present records."),
+            .about("Makes the region authoritative, with the present records."),
         write("bootstrap-reset", bootstrap::permit_again)
             .about("Allows another bootstrap of the scheduler's ACL system.")
             .sudo(),

@@ -31,7 +31,7 @@ pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent,
             status: 500,
             text: format!(
                 "the replica of region {region} is {age} ms old and may be {most} ms old: try \
-                 again once that region answers, or write a longer max_stale"
+                 again once region {region} answers, or write a longer max_stale"
             ),
         });
     }

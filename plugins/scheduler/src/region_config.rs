@@ -118,7 +118,7 @@ impl RegionConfig {
         self.addresses.iter().try_for_each(|address| check_address(address))?;
         if !self.replication_token.is_empty() && !is_header_text(&self.replication_token) {
             return Err(Failure::invalid(
-                "replication_token has a character that no token has; give the SecretID of a \
+                "replication_token has a character outside printable ASCII; give the SecretID of a \
                  management token of the authoritative region",
             ));
         }
@@ -137,9 +137,9 @@ impl RegionConfig {
     fn check_combination(&self) -> Result<(), Failure> {
         if self.is_replica() {
             let missing = if self.addresses.is_empty() {
-                "addresses is empty: give the base URL of that region's API"
+                "addresses is empty: give the base URL of the region's API"
             } else if self.replication_token.is_empty() {
-                "replication_token is missing: give a management token of that region"
+                "replication_token is missing: give a management token of the region"
             } else {
                 return Ok(());
             };
@@ -150,8 +150,8 @@ impl RegionConfig {
         }
         if !self.addresses.is_empty() || !self.replication_token.is_empty() {
             return Err(Failure::invalid(
-                "addresses and replication_token are for a region that follows another one: give \
-                 authoritative_region too, or leave them out",
+                "addresses and replication_token are for a region with another authoritative \
+                 region: give authoritative_region too, or leave both out",
             ));
         }
         Ok(())
@@ -169,7 +169,9 @@ fn merge_duration(call: &Call, field: &str, into: &mut u64, or: u64) -> Result<(
         return Ok(());
     }
     let duration: Duration = go_duration(text).ok_or_else(|| {
-        Failure::invalid(format!("{field} {text:?} is not a duration; give one such as \"30s\""))
+        Failure::invalid(format!(
+            "{field} {text:?} is not a duration; give a duration such as \"30s\""
+        ))
     })?;
     *into = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Ok(())
@@ -199,7 +201,7 @@ fn check_address(address: &str) -> Result<(), Failure> {
     }
     // The address is not repeated, because its user part may contain a password.
     Err(Failure::invalid(
-        "addresses holds a text that is not a base URL; give one such as \
+        "addresses holds a text that is not a base URL; give a URL such as \
          \"https://scheduler.example:4646\", at most 256 bytes, without user, query and fragment",
     ))
 }

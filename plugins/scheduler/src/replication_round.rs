@@ -34,13 +34,13 @@ pub(crate) const FAILING: Metric =
         .with_label("table", &["policies", "roles", "tokens"]);
 /// Records written or deleted by replication.
 const APPLIED: Metric =
-    Metric::counter("replicated_total", "Records that replication wrote or deleted.")
+    Metric::counter("replicated_total", "Records written or deleted by replication.")
         .with_label("table", &["policies", "roles", "tokens"]);
 /// Rounds that stopped because the token was not proven to be management, or because too many
 /// records were missing from an unchanged list.
 pub(crate) const REFUSED: Metric = Metric::counter(
     "replication_deletions_refused_total",
-    "Rounds of replication that wanted to delete records without proof that they are gone.",
+    "Rounds of replication stopped because the removal of records was not proven.",
 );
 
 /// All metrics of replication.
@@ -178,8 +178,8 @@ impl<'a> ReplicationRound<'a> {
         }
         self.host.metrics().count(&REFUSED, "", 1);
         Err(unfit(
-            "the replication token is not a management token, so that nothing is replicated and \
-             nothing is deleted; write one as replication_token"
+            "the replication token is not a management token, and nothing is replicated or \
+             deleted; write a management token as replication_token"
                 .to_owned(),
         ))
     }
@@ -201,8 +201,8 @@ impl<'a> ReplicationRound<'a> {
         if gone > MAX_UNPROVEN_DELETIONS && gone * 2 > all && !self.is_moved(listing) {
             self.host.metrics().count(&REFUSED, "", 1);
             return Err(unfit(format!(
-                "{gone} of {all} records are missing from a list whose index did not change; \
-                 nothing is deleted"
+                "{gone} of {all} records are missing from a list with an unchanged index; nothing \
+                 is deleted"
             )));
         }
         self.prove()

@@ -124,7 +124,7 @@ pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<ApiRep
     }
     let index = store(storage, &id, before.map(|entry| entry.value), &role)?;
     let stored = storage.entry::<Role>(&Role::key(&id))?;
-    let stored = stored.ok_or_else(|| Failure::internal("the role is gone as it was stored"))?;
+    let stored = stored.ok_or_else(|| Failure::internal("the stored role is missing"))?;
     ApiReply::written(&ShownRole::of(&id, stored), index, request.is_pretty())
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn remove(host: &dyn Host, accessor: &str, token: &Token) -> Result<(
 /// Failures of the store. Internal for an unknown timer key.
 pub(crate) fn expire(host: &dyn Host, key: &str) -> Result<(), Failure> {
     let accessor = key.strip_prefix(EXPIRY).ok_or_else(|| {
-        Failure::internal(format!("the scheduler was woken for {key:?}, which it did not schedule"))
+        Failure::internal(format!("the scheduler was woken for {key:?}, but set no such timer"))
     })?;
     let Some(entry) = entry_of(host.storage(), accessor)? else { return Ok(()) };
     if entry.value.is_expired(host.clock().now()) {

@@ -33,7 +33,8 @@ pub(crate) fn list(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     let prefix = IdPrefix::read(&query.prefix, request.is_lenient())?;
     authenticate(request)?.demand_management()?;
     if !query.filter.is_empty() {
-        let text = "filter is not served; list by prefix, or leave it out and choose yourself";
+        let text = "filter is not served; leave filter out and list by prefix, or filter the \
+                    answer yourself";
         return Err(ApiRefusal::invalid(text));
     }
     let is_global_only = first(request.pairs(), "global").is_some_and(|value| value == "true");
@@ -126,7 +127,7 @@ fn page(
 /// 400 and 403, in the scheduler's words.
 pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal> {
     forward::read_query(request)?;
-    match look_up(request)?.map_err(tell_expired)? {
+    match look_up(request)?.map_err(refusal_of_bad_token)? {
         ApiCaller::Anonymous => ApiReply::read(&ShownToken::anonymous(), 0, request.is_pretty()),
         ApiCaller::Known { accessor, token } => show(request, &accessor, *token),
     }
@@ -138,7 +139,7 @@ pub(crate) fn read_own(request: &ApiRequest<'_>) -> Result<ApiReply, ApiRefusal>
 /// 400, 403 and 404, in the scheduler's words.
 pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<ApiReply, ApiRefusal> {
     let query = forward::read_query(request)?;
-    let caller = look_up(request)?.map_err(tell_expired)?;
+    let caller = look_up(request)?.map_err(refusal_of_bad_token)?;
     let is_own = matches!(&caller, ApiCaller::Known { accessor: own, .. } if own == accessor);
     if !is_own && !caller.is_management() {
         return Err(ApiRefusal::denied());
@@ -155,7 +156,7 @@ pub(crate) fn read(request: &ApiRequest<'_>, accessor: &str) -> Result<ApiReply,
     ))
 }
 
-fn tell_expired(bad: BadToken) -> ApiRefusal {
+fn refusal_of_bad_token(bad: BadToken) -> ApiRefusal {
     match bad {
         BadToken::Unknown => ApiRefusal::denied(),
         BadToken::Expired => {
@@ -207,8 +208,8 @@ pub(crate) fn write(
     }
     let token = given.upload(roles, now)?;
     if accessor_of(host, &token.secret)?.is_some() {
-        let text = "SecretID is the secret of another token; give one of your own, or leave out \
-                    AccessorID and SecretID";
+        let text = "SecretID is the secret of another token; give another secret, or leave \
+                    out AccessorID and SecretID";
         return Err(ApiRefusal::invalid(text));
     }
     store(request, &given.accessor, &token)
@@ -224,7 +225,7 @@ fn random_uuid(host: &dyn Host) -> Result<String, Failure> {
 fn store(request: &ApiRequest<'_>, accessor: &str, token: &Token) -> Result<ApiReply, ApiRefusal> {
     let index = put(request.host, accessor, token)?;
     let stored = entry_of(request.storage(), accessor)?;
-    let stored = stored.ok_or_else(|| Failure::internal("the token is gone as it was stored"))?;
+    let stored = stored.ok_or_else(|| Failure::internal("the stored token is missing"))?;
     written(request, accessor, stored, index)
 }
 

@@ -168,5 +168,5 @@ pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failu
 }
 
 fn no_object() -> Failure {
-    Failure::internal("the plugin answered data that is not an object")
+    Failure::internal("the plugin answered data other than an object")
 }

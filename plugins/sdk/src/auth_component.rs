@@ -67,7 +67,7 @@ fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
         Outcome::Nothing => auth::Outcome::Nothing,
         Outcome::Login(one) => auth::Outcome::Login(login(one.within_bounds()?)),
         Outcome::Secret(_) => {
-            return Err(Failure::internal("an auth method answered a secret; it has no leases"));
+            return Err(Failure::internal("an auth method answered a secret, but has no leases"));
         }
         Outcome::Raw(RawAnswer { status, content_type, body }) => {
             auth::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })

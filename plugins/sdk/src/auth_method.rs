@@ -85,7 +85,7 @@ pub trait AuthMethod {
         _held: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        let message = format!("{} does not renew its logins; log in again", Self::NAME);
+        let message = format!("{} does not renew logins; log in again", Self::NAME);
         Err(Failure::new(FailureKind::UnsupportedOperation, message))
     }
 
@@ -110,7 +110,7 @@ pub trait AuthMethod {
         let (name, version, schema) = (Self::NAME, Self::VERSION, Self::SCHEMA);
         Err(Failure::internal(format!(
             "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount \
-             a version that does"
+             a version for this schema"
         )))
     }
 

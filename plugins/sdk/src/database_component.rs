@@ -123,7 +123,7 @@ impl<P: DatabasePlugin> database_accounts::Guest for DatabaseComponent<P> {
         let username = P::plan_username(&SqlImports, &settings, &display_name, &role_name);
         let username = username.map_err(refusal)?;
         let accounts = P::plan_accounts(&settings, &username, &creation).map_err(refusal)?;
-        Ok(told_user(username, accounts))
+        Ok(user_words(username, accounts))
     }
 
     fn create_accounts(
@@ -134,7 +134,7 @@ impl<P: DatabasePlugin> database_accounts::Guest for DatabaseComponent<P> {
     ) -> Result<words::CreatedUser, words::Refusal> {
         let user = new_user(user);
         P::create_user(&SqlImports, &read(&settings)?, &user, &statements, &rollback)
-            .map(|accounts| told_user(user.username, accounts))
+            .map(|accounts| user_words(user.username, accounts))
             .map_err(refusal)
     }
 
@@ -203,7 +203,7 @@ fn created_user(user: words::CreatedUser) -> CreatedUser {
     CreatedUser { username: user.username, accounts: accounts.collect() }
 }
 
-fn told_user(username: String, accounts: Vec<Account>) -> words::CreatedUser {
+fn user_words(username: String, accounts: Vec<Account>) -> words::CreatedUser {
     let accounts = accounts.into_iter().map(|Account { name, host, identity }| words::Account {
         name,
         host,

@@ -94,7 +94,7 @@ pub trait SecretsEngine {
         _increment: u64,
     ) -> Result<Renewal, Failure> {
         let message = format!(
-            "{} does not renew its leases; ask for a new secret instead of {:?}",
+            "{} does not renew leases; ask for a new secret instead of {:?}",
             Self::NAME,
             lease.tag
         );
@@ -130,7 +130,7 @@ pub trait SecretsEngine {
         let (name, version, schema) = (Self::NAME, Self::VERSION, Self::SCHEMA);
         Err(Failure::internal(format!(
             "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount \
-             a version that does"
+             a version for this schema"
         )))
     }
 

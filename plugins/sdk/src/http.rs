@@ -190,7 +190,7 @@ impl Response {
             let status = self.status;
             Failure::new(
                 FailureKind::Unreachable,
-                format!("the server's answer (status {status}) is not the JSON that it should be"),
+                format!("the server's answer (status {status}) is not the expected JSON"),
             )
         })
     }

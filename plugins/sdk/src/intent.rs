@@ -164,14 +164,14 @@ impl<C: Serialize + DeserializeOwned> Stored for IntentRecord<C> {
 ///
 /// `C` is the candidate: a password, a key, or the provider's state before the change. No `Debug`:
 /// the candidate is a secret.
-#[must_use = "an intent that is not confirmed is finished by the engine's wake"]
+#[must_use = "an unconfirmed intent is finished by the engine's wake"]
 pub struct Intent<C> {
     key: String,
     record: IntentRecord<C>,
 }
 
 /// Proof that the candidate is in force. `T` is the other result of the effect.
-#[must_use = "the new state is stored by confirming it"]
+#[must_use = "only a confirmation stores the new state"]
 pub struct ProvenCandidate<C, T = ()> {
     key: String,
     hold: String,
@@ -219,7 +219,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     pub fn begin(host: &dyn Host, key: &str, lane: &str, candidate: C) -> Result<Self, Failure> {
         if is_open(host, key)? {
             let message = format!(
-                "an earlier change of {key:?} is not finished yet; it goes on by itself, try later"
+                "an earlier change of {key:?} is not finished yet and goes on by itself; try later"
             );
             return Err(Failure::new(FailureKind::Unavailable, message));
         }

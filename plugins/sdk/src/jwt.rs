@@ -102,7 +102,7 @@ impl fmt::Display for JwtFault {
                 f.write_str("the token is signed by an algorithm that is not allowed here")
             }
             Self::UnknownKey => f.write_str("the token is signed by a key that is not known"),
-            Self::Signature => f.write_str("the token's signature is not that of its issuer's key"),
+            Self::Signature => f.write_str("the token's signature is not by the issuer's key"),
             Self::Issuer { expected, .. } => {
                 write!(f, "the token is of another issuer; {} is expected", quoted(expected))
             }
@@ -152,7 +152,7 @@ impl<'a> TokenParts<'a> {
             let (header, claims) = signed.split_once('.')?;
             (!claims.contains('.')).then_some(Self { signed, header, claims, signature })
         });
-        parts.ok_or_else(|| malformed("it has not three parts with dots between them"))
+        parts.ok_or_else(|| malformed("there are not three parts with dots between"))
     }
 }
 
@@ -184,7 +184,7 @@ impl<'a> ParsedToken<'a> {
         check_header(&header)?;
         let key_id = text_of(&header, "kid")?;
         if key_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > KEY_ID_BYTES) {
-            return Err(malformed("its kid is empty, or has more than 512 bytes"));
+            return Err(malformed("kid is empty, or has more than 512 bytes"));
         }
         let (signature, claims) = (decode(signature)?, Claims::read(object(claims)?)?);
         Ok(Self { signed, signature, algorithm, key_id, claims })
@@ -267,13 +267,13 @@ pub fn sign(
 
 fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
     if header.contains_key("crit") {
-        return Err(malformed("its header has crit, and no critical extension is supported"));
+        return Err(malformed("the header has crit, and no critical extension is supported"));
     }
     let kind = text_of(header, "typ")?.unwrap_or_else(|| "JWT".to_owned());
     if TYPES.iter().any(|known| known.eq_ignore_ascii_case(&kind)) {
         return Ok(());
     }
-    Err(malformed("its typ is neither JWT nor at+jwt"))
+    Err(malformed("typ is neither JWT nor at+jwt"))
 }
 
 /// Decodes a part that is a JSON object.
@@ -284,9 +284,9 @@ fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
 pub fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
     let bytes = decode(part)?;
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(malformed("a part of it is not one JSON object"));
+        return Err(malformed("a part is not a JSON object"));
     }
-    json::object(&bytes).map_err(|_| malformed("a part of it is not JSON with each key once"))
+    json::object(&bytes).map_err(|_| malformed("a part is not JSON with each key once"))
 }
 
 /// Decodes a part.
@@ -294,9 +294,7 @@ pub fn object(part: &str) -> Result<Map<String, Value>, JwtFault> {
 /// # Errors
 /// [`JwtFault::Malformed`] if the part is not base64url without padding.
 pub fn decode(part: &str) -> Result<Vec<u8>, JwtFault> {
-    URL_SAFE_NO_PAD
-        .decode(part)
-        .map_err(|_| malformed("a part of it is not base64url without padding"))
+    URL_SAFE_NO_PAD.decode(part).map_err(|_| malformed("a part is not base64url without padding"))
 }
 
 /// Returns a text member; `None` if absent.
@@ -304,7 +302,7 @@ fn text_of(from: &Map<String, Value>, name: &str) -> Result<Option<String>, JwtF
     match from.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(malformed(&format!("its {name} is not a text"))),
+        Some(_) => Err(malformed(&format!("{name} is not a text"))),
     }
 }
 

@@ -65,7 +65,7 @@ impl<'a> KeptSecrets<'a> {
         if kept.secrets.len() > MAX_SECRETS {
             return Err(Failure::invalid(format!(
                 "the engine keeps {MAX_SECRETS} credentials of {} at earlier servers, and does not \
-                 know which one works; lead the configuration back there once",
+                 know which credential works; lead the configuration back there once",
                 quoted(login)
             )));
         }

@@ -55,7 +55,7 @@ pub fn read_url(field: &str, text: &str) -> Result<String, Failure> {
     if !path.bytes().all(is_plain)
         || path.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."))
     {
-        return Err(unfit("has a path that is not names joined by slashes"));
+        return Err(unfit("has a path other than names joined by slashes"));
     }
     let authority = authority.to_ascii_lowercase();
     let (host, port) = split_port(&authority).ok_or_else(|| unfit("has no host, or a bad port"))?;

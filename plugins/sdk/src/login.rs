@@ -89,10 +89,10 @@ impl Login {
         allow(dead_code, reason = "only an auth method answers logins")
     )]
     pub(crate) fn within_bounds(self) -> Result<Self, Failure> {
-        self.check_bounds().map_err(|what| {
+        self.check_bounds().map_err(|fault| {
             Failure::invalid(format!(
-                "the login comes {what}; log in with a token whose issuer says less, or says it in \
-                 printable characters"
+                "the login comes {fault}; log in with a token with shorter or fewer claims, all \
+                 printable"
             ))
         })?;
         Ok(self)
@@ -130,7 +130,7 @@ mod tests {
         for (odd, what) in [
             (Login { alias: "a\u{0}b".to_owned(), ..login() }, "an alias that cannot be printed"),
             (Login { alias: " ".to_owned(), ..login() }, "an alias that is empty"),
-            (login().named("a\r\nb"), "a display name that cannot be printed"),
+            (login().named("a\r\nb"), "an unprintable display name"),
             (login().in_groups(many()), "600 group aliases; there may be 512"),
             (login().in_groups(["a\tb".to_owned()]), "a group alias that cannot be printed"),
             (login().with("claim", long), "metadata of the alias"),

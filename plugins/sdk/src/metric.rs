@@ -5,7 +5,7 @@
 //!
 //! const MADE: Metric = Metric::counter("made_total", "Things that were asked for.")
 //!     .with_label("outcome", &["done", "refused"]);
-//! # fn tell(host: &dyn bulkhead_sdk::Host) {
+//! # fn report(host: &dyn bulkhead_sdk::Host) {
 //! host.metrics().count(&MADE, "done", 1);
 //! # }
 //! ```

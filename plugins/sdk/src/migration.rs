@@ -80,8 +80,8 @@ impl<'h> MigrationSteps<'h> {
             None => MigrationCursor::default(),
             Some(text) => MigrationCursor::parse(&text).ok_or_else(|| {
                 Failure::internal(format!(
-                    "the migration stopped at {text:?}, where this version cannot go on; finish it \
-                     with a version that can"
+                    "the migration stopped at {text:?}, where this version cannot go on; finish \
+                     the migration with another version"
                 ))
             })?,
         };

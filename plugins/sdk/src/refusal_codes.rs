@@ -71,7 +71,7 @@ const CARRIED: [&str; 10] = [
     "targets",
     "user",
     "vendor-code",
-    "what",
+    "work",
 ];
 
 /// Returns the mistakes in a table of codes, for a plugin's test: a duplicate or malformed word, a

@@ -57,7 +57,7 @@ impl Reservation {
 }
 
 /// A lease that is stored but not committed.
-#[must_use = "what is reserved and not made is undone"]
+#[must_use = "an unused reservation is undone"]
 pub struct ReservedLease {
     tag: String,
     internal: String,
@@ -94,7 +94,7 @@ impl ReservedLease {
 }
 
 /// Proof that the credential exists and its lease is committed.
-#[must_use = "a reservation that no answer confirms is undone"]
+#[must_use = "an unconfirmed reservation is undone"]
 pub struct CreationProof {
     tag: String,
     /// Data stored for revocation, to be restored if the next step was certainly not taken.

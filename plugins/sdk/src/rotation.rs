@@ -36,7 +36,7 @@ const SCHEDULE: Field =
     Field::text("rotation_schedule", "five fields of cron, instead of a period");
 const WINDOW: Field = Field::seconds(
     "rotation_window",
-    "seconds after a scheduled time in which the rotation may start",
+    "latest start of a rotation, in seconds after the scheduled time",
 );
 const DISABLED: Field =
     Field::flag("disable_automated_rotation", "whether nothing is rotated by itself");
@@ -314,7 +314,7 @@ const BOTH: &str = "mutually exclusive fields rotation_period and rotation_sched
                     specified; only one of them can be provided";
 const NEITHER: &str = "one of rotation_schedule or rotation_period must be provided";
 const WINDOW_OF_PERIOD: &str =
-    "rotation_window does not apply to rotation_period; give it with a rotation_schedule";
+    "rotation_window does not apply to rotation_period; use a rotation_schedule";
 const WINDOW_ALONE: &str = "cannot use rotation_window without rotation_schedule";
 
 fn refused(message: impl Into<String>) -> Failure {

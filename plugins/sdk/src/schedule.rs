@@ -66,7 +66,7 @@ impl Schedule {
         let schedule = Self { calendars, zone };
         match schedule.next_after(ANY_TIME) {
             Some(_) => Ok(schedule),
-            None => Err(format!("{text:?} is never due; choose a day that there is")),
+            None => Err(format!("{text:?} is never due; choose an existing day")),
         }
     }
 

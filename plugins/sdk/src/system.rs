@@ -8,7 +8,7 @@
 //!
 //! A component that uses more of the system itself, such as the clock, links the C library's
 //! functions and imports WASI functions for them.
-#![allow(unsafe_code, reason = "symbols that the linker looks for in the C library otherwise")]
+#![allow(unsafe_code, reason = "the linker looks for these symbols in the C library otherwise")]
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;

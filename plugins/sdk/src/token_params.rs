@@ -18,15 +18,15 @@ use std::collections::BTreeSet;
 
 /// Fields of the settings, by their current names.
 pub const FIELDS: &[Field] = &[
-    Field::words("token_policies", "policies of its tokens"),
-    Field::seconds("token_ttl", "lifetime of its tokens; 0 leaves it to the mount"),
-    Field::seconds("token_max_ttl", "the most that renewals add up to; 0 leaves it to the mount"),
+    Field::words("token_policies", "policies of the tokens"),
+    Field::seconds("token_ttl", "lifetime of the tokens; 0: the mount's default"),
+    Field::seconds("token_max_ttl", "maximum lifetime over all renewals; 0: the mount's maximum"),
     Field::seconds("token_explicit_max_ttl", "as token_max_ttl, for periodic tokens too"),
     Field::seconds("token_period", "lifetime after each renewal, without a maximum"),
-    Field::whole("token_num_uses", "requests that can be made with each token; 0: without limit"),
-    Field::words("token_bound_cidrs", "networks from which its logins and tokens may come"),
+    Field::whole("token_num_uses", "number of requests with each token; 0: without limit"),
+    Field::words("token_bound_cidrs", "allowed networks of logins and tokens"),
     Field::flag("token_no_default_policy", "leave the policy default out"),
-    Field::text("token_type", "service or batch; default leaves it to the mount"),
+    Field::text("token_type", "service or batch; default: the mount's choice"),
 ];
 
 /// Older names of some fields, for tables whose clients send these names.
@@ -125,8 +125,8 @@ impl TokenParams {
             [("token_period", self.token_period), ("token_num_uses", self.token_num_uses)];
         match counted.into_iter().find(|(_, set)| self.token_type == "batch" && *set > 0) {
             Some((name, set)) => Err(Failure::invalid(format!(
-                "'token_type' cannot be 'batch' where '{name}' is set, which is {set}: nothing is \
-                 stored of a batch token that could be counted or prolonged"
+                "'token_type' cannot be 'batch' where '{name}' is set, which is {set}: a batch \
+                 token is not stored, and can be neither counted nor prolonged"
             ))),
             None => Ok(()),
         }
@@ -135,7 +135,7 @@ impl TokenParams {
     /// Refuses a role that no login could satisfy, because the host bounds these counts.
     fn check_counts(&self) -> Result<(), Failure> {
         let about = |name: &'static str| {
-            move |what| Failure::invalid(format!("'{name}': a login would come {what}"))
+            move |fault| Failure::invalid(format!("'{name}': a login would come {fault}"))
         };
         bounds::check_policies(self.token_policies.len()).map_err(about("token_policies"))?;
         bounds::check_networks(self.token_bound_cidrs.len()).map_err(about("token_bound_cidrs"))
@@ -177,8 +177,8 @@ impl TokenParams {
             .map(|(name, set)| {
                 let (set, max) = (duration::show(set), duration::show(max));
                 format!(
-                    "{name} of {set} is longer than the mount's maximum of {max}; its tokens get \
-                     the maximum"
+                    "{name} of {set} is longer than the mount's maximum of {max}; tokens get the \
+                     maximum"
                 )
             })
             .collect()

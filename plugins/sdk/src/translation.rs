@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
     let operation = operation(&given.operation)?;
     let fields: Map<String, Value> = serde_json::from_str(&given.fields)
-        .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
+        .map_err(|_| Failure::internal("the host sent fields other than an object"))?;
     Ok(Call {
         id: given.id,
         operation,

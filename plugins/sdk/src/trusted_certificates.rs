@@ -38,7 +38,7 @@ pub fn check(host: &dyn Host, setting: &str, pem: &str) -> Result<(), Failure> {
         let certificate = host.crypto().read_certificate(&block).map_err(about)?;
         if certificate.not_after < host.clock().now() {
             return Err(Failure::invalid(format!(
-                "{setting}: certificate {} ended at {}; give its successor",
+                "{setting}: certificate {} ended at {}; give the successor",
                 index + 1,
                 shown(certificate.not_after)
             )));

@@ -38,8 +38,8 @@ pub fn admit(host: &dyn Host, call: &Call) -> Result<(), Failure> {
     };
     let end = found.begun.saturating_add(u64::from(WINDOW_SECS) * 1_000);
     let message = format!(
-        "{MAX_REQUESTS} logins from this address in a minute asked the provider about tokens that \
-         proved nothing; try again later, with a token that the provider knows"
+        "{MAX_REQUESTS} logins from this address in a minute asked the provider about unknown \
+         tokens; try again later, with a token known to the provider"
     );
     let retry_after = Some(end.saturating_sub(host.clock().now()).max(1_000));
     Err(Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) })

@@ -55,7 +55,7 @@ fn an_exhausted_key_quota_is_reported_with_a_remedy() {
         google.cloud.credentials(OWN);
     }
     let full = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(400).errors();
-    for part in ["answered 429 (RESOURCE_EXHAUSTED)", "has 10 keys", "remove one"] {
+    for part in ["answered 429 (RESOURCE_EXHAUSTED)", "has 10 keys", "remove an unused key"] {
         assert!(full.contains(part), "{full}");
     }
 }
@@ -178,7 +178,7 @@ fn errors_about_credentials_are_not_redacted() {
     let whole: serde_json::Value = serde_json::from_str(&written).expect("a file of JSON");
     for (member, why) in [
         ("private_key", "credentials have no signing key"),
-        ("client_email", "credentials are those of a user without a sound address"),
+        ("client_email", "credentials belong to a user without a sound address"),
     ] {
         let mut file = whole.clone();
         // The marker of a key is not redacted: its letters may be part of any text.

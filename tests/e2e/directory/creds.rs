@@ -186,9 +186,9 @@ fn roles_and_sets_refuse_accounts_elsewhere_and_the_engines_own() {
         let engine = stage.branch.config()["bindpass"].as_str().expect("a text").to_owned();
         for (name, why) in [
             (elsewhere.dn_of("other"), "no account"),
-            (stage.branch.dn_of("engine"), "logs in by"),
-            (stage.branch.dn_of("engine").to_lowercase(), "logs in by"),
-            (stage.name("engine"), "logs in by"),
+            (stage.branch.dn_of("engine"), "the engine's own login"),
+            (stage.branch.dn_of("engine").to_lowercase(), "the engine's own login"),
+            (stage.name("engine"), "the engine's own login"),
         ] {
             let role = json!({ "service_account_name": name });
             let refused = stage.root.write("directory/roles/odd", &role).expect(400);

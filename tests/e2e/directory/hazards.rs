@@ -58,7 +58,7 @@ fn a_false_success_of_the_directory_is_detected() {
     assert_eq!(role(&root), 204);
     let refused = root.read("directory/creds/build");
     assert!((400..=503).contains(&refused.status), "{refused:?}");
-    assert!(refused.errors().contains("refuses a login by it"), "{}", refused.errors());
+    assert!(refused.errors().contains("refuses a login with the new"), "{}", refused.errors());
     let shown = root.read("directory/roles/build").expect(200);
     assert_eq!(shown.text("last_service_rotation"), "", "nothing was rotated");
 }

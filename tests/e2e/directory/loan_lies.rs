@@ -61,7 +61,7 @@ fn answer_login(asked: &ReceivedRequest<'_>, code: u8) -> Option<Vec<u8>> {
 #[test]
 fn a_lying_directory_ends_no_loan() {
     let lies: [(&str, Lie); 5] = [
-        ("although it can log in", hide_account),
+        ("although the account can log in", hide_account),
         ("does not tell whether", |asked| hide_account(asked).or_else(|| answer_login(asked, 53))),
         ("does not show its objectGUID", |asked| match asked.operation {
             SEARCH if asked.holds(ACCOUNT_ID) => {
@@ -70,7 +70,7 @@ fn a_lying_directory_ends_no_loan() {
             SEARCH if asked.holds(ACCOUNT) => Some(asked.result(32)),
             _ => None,
         }),
-        ("refuses a login by it", |asked| answer_login(asked, 49)),
+        ("refuses a login with the new password", |asked| answer_login(asked, 49)),
         ("userdn", |asked| match asked.operation {
             SEARCH => Some(asked.result(0)),
             _ => answer_login(asked, 49),

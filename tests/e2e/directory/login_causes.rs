@@ -42,7 +42,7 @@ const OF_SAMBA: [AccountState; 5] = [
         change: "replace: pwdLastSet\npwdLastSet: 0",
         remedy: "replace: pwdLastSet\npwdLastSet: -1",
         code: "(49), data 773",
-        cause: "must be changed before the first login: set a new one, or its pwdLastSet to -1",
+        cause: "must be changed before the first login: set a new password, or pwdLastSet to -1",
     },
     AccountState {
         account: "ended",
@@ -50,7 +50,7 @@ const OF_SAMBA: [AccountState; 5] = [
         change: "replace: accountExpires\naccountExpires: 116444736000000000",
         remedy: "replace: accountExpires\naccountExpires: 0",
         code: "(49), data 701",
-        cause: "the account has expired: check its accountExpires",
+        cause: "the account has expired: check accountExpires",
     },
     AccountState {
         account: "early",
@@ -58,14 +58,14 @@ const OF_SAMBA: [AccountState; 5] = [
         change: "replace: logonHours\nlogonHours:: AAAAAAAAAAAAAAAAAAAAAAAAAAAA",
         remedy: "delete: logonHours",
         code: "(49), data 530",
-        cause: "the account may not log in now: check its logonHours",
+        cause: "the account may not log in now: check logonHours",
     },
     AccountState {
         account: "bound",
         change: "replace: userWorkstations\nuserWorkstations: ELSEWHERE",
         remedy: "delete: userWorkstations",
         code: "(49), data 531",
-        cause: "may not log in from this machine: check its userWorkstations",
+        cause: "may not log in from this machine: check userWorkstations",
     },
 ];
 
@@ -227,8 +227,8 @@ fn every_state_of_an_active_directory_account_has_its_own_remedy() {
 
     stage.protect("add", "protected");
     for password in [FIRST, WRONG] {
-        let restricted = "a restriction of the account forbids the login: check its groups \
-                          (Protected Users)";
+        let restricted = "a restriction of the account forbids the login: check the account's \
+                          groups (Protected Users)";
         stage.assert_refused(stage.login("protected", password), "(49), data 52f", restricted);
     }
     stage.protect("delete", "protected");
@@ -278,7 +278,7 @@ fn every_refusal_of_openldap_has_its_remedy() {
     stage.assert_refused(stage.login("absent", FIRST), code, HIDDEN);
 
     let at = |name: &str| json!({ "binddn": name, "bindpass": SECOND });
-    let unread = "the name is not a DN that the server reads";
+    let unread = "the server does not read the name as a DN";
     stage.assert_refused(at("engine@corp.example"), "(34)", unread);
     let closed = "the server takes no such login, or none at present";
     stage.assert_refused(at("cn=any,cn=shut"), "(53)", closed);

@@ -11,7 +11,7 @@ fn a_configuration_is_not_removed_while_accounts_are_lent() {
         stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
         let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
         let refused = stage.root.delete("directory/config").expect(400);
-        for word in ["lent", "1", "check them in", "force=true"] {
+        for word in ["lent", "1", "check the accounts in", "force=true"] {
             assert!(refused.errors().contains(word), "{}", refused.errors());
         }
         let lease = json!({ "lease_id": lent.lease() });

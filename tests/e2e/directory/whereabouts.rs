@@ -115,7 +115,7 @@ fn a_role_does_not_touch_an_account_made_again_by_others() {
         stage.branch.remove("svc1");
         stage.branch.add("svc1", OF_OTHERS);
         let refused = stage.root.read("directory/creds/build").expect(400);
-        assert!(refused.errors().contains("another account has its DN"), "{}", refused.errors());
+        assert!(refused.errors().contains("another account has the DN"), "{}", refused.errors());
         stage.root.write("directory/rotate-role/build", &json!({})).expect(400);
         assert!(stage.takes("svc1", OF_OTHERS));
     }

@@ -38,7 +38,7 @@ fn paths_that_cannot_be_stored_are_refused() {
     for (path, told) in [
         (format!("secret/data/{long}"), "at most 480 bytes"),
         ("secret/data/a/".to_owned(), "ending in '/'"),
-        ("secret/data/a%00b".to_owned(), "cannot be printed"),
+        ("secret/data/a%00b".to_owned(), "unprintable"),
         ("secret/data/a/%2E%2E/b".to_owned(), "segment"),
         ("secret/data/%ff".to_owned(), "not UTF-8"),
     ] {

@@ -20,7 +20,7 @@ fn a_creation_of_another_user_is_undone() {
     sea.connect(json!({})).expect_success();
     let creation = "CREATE USER '{{name}}-b'@'%' IDENTIFIED BY '{{password}}'";
     let refused = refusal(&sea, creation, "DROP USER '{{name}}-b'@'%'");
-    assert!(refused.contains("had no account after them"), "{refused}");
+    assert!(refused.contains("had no account afterwards"), "{refused}");
 }
 
 #[test]

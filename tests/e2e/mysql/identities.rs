@@ -64,7 +64,7 @@ fn a_creation_that_meets_an_account_of_somebody_else_leaves_nothing_of_its_own()
     let second = "CREATE USER '{{name}}'@'10.%' IDENTIFIED BY '{{password}}'";
     sea.role("odd", json!({ "creation_statements": [first, second] }));
     let refused = sea.root.read("database/creds/odd").expect(400).errors();
-    assert!(refused.contains("already exists"), "{refused}");
+    assert!(refused.contains("creates an existing user"), "{refused}");
     assert!(!sea.account_exists("shared-odd", "127.0.0.1"));
     assert!(sea.account_exists("shared-odd", "10.%"));
     let login = sea.mariadb.query("SHOW CREATE USER 'shared-odd'@'10.%'");

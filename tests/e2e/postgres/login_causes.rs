@@ -36,7 +36,7 @@ fn every_cause_of_a_refused_login_has_its_own_text() {
         }
     };
     refused(json!({ "password": "wrong" }), 400, &["28P01", "check username and password"]);
-    refused(at("shut"), 400, &["may not connect to database shut", "42501", "grant it CONNECT"]);
+    refused(at("shut"), 400, &["may not connect to database shut", "42501", "grant CONNECT"]);
     refused(at("closed"), 400, &["database closed", "accepts no connections", "55000"]);
     refused(at("missing"), 400, &["database missing", "does not exist", "3D000"]);
     let untrusted = json!({
@@ -49,7 +49,7 @@ fn every_cause_of_a_refused_login_has_its_own_text() {
     world.postgres.query("ALTER ROLE keeper CONNECTION LIMIT -1 NOLOGIN");
     refused(json!({}), 400, &["does not admit user keeper", "28000", "NOLOGIN"]);
     world.postgres.query("ALTER ROLE keeper LOGIN VALID UNTIL '2001-01-01'");
-    refused(json!({}), 400, &["28P01", "has not expired (VALID UNTIL)"]);
+    refused(json!({}), 400, &["28P01", "expiry at the database (VALID UNTIL)"]);
     world.postgres.query("ALTER ROLE keeper VALID UNTIL 'infinity'");
     world.root.write("database/config/demo", &keeper(&world)).expect_success();
 }

@@ -17,7 +17,7 @@ fn request(method: Method, path: &str, bearer: &str, body: &str) -> Request {
     }
 }
 
-fn told(response: &Response) -> Value {
+fn json_body(response: &Response) -> Value {
     serde_json::from_slice(&response.body).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn an_account_key_gives_a_token_and_an_eleventh_key_is_refused() {
     let cloud = CloudB::on(&internet);
     let own = cloud.account("vault", "host");
     let key = cloud.key_of(&own.email);
-    let given = told(&access(&cloud, &own.email, &key));
+    let given = json_body(&access(&cloud, &own.email, &key));
     let bearer = given["access_token"].as_str().unwrap();
     assert_eq!(access(&cloud, &own.email, &key.named("other")).status, 400);
     let path = format!("/v1/projects/-/serviceAccounts/{}/keys", own.email);
@@ -60,7 +60,7 @@ fn groups_come_in_pages_and_their_members_by_a_filter() {
     let internet = Internet::start();
     let cloud = CloudB::on(&internet);
     let own = cloud.account("vault", "p");
-    let given = told(&access(&cloud, &own.email, &cloud.key_of(&own.email)));
+    let given = json_body(&access(&cloud, &own.email, &cloud.key_of(&own.email)));
     let bearer = given["access_token"].as_str().unwrap();
     let vm = cloud.start_instance(Instance::new("p", "us-east1-b", "i1", &own).labelled("k", "v"));
     for place in ["zones/us-east1-b", "regions/us-east1"] {
@@ -68,7 +68,10 @@ fn groups_come_in_pages_and_their_members_by_a_filter() {
     }
     let list = "/compute/v1/projects/p/aggregated/instanceGroups";
     let page = |query: &str| {
-        told(&compute::answer(&cloud, &request(Method::GET, &format!("{list}{query}"), bearer, "")))
+        json_body(&compute::answer(
+            &cloud,
+            &request(Method::GET, &format!("{list}{query}"), bearer, ""),
+        ))
     };
     assert_eq!(page("")["nextPageToken"], "2");
     assert_eq!(page("?fields=items/*/instanceGroups/name")["nextPageToken"], Value::Null);
@@ -76,7 +79,7 @@ fn groups_come_in_pages_and_their_members_by_a_filter() {
     let of = "/compute/v1/projects/p/zones/us-east1-b/instanceGroups/g/listInstances?filter=";
     let ask = |filter: &str| {
         let path = format!("{of}{filter}");
-        told(&compute::answer(&cloud, &request(Method::POST, &path, bearer, "{}")))
+        json_body(&compute::answer(&cloud, &request(Method::POST, &path, bearer, "{}")))
     };
     assert_eq!(ask(&format!("instance+eq+{}", vm.link()))["items"][0]["instance"], vm.link());
     assert_eq!(ask("instance+eq+other"), json!({}));

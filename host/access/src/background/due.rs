@@ -94,8 +94,8 @@ impl BackgroundState {
     /// move, but people and other servers read times. Writes the mark of store time if no commit
     /// wrote the mark for a while.
     async fn watch_time(&self) {
-        self.tell_of_a_clock_behind();
-        self.tell_of_a_jump();
+        self.log_clock_behind();
+        self.log_clock_jump();
         if self.store.stopped().is_none()
             && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
         {
@@ -103,7 +103,7 @@ impl BackgroundState {
         }
     }
 
-    fn tell_of_a_clock_behind(&self) {
+    fn log_clock_behind(&self) {
         let Some(ClockBehind { system, store }) = self.store.take_clock_behind() else { return };
         let pairs = [
             ("system", format_store_time(system)),
@@ -117,18 +117,22 @@ impl BackgroundState {
         self.log.line("warn", "clock-behind", &pairs);
     }
 
-    fn tell_of_a_jump(&self) {
+    fn log_clock_jump(&self) {
         let Some(ClockJump { by, ahead }) = self.store.clock_jump() else { return };
         let pairs = [
             ("by", format!("{by}ms")),
             ("ahead", format!("{ahead}ms")),
-            ("effect", "none on leases and tokens; times shown follow it at the next start".into()),
+            (
+                "effect",
+                "none on leases and tokens; displayed times follow the clock at the next start"
+                    .into(),
+            ),
         ];
         self.log.line("warn", "clock-jumped", &pairs);
     }
 
     /// Logs, only once, that the store no longer writes.
-    fn tell_of_stopped_writes(&self, reason: &str) {
+    fn log_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
             self.log.line(
                 "error",
@@ -191,7 +195,7 @@ async fn begin_what_is_due(
             &IN_LANES[..]
         }
         Some(reason) => {
-            background.tell_of_stopped_writes(reason);
+            background.log_stopped_writes(reason);
             &WITHOUT_STORE[..]
         }
     };

@@ -60,8 +60,8 @@ impl CallGuards {
         let mut set = sync::lock(&self.set);
         if set.len() >= MAX_GUARDED_KEYS && !set.contains_key(&asked.timer) {
             return Err(Failure::invalid(format!(
-                "a call guards at most {MAX_GUARDED_KEYS} keys; finish what it began, or split \
-                 it into several calls"
+                "a call guards at most {MAX_GUARDED_KEYS} keys; finish the begun changes, or split \
+                 the call into several"
             )));
         }
         // A call uses the same mark for every write of a key: if the commit of this write fails, an

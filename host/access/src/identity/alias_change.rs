@@ -68,7 +68,8 @@ pub async fn change_entity_alias(
     after.aliases.retain(|other| other.id != alias.id);
     if after.alias_at(&alias.mount.accessor).is_some() {
         return Err(Failure::invalid(format!(
-            "the entity has another alias at the mount {}; delete that one, or merge entities",
+            "the entity has another alias at the mount {}; delete the other alias, or merge \
+             entities",
             alias.mount.path
         )));
     }
@@ -102,7 +103,7 @@ pub async fn change_group_alias(
     };
     if target.alias.as_ref().is_some_and(|other| other.id != alias.id) {
         return Err(Failure::invalid(format!(
-            "group {} has an alias; an external group has one: delete it first",
+            "group {} has an alias already; delete the alias first",
             quoted(&target.name)
         )));
     }
@@ -279,6 +280,6 @@ fn unknown_alias(id: &str) -> Failure {
     Failure::invalid(format!("invalid alias id: there is no alias with the id {}", quoted(id)))
 }
 
-fn unknown_id_failure(what: &str, id: &str) -> Failure {
-    Failure::invalid(format!("invalid canonical ID: there is no {what} with the id {}", quoted(id)))
+fn unknown_id_failure(noun: &str, id: &str) -> Failure {
+    Failure::invalid(format!("invalid canonical ID: there is no {noun} with the id {}", quoted(id)))
 }

@@ -37,19 +37,21 @@ pub(super) fn at_most(found: usize, most: usize, of: &str) -> Result<(), Failure
 /// Refuses a name that is empty, too long, or contains a control character.
 ///
 /// # Errors
-/// 400; `what` is the field.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Failure> {
+/// 400; `field` names the field.
+pub(crate) fn check_name(field: &str, name: &str) -> Result<(), Failure> {
     if name.trim().is_empty() {
-        return Err(Failure::invalid(format!("{what} is empty; give a name")));
+        return Err(Failure::invalid(format!("{field} is empty; give a name")));
     }
     if name.len() > LONGEST_NAME {
         let length = name.len();
         return Err(Failure::invalid(format!(
-            "{what} has {length} bytes; use at most {LONGEST_NAME}"
+            "{field} has {length} bytes; use at most {LONGEST_NAME}"
         )));
     }
     if name.contains(char::is_control) {
-        return Err(Failure::invalid(format!("{what} holds a control character; leave it out")));
+        return Err(Failure::invalid(format!(
+            "{field} holds a control character; remove the character"
+        )));
     }
     Ok(())
 }
@@ -57,23 +59,23 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Failure> {
 /// Refuses metadata with too many members, or with keys or values of a wrong length.
 ///
 /// # Errors
-/// 400 without the key and the value; `what` is the field.
+/// 400 without the key and the value; `field` names the field.
 pub(crate) fn check_metadata(
-    what: &str,
+    field: &str,
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
-    at_most(metadata.len(), MOST_METADATA, &format!("the keys of {what}"))?;
+    at_most(metadata.len(), MOST_METADATA, &format!("the keys of {field}"))?;
     for (key, value) in metadata {
         if key.is_empty() || key.len() > LONGEST_KEY {
             let length = key.len();
             return Err(Failure::invalid(format!(
-                "a key of {what} has {length} bytes; use between 1 and {LONGEST_KEY}"
+                "a key of {field} has {length} bytes; use between 1 and {LONGEST_KEY}"
             )));
         }
         if value.len() > LONGEST_VALUE {
             let length = value.len();
             return Err(Failure::invalid(format!(
-                "a value of {what} has {length} bytes; use at most {LONGEST_VALUE}"
+                "a value of {field} has {length} bytes; use at most {LONGEST_VALUE}"
             )));
         }
     }

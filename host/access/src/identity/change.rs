@@ -78,7 +78,7 @@ pub async fn change_group(
     let mut after = match &known {
         Some(known) if known.kind != kind => {
             return Err(Failure::invalid(format!(
-                "group type cannot be changed: this one is {}; make another group",
+                "group type cannot be changed: the group is {}; make another group",
                 known.kind.word()
             )));
         }
@@ -120,8 +120,8 @@ fn check_settable(
     }
     let wrong = [("entities", entities), ("groups", groups)];
     match wrong.into_iter().find(|(_, sent)| sent.is_some_and(|sent| !sent.is_empty())) {
-        Some((what, _)) => Err(Failure::invalid(format!(
-            "member {what} can't be set manually for external groups: their auth method decides \
+        Some((field, _)) => Err(Failure::invalid(format!(
+            "member {field} can't be set manually for external groups: their auth method decides \
              the members"
         ))),
         None => Ok(()),
@@ -169,8 +169,8 @@ fn canonical_policies(sent: Vec<String>) -> Result<Vec<String>, Failure> {
     let names: BTreeSet<String> = names.collect::<Result<_, _>>().map_err(Failure::invalid)?;
     if let Some(name) = [ROOT, RESPONSE_WRAPPING].into_iter().find(|name| names.contains(*name)) {
         return Err(Failure::invalid(format!(
-            "policies cannot contain {name}, which is given to no entity and no group; write a \
-             policy of its own"
+            "policies cannot contain {name}: entities and groups cannot have this policy; write \
+             another policy"
         )));
     }
     let names = Vec::from_iter(names);

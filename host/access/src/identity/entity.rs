@@ -75,8 +75,8 @@ impl Entity {
     fn check(&self) -> Result<(), Failure> {
         at_most(self.aliases.len(), MOST_ALIASES, "the aliases of the entity")?;
         let groups = self.direct_groups().count();
-        at_most(groups, MOST_GROUPS, "the groups that the entity is in by itself")?;
-        at_most(self.merged.len(), MOST_MERGED, "the entities that were merged into this one")
+        at_most(groups, MOST_GROUPS, "the direct groups of the entity")?;
+        at_most(self.merged.len(), MOST_MERGED, "the entities merged into this entity")
     }
 }
 

@@ -140,7 +140,7 @@ impl GroupAncestry {
             }
             found.push(above);
             let all = found.len() + next.len();
-            at_most(all, MAX_SUBTREE, &format!("group {} and those in it", quoted(&name)))?;
+            at_most(all, MAX_SUBTREE, &format!("group {} and the groups below", quoted(&name)))?;
         }
         Ok(found)
     }
@@ -158,5 +158,5 @@ impl GroupAncestry {
 }
 
 fn groups_above(group: &Group) -> String {
-    format!("the groups that group {} is in", quoted(&group.name))
+    format!("the groups above group {}", quoted(&group.name))
 }

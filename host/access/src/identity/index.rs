@@ -121,8 +121,7 @@ pub(super) async fn find_target(
 ) -> Result<Option<String>, Failure> {
     let Some(found) = unit.get(address).await? else { return Ok(None) };
     let parsed: Result<Arc<LookupRecord>, _> = found.body.parsed(LookupRecord::from_bytes);
-    let parsed =
-        parsed.map_err(|unreadable| unreadable.of("what leads to an entity or a group"))?;
+    let parsed = parsed.map_err(|unreadable| unreadable.of("the link to an entity or a group"))?;
     Ok(Some(parsed.to.clone()))
 }
 

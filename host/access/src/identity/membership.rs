@@ -32,7 +32,7 @@ pub(super) async fn set_members(
     group: &str,
     wanted: &BTreeSet<String>,
 ) -> Result<(), Failure> {
-    at_most(wanted.len(), MOST_MEMBERS, "the entities that are members")?;
+    at_most(wanted.len(), MOST_MEMBERS, "the member entities of the group")?;
     let prefix = index::members_prefix(group);
     let present = unit.names(Space::Core, &prefix, "", MOST_MEMBERS + 1).await?;
     let present: BTreeSet<String> = present.into_iter().collect();
@@ -41,8 +41,7 @@ pub(super) async fn set_members(
         return Err(Failure::new(
             FailureKind::TooLarge,
             format!(
-                "{} entities would come into the group or leave it; change at most {MOST_CHANGED} \
-                 at once",
+                "{} entities would join or leave the group; change at most {MOST_CHANGED} at once",
                 changed.len()
             ),
         ));

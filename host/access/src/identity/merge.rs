@@ -38,7 +38,7 @@ pub async fn merge(unit: &mut Unit, now: u64, merge: &EntityMerge) -> Result<(),
     };
     if merge.from.contains(&merge.to) {
         return Err(Failure::invalid(
-            "to_entity_id should not be present in from_entity_ids: leave it out there",
+            "to_entity_id should not be present in from_entity_ids: leave to_entity_id out there",
         ));
     }
     let mut after = Entity { updated: now, ..Entity::clone(&before) };
@@ -51,8 +51,8 @@ pub async fn merge(unit: &mut Unit, now: u64, merge: &EntityMerge) -> Result<(),
     if !conflicts.is_empty() {
         let accessors = Vec::from_iter(conflicts).join(", ");
         return Err(Failure::invalid(format!(
-            "several of these entities have an alias at the mount of {accessors}: name the one to \
-             keep in conflicting_alias_ids_to_keep, or let force keep that of to_entity_id"
+            "several of these entities have an alias at the mount of {accessors}: name the alias \
+             to keep in conflicting_alias_ids_to_keep, or keep the alias of to_entity_id with force"
         )));
     }
     entity::put(unit, Some(&before), &after)

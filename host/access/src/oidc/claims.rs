@@ -50,13 +50,13 @@ pub(super) fn fill(
     let filled = filled(&text, identity, now)?;
     let claims: Map<String, Value> = serde_json::from_str(&filled).map_err(|_| {
         template_failure(
-            "it is not a JSON object; write places without quotes, as in \
-             {\"id\": {{identity.entity.id}}}",
+            "the result is not a JSON object; write places without quotes, as in {\"id\": \
+             {{identity.entity.id}}}",
         )
     })?;
     match RESERVED.into_iter().find(|name| claims.contains_key(*name)) {
         Some(name) => {
-            Err(template_failure(&format!("{name} is said by the server alone; leave it out")))
+            Err(template_failure(&format!("{name} is set by the server alone; leave {name} out")))
         }
         None => Ok(claims),
     }
@@ -70,7 +70,9 @@ fn template_failure(why: &str) -> Failure {
 /// unchanged.
 fn written_out(template: &str) -> Result<String, Failure> {
     if template.len() > MAX_TEMPLATE_LEN {
-        return Err(template_failure(&format!("it has more than {MAX_TEMPLATE_LEN} bytes")));
+        return Err(template_failure(&format!(
+            "the template has more than {MAX_TEMPLATE_LEN} bytes"
+        )));
     }
     let decoded = STANDARD.decode(template).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(decoded.unwrap_or_else(|| template.to_owned()))
@@ -87,7 +89,9 @@ fn filled(text: &str, identity: &TemplateIdentity, now: u64) -> Result<String, F
         filled.push_str(before);
         filled.push_str(&value.to_string());
         if filled.len() > LONGEST_FILLED {
-            return Err(template_failure(&format!("it becomes more than {LONGEST_FILLED} bytes")));
+            return Err(template_failure(&format!(
+                "the result has more than {LONGEST_FILLED} bytes"
+            )));
         }
         rest = after;
     }
@@ -212,7 +216,7 @@ mod tests {
             (r#"{"a": {{identity.entity.id}"#, "stays open"),
             (r#"{"a": {{identity.entity.policies}}}"#, "known are"),
             (r#"{"a": {{time.now.plus.x}}}"#, "known are"),
-            (r#"{"sub": "me"}"#, "sub is said by the server alone"),
+            (r#"{"sub": "me"}"#, "sub is set by the server alone"),
             (&"x".repeat(MAX_TEMPLATE_LEN + 1), "more than 16384 bytes"),
         ] {
             let refused = check(template).unwrap_err();

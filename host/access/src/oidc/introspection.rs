@@ -20,9 +20,9 @@ use serde_json::{Map, Value};
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN_LEN: usize = 128 << 10;
 /// Refusal of a token that the named key did not sign.
-const UNSIGNED: &str = "its signature does not verify";
+const UNSIGNED: &str = "the signature does not verify";
 /// Refusal of a token with a different structure than the provider's tokens.
-const NOT_OURS: &str = "it lacks a claim that each token of a role has, or has it in another form";
+const NOT_OURS: &str = "a claim of the provider's tokens is missing, or has another form";
 
 /// A parsed token before verification.
 struct UnverifiedToken<'a> {
@@ -51,10 +51,10 @@ impl OidcProvider {
         client_id: &str,
     ) -> Result<Result<String, &'static str>, Failure> {
         let Some(unproven) = UnverifiedToken::read(token) else {
-            return Ok(Err("it is not a signed token"));
+            return Ok(Err("the token is not signed"));
         };
         let Some(key) = self.published_key(&unproven.kid).await? else {
-            return Ok(Err("no published key signed it"));
+            return Ok(Err("no published key signed the token"));
         };
         let issuer = self.issuer(DocumentedTokens::General).await?;
         crypto_provider::install()?;
@@ -128,8 +128,8 @@ impl<'a> UnverifiedToken<'a> {
     }
 }
 
-const OTHER_ISSUER: &str = "another issuer signed it";
-const OTHER_CLIENT: &str = "it is for another client";
+const OTHER_ISSUER: &str = "another issuer signed the token";
+const OTHER_CLIENT: &str = "the token is for another client";
 
 fn describe_error(why: &Error) -> &'static str {
     match why.kind() {

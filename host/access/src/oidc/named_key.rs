@@ -72,7 +72,7 @@ impl KeySettings {
             let [period, ttl] = times.map(|(_, time)| duration::show(time));
             return Err(Failure::invalid(format!(
                 "verification_ttl of {ttl} is longer than {MAX_TTL_PERIODS} times the \
-                 rotation_period of {period}; shorten it, or rotate less often"
+                 rotation_period of {period}; give a shorter verification_ttl, or rotate less often"
             )));
         }
         Ok(())
@@ -126,7 +126,7 @@ impl NamedKey {
         if until > now && self.retired.len() >= MOST_RETIRED {
             return Err(Failure::invalid(format!(
                 "the public halves of {MOST_RETIRED} earlier keys are still published; wait until \
-                 one has ended, or give verification_ttl 0 to withdraw the present one"
+                 the oldest expires, or withdraw the present key with verification_ttl 0"
             )));
         }
         let signing = std::mem::replace(&mut self.next, next);
@@ -200,7 +200,7 @@ pub async fn check_named(unit: &mut Unit, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "there is no key {}; write it at identity/oidc/key first",
+        "there is no key {}; write the key at identity/oidc/key first",
         quoted(name)
     )))
 }
@@ -213,7 +213,7 @@ pub async fn check_room(unit: &mut Unit) -> Result<(), Failure> {
     if names(unit).await?.len() < MOST_KEYS {
         return Ok(());
     }
-    Err(Failure::invalid(format!("there are {MOST_KEYS} keys, which is the most; delete one")))
+    Err(Failure::invalid(format!("there are {MOST_KEYS} keys, which is the most; delete a key")))
 }
 
 /// Deletes the key and all its public keys.

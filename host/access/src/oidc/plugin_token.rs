@@ -99,7 +99,7 @@ fn of_holder(holder: &TokenHolder<'_>) -> Value {
 fn check_audience(audience: &str) -> Result<(), Failure> {
     if audience.is_empty() || audience.len() > LONGEST_AUDIENCE {
         return Err(Failure::invalid(format!(
-            "an audience has 1 to {LONGEST_AUDIENCE} bytes, this one has {}",
+            "an audience has 1 to {LONGEST_AUDIENCE} bytes; this audience has {}",
             audience.len()
         )));
     }

@@ -74,7 +74,7 @@ impl OidcProvider {
         }
         if name != DEFAULT {
             let message = format!(
-                "there is no key {}; write it at identity/oidc/key, or tune the mount's \
+                "there is no key {}; write the key at identity/oidc/key, or tune the mount's \
                  identity_token_key",
                 quoted(name)
             );

@@ -59,7 +59,7 @@ impl Role {
             )));
         }
         if self.ttl == 0 {
-            return Err(Failure::invalid("ttl is 0; give how long its tokens live"));
+            return Err(Failure::invalid("ttl is 0; give the lifetime of the role's tokens"));
         }
         claims::check(&self.template)
     }
@@ -116,8 +116,7 @@ impl OidcProvider {
     ) -> Result<RoleToken, Failure> {
         let entity = caller.entity.as_ref().ok_or_else(|| {
             Failure::invalid(
-                "the token of this request has no entity that a token could be about; log in by \
-                 an auth method",
+                "the token of this request has no entity to describe; log in by an auth method",
             )
         })?;
         let key = self.key(&role.key).await?;
@@ -147,7 +146,7 @@ fn check_allowed(key: &NamedKey, role: &Role) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "key {} does not allow the role's client id; add {} to its allowed_client_ids",
+        "key {} does not allow the role's client id; add {} to the key's allowed_client_ids",
         quoted(&role.key),
         quoted(&role.client_id)
     )))

@@ -283,7 +283,7 @@ fn judge_act<'a>(
     };
     let refused = |why: &str| Err(refusal(Some(access), question, why));
     if question.sudo && !access.has_capability(Capability::Sudo) {
-        return refused("without sudo; its policy needs that capability for this path too");
+        return refused("without sudo; the policy needs the capability sudo for this path too");
     }
     if let Err(why) = access.wrapping.check(question.wrap_ttl) {
         return refused(&why);

@@ -57,7 +57,7 @@ impl ParameterConstraints {
             given.iter().flat_map(SentParameter::flatten_settings).collect();
         let is_given = |name: &str| every.iter().any(|one| one.is_read && one.name == name);
         if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
-            return Err(format!("without parameter {}, which its policy requires", quoted(name)));
+            return Err(format!("without parameter {}, which the policy requires", quoted(name)));
         }
         if self.denied.contains_key("*") && !given.is_empty() {
             return Err("with any parameter".to_owned());
@@ -136,7 +136,7 @@ fn check_denied(denied: &FieldLists<'_>, given: &[&SentParameter<'_>]) -> Result
         let names = std::iter::once(name).chain(counts_as);
         let mut lists = names.filter_map(|name| denied.get(name)).flatten();
         if lists.any(|list| list.is_empty() || is_listed(list)) {
-            return Err(format!("with parameter {}, or not with this value of it", quoted(name)));
+            return Err(format!("with parameter {}, or not with this value", quoted(name)));
         }
     }
     Ok(())
@@ -183,7 +183,7 @@ impl AllowedParameters<'_> {
             return members.iter().try_for_each(|member| self.check(member));
         }
         let Some(others) = self.lists.get("*") else {
-            return Err(format!("with parameter {}, which its policy does not list", quoted(name)));
+            return Err(format!("with parameter {}, which the policy does not list", quoted(name)));
         };
         if !admits(others, value) {
             return Err(not_with_this_value(name));
@@ -220,7 +220,7 @@ fn admits(lists: &[&Vec<Value>], value: &Value) -> bool {
 }
 
 fn not_with_this_value(name: &str) -> String {
-    format!("with this value of parameter {}; its policy lists others", quoted(name))
+    format!("with this value of parameter {}; the policy lists others", quoted(name))
 }
 
 /// Merges two sets of lists. An empty list means any value and therefore replaces a list with

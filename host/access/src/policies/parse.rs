@@ -89,7 +89,8 @@ impl Policy {
     pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
         if text.len() > MAX_TEXT {
             let message = format!(
-                "the policy has {} bytes; at most {MAX_TEXT} are read; split it into several",
+                "the policy has {} bytes; at most {MAX_TEXT} are read; split the policy into \
+                 several",
                 text.len()
             );
             return Err(PolicyError { line: 1, message });
@@ -99,7 +100,7 @@ impl Policy {
             match item.key.as_str() {
                 "path" if rules.len() == MAX_RULES => {
                     let message = format!(
-                        "the policy has more than {MAX_RULES} paths; split it into several"
+                        "the policy has more than {MAX_RULES} paths; split the policy into several"
                     );
                     return Err(at(item, message));
                 }
@@ -202,9 +203,8 @@ fn apply(rule: &mut Rule, item: &HclItem) -> Result<(), PolicyError> {
         | "expiration"
         | "list_scan_response_keys_filter_path") => {
             let message = format!(
-                "{restriction} restricts access in a way that this build cannot enforce; remove \
-                 it, and the access \
-                 that it should restrict with it"
+                "{restriction} restricts access, and this build cannot enforce such a restriction; \
+                 remove {restriction} together with the restricted access"
             );
             return Err(at(item, message));
         }
@@ -281,7 +281,9 @@ fn lists_of(item: &HclItem) -> Result<ParameterLists, PolicyError> {
             let key = quoted(&parameter.key);
             return Err(at(
                 parameter,
-                format!("parameter {key} lists more than {MAX_VALUES} values; use \"*\" in them"),
+                format!(
+                    "parameter {key} lists more than {MAX_VALUES} values; use \"*\" in the values"
+                ),
             ));
         }
         let values = values
@@ -308,7 +310,7 @@ fn parse_plain_value(item: &HclItem, node: &HclValue) -> Result<Value, PolicyErr
             values.iter().map(|value| parse_plain_value(item, value)).collect()
         }
         HclValue::Block(_) => {
-            Err(type_error(item, "a list of texts, numbers, flags or lists of them", node))
+            Err(type_error(item, "a list of texts, numbers, flags or lists", node))
         }
     }
 }

@@ -145,14 +145,14 @@ fn find_fault(path: &str, body: &str) -> Option<&'static str> {
     if path.is_empty() {
         Some("is empty; name a path such as \"database/creds/orders\"")
     } else if path.len() > LONGEST_PATH {
-        Some("is longer than any path may be; shorten it")
+        Some("is longer than any path may be; shorten the path")
     } else if path.chars().any(char::is_control) {
-        Some("holds a control character, which no path has; remove it")
+        Some("holds a control character; remove the character")
     } else if path.contains("+*") {
         Some("holds \"+*\"; write \"+/*\" for everything below a segment, or \"*\"")
     } else if body.contains('*') {
         Some(
-            "has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \
+            "has \"*\" before the end, where \"*\" would match nothing; use \"+\" for one segment, \
              \"*\" only at the end",
         )
     } else if body.split('/').any(is_mixed) {

@@ -181,8 +181,8 @@ impl ActiveRateQuota {
     fn refusal(&self, wait: Duration) -> Failure {
         let (name, seconds) = (quoted(&self.name), wait.as_secs().max(1));
         let message = format!(
-            "rate limit quota exceeded: the quota {name} allows {} requests in {} s; send this one \
-             again in {seconds} s",
+            "rate limit quota exceeded: the quota {name} allows {} requests in {} s; try again in \
+             {seconds} s",
             self.quota.rate, self.quota.interval
         );
         let retry_after = Some(seconds * 1_000);

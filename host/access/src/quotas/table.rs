@@ -105,8 +105,8 @@ impl Quotas {
                 FailureKind::RateLimited,
                 format!(
                     "lease count quota exceeded: {most} leases are allowed here by the quota {}; \
-                     revoke leases that are not needed, wait until some end, or raise max_leases \
-                     at sys/quotas/lease-count/{name}",
+                     revoke unneeded leases, wait until some end, or raise max_leases at \
+                     sys/quotas/lease-count/{name}",
                     quoted(name)
                 ),
             )),

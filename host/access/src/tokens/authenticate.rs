@@ -71,7 +71,7 @@ impl Tokens {
     ) -> Result<Caller, Failure> {
         let Some(token) = sent(token) else {
             return Err(Failure::denied(
-                "this path needs a token; send it in the header X-Vault-Token",
+                "this path needs a token; send the token in the header X-Vault-Token",
             ));
         };
         self.find_from(token, remote).await?.ok_or_else(unknown_failure)
@@ -196,7 +196,7 @@ pub async fn assert_valid(
 
 fn unknown_failure() -> Failure {
     Failure::denied(
-        "the token is unknown, expired, revoked, used up, bound to other addresses, or its entity \
-         is disabled",
+        "the token is unknown, expired, revoked, used up, bound to other addresses, or belongs to \
+         a disabled entity",
     )
 }

@@ -77,9 +77,9 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
     let length = token.expose().len();
     if length > MAX_TOKEN_LEN {
         return Err(Failure::invalid(format!(
-            "a batch token carries all that is known of it, and would have {length} characters; at \
-             most {MAX_TOKEN_LEN} fit \
-             into a header: give less meta or fewer policies, or make a service token"
+            "a batch token carries all data of the token, and would have {length} characters; at \
+             most {MAX_TOKEN_LEN} fit into a header: give less meta or fewer policies, or make a \
+             service token"
         )));
     }
     Ok(token)

@@ -68,8 +68,7 @@ impl Caller {
         if self.has_last_use {
             return Err(Failure::invalid(
                 "no secret was made, because the token had one use left and the secret would have \
-                 ended with it; \
-                 use a token with more uses",
+                 ended with the token; use a token with more uses",
             ));
         }
         Ok(())

@@ -203,8 +203,8 @@ fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
     }
     if maker.record.uses_left.is_some() {
         return Err(Failure::invalid(
-            "a token whose uses are counted cannot create tokens, which would be used without \
-             being counted",
+            "a token whose uses are counted cannot create tokens, because uses of the new tokens \
+             would not count",
         ));
     }
     Ok(())
@@ -213,7 +213,7 @@ fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
 fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Failure> {
     if maker.record.expires.is_some() {
         return Err(Failure::invalid(
-            "a root token that expires cannot make one that does not; give a ttl",
+            "a root token that expires cannot make a root token without an end; give a ttl",
         ));
     }
     if !record.bound_cidrs.is_empty() {
@@ -231,10 +231,10 @@ fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::TtlBounds) -> Result<(),
         ("be root tokens: they could not be revoked", record.is_root()),
         ("have a period: they cannot be renewed", bounds.period > 0),
         ("have an explicit_max_ttl: they cannot be renewed; give a ttl", bounds.explicit_max > 0),
-        ("have num_uses: nobody counts them", record.uses_left.is_some()),
+        ("have num_uses: their uses are not counted", record.uses_left.is_some()),
     ];
     match asked.into_iter().find(|(_, asked)| *asked) {
-        Some((what, _)) => Err(Failure::invalid(format!("batch tokens cannot {what}"))),
+        Some((limit, _)) => Err(Failure::invalid(format!("batch tokens cannot {limit}"))),
         None => Ok(()),
     }
 }
@@ -290,7 +290,7 @@ pub async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<(), Failu
     match read(&mut unit, &keys::of_token(store.hashes(), token)).await? {
         Some(record) if record.ended.is_some() => {
             return Err(Failure::invalid(
-                "this root token was revoked before; start with another one",
+                "this root token was revoked before; start with another root token",
             ));
         }
         Some(_) => return Ok(()),

@@ -95,7 +95,7 @@ pub fn check_chosen(id: &str) -> Result<Secret, Failure> {
     let token = Secret::new(id);
     if id.contains('.') {
         return Err(Failure::invalid(
-            "id holds a dot, which only tokens made by a server have; leave it out",
+            "id holds a dot, which only the server's own tokens have; remove the dot",
         ));
     }
     if !may_be_token(&token) {

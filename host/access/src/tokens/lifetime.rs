@@ -54,8 +54,8 @@ pub(super) fn narrower_networks(own: &[Cidr], present: &[Cidr]) -> Result<Vec<Ci
         let list =
             |networks: &[Cidr]| networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ");
         Failure::invalid(format!(
-            "the token may be used from {}, and its role or parent from {} by now, so that no \
-             address is left: get a new token",
+            "the token may be used from {}, and the token's role or parent from {} by now, and no \
+             address is in both: get a new token",
             list(own),
             list(present)
         ))
@@ -70,14 +70,14 @@ fn check_role(record: &TokenRecord, role: &TokenRole) -> Result<(), Failure> {
     let name = quoted(&record.role);
     if !role.renewable {
         return Err(Failure::invalid(format!(
-            "lease is not renewable: token role {name}, which made this token, does not let its \
-             tokens be renewed by now"
+            "lease is not renewable: token role {name}, which made this token, does not let tokens \
+             be renewed by now"
         )));
     }
     match record.policies.iter().find(|policy| !role.still_allows(policy)) {
         Some(policy) => Err(Failure::invalid(format!(
-            "token role {name} does not allow policy {} by now, and a token keeps the policies \
-             that it was made with: make a new token",
+            "token role {name} does not allow policy {} by now, and a token keeps its first \
+             policies: make a new token",
             quoted(policy)
         ))),
         None => Ok(()),
@@ -100,7 +100,7 @@ impl Tokens {
         system: Lifetimes,
     ) -> Result<(TokenRecord, Option<String>), Failure> {
         if token.kind == TokenType::Batch {
-            return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
+            return Err(Failure::invalid("batch tokens cannot be renewed; make another token"));
         }
         if !token.record.renewable {
             return Err(Failure::invalid(

@@ -237,9 +237,9 @@ impl Tokens {
 fn refuse_for_batch(new: &NewLogin) -> Result<(), Failure> {
     let asked = [("num_uses", new.num_uses), ("a period", new.times.period)];
     match asked.into_iter().find(|(_, asked)| *asked > 0) {
-        Some((what, _)) => Err(Failure::invalid(format!(
-            "this login gives a batch token, which cannot have {what}; change the token_type of \
-             the mount or of the role, or take {what} out of the role"
+        Some((property, _)) => Err(Failure::invalid(format!(
+            "this login gives a batch token, which cannot have {property}; change the token_type \
+             of the mount or of the role, or take {property} out of the role"
         ))),
         None => Ok(()),
     }

@@ -188,8 +188,8 @@ impl TokenRole {
             ("cannot have token_num_uses", self.num_uses > 0),
         ];
         match wrong.into_iter().find(|(_, wrong)| *wrong) {
-            Some((what, _)) => {
-                Err(Failure::invalid(format!("a role whose token_type is batch {what}")))
+            Some((limit, _)) => {
+                Err(Failure::invalid(format!("a role with token_type batch {limit}")))
             }
             None => Ok(()),
         }

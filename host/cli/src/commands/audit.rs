@@ -29,7 +29,7 @@ pub(crate) const ENABLE: Command = Command {
             bulkhead audit enable file file_path=audit.log\n\n\
             name=@FILE and name=- take the value from a file or standard input, unchanged. \
             A server\n\
-            may be configured to take its devices from its configuration only.",
+            may be configured to refuse devices from the API.",
     options: &[&NEW],
     wrapping: AnswerWrapping::Sent,
     run: enable,
@@ -39,9 +39,9 @@ pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
     about: "show the hash that a device records instead of a secret\n\n\
-            Without INPUT it asks for it and does not show it; \
-            - or a pipe gives it on standard input,\n\
-            a single line without its line break. \
+            Without INPUT the command asks for a hidden input; \
+            with - or a pipe it reads standard input,\n\
+            a single line without the line break. \
             An INPUT on the command line stays in the shell's history.",
     options: &[],
     wrapping: AnswerWrapping::Sent,
@@ -125,5 +125,5 @@ fn disable(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [path] = session.words()?;
     let call = ServerRequest::new(Method::DELETE, join_path(DEVICES, &path, "the audit device")?);
     let answer = session.ask(&format!("disabling audit device {path}"), &call)?;
-    session.show_or(&answer, &format!("disabled audit device {path}, if it existed"))
+    session.show_or(&answer, &format!("disabled audit device {path}, if present"))
 }

@@ -27,11 +27,11 @@ pub(crate) const GENERATE_ROOT: Command = Command {
     words: "operator generate-root",
     takes: "[KEY|-]",
     about: "make a root token with the unseal keys, when no token is left\n\n\
-            1. -init begins: it prints a nonce, and the OTP that reads the token.\n\
+            1. -init begins, and prints a nonce, and the OTP for the token.\n\
             2. Each holder of a key runs the command without options and gives the key.\n\
-            3. The last one gets the token, encoded. -decode=ENCODED -otp=OTP reads it.\n\n\
-            Without KEY it asks for it and does not show it; \
-            - or a pipe gives it on standard input.",
+            3. The last holder gets the encoded token; decode: -decode=ENCODED -otp=OTP.\n\n\
+            Without KEY the command asks for a hidden input; \
+            with - or a pipe it reads standard input.",
     options: &[
         &[
             CommandOption::switch("init", "begin; the keys are given afterwards"),
@@ -86,7 +86,7 @@ fn begin(session: &mut Session<'_, '_>, attempt: &str) -> Result<u8, CommandProb
     let body = if otp.is_empty() { json!({}) } else { json!({ "otp": otp }) };
     let call = ServerRequest::new(Method::PUT, attempt).with_fields(body);
     let answer = session.ask("beginning", &call)?;
-    let below = "\nKeep the OTP: it reads the token, and is shown this once.\n\
+    let below = "\nKeep the OTP, which decodes the token and is shown only once.\n\
          Next: each holder of a key runs bulkhead operator generate-root\n";
     show_with(session, &answer, &progress_rows(&answer), below)
 }
@@ -118,7 +118,7 @@ fn show_otp(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let length = length.and_then(|length| usize::try_from(length).ok());
     let length =
         length.filter(|length| (1..=OTP_LENGTH_MAX).contains(length)).ok_or_else(|| {
-            CommandProblem::refused(doing, "the answer names no length that an OTP can have")
+            CommandProblem::refused(doing, "the answer names no valid length of an OTP")
         })?;
     let otp =
         random_letters(length).map_err(|error| CommandProblem::refused("making an OTP", error))?;

@@ -14,10 +14,10 @@ pub(super) const SHARED: &[CommandOption] = &[
     CommandOption::text(
         "nonce",
         "NONCE",
-        "the nonce that -init printed; asked of the server unless given",
+        "the nonce printed by -init; asked of the server unless given",
     ),
     CommandOption::switch("status", "how many keys were given so far"),
-    CommandOption::switch("cancel", "end it; the keys given so far are forgotten"),
+    CommandOption::switch("cancel", "cancel; the keys given so far are forgotten"),
     CommandOption::switch(
         "with-token",
         "with your token, which needs sudo: the server requires a token",

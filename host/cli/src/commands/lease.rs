@@ -24,7 +24,7 @@ pub(crate) const LIST: Command = Command {
 pub(crate) const LOOKUP: Command = Command {
     words: "lease lookup",
     takes: "LEASE_ID",
-    about: "show when a lease was issued and when it ends",
+    about: "show the start and the end of a lease",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: lookup,
@@ -48,7 +48,7 @@ pub(crate) const REVOKE: Command = Command {
         CommandOption::switch("prefix", "revoke every lease below the path"),
         CommandOption::switch(
             "force",
-            "with -prefix: forget leases that cannot be revoked; their credentials may stay valid",
+            "with -prefix: forget irrevocable leases; their credentials may stay valid",
         ),
     ]],
     wrapping: AnswerWrapping::Sent,

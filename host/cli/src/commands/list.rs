@@ -16,7 +16,7 @@ pub(crate) const LIST: Command = Command {
     takes: "PATH",
     about: "list the names below a path",
     options: &[&[
-        CommandOption::text("after", "NAME", "only the names behind this one"),
+        CommandOption::text("after", "NAME", "only the names after this name"),
         CommandOption::number("limit", "at most this many names"),
     ]],
     wrapping: AnswerWrapping::Sent,

@@ -41,7 +41,7 @@ pub(crate) const LOGIN: Command = Command {
         ),
         CommandOption::switch("no-store", "do not keep the token"),
         CommandOption::switch("no-print", "print nothing about the token"),
-        CommandOption::switch("token-only", "print only the token, and do not keep it"),
+        CommandOption::switch("token-only", "print only the token, and do not store the token"),
     ]],
     wrapping: AnswerWrapping::Sent,
     run,
@@ -147,7 +147,7 @@ fn show(
     }
     if let (Some(variable), Some(_)) = (session.token_variable(), stored) {
         session.note(&format!(
-            "warning: {variable} is set, and the commands use its token, not the stored token"
+            "warning: {variable} is set, and the commands use this token, not the stored token"
         ));
     }
     let mut rows = output::rows(&answer.body);

@@ -96,7 +96,7 @@ pub(super) const CONFIG: [CommandOption; 14] = [
     CommandOption::text(
         "default-lease-ttl",
         "TIME",
-        "lifetime of leases whose role sets none: 3600, 1h, system",
+        "lifetime of leases if the role sets none: 3600, 1h, system",
     )
     .with_field("default_lease_ttl"),
     CommandOption::text("max-lease-ttl", "TIME", "maximum lifetime of leases, with all renewals")
@@ -104,31 +104,31 @@ pub(super) const CONFIG: [CommandOption; 14] = [
     CommandOption::text(
         "listing-visibility",
         "hidden|unauth",
-        "unauth shows the mount to those without a token",
+        "unauth shows the mount to callers without a token",
     )
     .with_field("listing_visibility"),
     CommandOption::names(
         "audit-non-hmac-request-keys",
         "KEY",
-        "logged in the clear where requests have it; several with commas, may be repeated",
+        "logged in the clear in requests; several with commas, may be repeated",
     )
     .with_field("audit_non_hmac_request_keys"),
     CommandOption::names(
         "audit-non-hmac-response-keys",
         "KEY",
-        "logged in the clear where answers have it; several with commas, may be repeated",
+        "logged in the clear in answers; several with commas, may be repeated",
     )
     .with_field("audit_non_hmac_response_keys"),
     CommandOption::names(
         "passthrough-request-headers",
         "HEADER",
-        "headers that the plugin gets, separated by commas",
+        "request headers for the plugin, separated by commas",
     )
     .with_field("passthrough_request_headers"),
     CommandOption::names(
         "allowed-response-headers",
         "HEADER",
-        "headers that the plugin may set, separated by commas",
+        "allowed headers of the plugin's answers, separated by commas",
     )
     .with_field("allowed_response_headers"),
     CommandOption::text("plugin-version", "VERSION", "the version of the plugin")
@@ -158,13 +158,13 @@ pub(super) const CONFIG: [CommandOption; 14] = [
 pub(super) const TOKEN_TYPE: [CommandOption; 1] = [CommandOption::text(
     "token-type",
     "TYPE",
-    "of the tokens that logins get: service, batch, default-service, default-batch",
+    "type of the tokens of logins: service, batch, default-service, default-batch",
 )
 .with_field("token_type")];
 
 /// Options of auth methods for names that are locked after failed logins.
 pub(super) const LOCKOUT: [CommandOption; 4] = [
-    CommandOption::number("user-lockout-threshold", "failed logins that lock a name")
+    CommandOption::number("user-lockout-threshold", "number of failed logins to lock a name")
         .with_field("lockout_threshold"),
     CommandOption::text("user-lockout-duration", "TIME", "how long a name is locked: 15m")
         .with_field("lockout_duration"),
@@ -284,9 +284,7 @@ pub(super) fn disable(
     let answer = session.ask(&doing, &ServerRequest::new(Method::DELETE, place))?;
     session.show_or(
         &answer,
-        &format!(
-            "disabled {noun} {path}, if it existed: its leases are revoked, its data are gone"
-        ),
+        &format!("disabled {noun} {path}, if present: all leases are revoked, all data are gone"),
     )
 }
 
@@ -310,7 +308,7 @@ fn agrees_to_loss(
     for secret in secrets {
         session.note(&format!("only this mount knows {secret}, which will be lost"));
     }
-    session.agrees("Type yes to disable it nevertheless")
+    session.agrees("Type yes to disable the mount nevertheless")
 }
 
 /// Runs `move SOURCE TARGET` and waits for the end of the move.
@@ -328,10 +326,7 @@ pub(super) fn relocate(
         .with_fields(json!({"from": from, "to": to}));
     let started = session.ask(&doing, &call)?;
     let Some(id) = started.body.pointer("/data/migration_id").and_then(Value::as_str) else {
-        return Err(CommandProblem::refused(
-            &doing,
-            "the answer names no migration whose end could be awaited",
-        ));
+        return Err(CommandProblem::refused(&doing, "the answer names no migration to wait for"));
     };
     session.note(&format!("{doing}; should this end early: bulkhead read sys/remount/status/{id}"));
     let call = ServerRequest::new(Method::GET, format!("sys/remount/status/{id}"));
@@ -344,7 +339,7 @@ pub(super) fn relocate(
         ),
         other => Err(CommandProblem::refused(
             &doing,
-            format!("it ended as {other:?}; the log of the server says why"),
+            format!("the move ended as {other:?}; the log of the server says why"),
         )),
     }
 }

@@ -68,5 +68,5 @@ fn step_down(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let answer: ServerAnswer =
         session.ask("stepping down", &ServerRequest::new(Method::PUT, "sys/step-down"))?;
-    session.show_or(&answer, "the server is the only node: it stays active and goes on answering")
+    session.show_or(&answer, "the server is the only node, and stays active")
 }

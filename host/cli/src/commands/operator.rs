@@ -22,15 +22,15 @@ const THRESHOLD: u64 = 3;
 pub(crate) const INIT: Command = Command {
     words: "operator init",
     takes: "",
-    about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
+    about: "initialise an empty server: prints the unseal keys and the root token, this once\n\n\
             Give each key to another person. \
-            Anyone who has as many keys as the threshold\n\
-            can decrypt the data.",
+            Anyone with as many keys as the threshold can\n\
+            decrypt the data.",
     options: &[&[
         CommandOption::number("key-shares", "number of keys, 1 to 255; 5 without this option"),
         CommandOption::number(
             "key-threshold",
-            "number of keys that open the server; 3 without this option",
+            "number of keys to open the server; 3 without this option",
         ),
         CommandOption::switch(
             "status",
@@ -44,9 +44,9 @@ pub(crate) const INIT: Command = Command {
 pub(crate) const UNSEAL: Command = Command {
     words: "operator unseal",
     takes: "[KEY|-]",
-    about: "give one unseal key; the server opens after as many keys as the threshold\n\n\
-            Without KEY it asks for it and does not show it; \
-            - or a pipe gives it on standard input.\n\
+    about: "give an unseal key; the server opens after as many keys as the threshold\n\n\
+            Without KEY the command asks for a hidden input; \
+            with - or a pipe it reads standard input.\n\
             A KEY on the command line stays in the shell's history.",
     options: &[&[CommandOption::switch("reset", "discard the keys given so far")]],
     wrapping: AnswerWrapping::Public,
@@ -56,7 +56,7 @@ pub(crate) const UNSEAL: Command = Command {
 pub(crate) const SEAL: Command = Command {
     words: "operator seal",
     takes: "",
-    about: "close the server: nothing can be read until it is unsealed again",
+    about: "close the server: nothing can be read until the next unseal",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: seal,
@@ -97,7 +97,7 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         "\nThese keys and this token are shown this once, and are stored nowhere. \
          Keep the keys apart from each\n\
          other: after each start {threshold} of {shares} open the server, \
-         and without them its data are lost.\n\
+         and without these keys the data are lost.\n\
          Next: bulkhead operator unseal\n"
     );
     let answer = ServerAnswer { body: for_programs(&answer.body, shares, threshold), ..answer };
@@ -107,8 +107,8 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     };
     shown.map_err(|problem| CommandProblem {
         message: format!(
-            "{}; the keys were not shown: \
-             remove the server's data directory and initialise it again",
+            "{}; the keys were not shown: remove the server's data directory and initialise the \
+             server again",
             problem.message
         ),
         ..problem

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) const PATH_HELP: Command = Command {
     words: "path-help",
     takes: "PATH",
-    about: "print what the server says about a path: methods, fields and their meaning",
+    about: "print the server's help for a path: methods, fields and their meaning",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run,

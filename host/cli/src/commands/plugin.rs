@@ -20,17 +20,14 @@ pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-|-command=NAME|-oci-image=NAME | TYPE NAME",
     about: "add a component to the catalog of plugins\n\n\
-            The server checks and compiles it, and keeps its bytes. \
-            It may do nothing outside of its\n\
-            own mount but what the mount is granted (`bulkhead secrets tune --grant`), \
-            and -grant says\n\
-            what that may be at most. \
-            Registering the same component with other grants changes them.\n\
-            Its name is that of the file, without .wasm, unless -name says another;\n\
+            The server checks, compiles and stores the component. Acts outside of the mount\n\
+            need a grant of the mount (`bulkhead secrets tune --grant`); -grant sets the maximum\n\
+            of these grants. Registering the same component again changes the maximum.\n\
+            The plugin has the name of the file, without .wasm, or -name;\n\
             shelf_1.2.3.wasm is version 1.2.3 of shelf.\n\n\
-            -command registers a file of the server's plugin directory (plugin_directory in its \
-            configuration),\n\
-            and -oci-image an image layout in it; both need -sha256.",
+            -command registers a file of the server's plugin directory (setting \
+            plugin_directory),\n\
+            and -oci-image an image layout of this directory; both need -sha256.",
     options: &[&[TYPE, NAME, VERSION, SHA256, SIGNATURE, COMMAND, OCI_IMAGE, GRANT]],
     wrapping: AnswerWrapping::Sent,
     run: register,
@@ -39,7 +36,7 @@ pub(crate) const REGISTER: Command = Command {
 pub(crate) const LIST: Command = Command {
     words: "plugin list",
     takes: "[secret|auth|database]",
-    about: "list the plugins of the server, all or of one type",
+    about: "list the plugins of the server, all or of a type",
     options: &[&[DETAILED]],
     wrapping: AnswerWrapping::Sent,
     run: plugin_list::run,
@@ -57,7 +54,7 @@ pub(crate) const INFO: Command = Command {
 pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
     takes: "[TYPE] NAME",
-    about: "remove a plugin that was registered and that no mount uses",
+    about: "remove a registered plugin without mounts",
     options: &[&[TYPE, VERSION, FORCE]],
     wrapping: AnswerWrapping::Sent,
     run: deregister,
@@ -66,7 +63,7 @@ pub(crate) const DEREGISTER: Command = Command {
 pub(crate) const PIN: Command = Command {
     words: "plugin pin",
     takes: "NAME VERSION",
-    about: "pin a version of a plugin for every mount that does not override the pin\n\n\
+    about: "pin a version of a plugin for every mount without override of the pin\n\n\
             New mounts get the version at once, the others when they are reloaded \
             (`bulkhead plugin reload`).",
     options: &[&[TYPE]],
@@ -86,17 +83,17 @@ pub(crate) const UNPIN: Command = Command {
 pub(crate) const RELOAD: Command = Command {
     words: "plugin reload",
     takes: "",
-    about: "let mounts serve the version that pins and their settings choose now\n\n\
+    about: "let mounts serve the version chosen by pins and settings now\n\n\
             Give -plugin for all mounts of a plugin, or -mounts. No request is refused meanwhile, \
-            and a mount\n\
-            whose new version fails is served as before.",
+            and if the\n\
+            new version fails, the mount stays with the old version.",
     options: &[&[TYPE, PLUGIN, MOUNTS, SCOPE]],
     wrapping: AnswerWrapping::Sent,
     run: reload,
 };
 
 const PLUGIN: CommandOption =
-    CommandOption::text("plugin", "NAME", "the plugin whose mounts are reloaded");
+    CommandOption::text("plugin", "NAME", "the plugin of the mounts to reload");
 const MOUNTS: CommandOption = CommandOption::names(
     "mounts",
     "PATH",
@@ -116,19 +113,19 @@ const NAME: CommandOption = CommandOption::text("name", "NAME", "the plugin's na
 const VERSION: CommandOption = CommandOption::text("version", "V", "the version of the plugin");
 const FORCE: CommandOption = CommandOption::switch(
     "force",
-    "remove a plugin that live leases need; the leases cannot end before it is back",
+    "remove a plugin with live leases; the leases cannot end without the plugin",
 );
 const GRANT: CommandOption = CommandOption::list(
     "grant",
     "LINE",
-    "the most that mounts may be granted, such as database:*; may be repeated",
+    "the maximum grants of mounts, such as database:*; may be repeated",
 );
 const COMMAND: CommandOption =
     CommandOption::text("command", "NAME", "the file in the server's plugin directory");
 const OCI_IMAGE: CommandOption =
     CommandOption::text("oci-image", "NAME", "the image layout in the server's plugin directory");
 const SIGNATURE: CommandOption =
-    CommandOption::text("signature", "BASE64", "the signature that `bulkhead plugin sign` shows");
+    CommandOption::text("signature", "BASE64", "the signature shown by `bulkhead plugin sign`");
 const SHA256: CommandOption =
     CommandOption::text("sha256", "HEX", "the expected SHA-256 digest of the component");
 
@@ -141,8 +138,8 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         (_, None, None) => return Err(session.usage_problem()),
         (_, Some(_), Some(_)) => {
             return Err(CommandProblem::usage(
-                "say one thing to register: a file, or -command=NAME or -oci-image=NAME for what \
-                 is in the server's plugin directory"
+                "give a single thing to register: a file, or -command=NAME or -oci-image=NAME from \
+                 the server's plugin directory"
                     .to_owned(),
             ));
         }
@@ -202,8 +199,8 @@ fn accept_version(
         Some(typed) if typed == version => {}
         Some(typed) => {
             return Err(CommandProblem::usage(format!(
-                "{file} is named by version {version}, and -version is {typed}; correct one of \
-                 the two, or give the plugin's name with -name"
+                "{file} is named by version {version}, and -version is {typed}; correct either, or \
+                 give the plugin's name with -name"
             )));
         }
     }

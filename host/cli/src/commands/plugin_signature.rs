@@ -24,10 +24,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 pub(crate) const KEYGEN: Command = Command {
     words: "plugin keygen",
     takes: "FILE",
-    about: "make a key that signs components; needs no server\n\n\
+    about: "make a key for signatures of components; needs no server\n\n\
             Writes the private key to FILE, which must not exist, and shows the public key. \
             Servers trust the\n\
-            public key if it is in their configuration: plugin_signatures { trusted_keys }.",
+            public keys of their configuration: plugin_signatures { trusted_keys }.",
     options: &[],
     wrapping: AnswerWrapping::Offline,
     run: keygen,
@@ -44,7 +44,7 @@ pub(crate) const SIGN: Command = Command {
 };
 
 const KEY: CommandOption =
-    CommandOption::text("key", "FILE", "the private key that `bulkhead plugin keygen` wrote");
+    CommandOption::text("key", "FILE", "the private key from `bulkhead plugin keygen`");
 
 /// Maximum length of a key file, in bytes.
 const KEY_BYTES: u64 = 16 << 10;
@@ -59,12 +59,11 @@ fn keygen(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let public = made.public_key.pem().map_err(|failure| failed("making a key", failure))?;
     write_key(&file, made.private_key.as_bytes()).map_err(|error| {
         CommandProblem::usage(format!(
-            "{file} cannot be written: {error}; give the name of a file that does not exist"
+            "{file} cannot be written: {error}; give the name of a new file"
         ))
     })?;
-    session.note(&format!(
-        "the private key is in {file}; anyone who has the file can sign components"
-    ));
+    session
+        .note(&format!("the private key is in {file}; anyone with the file can sign components"));
     session.show(&answer(json!({ "public_key": key_line(&public) })))
 }
 
@@ -103,14 +102,14 @@ fn read_key(file: &str) -> Result<PrivateKey, CommandProblem> {
     let mode = opened.metadata().map_err(unreadable)?.mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(CommandProblem::usage(format!(
-            "the key {file} is open to others (mode {mode:04o}), who may have copied the key; run \
+            "the key {file} is open to others (mode {mode:04o}) and may have been copied; run \
              chmod 600 {file}, or make another key"
         )));
     }
     let mut text = String::new();
     opened.take(KEY_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > KEY_BYTES {
-        let why = format!("it has more than {KEY_BYTES} bytes and is not a key");
+        let why = format!("the file has more than {KEY_BYTES} bytes and is not a key");
         return Err(unreadable(io::Error::other(why)));
     }
     let text = Secret::new(text);

@@ -12,7 +12,7 @@ use crate::wrapping::AnswerWrapping;
 pub(crate) const FMT: Command = Command {
     words: "policy fmt",
     takes: "FILE|-",
-    about: "indent a policy in its file; - prints the result instead; needs no server",
+    about: "indent a policy file; - prints the result instead; needs no server",
     options: &[],
     wrapping: AnswerWrapping::Offline,
     run,

@@ -9,7 +9,7 @@ use crate::wrapping::AnswerWrapping;
 pub(crate) const TOKEN: Command = Command {
     words: "print token",
     takes: "",
-    about: "print the token that the commands use now; needs no server",
+    about: "print the current token of the commands; needs no server",
     options: &[],
     wrapping: AnswerWrapping::Offline,
     run: token,

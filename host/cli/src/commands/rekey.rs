@@ -24,27 +24,27 @@ pub(crate) const REKEY: Command = Command {
     words: "operator rekey",
     takes: "[KEY|-]",
     about: "replace the unseal keys by others, and their number\n\n\
-            1. -init begins: it prints a nonce.\n\
+            1. -init begins, and prints a nonce.\n\
             2. Each holder of an old key runs the command without options and gives the key.\n\
-            3. The last one gets the new keys, this once. The old ones open nothing any more.\n\n\
+            3. The last holder gets the new keys, this once. The old keys become invalid.\n\n\
             With -init -verify the old keys stay valid until enough new keys were given back: \
             with -verify.\n\
-            Without KEY it asks for it and does not show it; \
-            - or a pipe gives it on standard input.",
+            Without KEY the command asks for a hidden input; \
+            with - or a pipe it reads standard input.",
     options: &[
         &[
             CommandOption::switch("init", "begin; the keys are given afterwards"),
             CommandOption::number(
                 "key-shares",
-                "how many new keys are made, 1 to 255; 5 unless told",
+                "number of new keys, 1 to 255; 5 without this option",
             ),
             CommandOption::number(
                 "key-threshold",
-                "how many of them open the server; 3 unless told",
+                "number of new keys to open the server; 3 without this option",
             ),
             CommandOption::switch(
                 "verify",
-                "with -init: use new keys once given back; else: give one back",
+                "with -init: use new keys once given back; else: give a new key back",
             ),
         ],
         SHARED,
@@ -120,8 +120,8 @@ fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, CommandProblem>
     let remedy = if is_awaited {
         "cancel the rekey and begin again; the old keys are valid"
     } else {
-        "the server stays open until it is sealed, and nobody can open it afterwards: move its \
-         secrets to another server before"
+        "the server stays open until the next seal, and nobody can open the server afterwards: \
+         move all secrets to another server before"
     };
     shown.map_err(|problem| CommandProblem {
         message: format!("{}; the keys were not shown: {remedy}", problem.message),

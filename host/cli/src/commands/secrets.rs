@@ -37,8 +37,8 @@ pub(crate) const TUNE: Command = Command {
 pub(crate) const MOVE: Command = Command {
     words: "secrets move",
     takes: "SOURCE TARGET",
-    about: "mount a secrets engine elsewhere, with its data\n\n\
-            Its leases are revoked. Returns when the move is over; \
+    about: "mount a secrets engine elsewhere, with all data\n\n\
+            All leases are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
     wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
@@ -48,7 +48,7 @@ pub(crate) const MOVE: Command = Command {
 pub(crate) const DISABLE: Command = Command {
     words: "secrets disable",
     takes: "PATH",
-    about: "unmount a secrets engine: its leases are revoked, its data are gone",
+    about: "unmount a secrets engine, revoke all leases and delete all data",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::SecretsEngine),

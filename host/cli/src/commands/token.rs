@@ -27,7 +27,7 @@ pub(crate) const LOOKUP: Command = Command {
     words: "token lookup",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "show a token; your own without an argument\n\n\
-            - reads the token from standard input, so that no process list shows the token.",
+            - reads the token from standard input, hidden from process lists.",
     options: &[&[ACCESSOR]],
     wrapping: AnswerWrapping::Sent,
     run: lookup,
@@ -37,7 +37,7 @@ pub(crate) const RENEW: Command = Command {
     words: "token renew",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "renew a token; your own without an argument\n\n\
-            - reads the token from standard input, so that no process list shows the token.",
+            - reads the token from standard input, hidden from process lists.",
     options: &[&[INCREMENT, ACCESSOR]],
     wrapping: AnswerWrapping::Sent,
     run: renew,
@@ -47,14 +47,14 @@ pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
     takes: "TOKEN|ACCESSOR|- | -self | -mode=path PATH",
     about: "revoke a token with its leases and its children\n\n\
-            - reads the token from standard input, so that no process list shows the token.",
+            - reads the token from standard input, hidden from process lists.",
     options: &[&[
         ACCESSOR,
         CommandOption::switch("self", "revoke your own token"),
         CommandOption::text(
             "mode",
             "orphan|path",
-            "orphan: its children live on; path: every token of the logins below a path",
+            "orphan: the children live on; path: every token of the logins below a path",
         ),
     ]],
     wrapping: AnswerWrapping::Sent,
@@ -65,7 +65,7 @@ pub(crate) const CAPABILITIES: Command = Command {
     words: "token capabilities",
     takes: "[TOKEN|ACCESSOR|-] PATH",
     about: "show the rights of a token at a path; your own token without an argument\n\n\
-            - reads the token from standard input, so that no process list shows the token.",
+            - reads the token from standard input, hidden from process lists.",
     options: &[&[ACCESSOR]],
     wrapping: AnswerWrapping::Sent,
     run: capabilities,
@@ -94,11 +94,15 @@ const NEW: [CommandOption; 12] = [
         .with_field("ttl"),
     CommandOption::text("explicit-max-ttl", "TIME", "maximum lifetime, with all renewals")
         .with_field("explicit_max_ttl"),
-    CommandOption::text("period", "TIME", "each renewal within this time extends the token by it")
-        .with_field("period"),
+    CommandOption::text(
+        "period",
+        "TIME",
+        "each renewal within this time extends the token by the same time",
+    )
+    .with_field("period"),
     CommandOption::number("use-limit", "maximum number of requests; 0: no limit")
         .with_field("num_uses"),
-    CommandOption::switch("renewable", "-renewable=false makes a token that cannot be renewed")
+    CommandOption::switch("renewable", "-renewable=false makes a token without renewals")
         .with_field("renewable"),
     CommandOption::switch("orphan", "create a token without a parent, which can outlive yours")
         .with_field("no_parent"),
@@ -162,7 +166,7 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     // An unset variable must not create a token with more policies or a longer life than intended.
     if let Some(opt) = session.options.first_empty(&[&NEW[..], &[ROLE, ID]].concat()) {
         return Err(CommandProblem::usage(format!(
-            "-{} is empty; leave it out, or give it a value",
+            "-{} is empty; leave the option out, or give a value",
             opt.name
         )));
     }
@@ -229,7 +233,7 @@ impl RevocationScope {
             Some("orphan") => Ok(Self::Orphaning),
             Some("path") => Ok(Self::Path),
             Some(other) => Err(CommandProblem::usage(format!(
-                "-mode is orphan or path, and not {other:?}; without it the children end, too"
+                "-mode is orphan or path, and not {other:?}; without -mode the children end, too"
             ))),
         }
     }
@@ -240,7 +244,7 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let is_own = session.options.switch("self");
     if is_own == typed.is_some() {
         return Err(CommandProblem::usage(
-            "give either the token that ends, or -self to end your own",
+            "give either the token to revoke, or -self to revoke your own",
         ));
     }
     let scope = RevocationScope::read(session)?;
@@ -265,7 +269,8 @@ fn revocation(
     let done = match (&subject, scope) {
         (TokenSubject::Token(_), RevocationScope::Orphaning) => {
             let call = subject.call("auth/token/revoke-orphan", Map::new());
-            let done = "revoked the token and its leases; its children live on without a parent";
+            let done =
+                "revoked the token and all its leases; the children live on without a parent";
             return Ok((call, done));
         }
         (TokenSubject::Own | TokenSubject::Accessor(_), RevocationScope::Orphaning) => {
@@ -273,12 +278,10 @@ fn revocation(
                 "-mode=orphan needs the token itself; leave -self and -accessor out",
             ));
         }
-        (TokenSubject::Own, _) => "revoked your token, its leases and its children",
-        (TokenSubject::Token(_), _) => {
-            "revoked the token, its leases and its children, if it was valid"
-        }
+        (TokenSubject::Own, _) => "revoked your token, with all leases and children",
+        (TokenSubject::Token(_), _) => "revoked the token, if valid, with all leases and children",
         (TokenSubject::Accessor(_), _) => {
-            "revoked the token of this accessor, its leases and its children"
+            "revoked the token of this accessor, with all leases and children"
         }
     };
     Ok((subject.call("auth/token/revoke", Map::new()), done))
@@ -309,7 +312,7 @@ fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     };
     let subject = TokenSubject::read(session, typed.as_deref())?;
     let fields = Map::from_iter([("paths".to_owned(), json!([path]))]);
-    let doing = format!("asking what a token may do at {path}");
+    let doing = format!("asking for the rights of a token at {path}");
     let answer = session.ask(&doing, &subject.call("sys/capabilities", fields))?;
     if output::is_wrapped(&answer.body) {
         return session.show(&answer);

@@ -17,7 +17,7 @@ pub(crate) const UNWRAP: Command = Command {
     takes: "[TOKEN|-]",
     about: "open a wrapped answer, once\n\n\
             Without TOKEN, your own token is the wrapping token.\n\
-            - reads the token from standard input, so that no process list shows the token.",
+            - reads the token from standard input, hidden from process lists.",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run,

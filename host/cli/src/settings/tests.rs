@@ -161,7 +161,7 @@ fn options_of_missing_parts_are_refused_with_reason() {
         ("namespace", "no namespaces"),
         ("ns", "no namespaces"),
         ("mfa", "no second factor"),
-        ("unlock-key", "could be locked"),
+        ("unlock-key", "no namespaces to lock"),
         ("agent-address", "no agent"),
     ] {
         let message = of(name, "canary").unwrap_err().message;

@@ -45,7 +45,7 @@ fn enable_sends_the_devices_options_as_they_are() {
         body,
         json!({"type": "file", "description": "x", "local": true, "options": {"file_path": "b"}})
     );
-    assert_wrong(&["audit", "enable"], "type it like this");
+    assert_wrong(&["audit", "enable"], "type: bulkhead");
     assert_wrong(&["audit", "enable", "file", "file_path"], "no equals sign");
 }
 
@@ -81,7 +81,7 @@ fn hash_shows_the_hash_and_never_what_was_hashed() {
         assert!(ran.out.contains("hmac-sha256:9f2c") && !ran.out.contains("canary"), "{}", ran.out);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     }
-    assert_wrong(&["audit", "hash"], "type it like this");
+    assert_wrong(&["audit", "hash"], "type: bulkhead");
     assert_wrong(&["audit", "hash", "/", "x"], "needs a name");
-    assert_wrong(&["audit", "hash", "file", "a", "b"], "type it like this");
+    assert_wrong(&["audit", "hash", "file", "a", "b"], "type: bulkhead");
 }

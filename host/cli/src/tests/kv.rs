@@ -259,5 +259,5 @@ fn a_mount_is_not_a_secret_and_a_refused_preflight_asks_nothing_else() {
     assert!(ran.code == 1 && asked.len() == 1 && !ran.err.contains("canary"), "{}", ran.err);
     assert!(ran.err.contains("Next: bulkhead secrets list"), "{}", ran.err);
     assert_wrong(&["kv", "put", "secret/x"], "nothing to write");
-    assert_wrong(&["kv", "get"], "type it like this");
+    assert_wrong(&["kv", "get"], "type: bulkhead");
 }

@@ -66,5 +66,5 @@ fn revoke_by_force_or_of_everything_is_never_a_slip() {
         assert_wrong(&["lease", "revoke", "-prefix", prefix], "needs a name");
         assert_wrong(&["lease", "revoke", "-force", "-prefix", prefix], "needs a name");
     }
-    assert_wrong(&["lease", "revoke", "-prefix"], "type it like this");
+    assert_wrong(&["lease", "revoke", "-prefix"], "type: bulkhead");
 }

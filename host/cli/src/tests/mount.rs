@@ -133,8 +133,8 @@ fn disable_names_one_mount_and_never_the_whole_collection() {
         assert_wrong(&[group, "disable", "/"], "needs a name");
         assert_wrong(&[group, "tune", "-description=x", ""], "needs a name");
         assert_wrong(&[group, "enable", "-path=", "jwt"], "needs a name");
-        assert_wrong(&[group, "move", "/", "b"], "type it like this");
-        assert_wrong(&[group, "disable"], "type it like this");
+        assert_wrong(&[group, "move", "/", "b"], "type: bulkhead");
+        assert_wrong(&[group, "disable"], "type: bulkhead");
     }
 }
 

@@ -39,7 +39,7 @@ fn register_takes_version_from_file_name() {
 #[test]
 fn register_from_standard_input_needs_a_name() {
     assert_wrong(&["plugin", "register", "-"], "-name");
-    assert_wrong(&["plugin", "register"], "type it like this");
+    assert_wrong(&["plugin", "register"], "type: bulkhead");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn info_and_deregister_name_the_type() {
     let (_, (line, _, _)) =
         against(200, &json!({"data": {}}), &["plugin", "info", "auth", "x"], "");
     assert_eq!(line, "GET /v1/sys/plugins/catalog/auth/x HTTP/1.1");
-    assert_wrong(&["plugin", "info"], "type it like this");
-    assert_wrong(&["plugin", "info", "secrets", "x"], "type it like this");
+    assert_wrong(&["plugin", "info"], "type: bulkhead");
+    assert_wrong(&["plugin", "info", "secrets", "x"], "type: bulkhead");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn pin_unpin_and_reload_name_the_plugin_and_the_version() {
     );
     assert_wrong(&["plugin", "reload"], "-plugin=NAME");
     assert_wrong(&["plugin", "reload", "-plugin=x", "-mounts=a"], "-plugin=NAME");
-    assert_wrong(&["plugin", "pin", "x"], "type it like this");
+    assert_wrong(&["plugin", "pin", "x"], "type: bulkhead");
 }
 
 #[test]
@@ -122,5 +122,5 @@ fn register_takes_a_type_and_a_name_for_a_file_of_the_plugin_directory() {
     assert_eq!(sent(&[&args[..], &["auth", "login"]].concat()), expected("login"));
     let named = ["-command=login.wasm", "auth", "login"];
     assert_eq!(sent(&[&args[..], &named].concat()), expected("login.wasm"));
-    assert_wrong(&["plugin", "register", "secrets", "login"], "type it like this");
+    assert_wrong(&["plugin", "register", "secrets", "login"], "type: bulkhead");
 }

@@ -77,8 +77,8 @@ fn lookup_and_renew_are_for_oneself_or_the_token_or_accessor_named() {
     assert_eq!(asked(&["token", "renew", "-increment=1h", "-"], "bhs.x"), by_token);
     let by_accessor = expected("POST /v1/auth/token/renew-accessor", r#"{"accessor":"acc"}"#);
     assert_eq!(asked(&["token", "renew", "acc", "-accessor"], ""), by_accessor);
-    assert_wrong(&["token", "lookup", "-accessor"], "type it like this");
-    assert_wrong(&["token", "renew", "a", "b"], "type it like this");
+    assert_wrong(&["token", "lookup", "-accessor"], "type: bulkhead");
+    assert_wrong(&["token", "renew", "a", "b"], "type: bulkhead");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
     assert_eq!(
         (ran.out.as_str(), body.as_str()),
         (
-            "revoked the token, its leases and its children, if it was valid\n",
+            "revoked the token, if valid, with all leases and children\n",
             r#"{"token":"bhs.canary"}"#
         )
     );
@@ -139,19 +139,19 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
 fn revoke_tells_its_effect() {
     let warned = json!({"request_id": "r", "data": null, "warnings": ["no token has it"]});
     for (status, answer, args, done) in [
-        (204, Value::Null, &["-self"][..], "revoked your token, its leases and its children\n"),
+        (204, Value::Null, &["-self"][..], "revoked your token, with all leases and children\n"),
         (
             204,
             Value::Null,
             &["-accessor", "a"],
-            "revoked the token of this accessor, its leases and its children\n",
+            "revoked the token of this accessor, with all leases and children\n",
         ),
         (200, warned, &["-accessor", "a"], "no token was revoked\n"),
         (
             204,
             Value::Null,
             &["-mode=orphan", "bhs.x"],
-            "revoked the token and its leases; its children live on without a parent\n",
+            "revoked the token and all its leases; the children live on without a parent\n",
         ),
         (
             204,
@@ -172,14 +172,14 @@ fn revoke_that_does_not_say_which_token_ends_none() {
     for (args, part) in [
         (&[][..], "-self"),
         (&["-self", "bhs.x"], "-self"),
-        (&["-self", "-accessor"], "type it like this"),
+        (&["-self", "-accessor"], "type: bulkhead"),
         (&["-self", "-mode=orphan"], "-mode=orphan"),
         (&["-accessor", "-mode=orphan", "acc"], "-mode=orphan"),
         (&["-mode=tree", "auth/x"], "-mode is orphan or path"),
         (&["-mode=path", "-self"], "-mode=path needs the path"),
         (&["-mode=path", "-accessor", "a"], "-mode=path needs the path"),
         (&["-mode=path", "/"], "the path needs a name"),
-        (&["a", "b"], "type it like this"),
+        (&["a", "b"], "type: bulkhead"),
         (&["-"], "no token was given"),
     ] {
         assert_wrong(&[&["token", "revoke"], args].concat(), part);
@@ -205,5 +205,5 @@ fn capabilities_are_a_line_for_people_and_a_list_for_programs() {
     let (ran, _) =
         against(200, &json!({"request_id": "r", "data": {}}), &["token", "capabilities", "a"], "");
     assert!(ran.code == 1 && ran.err.contains("no capabilities"), "{}", ran.err);
-    assert_wrong(&["token", "capabilities"], "type it like this");
+    assert_wrong(&["token", "capabilities"], "type: bulkhead");
 }

@@ -24,13 +24,10 @@ const UNKNOWN_TOKEN: &str = "bad token: the token in the body is unknown, expire
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = || required("token", FieldKind::String, "the token in question").secret();
-    let perhaps = || {
-        field("token", FieldKind::String, "the token in question; the calling token without it")
-            .secret()
-    };
+    let perhaps =
+        || field("token", FieldKind::String, "the token; the calling token if left out").secret();
     let accessor = || required("accessor", FieldKind::String, "accessor of the token in question");
-    let increment =
-        || field("increment", FieldKind::Duration, "seconds from now that are asked for");
+    let increment = || field("increment", FieldKind::Duration, "requested seconds from now");
     vec![
         read("auth/token/lookup-self", "the calling token").handled_by(lookup_self),
         write("auth/token/lookup-self", "the calling token").handled_by(lookup_self),
@@ -47,24 +44,24 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields([accessor(), increment()])
             .handled_by(renew_accessor),
         write("auth/token/revoke-self", "end the calling token").handled_by(revoke_self),
-        write("auth/token/revoke", "end a token and its children")
+        write("auth/token/revoke", "end a token and all child tokens")
             .fields([token()])
             .handled_by(revoke),
-        write("auth/token/revoke-accessor", "end a token and its children")
+        write("auth/token/revoke-accessor", "end a token and all child tokens")
             .fields([accessor()])
             .handled_by(revoke_accessor),
-        write("auth/token/revoke-orphan", "end a token, and leave its children as orphans")
+        write("auth/token/revoke-orphan", "end a token, and leave the child tokens as orphans")
             .needs_sudo()
             .fields([token()])
             .handled_by(revoke_orphan),
         list("auth/token/accessors", "accessors of all tokens")
             .needs_sudo()
             .fields([
-                field("after", FieldKind::String, "list only accessors after this one"),
+                field("after", FieldKind::String, "list only accessors after this accessor"),
                 field("limit", FieldKind::String, "maximum number of entries"),
             ])
             .handled_by(list_accessors),
-        write("auth/token/tidy", "find and end tokens that should have ended").handled_by(tidy),
+        write("auth/token/tidy", "find and end overdue tokens").handled_by(tidy),
     ]
 }
 
@@ -101,7 +98,8 @@ async fn by_accessor(call: &mut PermittedCall<'_>) -> Result<NamedToken, Failure
     match tokens::by_accessor(&call.core.store, call.unit, accessor).await? {
         Some(token) => Ok(NamedToken { text: Secret::new(""), token }),
         None => Err(Failure::invalid(
-            "invalid accessor: there is no token with the accessor in the body; it may have ended",
+            "invalid accessor: there is no token with the accessor in the body; the token may have \
+             ended",
         )),
     }
 }
@@ -203,7 +201,7 @@ async fn revoke_accessor(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     match tokens::find_by_accessor(&call.core.store, call.unit, accessor).await? {
         Some(token) => begin_end(call.unit, &token, TokenEnding::WithChildren),
         None => {
-            let warning = "no token has this accessor; if one had, it has ended already";
+            let warning = "no token has this accessor; the token may have ended already";
             Ok(Reply::from(ReplyBody::Nothing).with_warnings([warning.to_owned()]))
         }
     }
@@ -212,8 +210,8 @@ async fn revoke_accessor(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 fn begin_end(unit: &mut Unit, token: &Caller, ending: TokenEnding) -> Result<Reply, Failure> {
     if token.kind == TokenType::Batch {
         return Err(Failure::invalid(
-            "batch tokens cannot be revoked: this one ends with its ttl or with the token that \
-             made it",
+            "batch tokens cannot be revoked: a batch token ends with the ttl or with the parent \
+             token",
         ));
     }
     tokens::begin_end(unit, &token.hash, &token.record, ending)?;
@@ -248,9 +246,8 @@ async fn list_accessors(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST auth/token/tidy`.
 async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let (body, warning) = if call.core.tokens.begin_tidy() {
-        let about = "the search for tokens that should have ended has started: tokens past their \
-                     end, marked as ended, or left without their parent are ended; the server's \
-                     log says how many";
+        let about = "the search for overdue tokens has started: tokens past their end, marked as \
+                     ended, or left without their parent are ended; the server's log says how many";
         (ReplyBody::Accepted, about)
     } else {
         (ReplyBody::Nothing, "Tidy operation already in progress.")

@@ -41,14 +41,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// Returns the fields of a token's creation. Restrictions that cannot be given here are listed so
 /// that they are refused: ignoring a restriction would widen access.
 fn creation_fields() -> Vec<Field> {
-    let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
+    let renewable = field("renewable", FieldKind::Bool, "whether the token can be renewed");
     vec![
         field(
             "policies",
             FieldKind::CommaList,
-            "its policies; none means its role's, or its parent's",
+            "policies of the token; none means the policies of the role or parent",
         ),
-        field("meta", FieldKind::Map, "names and values kept with it"),
+        field("meta", FieldKind::Map, "names and values kept with the token"),
         field("no_default_policy", FieldKind::Bool, "leave the policy default out"),
         Field { default: Some(json!(true)), ..renewable },
         Field {
@@ -59,18 +59,18 @@ fn creation_fields() -> Vec<Field> {
         field(
             "period",
             FieldKind::Duration,
-            "its lifetime after each renewal, without a maximum; needs sudo",
+            "lifetime after each renewal, without a maximum; needs sudo",
         ),
         field("display_name", FieldKind::String, "name for people"),
-        field("num_uses", FieldKind::Int, "requests that can be made with it; 0 is without limit"),
-        field("type", FieldKind::String, "service, or batch for one that is not stored"),
+        field("num_uses", FieldKind::Int, "maximum requests of the token; 0 is without limit"),
+        field("type", FieldKind::String, "service, or batch for a token without storage"),
         field("no_parent", FieldKind::Bool, "make an orphan; needs sudo"),
-        field("id", FieldKind::String, "the token itself, instead of a random one; needs sudo")
+        field("id", FieldKind::String, "a chosen token instead of a random token; needs sudo")
             .secret(),
         field(
             "entity_alias",
             FieldKind::String,
-            "alias at auth/token of the token's entity, as its role allows",
+            "alias at auth/token of the token's entity, as the role allows",
         ),
         field("bound_cidrs", FieldKind::CommaList, "refused: token roles bind tokens to addresses"),
     ]
@@ -118,7 +118,7 @@ async fn make(
 ) -> Result<Reply, Failure> {
     let (new, mut warnings) = new_token(&mut call, parent, role).await?;
     if new.id.is_some() {
-        warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
+        warnings.push("the token is only as hard to guess as the chosen id".to_owned());
     }
     let PermittedCall { core, unit, caller, .. } = call;
     let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
@@ -172,7 +172,7 @@ async fn signed_in(
     if !role.is_some_and(|role| role.allows_alias(alias)) {
         return Err(Failure::invalid(format!(
             "entity_alias {} is not allowed: use auth/token/create/<role> with a role whose \
-             allowed_entity_aliases name it",
+             allowed_entity_aliases name the alias",
             quoted(alias)
         )));
     }
@@ -240,13 +240,13 @@ fn is_orphan(
     Ok(no_parent)
 }
 
-fn require_sudo(call: &PermittedCall<'_>, what: &str) -> Result<(), Failure> {
+fn require_sudo(call: &PermittedCall<'_>, property: &str) -> Result<(), Failure> {
     if call.has_sudo() {
         return Ok(());
     }
     let path = &call.request.path;
     Err(Failure::invalid(format!(
-        "{what} needs a root token, or the capability sudo on {path}; leave it out"
+        "{property} needs a root token, or the capability sudo on {path}; leave {property} out"
     )))
 }
 

@@ -30,36 +30,41 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 fn settings() -> Vec<Field> {
-    let renewable = field("renewable", FieldKind::Bool, "whether its tokens can be renewed");
+    let renewable =
+        field("renewable", FieldKind::Bool, "whether tokens of the role can be renewed");
     vec![
-        field("allowed_policies", FieldKind::CommaList, "policies that its tokens may have"),
-        field("disallowed_policies", FieldKind::CommaList, "policies that its tokens may not have"),
+        field("allowed_policies", FieldKind::CommaList, "policies allowed for tokens of the role"),
+        field(
+            "disallowed_policies",
+            FieldKind::CommaList,
+            "policies refused for tokens of the role",
+        ),
         field(
             "allowed_policies_glob",
             FieldKind::CommaList,
-            "patterns of policies that its tokens may have",
+            "patterns of policies allowed for tokens of the role",
         ),
         field(
             "disallowed_policies_glob",
             FieldKind::CommaList,
-            "patterns of policies that its tokens may not have",
+            "patterns of policies refused for tokens of the role",
         ),
         field(
             "allowed_entity_aliases",
             FieldKind::CommaList,
-            "aliases of entities for which tokens may be created; * at the ends",
+            "aliases of entities allowed for tokens; * at the ends",
         ),
-        field("orphan", FieldKind::Bool, "whether its tokens have no parent"),
+        field("orphan", FieldKind::Bool, "whether tokens of the role have no parent"),
         Field { default: Some(json!(true)), ..renewable },
         field(
             "path_suffix",
             FieldKind::String,
-            "follows the role's name in the path of its tokens",
+            "follows the role's name in the path of each token",
         ),
         field(
             "token_bound_cidrs",
             FieldKind::CommaList,
-            "networks from which its tokens may be used",
+            "networks allowed to use tokens of the role",
         ),
         field("token_explicit_max_ttl", FieldKind::Duration, "maximum lifetime over all renewals"),
         field(
@@ -72,7 +77,7 @@ fn settings() -> Vec<Field> {
         field(
             "token_num_uses",
             FieldKind::Int,
-            "requests that can be made with each token; 0 is without limit",
+            "maximum requests of each token; 0 is without limit",
         ),
         field("bound_cidrs", FieldKind::CommaList, "old name of token_bound_cidrs")
             .old_name_of("token_bound_cidrs"),
@@ -204,8 +209,8 @@ fn warn_of_long_period(core: &Core, role: &TokenRole) -> Option<String> {
     (role.period > max).then(|| {
         let (period, max) = (duration::show(role.period), duration::show(max));
         format!(
-            "token_period of {period} is longer than the mount's maximum of {max}; its tokens get \
-             the maximum"
+            "token_period of {period} is longer than the mount's maximum of {max}; tokens of the \
+             role get the maximum"
         )
     })
 }

@@ -13,7 +13,7 @@ const BODY_LIMIT: u64 = 1 << 20;
 /// 415 for bytes, 413 for the length.
 pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure> {
     if request.raw.is_some() && !route.raw {
-        let message = "this path takes fields and not a component's bytes; send them as JSON";
+        let message = "this path takes fields and not a component's bytes; send the fields as JSON";
         return Err(Failure::new(FailureKind::UnsupportedMediaType, message));
     }
     let body_bytes = request.body_bytes;

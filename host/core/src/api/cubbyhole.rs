@@ -21,19 +21,19 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let path = || field(PATH, FieldKind::String, "a path of your choice");
     let page = || {
         [
-            field("after", FieldKind::String, "list only names after this one"),
+            field("after", FieldKind::String, "list only names after this name"),
             field("limit", FieldKind::String, "maximum number of names"),
         ]
     };
     vec![
-        row::list("cubbyhole", "the names that the calling token keeps")
+        row::list("cubbyhole", "names in the calling token's cubbyhole")
             .fields(page())
             .handled_by(list),
-        row::list(at, "the names that the calling token keeps below a path")
+        row::list(at, "names below a path in the calling token's cubbyhole")
             .fields([path()])
             .fields(page())
             .handled_by(list),
-        row::read(at, "the fields that the calling token keeps").fields([path()]).handled_by(read),
+        row::read(at, "fields in the calling token's cubbyhole").fields([path()]).handled_by(read),
         row::write(at, "keep fields for the calling token")
             .fields([path()])
             .open_fields()
@@ -50,7 +50,7 @@ fn row_and_path<'a>(call: &PermittedCall<'a>) -> Result<(&'a str, &'a str), Fail
     if call.caller.kind == TokenType::Batch {
         return Err(Failure::invalid(
             "cubbyhole operations are only supported by non-batch tokens: a batch token is not \
-             stored, so that nothing can end with it; use a service token",
+             stored, so a value cannot end with the token; use a service token",
         ));
     }
     Ok((call.caller.hash.as_str(), call.fields.text(PATH)))

@@ -60,17 +60,29 @@ fn name() -> Field {
 
 fn settings() -> Vec<Field> {
     vec![
-        field("metadata", FieldKind::Map, "names and values kept with it"),
-        field("policies", FieldKind::CommaList, "policies of its tokens, in addition to their own"),
-        field("disabled", FieldKind::Bool, "whether its tokens are refused"),
+        field("metadata", FieldKind::Map, "names and values kept with the entity"),
+        field(
+            "policies",
+            FieldKind::CommaList,
+            "policies of the entity's tokens, in addition to each token's own",
+        ),
+        field("disabled", FieldKind::Bool, "whether tokens of the entity are refused"),
     ]
 }
 
 fn merge_fields() -> Vec<Field> {
     vec![
-        required("from_entity_ids", FieldKind::CommaList, "ids of the entities to merge into it"),
-        required("to_entity_id", FieldKind::String, "id of the entity that remains"),
-        field("force", FieldKind::Bool, "keep its alias if several have an alias at a mount"),
+        required(
+            "from_entity_ids",
+            FieldKind::CommaList,
+            "ids of the entities to merge into to_entity_id",
+        ),
+        required("to_entity_id", FieldKind::String, "id of the remaining entity"),
+        field(
+            "force",
+            FieldKind::Bool,
+            "keep the alias of to_entity_id if several entities have an alias at a mount",
+        ),
         field(
             "conflicting_alias_ids_to_keep",
             FieldKind::CommaList,

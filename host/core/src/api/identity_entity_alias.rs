@@ -38,14 +38,14 @@ fn id() -> Field {
 }
 
 fn settings() -> Vec<Field> {
-    let canonical = "id of the entity; a new alias without it makes one";
+    let canonical = "id of the entity; a new alias without the id makes an entity";
     vec![
         field("name", FieldKind::String, "name of the entity at the mount"),
         field("mount_accessor", FieldKind::String, "accessor of the mount"),
         field("canonical_id", FieldKind::String, canonical),
         field("entity_id", FieldKind::String, "old name of canonical_id")
             .old_name_of("canonical_id"),
-        field("custom_metadata", FieldKind::Map, "names and values kept with it"),
+        field("custom_metadata", FieldKind::Map, "names and values kept with the alias"),
     ]
 }
 

@@ -51,14 +51,14 @@ fn name() -> Field {
 }
 
 fn settings() -> Vec<Field> {
-    let member_groups = "ids of groups whose members also belong to this group";
+    let member_groups = "ids of groups; their members also belong to this group";
     vec![
-        field("type", FieldKind::String, "internal, or external for one that logins fill"),
-        field("metadata", FieldKind::Map, "names and values kept with it"),
+        field("type", FieldKind::String, "internal, or external for a group filled by logins"),
+        field("metadata", FieldKind::Map, "names and values kept with the group"),
         field(
             "policies",
             FieldKind::CommaList,
-            "policies of its members' tokens, in addition to their own",
+            "policies of tokens of members, in addition to each token's own",
         ),
         field("member_group_ids", FieldKind::CommaList, member_groups),
         field("member_entity_ids", FieldKind::CommaList, "ids of its entities"),

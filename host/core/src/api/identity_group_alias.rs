@@ -36,7 +36,7 @@ fn id() -> Field {
 }
 
 fn settings() -> Vec<Field> {
-    let canonical = "id of the external group; a new alias without it makes one";
+    let canonical = "id of the external group; a new alias without the id makes a group";
     vec![
         field("name", FieldKind::String, "name of the group at the mount"),
         field("mount_accessor", FieldKind::String, "accessor of the mount"),

@@ -62,12 +62,12 @@ fn read_lookup_key(fields: RequestFields<'_>) -> Result<LookupKey<'_>, Failure> 
     match (asked.next(), asked.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => Err(Failure::invalid(
-            "query parameter not supplied: give one of id, name, alias_id, and alias_name with \
+            "query parameter not supplied: give id, name, alias_id, or alias_name with \
              alias_mount_accessor",
         )),
         (Some(_), Some(_)) => Err(Failure::invalid(
-            "several query parameters were supplied: give one of id, name, alias_id, and \
-             alias_name with alias_mount_accessor",
+            "several query parameters were supplied: give only id, name, alias_id, or alias_name \
+             with alias_mount_accessor",
         )),
     }
 }

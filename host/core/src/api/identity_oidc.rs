@@ -50,8 +50,8 @@ async fn write_config(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         let config = IssuerConfig::of(fields.text("issuer"))?;
         let before = IssuerConfig::read(unit).await?;
         if config != before {
-            let warning = "tokens name the new issuer from now on; verifiers must trust it and be \
-                           able to fetch its documents";
+            let warning = "tokens name the new issuer from now on; verifiers must trust the issuer \
+                           and be able to fetch the documents of the issuer";
             warnings.push(warning.to_owned());
         }
         config.put(unit)?;

@@ -13,17 +13,16 @@ use serde_json::{Map, Value, json};
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = "identity/oidc/key/{name}";
     let name = || [field("name", FieldKind::Name, "name of the key")];
-    let ttl = "seconds for which the present key still verifies; default: the key's \
-               verification_ttl";
+    let ttl = "seconds of verification after the rotation; default: the key's verification_ttl";
     vec![
         row::list("identity/oidc/key", "names of all keys").handled_by(list),
         row::read(one, "settings of a key").fields(name()).handled_by(read),
-        row::write(one, "make a key, or change its settings")
+        row::write(one, "make or change a key")
             .fields(name())
             .fields(settings())
             .existence(EXISTENCE)
             .handled_by(write),
-        row::delete(one, "delete a key; its signatures no longer verify")
+        row::delete(one, "delete a key; signatures of the key no longer verify")
             .fields(name())
             .handled_by(delete),
         row::write("identity/oidc/key/{name}/rotate", "sign with the next key from now on")
@@ -39,7 +38,7 @@ fn settings() -> [Field; 4] {
         field(
             "verification_ttl",
             FieldKind::Duration,
-            "seconds for which it verifies afterwards; maximum lifetime of tokens",
+            "seconds of verification after the rotation; maximum lifetime of tokens",
         ),
         field("allowed_client_ids", FieldKind::CommaList, "client ids of roles; * is all"),
         field("algorithm", FieldKind::String, "RS256, RS384, RS512, ES256, ES384, ES512 or EdDSA"),
@@ -126,20 +125,20 @@ async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = fields.text("name");
     if name == DEFAULT {
         return Err(Failure::invalid(
-            "key default cannot be deleted: it signs for every mount that names no other",
+            "key default cannot be deleted: the key signs for every mount without another key",
         ));
     }
     if let Some(role) = oidc::role_with_key(unit, name).await? {
         let (name, role) = (quoted(name), quoted(&role));
         return Err(Failure::invalid(format!(
-            "key {name} signs for role {role}; change its key, or delete it first"
+            "key {name} signs for role {role}; give the role another key, or delete the role first"
         )));
     }
     let signed = mounts::stored_with_identity_token_key(&core.store, unit, name).await?;
     if let Some(path) = signed {
         let name = quoted(name);
         return Err(Failure::invalid(format!(
-            "key {name} signs for mount {path}; tune its identity_token_key first"
+            "key {name} signs for mount {path}; change identity_token_key of the mount first"
         )));
     }
     oidc::delete(unit, name);

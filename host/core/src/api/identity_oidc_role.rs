@@ -33,10 +33,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
 fn settings() -> [Field; 4] {
     let template = "JSON, maybe in base64, with places such as {{identity.entity.name}}";
     [
-        field("key", FieldKind::Name, "the key at identity/oidc/key that signs"),
-        field("client_id", FieldKind::String, "audience of its tokens; default: a random id"),
+        field("key", FieldKind::Name, "the signing key at identity/oidc/key"),
+        field("client_id", FieldKind::String, "audience of the tokens; default: a random id"),
         field("template", FieldKind::String, template),
-        field("ttl", FieldKind::Duration, "how long its tokens live"),
+        field("ttl", FieldKind::Duration, "lifetime of the tokens"),
     ]
 }
 

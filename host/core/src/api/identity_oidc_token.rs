@@ -51,7 +51,7 @@ async fn introspect(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = core.oidc.subject_of(fields.text("token"), fields.text("client_id")).await?;
     let why = match found {
         Ok(entity) if identity::is_in_force(unit, &entity).await? => None,
-        Ok(_) => Some("its entity is disabled or was deleted"),
+        Ok(_) => Some("the token's entity is disabled or was deleted"),
         Err(why) => Some(why),
     };
     let answer = match why {

@@ -141,7 +141,7 @@ pub(super) fn brief_alias(core: &Core, alias: &Alias) -> Map<String, Value> {
 /// Returns the fields that ask for a part of a listing.
 pub(super) fn paging_fields() -> [Field; 2] {
     [
-        field("after", FieldKind::String, "list only entries after this one"),
+        field("after", FieldKind::String, "list only entries after this entry"),
         field("limit", FieldKind::String, "maximum number of entries"),
     ]
 }

@@ -14,8 +14,8 @@ pub(super) fn check_allowed(call: &PublicCall<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "unsupported operation: {} is off, because it needs no token; set allow_key_holders = \
-         true in the server's configuration, or use sys/generate-root-token and sys/rotate/root \
+        "unsupported operation: {} is off, because the path needs no token; set allow_key_holders \
+         = true in the server's configuration, or use sys/generate-root-token and sys/rotate/root \
          with a token",
         quoted(&call.request.path)
     );

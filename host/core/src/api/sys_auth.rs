@@ -21,12 +21,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .needs_sudo()
             .fields(enabling_fields())
             .handled_by(enable),
-        row::delete(one, "end all leases of an auth method and delete it")
+        row::delete(one, "end all leases of an auth method and delete the auth method")
             .needs_sudo()
             .with_effect()
             .fields([path()])
             .handled_by(disable),
-        row::read(tuned, "the settings that hold for an auth method")
+        row::read(tuned, "effective settings of an auth method")
             .needs_sudo()
             .fields([path()])
             .handled_by(read_tuning),

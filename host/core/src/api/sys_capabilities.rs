@@ -25,13 +25,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let own_token = field("token", FieldKind::String, "ignored; libraries send it").secret();
     let accessor = required("accessor", FieldKind::String, "names the token in question");
     vec![
-        write("sys/capabilities-self", "what the calling token may do")
+        write("sys/capabilities-self", "capabilities of the calling token")
             .fields([own_token, paths()])
             .handled_by(of_caller),
-        write("sys/capabilities", "what a token may do")
+        write("sys/capabilities", "capabilities of a token")
             .fields([token, paths()])
             .handled_by(of_token),
-        write("sys/capabilities-accessor", "what a token may do")
+        write("sys/capabilities-accessor", "capabilities of a token, by accessor")
             .fields([accessor, paths()])
             .handled_by(of_accessor),
     ]

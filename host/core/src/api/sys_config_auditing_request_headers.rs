@@ -58,7 +58,7 @@ async fn read(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let headers = call.core.audit.request_headers();
     let hmac = headers.get(&name.to_lowercase()).ok_or_else(|| {
         let name = quoted(name);
-        Failure::invalid(format!("header {name} is not recorded; write it first"))
+        Failure::invalid(format!("header {name} is not recorded; write the header first"))
     })?;
     Ok(ReplyBody::Copied(Map::from_iter([(name.to_owned(), json!({ "hmac": hmac }))])).into())
 }
@@ -69,7 +69,8 @@ async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let name = check_header_name(fields.text("header"))?;
     let headers = core.audit.request_headers();
     if headers.len() >= MOST_HEADERS && !headers.contains_key(&name) {
-        let message = format!("{MOST_HEADERS} headers are recorded, which is the most; delete one");
+        let message =
+            format!("{MOST_HEADERS} headers are recorded, which is the most; delete a header");
         return Err(Failure::invalid(message));
     }
     let hmac = fields.flag("hmac", false);

@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         )
         .needs_sudo()
         .handled_by(held_give),
-        write("sys/decode-token", "read an encoded root token with its OTP")
+        write("sys/decode-token", "read an encoded root token with the OTP")
             .fields(decode_fields())
             .without_a_token(decode),
     ]
@@ -76,7 +76,7 @@ pub(super) fn given_share<'a>(fields: RequestFields<'a>, remote: IpAddr) -> Give
 
 fn decode_fields() -> [Field; 2] {
     [
-        field("encoded_token", FieldKind::String, "the token as the root generation gave it")
+        field("encoded_token", FieldKind::String, "the encoded token of the root generation")
             .secret(),
         field("otp", FieldKind::String, "the OTP of the root generation").secret(),
     ]
@@ -144,7 +144,7 @@ async fn decode(call: PublicCall<'_>) -> Result<Response, Failure> {
 }
 
 fn chosen_otp(fields: RequestFields<'_>) -> Result<&str, Failure> {
-    refuse_named(fields, "pgp_key", "leave it out, and the token is encoded with the otp")?;
+    refuse_named(fields, "pgp_key", "leave pgp_key out, and the token is encoded with the otp")?;
     Ok(fields.text("otp"))
 }
 

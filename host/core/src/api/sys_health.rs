@@ -31,7 +31,7 @@ fn codes() -> Vec<Field> {
         "removedcode",
     ];
     let codes = names
-        .map(|name| field(name, FieldKind::String, "a status code to answer with in that state"));
+        .map(|name| field(name, FieldKind::String, "the status code of the answer in this state"));
     let flags = ["standbyok", "perfstandbyok"]
         .map(|name| field(name, FieldKind::String, "no state of this service"));
     codes.into_iter().chain(flags).collect()

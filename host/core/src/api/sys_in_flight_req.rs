@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let about = "the requests that are being served";
+    let about = "the requests in progress";
     vec![read("sys/in-flight-req", about).needs_sudo().handled_by(show)]
 }
 

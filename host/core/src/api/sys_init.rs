@@ -25,7 +25,7 @@ fn parameters() -> Vec<Field> {
     let unserved = |name| field(name, FieldKind::Any, "not in this version");
     vec![
         required("secret_shares", FieldKind::Int, "number of shares of the unseal key, 1 to 255"),
-        required("secret_threshold", FieldKind::Int, "number of shares that unseal"),
+        required("secret_threshold", FieldKind::Int, "number of shares for an unseal"),
         number("recovery_shares", "for seals of other kinds"),
         number("recovery_threshold", "for seals of other kinds"),
         number("stored_shares", "for seals of other kinds"),
@@ -86,11 +86,11 @@ fn refuse_unserved(fields: RequestFields<'_>) -> Result<(), Failure> {
     match names.into_iter().find(|name| !fields.get(name).is_none_or(is_nothing)) {
         None => Ok(()),
         Some(name) if name.starts_with("recovery") => Err(Failure::invalid(format!(
-            "{name} does not apply to a seal of type shamir; leave it out"
+            "{name} does not apply to a seal of type shamir; leave {name} out"
         ))),
         Some(name) => Err(Failure::invalid(format!(
-            "{name} is not supported by this version: leave it out, and encrypt the keys in the \
-             answer yourself"
+            "{name} is not supported by this version: leave {name} out, and encrypt the keys in \
+             the answer yourself"
         ))),
     }
 }

@@ -31,7 +31,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// `GET sys/internal/help/:path`.
 async fn help(call: PublicCall<'_>) -> Result<Response, Failure> {
     let path = call.fields.text("path");
-    let acl = call.acl.ok_or_else(|| Failure::denied("send the token that help is for"))?;
+    let acl = call
+        .acl
+        .ok_or_else(|| Failure::denied("help shows the paths visible to a token; send a token"))?;
     let (below, routes) = find_rows(&call, acl, path).ok_or_else(Failure::absent)?;
     let served = ServedRoutes::at(&below, &routes);
     Ok(Response::bare(

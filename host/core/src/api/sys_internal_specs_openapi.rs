@@ -32,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let (path, about) = ("sys/internal/specs/openapi", "this API as an OpenAPI document");
     let fields = || {
         let generic = "whether engines stand at {x_mount_path} instead of at their mounts";
-        let mount = "the only mount to describe; every mount without it";
+        let mount = "the only mount to describe; every mount if left out";
         [
             field("generic_mount_paths", FieldKind::Bool, generic),
             field("mount", FieldKind::String, mount),

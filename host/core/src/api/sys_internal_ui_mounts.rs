@@ -19,11 +19,11 @@ use serde_json::{Map, json};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let path = field("path", FieldKind::String, "a path of a mount or below it");
+    let path = field("path", FieldKind::String, "a path of a mount or below a mount");
     vec![
-        row::read("sys/internal/ui/mounts", "the mounts that the caller can see")
+        row::read("sys/internal/ui/mounts", "the mounts visible to the caller")
             .without_a_token(list),
-        row::read("sys/internal/ui/mounts/{path+}", "the mount that serves a path")
+        row::read("sys/internal/ui/mounts/{path+}", "the mount of a path")
             .fields([path])
             .without_a_token(read),
     ]
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, request, .. } = call;
     if acl.is_none() && request.token.as_ref().is_some_and(|sent| !sent.expose().is_empty()) {
-        return Err(Failure::denied("bad token: it is unknown, expired or revoked"));
+        return Err(Failure::denied("bad token: the token is unknown, expired or revoked"));
     }
     let seen = |class| {
         let mut seen = Map::new();

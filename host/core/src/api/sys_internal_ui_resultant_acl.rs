@@ -20,7 +20,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// `GET sys/internal/ui/resultant-acl`.
 async fn show(call: PublicCall<'_>) -> Result<Response, Failure> {
-    let acl = call.acl.ok_or_else(|| Failure::denied("send the token whose rules to show"))?;
+    let acl = call
+        .acl
+        .ok_or_else(|| Failure::denied("send a token; the answer shows the token's rules"))?;
     let members = match acl.listed() {
         None => vec![("root", json!(true))],
         Some(rules) => vec![

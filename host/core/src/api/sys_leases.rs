@@ -26,15 +26,12 @@ use waiting::{accepted, sync};
 pub(super) fn rows() -> Vec<Endpoint> {
     let id = || Field {
         aliases: vec!["url_lease_id".to_owned()],
-        ..required("lease_id", FieldKind::String, "the lease's id, as its secret came with")
+        ..required("lease_id", FieldKind::String, "the lease's id, from the answer with the secret")
     };
-    let increment =
-        || field("increment", FieldKind::Duration, "seconds from now that are asked for");
+    let increment = || field("increment", FieldKind::Duration, "requested seconds from now");
     let mut rows = vec![
         write("sys/leases/lookup", "a lease").fields([id()]).handled_by(look_up),
-        write("sys/leases/tidy", "repair leases that would never end")
-            .with_effect()
-            .handled_by(tidy),
+        write("sys/leases/tidy", "repair leases without an end").with_effect().handled_by(tidy),
     ];
     for path in paths("sys/leases/renew", "sys/renew") {
         let row = write(&path, "renew a lease").with_effect();
@@ -68,7 +65,7 @@ async fn look_up(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         false => core.leases.find(unit, id).await?.map(|(_, lease)| show(core, &lease)),
     };
     let shown = shown.ok_or_else(|| {
-        Failure::invalid("invalid lease: there is no lease with this id; it may have ended")
+        Failure::invalid("invalid lease: there is no lease with this id; the lease may have ended")
     })?;
     Ok(ReplyBody::Data(shown).into())
 }
@@ -126,7 +123,7 @@ async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let Some((address, _)) = found else { return Ok(ReplyBody::Nothing.into()) };
     if !fields.flag("sync", true) {
         core.leases.queue(slice::from_ref(&address), OnFailure::Stays).await?;
-        return Ok(accepted("the lease is being revoked; look it up to see whether that worked"));
+        return Ok(accepted("the lease is being revoked; look the lease up to see the result"));
     }
     let claim = core.claims.claim_in_turn(&address).await;
     // A reservation was never handed out. Without a reason from here, its plugin gets `undo`.

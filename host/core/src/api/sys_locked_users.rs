@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         || field("mount_accessor", FieldKind::String, "the accessor of an auth method's mount");
     let alias = field("alias_identifier", FieldKind::String, "name of the method's alias");
     vec![
-        read("sys/locked-users", "the names that are locked, by mount")
+        read("sys/locked-users", "the locked names, by mount")
             .fields([accessor()])
             .handled_by(list),
         write("sys/locked-users/{mount_accessor}/unlock/{alias_identifier+}", "unlock a name")

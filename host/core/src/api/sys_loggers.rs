@@ -62,6 +62,6 @@ fn check_name(fields: RequestFields<'_>) -> Result<(), Failure> {
     if name.is_empty() || name == LOGGER {
         return Ok(());
     }
-    let message = format!("there is no logger {}; the only one is {LOGGER}", quoted(name));
+    let message = format!("there is no logger {}; the only logger is {LOGGER}", quoted(name));
     Err(Failure::new(FailureKind::NotFound, message))
 }

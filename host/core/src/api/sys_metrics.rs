@@ -58,7 +58,8 @@ async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         },
         other => {
             let other = quoted(other);
-            let message = format!("format {other} is unknown; it is prometheus, json or left out");
+            let message =
+                format!("format {other} is unknown; give prometheus or json, or leave format out");
             return Err(Failure::invalid(message));
         }
     };

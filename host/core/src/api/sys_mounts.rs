@@ -36,23 +36,21 @@ pub(super) fn rows() -> Vec<Endpoint> {
         ("sys/mounts/{path+}", "sys/mounts/{path+}/tune", "sys/mounts/auth/{path+}/tune");
     vec![
         row::read("sys/mounts", "all secrets engines").handled_by(list),
-        row::read(one, "one secrets engine or auth method").fields([path()]).handled_by(read),
+        row::read(one, "a secrets engine or auth method").fields([path()]).handled_by(read),
         row::write(one, "mount a secrets engine")
             .fields(enabling_fields())
             .with_present_values(present_at_enabling)
             .handled_by(enable),
-        row::delete(one, "end all leases of a mount and delete it")
+        row::delete(one, "end all leases of a mount and delete the mount")
             .with_effect()
             .fields([path()])
             .handled_by(disable),
-        row::read(tuned, "the settings that hold for a mount")
-            .fields([path()])
-            .handled_by(read_tuning),
+        row::read(tuned, "effective settings of a mount").fields([path()]).handled_by(read_tuning),
         row::write(tuned, "change the settings of a mount")
             .fields(tuning_fields())
             .with_present_values(present_tuning)
             .handled_by(tune),
-        row::read(tuned_auth, "the settings that hold for an auth method")
+        row::read(tuned_auth, "effective settings of an auth method")
             .fields([path()])
             .handled_by(read_auth_tuning),
         row::write(tuned_auth, "change the settings of an auth method")
@@ -161,9 +159,7 @@ pub(super) async fn disable_in(
     *unit = core.store.begin();
     lifecycle::disable(core, &path).await?;
     let warning = |secret: String| {
-        format!(
-            "{path} was the only one to know {secret}, which is lost: set another one at the target"
-        )
+        format!("only {path} knew {secret}, which is lost: set a new secret at the target")
     };
     Ok(Reply::from(ReplyBody::Nothing).with_warnings(lost.into_iter().map(warning)))
 }

@@ -25,18 +25,20 @@ pub(super) fn rows() -> Vec<Endpoint> {
         ..field(
             "sha256",
             FieldKind::String,
-            "the digest that the component must have, 64 hexadecimal digits",
+            "sha256 digest of the component, 64 hexadecimal digits",
         )
     };
     let force =
-        field("force", FieldKind::Bool, "remove it although connections or live leases need it");
+        field("force", FieldKind::Bool, "remove the plugin despite connections or live leases");
     let one = "sys/plugins/catalog/{type}/{name}";
     let here =
         || [kind(), name(), version("a version from the catalog; empty for the newest version")];
-    let grants =
-        field("grants", FieldKind::TextList, "maximum grants of its mounts, one line each");
-    let sent =
-        [kind(), name(), version("the version that the component must have"), sha256, grants];
+    let grants = field(
+        "grants",
+        FieldKind::TextList,
+        "maximum grants of the plugin's mounts, one line each",
+    );
+    let sent = [kind(), name(), version("version of the component"), sha256, grants];
     let text = |name, about| field(name, FieldKind::String, about);
     let named = [
         text("command", "the file in the plugin directory; instead of a body of bytes"),
@@ -62,7 +64,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields(sent)
             .fields(named)
             .handled_by(register),
-        row::delete(one, "remove a plugin that was registered")
+        row::delete(one, "remove a registered plugin")
             .needs_sudo()
             .fields(here())
             .fields([force])
@@ -191,7 +193,7 @@ fn read_ceiling(fields: RequestFields<'_>) -> Result<Option<Vec<GrantPattern>>, 
         };
         if let Some(other) = lines.iter().find(is_of_same_limit) {
             return Err(Failure::invalid(format!(
-                "grants: {other} and {line} are one limit; give one of them"
+                "grants: {other} and {line} are one limit; give only one line"
             )));
         }
         if !lines.contains(&line) {

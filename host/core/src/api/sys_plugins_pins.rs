@@ -87,13 +87,13 @@ async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     };
     if found.maker == Publisher::Official {
         return Err(Failure::invalid(format!(
-            "the {} {name} is built in and has one version: it cannot be pinned",
+            "the {} {name} is built in and has a single version: built-in plugins cannot be pinned",
             kind.title()
         )));
     }
     if let Some(why) = &found.hindrance {
         return Err(Failure::invalid(format!(
-            "version {version} of the {} {name} cannot be used, so it cannot be pinned: {why}",
+            "version {version} of the {} {name} cannot be used and therefore not be pinned: {why}",
             kind.title()
         )));
     }

@@ -21,9 +21,14 @@ use std::sync::Arc;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let scope = || field("scope", FieldKind::String, "empty or global: there is one server");
+    let scope =
+        || field("scope", FieldKind::String, "empty or global: the service has a single server");
     let of_backend = [
-        field("plugin", FieldKind::String, "name of an uploaded plugin, for all its mounts"),
+        field(
+            "plugin",
+            FieldKind::String,
+            "name of an uploaded plugin, to reload all mounts of the plugin",
+        ),
         field("mounts", FieldKind::CommaList, "paths of mounts; auth methods with their auth/"),
         scope(),
     ];
@@ -32,7 +37,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("name", FieldKind::String, "name of the plugin"),
         scope(),
     ];
-    let id = field("reload_id", FieldKind::String, "the id that the reload answered");
+    let id = field("reload_id", FieldKind::String, "the id in the reload's answer");
     vec![
         row::write("sys/plugins/reload/backend", "reload mounts, or all mounts of a plugin")
             .needs_sudo()
@@ -128,7 +133,7 @@ fn plugins_named(core: &Core, name: &str) -> Result<ReloadTargets, Failure> {
     let kinds = [PluginType::Secret, PluginType::Auth];
     if kinds.into_iter().any(|kind| core.catalog.is_official(kind, name)) {
         return Err(Failure::invalid(format!(
-            "{name} is built in and has one version: give the paths of its mounts in mounts"
+            "{name} is built in and has a single version: give the paths of mounts in mounts"
         )));
     }
     let has = |kind: PluginType| !core.catalog.versions(kind, name).is_empty();
@@ -175,9 +180,7 @@ async fn status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, fields, .. } = call;
     let id = fields.text("reload_id");
     if id.is_empty() {
-        return Err(Failure::invalid(
-            "reload_id is required: give the id that the reload answered",
-        ));
+        return Err(Failure::invalid("reload_id is required: give the id in the reload's answer"));
     }
     let reload = core.reloads.find(id).ok_or_else(|| {
         let message =

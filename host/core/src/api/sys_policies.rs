@@ -24,7 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let name = || field("name", FieldKind::String, "name of the policy");
     let text = || Field {
         aliases: vec!["rules".to_owned()],
-        ..required("policy", FieldKind::String, "its text, HCL or JSON, also as base64")
+        ..required("policy", FieldKind::String, "text of the policy, HCL or JSON, also as base64")
     };
     let mut rows = vec![row::read("sys/policy", "names of all policies").handled_by(list)];
     for base in BASES {

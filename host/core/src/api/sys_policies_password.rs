@@ -19,9 +19,10 @@ const BASE: &str = "sys/policies/password";
 pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the password policy");
-    let text = required("policy", FieldKind::String, "its text, HCL or JSON, also as base64");
+    let text =
+        required("policy", FieldKind::String, "text of the policy, HCL or JSON, also as base64");
     let page = [
-        field("after", FieldKind::String, "list only names after this one"),
+        field("after", FieldKind::String, "list only names after this name"),
         field("limit", FieldKind::String, "maximum number of names"),
     ];
     vec![

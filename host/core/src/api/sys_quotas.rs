@@ -71,7 +71,7 @@ pub(super) fn resolve_place(core: &Core, path: &str) -> Result<QuotaPlace, Failu
     }
     let Some((LeaseHolder { uuid: mount, .. }, below)) = core.mounts.holder(path) else {
         return Err(Failure::invalid(format!(
-            "invalid mount path {}: give the path of a mount, or one below it",
+            "invalid mount path {}: give the path of a mount, or a path below a mount",
             quoted(&format!("{path}/"))
         )));
     };
@@ -84,14 +84,14 @@ async fn check_others<Q: Quota>(unit: &mut Unit, name: &str, quota: &Q) -> Resul
     let others: Vec<String> = others.into_iter().filter(|other| other != name).collect();
     if others.len() >= MOST_QUOTAS {
         return Err(Failure::invalid(format!(
-            "there are {MOST_QUOTAS} quotas, which is the most; delete one first"
+            "there are {MOST_QUOTAS} quotas, which is the most; delete a quota first"
         )));
     }
     for other in others {
         let known = quotas::read::<Q>(unit, &other).await?;
         if known.is_some_and(|known| known.place() == quota.place()) {
             return Err(Failure::invalid(format!(
-                "the path has a quota already, {}; change or delete that one",
+                "the path has a quota already, {}; change or delete the present quota",
                 quoted(&other)
             )));
         }

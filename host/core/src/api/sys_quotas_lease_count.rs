@@ -23,14 +23,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the quota");
     let page = [
-        field("after", FieldKind::String, "list only names after this one"),
+        field("after", FieldKind::String, "list only names after this name"),
         field("limit", FieldKind::String, "maximum number of names"),
     ];
     let settings = [
         field(
             "path",
             FieldKind::String,
-            "a mount, or a path below one of an engine; empty for all mounts",
+            "a mount, or a path below an engine; empty for all mounts",
         ),
         field("max_leases", FieldKind::Int, "maximum number of leases, including tokens of logins"),
         field("role", FieldKind::String, "a role of an auth method: not supported"),
@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         row::list(BASE, "names of all lease-count quotas")
             .fields(page)
             .handled_by(list::<LeaseCountQuota>),
-        row::read(&one, "a lease-count quota, and how many leases it counts")
+        row::read(&one, "a lease-count quota, with the number of present leases")
             .fields([name()])
             .handled_by(read),
         row::write(&one, "write a lease-count quota")
@@ -79,8 +79,8 @@ impl WritableQuota for LeaseCountQuota {
         if !fields.text("role").is_empty() {
             return Err(Failure::invalid(format!(
                 "role {} cannot be limited: the tokens of all logins at an auth mount are counted \
-             together, so leave role out; for a role of a secrets engine give its path, e.g. \
-             database/creds/reader",
+                 together, so leave role out; for a role of a secrets engine give the role's path, \
+                 e.g. database/creds/reader",
                 quoted(fields.text("role"))
             )));
         }
@@ -91,9 +91,7 @@ impl WritableQuota for LeaseCountQuota {
             Some(number) => max_leases(number)?,
             None => {
                 let known = known.as_ref().ok_or_else(|| {
-                    Failure::invalid(
-                        "max_leases is missing: give the leases that there may be at once",
-                    )
+                    Failure::invalid("max_leases is missing: give the maximum of present leases")
                 })?;
                 known.max_leases
             }
@@ -108,9 +106,10 @@ impl WritableQuota for LeaseCountQuota {
 
 fn max_leases(number: i64) -> Result<u32, Failure> {
     let fits = (1..=MOST_LEASES).contains(&number);
-    u32::try_from(number).ok().filter(|_| fits).ok_or_else(|| {
-        Failure::invalid(format!("max_leases is {number}; it must be 1 to {MOST_LEASES}"))
-    })
+    u32::try_from(number)
+        .ok()
+        .filter(|_| fits)
+        .ok_or_else(|| Failure::invalid(format!("max_leases is {number}; give 1 to {MOST_LEASES}")))
 }
 
 /// Returns the place of a lease-count quota. The tokens of all logins at an auth method are counted
@@ -122,8 +121,8 @@ fn lease_place(core: &Core, path: &str) -> Result<QuotaPlace, Failure> {
     match auth.filter(|_| !place.below.is_empty()) {
         None => Ok(place),
         Some(mount) => Err(Failure::invalid(format!(
-            "{} is below an auth method: the tokens of all its logins are counted together; give \
-             the path {}",
+            "{} is below an auth method: the tokens of all logins are counted together; give the \
+             path {}",
             quoted(path.trim_matches('/')),
             mount.record.path
         ))),

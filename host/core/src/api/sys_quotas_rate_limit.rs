@@ -22,18 +22,18 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let one = format!("{BASE}/{{name}}");
     let name = || field("name", FieldKind::Name, "name of the quota");
     let page = [
-        field("after", FieldKind::String, "list only names after this one"),
+        field("after", FieldKind::String, "list only names after this name"),
         field("limit", FieldKind::String, "maximum number of names"),
     ];
     let settings = [
         name(),
-        field("path", FieldKind::String, "a mount, or a path below one; empty for all paths"),
-        field("rate", FieldKind::String, "requests of one client in an interval, above 0"),
+        field("path", FieldKind::String, "a mount, or a path below a mount; empty for all paths"),
+        field("rate", FieldKind::String, "maximum requests of a client in an interval, above 0"),
         field("interval", FieldKind::Duration, "length of the interval; 1 s unless given"),
         field(
             "block_interval",
             FieldKind::Duration,
-            "seconds for which a client over the rate is refused completely; 0: not at all",
+            "seconds of complete refusal for a client over the rate; 0: none",
         ),
         field("role", FieldKind::String, "a role of an auth method: not supported"),
         field("inheritable", FieldKind::Bool, "for child namespaces, which do not exist"),
@@ -91,8 +91,8 @@ impl WritableQuota for RateLimitQuota {
     ) -> Result<Self, Failure> {
         if !fields.text("role").is_empty() {
             return Err(Failure::invalid(
-                "role cannot be limited: the role of a login is known only to its auth method; \
-             leave role out, and give the path of the auth method",
+                "role cannot be limited: the role of a login is known only to the auth method; \
+                 leave role out, and give the path of the auth method",
             ));
         }
         if fields.flag("inheritable", false) {
@@ -102,7 +102,7 @@ impl WritableQuota for RateLimitQuota {
         let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { known_rate };
         let rate = rate.ok_or_else(|| {
             Failure::invalid(
-                "rate is missing: give the requests that a client may make in an interval",
+                "rate is missing: give the maximum requests of a client in an interval",
             )
         })?;
         let seconds = |name: &str, known: Option<u64>, least: u64| {
@@ -111,7 +111,7 @@ impl WritableQuota for RateLimitQuota {
             match (least..=MAX_INTERVAL).contains(&seconds) {
                 true => Ok(seconds),
                 false => Err(Failure::invalid(format!(
-                    "{name} is {seconds} s; it must be {least} s to {MAX_INTERVAL} s"
+                    "{name} is {seconds} s; give {least} s to {MAX_INTERVAL} s"
                 ))),
             }
         };

@@ -76,7 +76,7 @@ fn with_a_token() -> Vec<Endpoint> {
 fn backups() -> Vec<Endpoint> {
     let (old, new) = ("sys/rekey/backup", "sys/rotate/root/backup");
     vec![
-        read(old, "shares that were stored encrypted: none").needs_sudo().handled_by(no_backup),
+        read(old, "shares stored in encrypted form: none").needs_sudo().handled_by(no_backup),
         delete(old, "remove stored shares: none").needs_sudo().handled_by(remove_backup),
         read(new, "shares stored encrypted: none").needs_sudo().handled_by(no_backup),
         delete(new, "remove shares stored encrypted: none").needs_sudo().handled_by(remove_backup),
@@ -86,7 +86,7 @@ fn backups() -> Vec<Endpoint> {
 fn start_fields() -> [Field; 6] {
     [
         field("secret_shares", FieldKind::Int, "number of shares of the new key"),
-        field("secret_threshold", FieldKind::Int, "number of shares that unseal"),
+        field("secret_threshold", FieldKind::Int, "number of shares for an unseal"),
         field(
             "require_verification",
             FieldKind::Bool,
@@ -103,7 +103,7 @@ async fn begin(
     fields: RequestFields<'_>,
     remote: IpAddr,
 ) -> Result<RekeyStatus, Failure> {
-    let remedy = "leave it out, and encrypt the keys in the answer yourself";
+    let remedy = "leave the parameter out, and encrypt the keys in the answer yourself";
     refuse_named(fields, "pgp_keys", remedy)?;
     refuse_named(fields, "backup", remedy)?;
     let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
@@ -204,7 +204,7 @@ async fn held_restart(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `GET sys/rekey/backup`.
 async fn no_backup(_: PermittedCall<'_>) -> Result<Reply, Failure> {
-    Err(Failure::invalid("no backed-up keys found: this server stores no share of its key"))
+    Err(Failure::invalid("no backed-up keys found: this server stores no share of the key"))
 }
 
 /// `DELETE sys/rekey/backup`.

@@ -18,9 +18,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
         required("from", FieldKind::String, "path of the mount, with auth/ for an auth method"),
         required("to", FieldKind::String, "new path, which must be free"),
     ];
-    let id = field("migration_id", FieldKind::String, "the id that the move answered");
+    let id = field("migration_id", FieldKind::String, "the id in the move's answer");
     vec![
-        write("sys/remount", "move a mount; its leases end")
+        write("sys/remount", "move a mount; leases of the mount end")
             .needs_sudo()
             .fields(paths)
             .handled_by(remount),

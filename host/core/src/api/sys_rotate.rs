@@ -13,7 +13,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         rotated("sys/rotate").handled_by(rotate),
         rotated("sys/rotate/keyring").handled_by(rotate),
-        read("sys/key-status", "the key that seals now").handled_by(key_status),
+        read("sys/key-status", "the present sealing key").handled_by(key_status),
     ]
 }
 

@@ -9,8 +9,8 @@ use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 
 /// Warning while enough shares came from several addresses and do not open the data.
-const WRONG_SHARE: &str = "as many shares as are needed came in from different addresses, and at \
-    least one of them is wrong; give right ones: each is tried with all others";
+const WRONG_SHARE: &str = "enough shares came from different addresses, and at least one share is \
+                           wrong; give correct shares: each share is tried with all others";
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {

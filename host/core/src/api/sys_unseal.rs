@@ -12,13 +12,13 @@ use bulkhead_wire::response::Response;
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let fields = [
-        field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")
+        field("key", FieldKind::String, "a share of the unseal key, hexadecimal or base64")
             .secret(),
         field("reset", FieldKind::Bool, "discard the shares from this address"),
         field("migrate", FieldKind::Bool, "not in this version"),
     ];
     vec![
-        write("sys/unseal", "give one share of the key").fields(fields).while_sealed(unseal),
+        write("sys/unseal", "give a share of the key").fields(fields).while_sealed(unseal),
         write("sys/seal", "seal the store").needs_sudo().goes_unrecorded().handled_by(seal),
     ]
 }
@@ -33,7 +33,7 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
     }
     if fields.flag("reset", false) {
         if seal.core().is_some() {
-            let message = "the service is open: there are no shares to forget; seal it first";
+            let message = "the service is open and holds no shares; seal the service first";
             return Err(Failure::invalid(message));
         }
         seal.forget_shares(remote)?;
@@ -42,7 +42,7 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
     let share = fields.text("key");
     if share.is_empty() {
         return Err(Failure::invalid(
-            "key is required: one share of the unseal key, or reset=true to begin again",
+            "key is required: a share of the unseal key, or reset=true to begin again",
         ));
     }
     seal.unseal(share, remote).await?;

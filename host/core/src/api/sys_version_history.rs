@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let about = "the versions that opened the data, in the order of time";
+    let about = "the versions on this data, in the order of first use";
     vec![list("sys/version-history", about).handled_by(show)]
 }
 

@@ -23,7 +23,7 @@ const REWRAP: &str = "sys/wrapping/rewrap";
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let token = || -> Field {
-        let about = "the wrapping token; the calling token without it";
+        let about = "the wrapping token; the calling token if left out";
         field("token", FieldKind::String, about).secret()
     };
     vec![
@@ -56,8 +56,8 @@ pub(crate) fn answers_own_data(path: &str) -> bool {
 /// The error for a token without a wrapped answer, in the words that clients match on.
 pub(crate) fn not_wrapping() -> Failure {
     Failure::invalid(
-        "wrapping token is not valid or does not exist: it was used before, has expired, was \
-         revoked, or never wrapped an answer",
+        "wrapping token is not valid or does not exist: the token was used before, has expired, \
+         was revoked, or never wrapped an answer",
     )
 }
 

@@ -64,7 +64,7 @@ impl AuditDevice {
     pub(super) async fn reopen(&self) -> bool {
         let opened = match tokio::time::timeout(WRITE_TIMEOUT, self.file.reopen()).await {
             Ok(opened) => opened,
-            Err(_) => Err(io::Error::other("it is being written to and does not answer")),
+            Err(_) => Err(io::Error::other("a write to the file does not end")),
         };
         let Err(error) = opened else { return true };
         self.log.line("error", "audit-not-opened", &self.log_pairs(&error));

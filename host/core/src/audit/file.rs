@@ -218,7 +218,7 @@ impl LineFile {
         let found = rustix::fs::fstat(&file)?;
         let is_ordinary = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         if matches!(self.place, AuditTarget::Within { .. }) && !is_ordinary {
-            return Err(io::Error::other("it is not an ordinary file"));
+            return Err(io::Error::other("the path is not an ordinary file"));
         }
         let wanted = Mode::from_raw_mode(self.mode);
         if is_ordinary && self.mode != 0 && Mode::from_raw_mode(found.st_mode) != wanted {

@@ -85,7 +85,7 @@ impl PendingLine {
         Some(match (file, cause) {
             (Some(file), _) if self.index < *whole => Ok((*written, file)),
             (_, Some(cause)) => Err(io::Error::new(cause.kind(), cause.to_string())),
-            (_, None) => Err(io::Error::other("whoever wrote it gave up")),
+            (_, None) => Err(io::Error::other("the writer gave up")),
         })
     }
 }

@@ -22,11 +22,15 @@ pub(crate) fn option_fields() -> Vec<Field> {
     let path = Field::new(
         "file_path",
         FieldKind::String,
-        "the file, directly in the directory that the API may use; or stdout",
+        "the file, directly in the directory for devices of the API; or stdout",
     );
     vec![
         Field { aliases: vec!["path".to_owned()], ..path.required() },
-        Field::new("mode", FieldKind::String, "its permissions in octal; 0000 leaves them"),
+        Field::new(
+            "mode",
+            FieldKind::String,
+            "permissions of the file in octal; 0000 changes nothing",
+        ),
         flag("log_raw", false),
         flag("hmac_accessor", true),
         flag("elide_list_responses", false),
@@ -59,7 +63,7 @@ pub(super) fn read(
     let flag = |name: &str| folded.values.get(name).and_then(Value::as_bool).unwrap_or_default();
     if !text("prefix").is_empty() {
         return Err(Failure::invalid(
-            "prefix is not supported: a line begins with its JSON; leave the option out",
+            "prefix is not supported: a line begins with JSON; leave the option out",
         ));
     }
     if !["", "json"].contains(&text("format")) {
@@ -112,7 +116,7 @@ fn file_name_in(directory: &Path, file: &str) -> Result<String, Failure> {
     name.map(str::to_owned).ok_or_else(|| {
         Failure::invalid(format!(
             "file_path {} is not possible: devices made by the API write to stdout, or to files \
-             directly in {}, whose names have letters, digits, \".\", \"-\" and \"_\" only",
+             directly in {}, with only letters, digits, \".\", \"-\" and \"_\" in the name",
             quoted(file),
             directory.display()
         ))

@@ -106,7 +106,7 @@ impl DeviceSettings {
             return refused(DeviceSetting::Mode, format!("\"{:04o}\" {why}", self.mode));
         }
         if others.iter().any(|other| other.name == self.name) {
-            let why = "is given twice; its name is its place in sys/audit, give it another one";
+            let why = "is given twice; the name is the place in sys/audit, give another name";
             return refused(DeviceSetting::Name, format!("audit \"file\" {name} {why}"));
         }
         if let Some(other) = others.iter().find(|other| other.file == self.file) {

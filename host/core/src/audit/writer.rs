@@ -343,7 +343,7 @@ impl AuditLineWriter<'_> {
         };
         if !error.is_empty() {
             out.extend_from_slice(b",\"error\":");
-            let hidden = "not shown, because it may repeat the secret that stood in the path";
+            let hidden = "not shown, because the error may repeat the secret in the path";
             let shown = match SentPath::of(self.subject).has_secrets() {
                 true => hidden,
                 false => error.get(..error.floor_char_boundary(bounds::ERROR)).unwrap_or_default(),

@@ -78,8 +78,8 @@ impl Catalog {
         }
         let message = match versions {
             Some(versions) => format!(
-                "database plugin {name:?} has no version {number:?}; there is {}: give that as \
-                 plugin_version, or register version {number:?}",
+                "database plugin {name:?} has no version {number:?}; there is {}: give an existing \
+                 version as plugin_version, or register version {number:?}",
                 versions.list_numbers()
             ),
             None => plugins.no_database(name),

@@ -113,7 +113,7 @@ impl PluginRecord {
 
     pub(super) fn parse(record: &Record) -> Result<Self, String> {
         Self::from_bytes(&record.body)
-            .map_err(|unreadable| format!("its row in the catalog {unreadable}"))
+            .map_err(|unreadable| format!("the plugin's row in the catalog {unreadable}"))
     }
 }
 

@@ -81,7 +81,7 @@ impl ProtectedFolder {
         if bytes.len() as u64 > most {
             let limit = bulkhead_wire::size::show(most);
             return Err(Failure::invalid(format!(
-                "{} is longer than {limit}, the most that is read",
+                "{} is longer than {limit}, the maximum",
                 path.display()
             )));
         }
@@ -125,7 +125,8 @@ fn open_failure(path: &Path, kind: &str, errno: Errno) -> Failure {
              itself there"
         )),
         Errno::ACCESS | Errno::PERM => Failure::invalid(format!(
-            "{shown} cannot be opened by the user of the server; make it readable for that user"
+            "{shown} cannot be opened by the user of the server; make the file readable for this \
+             user"
         )),
         other => read_failure(path, other.into()),
     }

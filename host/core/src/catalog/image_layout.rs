@@ -56,7 +56,7 @@ pub(super) fn component(layout: &ProtectedFolder, most: u64) -> Result<Vec<u8>, 
     let marker: LayoutMarker = parse("oci-layout", &layout.file("oci-layout", DOCUMENT_BYTES)?)?;
     if !marker.image_layout_version.starts_with("1.") {
         return Err(Failure::invalid(format!(
-            "the image layout has version {}; give one of version 1",
+            "the image layout has version {}; give a layout of version 1",
             quoted(&marker.image_layout_version)
         )));
     }
@@ -69,7 +69,7 @@ pub(super) fn component(layout: &ProtectedFolder, most: u64) -> Result<Vec<u8>, 
     let layer = only_element("the manifest", "layer", &manifest.layers)?;
     if !COMPONENT_TYPES.contains(&layer.media_type.as_str()) {
         return Err(Failure::invalid(format!(
-            "the layer of the image has the media type {}; give an image with a component as its \
+            "the layer of the image has the media type {}; give an image with a component as the \
              layer ({})",
             quoted(&layer.media_type),
             COMPONENT_TYPES.join(" or ")
@@ -78,22 +78,22 @@ pub(super) fn component(layout: &ProtectedFolder, most: u64) -> Result<Vec<u8>, 
     layer.read(&blobs, "the layer", most)
 }
 
-fn parse<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(part: &str, bytes: &[u8]) -> Result<T, Failure> {
     let read = json::object(bytes).ok();
     let read = read.and_then(|read| serde_json::from_value(Value::Object(read)).ok());
     read.ok_or_else(|| {
         Failure::invalid(format!(
-            "{what} of the image layout is not a valid document; create the image layout again"
+            "{part} of the image layout is not a valid document; create the image layout again"
         ))
     })
 }
 
 /// Returns the only element.
-fn only_element<'a, T>(what: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Failure> {
+fn only_element<'a, T>(part: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Failure> {
     match all {
         [one] => Ok(one),
         several => Err(Failure::invalid(format!(
-            "{what} of the image layout names {} {noun}s; give a layout with one",
+            "{part} of the image layout names {} {noun}s; give a layout with one",
             several.len()
         ))),
     }
@@ -101,13 +101,13 @@ fn only_element<'a, T>(what: &str, noun: &str, all: &'a [T]) -> Result<&'a T, Fa
 
 impl BlobDescriptor {
     /// Reads the blob from the directory of blobs, and checks its size and its digest.
-    fn read(&self, blobs: &ProtectedFolder, what: &str, most: u64) -> Result<Vec<u8>, Failure> {
+    fn read(&self, blobs: &ProtectedFolder, part: &str, most: u64) -> Result<Vec<u8>, Failure> {
         let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let hex = self.digest.strip_prefix("sha256:");
         let hex = hex.filter(|hex| hex.len() == 64 && hex.chars().all(is_digit));
         let hex = hex.ok_or_else(|| {
             Failure::invalid(format!(
-                "the digest {} of {what} is not a sha256 digest; create the image layout again",
+                "the digest {} of {part} is not a sha256 digest; create the image layout again",
                 quoted(&self.digest)
             ))
         })?;
@@ -117,7 +117,7 @@ impl BlobDescriptor {
             return Ok(bytes);
         }
         Err(Failure::invalid(format!(
-            "{what} of the image has {} bytes with sha256 {found}, and not {} bytes with sha256 \
+            "{part} of the image has {} bytes with sha256 {found}, and not {} bytes with sha256 \
              {hex}; create the image layout again",
             bytes.len(),
             self.size

@@ -133,7 +133,7 @@ async fn compile(
 ) -> Result<(), Failure> {
     let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
     let missing =
-        "the bytes of its component are not those that were registered; register it again";
+        "the stored bytes of the component are not the registered bytes; register it again";
     let wasm = wasm.ok_or_else(|| Failure::internal(missing))?;
     let code = loader.compiler.compile_stored(Arc::new(wasm)).await?.code;
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &code).await {
@@ -154,7 +154,7 @@ async fn link(
 ) -> Result<(), String> {
     let (plugin, sandbox) = (plugin.clone(), Arc::clone(loader.sandbox));
     let linking = tokio::task::spawn_blocking(move || act(&plugin, &sandbox, &code));
-    linking.await.unwrap_or_else(|_| Err("its code cannot be read".to_owned()))
+    linking.await.unwrap_or_else(|_| Err("the plugin's code cannot be read".to_owned()))
 }
 
 fn name_pairs(plugin: &Plugin) -> [(&'static str, String); 2] {

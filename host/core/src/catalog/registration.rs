@@ -231,7 +231,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "the component's exports are those of kind {}, and not {}; register it as type {}",
+        "the component has the exports of kind {}, and not {}; register it as type {}",
         built_for.title(),
         kind.title(),
         built_for.word()
@@ -243,7 +243,8 @@ fn check_identity(upload: &ComponentUpload<'_>, plugin: &Plugin) -> Result<(), F
     let identity = plugin.identity();
     if identity.name != upload.name {
         return Err(Failure::invalid(format!(
-            "plugin name mismatch: the component says that it is {}; register it under that name",
+            "plugin name mismatch: the component's name is {}; register the component under this \
+             name",
             quoted(&identity.name)
         )));
     }
@@ -258,7 +259,7 @@ fn check_identity(upload: &ComponentUpload<'_>, plugin: &Plugin) -> Result<(), F
 fn other_version(asked: &str, version: &str) -> Failure {
     let asked = quoted(asked);
     Failure::invalid(format!(
-        "plugin version mismatch: the component says that it is {version}, and not {asked}"
+        "plugin version mismatch: the component's version is {version}, and not {asked}"
     ))
 }
 

@@ -78,19 +78,19 @@ pub(super) fn engine(description: &ComponentDescription) -> Result<(), String> {
     text("its description", &description.about)?;
     if description.routes.len() > ROWS {
         return Err(format!(
-            "its table has {} rows; there may be at most {ROWS}",
+            "the table has {} rows; there may be at most {ROWS}",
             description.routes.len()
         ));
     }
     if !description.aliases.is_empty() {
-        return Err("it has aliases: only components of the server are mounted under other names"
-            .to_owned());
+        return Err("the component has aliases: only the server's components may".to_owned());
     }
     if let Some(newest) = description.reads_schema_up_to
         && newest < description.schema
     {
         return Err(format!(
-            "reads_schema_up_to is {newest}, and its own schema {}: it reads its own at least",
+            "reads_schema_up_to is {newest}, below the component's schema {}: a component reads at \
+             least the own schema",
             description.schema
         ));
     }
@@ -111,7 +111,7 @@ pub(super) fn engine(description: &ComponentDescription) -> Result<(), String> {
 fn raw(access: &RawAccess) -> Result<(), String> {
     if access.headers.len() > HEADERS {
         let count = access.headers.len();
-        return Err(format!("it reads {count} headers; there may be at most {HEADERS}"));
+        return Err(format!("the component reads {count} headers; there may be at most {HEADERS}"));
     }
     if access.body_limit > BODY {
         return Err(format!("body_limit: {} bytes; at most {BODY}", access.body_limit));
@@ -145,7 +145,7 @@ fn row(route: &Route) -> Result<(), String> {
         return Err("\"sys\" is the server's; choose another path".to_owned());
     }
     if route.path.len() > TEXT {
-        return Err(format!("its path has more than {TEXT} bytes"));
+        return Err(format!("the path has more than {TEXT} bytes"));
     }
     if route.raw {
         return Err("raw: this version hands no bodies of bytes to plugins".to_owned());
@@ -165,7 +165,7 @@ fn row(route: &Route) -> Result<(), String> {
 
 fn fields(fields: &[Field]) -> Result<(), String> {
     if fields.len() > FIELDS {
-        return Err(format!("it has {} fields; there may be at most {FIELDS}", fields.len()));
+        return Err(format!("the row has {} fields; there may be at most {FIELDS}", fields.len()));
     }
     fields.iter().try_for_each(|field| {
         text(&format!("the description of {}", quoted(&field.name)), &field.about)
@@ -174,12 +174,15 @@ fn fields(fields: &[Field]) -> Result<(), String> {
 
 fn asks(lines: &[String]) -> Result<(), String> {
     if lines.len() > ASKS {
-        return Err(format!("it asks for {} lines; there may be at most {ASKS}", lines.len()));
+        return Err(format!(
+            "the component asks for {} lines; there may be at most {ASKS}",
+            lines.len()
+        ));
     }
     let read = |line: &String| {
         line.parse::<GrantPattern>()
             .map(drop)
-            .map_err(|why| format!("it asks for an invalid grant: {why}"))
+            .map_err(|why| format!("the component asks for an invalid grant: {why}"))
     };
     lines.iter().try_for_each(read)
 }
@@ -213,7 +216,7 @@ pub(super) fn database_plugin(
     asks(&description.asks)?;
     if description.aliases.len() > ALIASES {
         return Err(format!(
-            "it has {} aliases; there may be at most {ALIASES}",
+            "the component has {} aliases; there may be at most {ALIASES}",
             description.aliases.len()
         ));
     }
@@ -231,12 +234,12 @@ pub(super) fn database_plugin(
     sentences.try_for_each(|(code, sentence)| text(&format!("the sentence of {code}"), sentence))
 }
 
-fn text(what: &str, text: &str) -> Result<(), String> {
+fn text(subject: &str, text: &str) -> Result<(), String> {
     if text.len() > TEXT {
-        return Err(format!("{what} has {} bytes; there may be at most {TEXT}", text.len()));
+        return Err(format!("{subject} has {} bytes; there may be at most {TEXT}", text.len()));
     }
     if text.chars().any(char::is_control) {
-        return Err(format!("{what} has a character that cannot be printed"));
+        return Err(format!("{subject} has a character that cannot be printed"));
     }
     Ok(())
 }

@@ -62,8 +62,8 @@ impl TrustedKey {
         let key = is_short.then(|| VerifyingKey::read("EdDSA", &key_pem(&line)).ok()).flatten();
         let key = key.ok_or_else(|| {
             format!(
-                "{} is not a public key for signatures; write the line that `bulkhead plugin \
-                 keygen` prints",
+                "{} is not a public key for signatures; write the line from `bulkhead plugin \
+                 keygen`",
                 quoted(text)
             )
         })?;
@@ -146,8 +146,7 @@ impl SignatureRules {
     fn signer(&self, digest: &str, signature: &str) -> Result<String, String> {
         if self.trusted_keys.is_empty() {
             return Err("the component is signed, and this server trusts no key: add the key to \
-                        plugin_signatures { trusted_keys } in its configuration, or leave \
-                        signature out"
+                 plugin_signatures { trusted_keys } in the configuration, or leave signature out"
                 .to_owned());
         }
         let bytes = match signature.len() {
@@ -155,8 +154,8 @@ impl SignatureRules {
             _ => None,
         };
         let bytes = bytes.ok_or_else(|| {
-            "signature is not an Ed25519 signature in base64; give the text that `bulkhead plugin \
-             sign` prints"
+            "signature is not an Ed25519 signature in base64; give the text from `bulkhead plugin \
+             sign`"
                 .to_owned()
         })?;
         let text = signed_text(digest);
@@ -165,7 +164,7 @@ impl SignatureRules {
         found.ok_or_else(|| {
             format!(
                 "the signature is by no key that this server trusts, or of another component than \
-                 {digest}: sign this one with a trusted key, or add its signer's key to \
+                 {digest}: sign this component with a trusted key, or add the signer's key to \
                  plugin_signatures {{ trusted_keys }} in the configuration"
             )
         })
@@ -175,7 +174,7 @@ impl SignatureRules {
 fn unsigned_message(digest: &str) -> String {
     format!(
         "the component {digest} is not signed, and the configuration (plugin_signatures) asks for \
-         a signature: sign it with `bulkhead plugin sign`, and register it with that signature"
+         a signature: sign it with `bulkhead plugin sign`, and register it with the signature"
     )
 }
 

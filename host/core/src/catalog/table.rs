@@ -131,8 +131,8 @@ impl Catalog {
         }
         Err(match versions {
             Some(versions) => Failure::invalid(format!(
-                "plugin_version {} of {name} is not in the catalog; there is {}: give that, or \
-                 leave it out",
+                "plugin_version {} of {name} is not in the catalog; there is {}: give an existing \
+                 version, or leave plugin_version out",
                 quoted(version),
                 versions.list_numbers()
             )),
@@ -233,7 +233,7 @@ impl PluginTable {
             };
             return Failure::invalid(format!(
                 "plugin not found in the catalog: {quoted} is a kind of {other} and not of \
-                 {title}; mount it with {home}"
+                 {title}; mount the plugin with {home}"
             ));
         }
         let names = self.mountable.keys().filter(|(known, _)| *known == kind);

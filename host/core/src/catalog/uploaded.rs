@@ -84,7 +84,7 @@ async fn add(
 ) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs =
-            [("plugin", entry.name), cause(&"this version has a plugin of that name itself")];
+            [("plugin", entry.name), cause(&"this version has a built-in plugin of the same name")];
         loader.log.line("error", "plugin-not-loaded", &pairs);
         return Ok(());
     }
@@ -125,7 +125,7 @@ fn warn_of_signature(loader: PluginLoader<'_>, entry: &PluginRecord, warning: Op
 /// If the stored description does not make a plugin.
 pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &PluginRecord) -> Result<Plugin, String> {
     let unreadable =
-        |error: serde_json::Error| format!("its stored description does not parse: {error}");
+        |error: serde_json::Error| format!("the stored description does not parse: {error}");
     let code = (entry.digest.as_str(), entry.ceiling.as_deref());
     let world = match entry.kind {
         PluginType::Auth => World::AuthMethod,

@@ -60,8 +60,8 @@ impl KeyHolders {
         let mut procedures = self.procedures.lock().await;
         if let Some(running) = &procedures.generation {
             return Err(Failure::invalid(format!(
-                "a root generation is in progress, with nonce {}: give shares for it, or cancel \
-                 it first",
+                "a root generation is in progress, with nonce {}: give shares, or cancel the root \
+                 generation first",
                 running.nonce
             )));
         }
@@ -159,7 +159,7 @@ fn check_otp(otp: &str) -> Result<Secret, Failure> {
     }
     Err(Failure::invalid(format!(
         "this otp of {} bytes does not fit a token: give {OTP_LENGTH} random letters and digits, \
-         or leave it out, and the server chooses one",
+         or leave otp out, and the server chooses an otp",
         otp.len()
     )))
 }
@@ -177,12 +177,14 @@ fn encode(token: &Secret, otp: &Secret) -> Secret {
 pub(crate) fn decode_token(encoded: &str, otp: &str) -> Result<Secret, Failure> {
     let padded = encoded.trim_end_matches('=');
     let bytes = STANDARD_NO_PAD.decode(padded).map(Zeroizing::new).map_err(|_| {
-        Failure::invalid("encoded_token is not base64; give it as the server printed it")
+        Failure::invalid(
+            "encoded_token is not base64; give the encoded token as printed by the server",
+        )
     })?;
     if bytes.len() != otp.len() || otp.is_empty() {
         return Err(Failure::invalid(format!(
-            "the encoded token has {} bytes and the otp {}: they do not belong together; give \
-             the otp that this root generation was begun with",
+            "the encoded token has {} bytes and the otp {}: they do not belong together; give the \
+             otp from the start of this root generation",
             bytes.len(),
             otp.len()
         )));
@@ -191,7 +193,7 @@ pub(crate) fn decode_token(encoded: &str, otp: &str) -> Result<Secret, Failure> 
     std::str::from_utf8(&token).map(Secret::new).map_err(|_| {
         Failure::invalid(
             "the otp does not belong to this encoded token: the result is not text; give the otp \
-             that this root generation was begun with",
+             from the start of this root generation",
         )
     })
 }

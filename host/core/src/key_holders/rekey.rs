@@ -106,14 +106,14 @@ impl KeyHolders {
         let mut procedures = self.procedures.lock().await;
         if let Some(running) = &procedures.rekey {
             return Err(Failure::invalid(format!(
-                "a rekey is in progress, with nonce {}: give shares for it, or cancel it first",
+                "a rekey is in progress, with nonce {}: give shares, or cancel the rekey first",
                 running.nonce
             )));
         }
         if bulkhead_store::dev_key_file(&self.directory).is_some() {
             return Err(Failure::invalid(
-                "this is a dev server: it opens itself with the key file next to its data, which \
-                 a rekey would make useless; rekey a server that operators unseal",
+                "this is a dev server: the key file next to the data opens the server, and a rekey \
+                 would make the file useless; rekey a server unsealed by operators",
             ));
         }
         let quorum = Quorum::new(self.config().await?)?;
@@ -161,7 +161,7 @@ impl KeyHolders {
         check_nonce(given.nonce, &running.nonce, STATUS)?;
         if running.pending.is_some() {
             return Err(Failure::invalid(format!(
-                "the new shares were made and wait for their verification: give them at \
+                "the new shares were made and wait for their verification: give the new shares at \
                  {VERIFICATION}, or cancel the rekey"
             )));
         }

@@ -40,8 +40,8 @@ impl Leases {
         }
         Err(Failure::new(
             FailureKind::Unavailable,
-            "suspend_due_work is set, so that nothing would end the leases; nothing was changed: \
-             revoke them one by one, or start the server without it",
+            "suspend_due_work is set, and nothing would end the leases; nothing was changed: \
+             revoke each lease singly, or start the server without suspend_due_work",
         ))
     }
 
@@ -180,9 +180,9 @@ impl UnendedLeases {
         Err(Failure::new(
             kind,
             format!(
-                "leases that could not be ended: {}; the first, because: {}; they stay and are \
-                 tried again, \
-                 until they end or sys/leases/revoke-force gives them up",
+                "leases that could not be ended: {}; the first, because: {}; the server keeps \
+                 these leases and tries again, until each has ended or sys/leases/revoke-force \
+                 gives up",
                 self.count, first.message
             ),
         ))

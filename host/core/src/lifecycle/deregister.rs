@@ -119,14 +119,14 @@ async fn check_database(
     let reasons = reasons.join("; ");
     if needed == DependentTreatment::Abandoned {
         return Ok(Some(format!(
-            "the database plugin {name} is still needed: {reasons}; until it is registered again, \
+            "the database plugin {name} is still needed: {reasons}; until the next registration, \
              leases can be neither renewed nor revoked"
         )));
     }
     Err(Failure::invalid(format!(
         "the database plugin {name} is needed: {reasons}; write another plugin_version to the \
-         connections and revoke the leases first, or send force=true and they wait until it is \
-         registered again"
+         connections and revoke the leases first, or send force=true, and the leases wait for the \
+         next registration"
     )))
 }
 

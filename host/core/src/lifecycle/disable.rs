@@ -37,11 +37,14 @@ impl RemovalStep {
     fn words(self) -> &'static str {
         match self {
             Self::Change => {
-                "a change of its plugin's version has begun a change at a target and has not ended"
+                "a change of the plugin's version has begun a change at a target and has not ended"
             }
-            Self::Requests => "its requests that change something at a target have not all ended",
-            Self::Leases => "its leases have not all ended",
-            Self::Data => "its timers have not all ended, or its data are still being deleted",
+            Self::Requests => "requests with changes at a target have not all ended",
+            Self::Leases => "leases of the mount have not all ended",
+            Self::Data => {
+                "timers of the mount have not all ended, or the mount's data are still being \
+                 deleted"
+            }
         }
     }
 }
@@ -81,8 +84,8 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
         return Err(Failure::new(
             FailureKind::TimedOut,
             format!(
-                "{path} is being removed, and after {waited} s {}; the removal goes on by itself: \
-                 sys/mounts shows when it is gone",
+                "{path} is being removed, and after {waited} s {}; the removal goes on in the \
+                 background: sys/mounts lists the mount until the end",
                 step.words()
             ),
         ));
@@ -148,7 +151,7 @@ fn check_stays(record: &MountRecord) -> Result<(), Failure> {
     let MountRecord { path, phase, .. } = record;
     match phase {
         MountPhase::Moving { to, .. } => Err(Failure::invalid(format!(
-            "{path} is being moved to {to}; wait for its end, then disable it there"
+            "{path} is being moved to {to}; wait for the end, then disable the mount there"
         ))),
         _ => Ok(()),
     }
@@ -182,7 +185,8 @@ async fn drain_mount(
 /// Returns the failure to end a lease, with its consequence for the mount and the remedy.
 fn undrained_failure(path: &MountPath, failure: Failure) -> Failure {
     let remedy = format!(
-        "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
+        "resolve the cause, or give the leases up with sys/leases/revoke-force/{path}, and disable \
+         the mount again"
     );
     Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
 }

@@ -52,7 +52,8 @@ pub(super) async fn erase(
     };
     let (path, why) = (&erasing.record.path, &failure.message);
     let told = format!(
-        "{path} is gone, and its data is still being deleted: {why}; that goes on by itself"
+        "{path} is gone, and the mount's data is still being deleted: {why}; the deletion goes on \
+         in the background"
     );
     let core = Arc::clone(&erasing.core);
     // If the service is being sealed, the erasure goes on at the next unsealing.

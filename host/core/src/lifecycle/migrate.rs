@@ -24,7 +24,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
         let goes_on =
             |unfinished: &&UnfinishedMigration| is_uploaded || unfinished.api_version.is_some();
         if let Some(unfinished) = mount.record.migration.as_ref().filter(goes_on) {
-            let why = format!("its data are being migrated to {}", unfinished.target());
+            let why = format!("the mount's data are being migrated to {}", unfinished.target());
             core.mounts.set_unavailable(mount.record.clone(), why);
             continue;
         }

@@ -132,8 +132,8 @@ async fn store_step(
 fn check_steps(migration: Option<&UnfinishedMigration>, mount: &Mount) -> Result<(), Failure> {
     match migration {
         Some(migration) if migration.steps >= MOST_STEPS => Err(Failure::internal(format!(
-            "{} has migrated {} in {} steps and did not finish; repair the component so that its \
-             cursor comes to an end",
+            "{} has migrated {} in {} steps and did not finish; repair the component: the cursor \
+             has to come to an end",
             mount.plugin.engine.identity().title(),
             mount.record.path,
             migration.steps

@@ -100,14 +100,14 @@ pub(crate) async fn begin(
     if MountClass::of(from) != MountClass::of(to) {
         return Err(Failure::invalid(format!(
             "{from} cannot be moved to {to}: an auth method stays below auth/, and a secrets \
-             engine outside of it"
+             engine outside of auth/"
         )));
     }
     let found = MountRecord::read(unit, from).await?;
     let mut record =
         found.ok_or_else(|| Failure::invalid(format!("nothing is mounted at {from}")))?;
     if let Some(why) = record.phase.hindrance() {
-        return Err(Failure::invalid(format!("{from} {why}; wait for its end")));
+        return Err(Failure::invalid(format!("{from} {why}; wait for the end")));
     }
     if let Some(unfinished) = &record.migration {
         return Err(Failure::invalid(format!(

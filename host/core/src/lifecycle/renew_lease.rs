@@ -148,7 +148,7 @@ async fn prolong(
     };
     let grant_at = |now| ttl::grant(&bounds, asked.increment, lease.issued / 1000, now);
     let granted = grant_at(now / 1000)?
-        .at_most(seen.longest_lease, "the remaining lifetime of the token that owns it");
+        .at_most(seen.longest_lease, "the remaining lifetime of the lease's token");
     let granted = match asked.granted.ttl {
         0 => granted,
         ttl => as_engine(grant_at, granted, ttl, (now / 1000, core.store.now().div_ceil(1000))),
@@ -179,7 +179,7 @@ fn as_engine(
 }
 
 fn not_found() -> Failure {
-    Failure::invalid("lease not found: there is no lease with this id; it may have ended")
+    Failure::invalid("lease not found: there is no lease with this id; the lease may have ended")
 }
 
 fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
@@ -188,7 +188,7 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
     }
     if lease.reason.is_some() || lease.expires <= now {
         return Err(Failure::invalid(
-            "lease expired: it is being ended and cannot be renewed; ask for a new secret",
+            "lease expired: the lease is being ended and cannot be renewed; ask for a new secret",
         ));
     }
     Ok(())
@@ -220,7 +220,7 @@ fn at_least_a_second(left: Option<u64>) -> Result<Option<u64>, Failure> {
 }
 
 fn owner_ended() -> Failure {
-    Failure::invalid("lease expired: the token that owns it has ended")
+    Failure::invalid("lease expired: the lease's token has ended")
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
     }
     if !token.record.renewable {
         return Err(Failure::invalid(
-            "lease is not renewable: the login that made this token says that it is not renewed",
+            "lease is not renewable: the login made a token without renewal",
         ));
     }
     Ok(())
@@ -117,8 +117,8 @@ fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<Prov
     }
     if proven.kept.policies != kept.policies {
         return Err(Failure::invalid(
-            "the policies of this login have changed since, and a token keeps those that it was \
-             made with: log in again",
+            "the policies of this login have changed since, and a token keeps its first policies: \
+             log in again",
         ));
     }
     Ok(proven)

@@ -154,8 +154,8 @@ pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Resul
         }
         return Err(Failure::invalid(format!(
             "the data of {} are between schema {stored} and schema {to}, because a migration \
-             stopped after {} steps, and version {version} of {} writes schema {written}: choose \
-             a version that writes schema {to}, which finishes the migration",
+             stopped after {} steps, and version {version} of {} writes schema {written}: choose a \
+             version with schema {to}, which finishes the migration",
             record.path, unfinished.steps, record.kind
         )));
     }
@@ -173,8 +173,8 @@ pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Resul
 pub(super) async fn pause_mount(mount: &Mount) -> Result<[crate::mounts::PausedGate; 2], Failure> {
     timeout(DRAIN_TIMEOUT, mount.pause()).await.map_err(|_| {
         let message = format!(
-            "requests of {} that were in flight did not end within {} s; the version before \
-             serves on, try again",
+            "requests of {} in flight did not end within {} s; the version before serves on, try \
+             again",
             mount.record.path,
             DRAIN_TIMEOUT.as_secs()
         );
@@ -246,7 +246,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
         time: core.store.now(),
         is_done: true,
         reason: format!(
-            "version {} crashed {} times in a row within its probation",
+            "version {} crashed {} times in a row within the probation",
             mount.record.version,
             mount.crashes_in_a_row()
         ),

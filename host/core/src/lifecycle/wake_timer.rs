@@ -141,7 +141,7 @@ impl TimerWake<'_> {
         match left {
             // Released like other guards, this guard would be due at once, in an endless loop.
             Some(record) if self.guards.is_own_guard(address, &record) => Err(Failure::internal(
-                "the wake ended without cancelling the guard that it set on its own key",
+                "the wake ended without cancelling the guard on the wake's own key",
             )),
             _ => Ok(()),
         }

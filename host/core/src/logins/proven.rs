@@ -44,9 +44,9 @@ impl ProvenLogin {
     /// 500 that names the component and repeats nothing of its answer; 400 for policies that no
     /// login may grant.
     pub(crate) fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
-        let fault = |what: String| {
+        let fault = |reason: String| {
             let title = mount.plugin.engine.identity().title();
-            Failure::internal(format!("{title} answered a login {what}; nothing was stored"))
+            Failure::internal(format!("{title} answered a login {reason}; nothing was stored"))
         };
         let alias = login.alias.ok_or_else(|| fault("without an alias".to_owned()))?;
         bounds::check_alias(&alias.name).map_err(fault)?;
@@ -105,14 +105,14 @@ impl ProvenLogin {
 }
 
 fn read_metadata(
-    whose: &str,
+    owner: &str,
     pairs: Vec<(String, String)>,
 ) -> Result<BTreeMap<String, String>, String> {
-    bounds::check_metadata(whose, pairs.iter().map(|(name, value)| (name, value)))?;
+    bounds::check_metadata(owner, pairs.iter().map(|(name, value)| (name, value)))?;
     let mut metadata = BTreeMap::new();
     for (name, value) in pairs {
         if metadata.insert(name, value).is_some() {
-            return Err(format!("with metadata {whose} that names a key twice"));
+            return Err(format!("with a duplicate key in the metadata {owner}"));
         }
     }
     Ok(metadata)

@@ -32,7 +32,8 @@ impl Mounts {
             }
         }
         Err(Failure::invalid(format!(
-            "invalid mount accessor {}: no mount has it; sys/auth shows those of auth methods",
+            "invalid mount accessor {}: no mount has this accessor; sys/auth shows the accessors \
+             of auth methods",
             quoted(accessor)
         )))
     }

@@ -81,8 +81,8 @@ pub(crate) async fn check_change(
 /// Returns the failure for a mount whose records cannot be judged or converted now.
 pub(crate) fn not_served_failure(path: &MountPath) -> Failure {
     Failure::invalid(format!(
-        "options.{OPTION} of {path} cannot change while the mount is not served or its data are \
-         being migrated; change it when the mount serves again"
+        "options.{OPTION} of {path} cannot change while the mount is unavailable or during a \
+         migration of the mount's data; try again when the mount serves again"
     ))
 }
 

@@ -94,9 +94,9 @@ impl BuiltinMount {
     fn description(self) -> &'static str {
         match self {
             Self::System => "the server's own endpoints",
-            Self::Token => "tokens: who may call, and until when",
-            Self::Identity => "people and machines, and the groups that they are in",
-            Self::Cubbyhole => "values that a token keeps for itself, until it ends",
+            Self::Token => "tokens: identity and lifetime of each caller",
+            Self::Identity => "people and machines, and their groups",
+            Self::Cubbyhole => "values of a token, kept until the end of the token",
         }
     }
 

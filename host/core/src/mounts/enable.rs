@@ -82,7 +82,7 @@ impl Mounts {
             return Err(path_in_use(&mount, why.as_deref()));
         }
         if let Some(target) = find_overlapping(unit, record::TARGET, path).await? {
-            return Err(path_in_use(&target, Some("waits for a mount that is being moved")));
+            return Err(path_in_use(&target, Some("waits for a mount during a move")));
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ fn parse_stored(path: &str) -> Result<MountPath, Failure> {
 
 fn path_in_use(path: &MountPath, why: Option<&str>) -> Failure {
     let remedy = why.map_or("choose another path".to_owned(), |why| {
-        format!("it {why}; wait, or choose another path")
+        format!("the mount {why}; wait, or choose another path")
     });
     Failure::invalid(format!("path is already in use at {path}; {remedy}"))
 }

@@ -23,7 +23,7 @@ pub(crate) fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
         Some(other) => {
             let other = quoted(other);
             Err(Failure::invalid(format!(
-                "options.{OPTION} {other} is neither \"fresh\" nor \"bounded\"; use one of them"
+                "options.{OPTION} {other} is unknown; use \"fresh\" or \"bounded\""
             )))
         }
     }

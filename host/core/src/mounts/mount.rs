@@ -303,7 +303,7 @@ impl Mount {
     /// Counts bytes that due work wrote. Logs a line if the mount is over its budget.
     pub(crate) fn count_due_writes(&self, log: &dyn Log, bytes: usize) {
         if self.due_writes.count(bytes, Instant::now()) {
-            let effect = "its timers wait; other mounts do not".to_owned();
+            let effect = "timers of this mount wait; other mounts do not".to_owned();
             let mount = self.record.path.to_string();
             log.line("warn", "timers-delayed", &[("mount", mount), ("effect", effect)]);
         }

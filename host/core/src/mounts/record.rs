@@ -246,7 +246,7 @@ pub(crate) async fn put_phase(
         let found = MountRecord::read(&mut unit, path).await?;
         let gone = || {
             Failure::invalid(format!(
-                "the mount at {path} was changed meanwhile; look at it and try again"
+                "the mount at {path} was changed meanwhile; look at the mount and try again"
             ))
         };
         let mut record = found.filter(|record| may(&record.phase)).ok_or_else(gone)?;

@@ -122,7 +122,7 @@ impl LoginTokenType {
         let all = [Self::DefaultService, Self::DefaultBatch, Self::Service, Self::Batch];
         all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let words = all.map(Self::word).join(", ");
-            Failure::invalid(format!("token_type {} is unknown: give one of {words}", quoted(word)))
+            Failure::invalid(format!("token_type {} is unknown: give {words}", quoted(word)))
         })
     }
 }
@@ -141,7 +141,7 @@ impl MountSettings {
     /// # Errors
     /// 400 with both lifetimes.
     pub(crate) fn check(&self, system: Lifetimes) -> Result<(), Failure> {
-        let (longest, whose) = match self.max_ttl {
+        let (longest, bound) = match self.max_ttl {
             0 => (system.max, "the system's maximum"),
             own => (own, "the mount's max_lease_ttl"),
         };
@@ -150,8 +150,8 @@ impl MountSettings {
         }
         let (default, longest) = (duration::show(self.default_ttl), duration::show(longest));
         Err(Failure::invalid(format!(
-            "default_lease_ttl {default} is longer than {whose} of {longest}; lower it or raise \
-             max_lease_ttl"
+            "default_lease_ttl {default} is longer than {bound} of {longest}; lower \
+             default_lease_ttl or raise max_lease_ttl"
         )))
     }
 }

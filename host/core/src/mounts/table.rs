@@ -74,8 +74,7 @@ impl Mounts {
                     }
                     found => found?,
                 };
-                let vanished =
-                    || Failure::internal(format!("mount {path} vanished while it was read"));
+                let vanished = || Failure::internal(format!("mount {path} vanished during a read"));
                 let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
                     // The plugin was uploaded: the engines of this binary are all available, or

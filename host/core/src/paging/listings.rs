@@ -65,8 +65,8 @@ impl ListingMemory {
             return Err(Failure::new(
                 FailureKind::TooLarge,
                 format!(
-                    "the listing is longer than {}; ask for parts of it with limit, and with \
-                     after, the last name of the part before",
+                    "the listing is longer than {}; ask for parts with limit, and with after, the \
+                     last name of the part before",
                     size::show(u64::try_from(MAX_LISTING_BYTES).unwrap_or(u64::MAX))
                 ),
             ));

@@ -142,14 +142,14 @@ impl<'a> AuditTrail<'a> {
         if self.step == TrailStep::Lost
             && self.destination.is_some_and(Destination::goes_unrecorded)
         {
-            self.tell_unrecorded();
+            self.log_unrecorded();
             self.step = TrailStep::Unrecorded;
         }
         if self.step == TrailStep::Lost { Err(unrecorded_failure()) } else { Ok(()) }
     }
 
     /// Logs an act that no device recorded.
-    fn tell_unrecorded(&self) {
+    fn log_unrecorded(&self) {
         let name = self.caller.map(|caller| caller.record.display_name.clone());
         let pairs = [
             ("path", self.request.path.clone()),

@@ -74,8 +74,8 @@ impl FieldRequest<'_> {
         let names: Vec<String> = changed.iter().map(|name| quoted(name)).collect();
         let (act, path) = (operation(self.request.verb, self.creates).word(), &self.request.path);
         Failure::denied(format!(
-            "this token may not {act} {path} with a change of {}, which needs sudo; its policy \
-             needs that capability for this path too, or leave the parameter out",
+            "this token may not {act} {path} with a change of {}, which needs sudo; grant sudo for \
+             this path too, or leave the parameter out",
             names.join(", ")
         ))
         .recordable()

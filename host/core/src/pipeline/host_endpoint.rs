@@ -18,7 +18,7 @@ impl PermittedRequest<'_> {
         effect: &mut SideEffect,
     ) -> Result<Response, Failure> {
         let EndpointHandler::Permitted { handler, effect: may_do, .. } = &endpoint.answers else {
-            return Err(Failure::internal("an endpoint without a token was asked for its permit"));
+            return Err(Failure::internal("an endpoint without a token was asked for a permit"));
         };
         *effect = *may_do;
         if *effect == SideEffect::Effect {

@@ -138,8 +138,8 @@ impl<'a> LoginAttempt<'a> {
     fn locked_failure(&self) -> Failure {
         let time = duration::show(self.policy.duration);
         Failure::denied(format!(
-            "this name is locked, because too many logins with it failed: the lock ends {time} \
-             after the last failure, or when an operator unlocks the name at sys/locked-users"
+            "this name is locked after too many failed logins: the lock ends {time} after the last \
+             failure, or when an operator unlocks the name at sys/locked-users"
         ))
         .recordable()
     }
@@ -167,7 +167,7 @@ impl<'a> LoginAttempt<'a> {
 }
 
 fn too_many_names() -> Failure {
-    let message = "logins with too many names failed from your address, which may try no other \
-                   name at present; wait, or log in with a name that was not tried";
+    let message = "logins with too many names failed from your address, and new names are refused \
+                   at present; wait, or log in with a name used before";
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::RateLimited, message) }
 }

@@ -39,7 +39,8 @@ impl<'a> PermittedRequest<'a> {
     /// # Errors
     /// 500 for a login, which has no known caller.
     pub(super) fn known_caller(&self) -> Result<&'a Caller, Failure> {
-        self.caller.ok_or_else(|| Failure::internal("a login was served as if it had a token"))
+        self.caller
+            .ok_or_else(|| Failure::internal("a login was served like a request with a token"))
     }
 
     /// Counts the request against the mount's rate limit: once, regardless of retries.
@@ -74,9 +75,8 @@ pub(super) fn count_request(mount: &Mount) -> Result<(), Failure> {
     mount.compartment.count_request(Instant::now()).map_err(|wait| {
         let (path, rate) =
             (&mount.record.path, mount.compartment.limits().rate.unwrap_or_default());
-        let message = format!(
-            "mount {path} takes {rate} requests a second and has had them; try again later"
-        );
+        let message =
+            format!("mount {path} is over the limit of {rate} requests a second; try again later");
         let retry_after = u64::try_from(wait.as_millis()).ok();
         Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) }
     })

@@ -7,8 +7,8 @@ use serde_json::json;
 /// Milliseconds that work in the background has, and a renewal at the longest.
 const WORK_TIME: u64 = 90_000;
 
-/// Checks that the component was told of its mount, and of a time that is not over.
-async fn was_told(bed: &Bed, name: &str) {
+/// Checks that the component received its mount and a deadline in the future.
+async fn assert_context_received(bed: &Bed, name: &str) {
     let noted = bed.noted(name).await;
     let (mount, left) = noted.as_str().and_then(|noted| noted.split_once(' ')).expect("two words");
     assert_eq!(mount, "probe/", "{name}");
@@ -20,19 +20,19 @@ async fn was_told(bed: &Bed, name: &str) {
 async fn each_way_into_a_component_tells_it_the_mount_and_its_deadline() {
     let bed = Bed::new("contexts").await;
     assert_eq!(bed.write("probe/timer/told", json!({"after": 0})).await.0, 204);
-    was_told(&bed, "told-wake").await;
+    assert_context_received(&bed, "told-wake").await;
 
     let (status, leased) = bed.write("probe/lease/told", json!({"ttl": 600})).await;
     assert_eq!(status, 200, "{leased}");
     let lease = json!({"lease_id": leased["lease_id"]});
     assert_eq!(bed.write("sys/leases/renew", lease.clone()).await.0, 200);
-    was_told(&bed, "told-renew").await;
+    assert_context_received(&bed, "told-renew").await;
     assert_eq!(bed.write("sys/leases/revoke", lease).await.0, 204);
-    was_told(&bed, "told-revoke").await;
+    assert_context_received(&bed, "told-revoke").await;
 
     let directory = bed.stop().await;
     set_schema(&directory, "probe/", 0).await;
     let bed = Bed::open(directory).await;
-    was_told(&bed, "told-migrate").await;
+    assert_context_received(&bed, "told-migrate").await;
     bed.end().await;
 }

@@ -52,7 +52,7 @@ async fn a_token_that_an_engine_signs_is_proven_by_its_public_key_alone() {
             (set(&other).into(), "you", "the token's signature is not"),
             (set(&mine).into(), "them", "is expected"),
             ("no key".into(), "you", "is not PEM"),
-            (mine["private"].clone(), "you", "give its public half"),
+            (mine["private"].clone(), "you", "give the public half"),
         ] {
             let (status, told) = refused(&bed, "prove/a", prove(keys, audience)).await;
             assert_eq!(status, 400);

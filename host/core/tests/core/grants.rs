@@ -57,7 +57,7 @@ async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
 async fn an_invalid_grant_is_refused_and_changes_nothing() {
     let bed = Bed::new("grants-refused").await;
     for (fields, says) in [
-        (json!({"grants": ["sql"]}), "it names no target"),
+        (json!({"grants": ["sql"]}), "the target is missing"),
         (json!({"grants": ["limit:memory=1GiB"]}), "the most is memory=256MiB"),
         (json!({"add_grants": ["adress:10.0.0.0/8"]}), "did you mean \"address\"?"),
         (json!({"add_grants": ["address:169.254.169.254"]}), "no grant opens"),

@@ -94,8 +94,8 @@ contained! {
         "limit host-bytes=64MiB";
     a_flood_of_keys_is_weighed: "flood-of-keys" => Host, 500, "limit host-bytes=64MiB";
     a_memory_bomb_ends_at_its_limit: "memory-bomb" => Host, 500, "ran out of its 64 MiB of memory";
-    a_handle_bomb_ends_at_its_limit: "handle-bomb" => Host, 500, "holds more than its 1000 handles";
-    a_stack_overflow_is_the_guests_alone: "stack-overflow" => Host, 500, "its stack overflows";
+    a_handle_bomb_ends_at_its_limit: "handle-bomb" => Host, 500, "holds more than 1000 handles";
+    a_stack_overflow_is_the_guests_alone: "stack-overflow" => Host, 500, "a stack overflow";
     a_panic_is_the_guests_alone: "panic" => Host, 500, "panicked";
     an_unreachable_instruction_is_the_guests_alone: "unreachable" => Host, 500, "panicked";
     a_huge_answer_is_dropped: "huge-answer" => Host, 500, "limit answer=4MiB";
@@ -107,7 +107,7 @@ contained! {
     a_deep_answer_is_dropped: "deep-answer" => Host, 500, "nested too deep";
     an_answer_of_a_million_values_is_dropped: "many-values" => Host, 500, "holds too many values";
     an_answer_with_a_key_twice_is_dropped: "key-twice" => Host, 500, "gives a key twice";
-    an_answer_that_is_not_utf8_is_dropped: "not-utf8" => Host, 500, "not UTF-8";
+    an_answer_that_is_not_utf8_is_dropped: "not-utf8" => Host, 500, "invalid UTF-8";
     an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or \
          content type";
     a_split_header_is_dropped: "split-header" => Host, 500, "impossible status or content type";
@@ -123,7 +123,7 @@ contained! {
     a_secret_is_no_tag: "secret-in-tag" => Guest, 400, "the tag holds a piece of a secret";
     a_key_of_another_mount_is_no_key: "foreign-key" => Guest, 400, "is not a storage key";
     a_database_plugin_needs_a_marked_route: "unmarked-nested" => Guest, 500,
-        "does not mark as nested";
+        "without the mark nested";
 }
 
 /// Acts whose tests need more words, below.

@@ -146,7 +146,7 @@ async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile(
     let (status, taken) = bed.write("sys/mounts/other/x", json!({"type": "probe"})).await;
     assert_eq!(status, 400);
     assert!(
-        error(&taken).starts_with("path is already in use at other/; it is being removed"),
+        error(&taken).starts_with("path is already in use at other/; the mount is being removed"),
         "{taken}"
     );
     for (path, fields) in

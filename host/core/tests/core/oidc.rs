@@ -365,7 +365,7 @@ async fn a_role_gives_nothing_to_callers_and_keys_that_it_is_not_for() {
         (json!({"key": "team", "ttl": 0}), "ttl is 0"),
         (json!({"key": "team", "client_id": "a\nb"}), "client_id"),
         (json!({"key": "team", "template": "{"}), "not a JSON object"),
-        (json!({"key": "team", "template": r#"{"sub": "root"}"#}), "sub is said"),
+        (json!({"key": "team", "template": r#"{"sub": "root"}"#}), "sub is set"),
     ] {
         let refused = bed.write(path, fields.clone()).await;
         assert!(refused.0 == 400 && error(&refused.1).contains(why), "{fields}: {refused:?}");

@@ -204,7 +204,7 @@ fn authorities_that_are_none_issue_nothing() {
     without.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     assert!(why(&authority_by("ec", 256, without)).contains("not marked"));
     let mixed = Made { certificate: authority("ec", 256).certificate, ..authority("ec", 256) };
-    assert!(why(&mixed).contains("the key is not that of the authority's certificate"));
+    assert!(why(&mixed).contains("the key does not belong to the authority's certificate"));
     let broken = Made { certificate: "no certificate".to_owned(), ..authority("ec", 256) };
     assert!(why(&broken).contains("is not PEM"));
 }

@@ -179,7 +179,7 @@ fn a_private_key_is_not_a_public_one() {
     for key in [ed25519(), made("ec", "pkcs8"), made("ec", "traditional")] {
         for algorithm in ["EdDSA", "ES256"] {
             let why = refusal(algorithm, &key);
-            assert_eq!(why, "the key is a private one; give its public half");
+            assert_eq!(why, "the key is a private key; give the public half");
         }
     }
 }

@@ -82,9 +82,9 @@ impl AllowedAddresses {
     }
 
     /// Returns the refusal of an address to which a granted name resolved, with the missing grant.
-    /// `what` is the kind of address.
-    pub fn refusal(&self, address: IpAddr, what: &str) -> Failure {
-        Failure::denied(format!("{address} is {what}, and {}", (self.remedy.0)(address)))
+    /// `class` is the kind of address.
+    pub fn refusal(&self, address: IpAddr, class: &str) -> Failure {
+        Failure::denied(format!("{address} is {class}, and {}", (self.remedy.0)(address)))
     }
 
     /// Returns the code of the imports `sql` and `ldap` for a refusal, and its text.
@@ -92,7 +92,7 @@ impl AllowedAddresses {
         match refused {
             AddressRefusal::Unknown => ("unreachable", "the name has no address".to_owned()),
             AddressRefusal::Forbidden(why) => {
-                ("forbidden-address", format!("it is {why}, which is never dialled"))
+                ("forbidden-address", format!("the address is {why}, which is never dialled"))
             }
             AddressRefusal::Ungranted(address, what) => {
                 let Failure { message, .. } = self.refusal(address, what);

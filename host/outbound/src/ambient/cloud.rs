@@ -151,10 +151,10 @@ impl AmbientSources {
             Err(Failure::new(FailureKind::PreconditionFailed, message))
         };
         if self.value("IDENTITY_SERVER_THUMBPRINT")?.is_some() {
-            return unserved("is that of Service Fabric");
+            return unserved("is an endpoint of Service Fabric");
         }
         let Some(secret) = self.value("IDENTITY_HEADER")? else {
-            return unserved("has no IDENTITY_HEADER beside it, as on Azure Arc");
+            return unserved("has no IDENTITY_HEADER beside, as on Azure Arc");
         };
         match endpoint_of(&endpoint) {
             Some((address, path)) => Ok(Some(AppService { address, path, secret })),
@@ -231,8 +231,8 @@ impl CloudProvider {
             }
             status => {
                 return Err(Failure::invalid(format!(
-                    "{service} refuses with {status}{}; check the audience, and that this machine \
-                     has an identity",
+                    "{service} refuses with {status}{}; check the audience and this machine's \
+                     identity",
                     oauth_error_code(&answered.body)
                 )));
             }

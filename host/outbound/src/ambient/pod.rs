@@ -30,7 +30,7 @@ impl PodCluster {
             return Ok(());
         }
         Err(Failure::invalid(format!(
-            "in the pod's name only {} is asked, the cluster that the server's environment names",
+            "in the pod's name only {} is asked, the cluster of the server's environment",
             self.cluster
         )))
     }
@@ -107,7 +107,7 @@ impl AmbientSources {
         let file = File::open(&path).await.map_err(io)?;
         let read = file.take(most as u64 + 1).read_to_end(&mut text).await.map_err(io)?;
         if read > most {
-            return Err(missing_value_failure(name, "it has more than 64 KiB"));
+            return Err(missing_value_failure(name, "the file has more than 64 KiB"));
         }
         String::from_utf8(text).map_err(|_| missing_value_failure(name, "it is not text"))
     }

@@ -97,7 +97,7 @@ impl From<AddressRefusal> for HttpFault {
         match refused {
             AddressRefusal::Unknown => Self::Unknown,
             AddressRefusal::Forbidden(why) => Self::Forbidden(why),
-            AddressRefusal::Ungranted(address, what) => Self::Ungranted(address, what),
+            AddressRefusal::Ungranted(address, class) => Self::Ungranted(address, class),
         }
     }
 }
@@ -123,18 +123,18 @@ impl fmt::Display for HttpFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("the name has no address"),
-            Self::Forbidden(why) => write!(f, "it is {why}, which is never dialled"),
-            Self::Ungranted(address, what) => write!(f, "{address} is {what}, and not granted"),
+            Self::Forbidden(why) => write!(f, "the address is {why}, which is never dialled"),
+            Self::Ungranted(address, class) => write!(f, "{address} is {class}, and not granted"),
             Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
             Self::Tls(fault) => f.write_str(&tls::describe(*fault)),
             Self::NotHttp => f.write_str(
-                "the answer is not HTTP/1.1, or has more than 100 headers or 64 KiB of them",
+                "the answer is not HTTP/1.1, or has more than 100 headers or 64 KiB of headers",
             ),
             Self::CutShort => f.write_str("the connection ended before the answer did"),
-            Self::TooLarge => f.write_str("the answer has more bytes than it may have"),
+            Self::TooLarge => f.write_str("the answer is over the limit of bytes"),
             Self::TimedOut => f.write_str("it took too long"),
             Self::Proxy(fault) => write!(f, "{fault}"),
-            Self::Busy => f.write_str("all connections that the mount may have are in use"),
+            Self::Busy => f.write_str("all connections of the mount are in use"),
         }
     }
 }
@@ -147,11 +147,11 @@ impl fmt::Display for ProxyFault {
                 write!(f, "the connection with the proxy was not made or broke: {kind}")
             }
             Self::Refused(407) => f.write_str(
-                "the proxy wants credentials, or others than it was shown (407): the server's \
-                 configuration names them by http_proxy_credentials_file of its outbound block",
+                "the proxy refused the credentials, or needs credentials (407): set \
+                 http_proxy_credentials_file in the outbound block of the server's configuration",
             ),
             Self::Refused(status) => {
-                write!(f, "the proxy was asked to connect to it and refused ({status})")
+                write!(f, "the proxy refused to connect to the server ({status})")
             }
             Self::NotHttp => {
                 f.write_str("the proxy's answer is not HTTP/1.1, or has a head of more than 16 KiB")

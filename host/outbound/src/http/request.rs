@@ -74,7 +74,7 @@ pub fn is_safe(request: &HttpRequest) -> Result<bool, String> {
         "GET" | "HEAD" => Ok(true),
         "POST" => Ok(request.safe),
         _ if request.safe => {
-            Err("safe is for a POST that changes nothing; leave it out with another method".into())
+            Err("safe is for a POST without effect; leave safe out with another method".into())
         }
         _ => Ok(false),
     }
@@ -143,7 +143,7 @@ fn headers(given: &[HttpHeader]) -> Result<HeaderMap, String> {
     let bytes: usize =
         given.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
     if given.len() > limits::HTTP_HEADERS || bytes > limits::HTTP_HEADER_BYTES {
-        return Err("a request has at most 64 headers and 32 KiB of them".to_owned());
+        return Err("a request has at most 64 headers, with 32 KiB in all".to_owned());
     }
     let mut headers = HeaderMap::new();
     for header in given {
@@ -158,7 +158,7 @@ fn read_header(header: &HttpHeader) -> Result<(HeaderName, HeaderValue), String>
     let name = HeaderName::from_bytes(header.name.as_bytes())
         .map_err(|_| format!("{shown} is not a header's name"))?;
     if HOST_ONLY_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
-        return Err(format!("the header {shown} is the host's to set; leave it out"));
+        return Err(format!("the header {shown} is set by the host; leave the header out"));
     }
     let value = HeaderValue::from_str(&header.value);
     let value = value
@@ -201,13 +201,13 @@ mod tests {
             (&[("x\r\ny", "1")], "not a header's name"),
             (&[("", "1")], "not a header's name"),
             (&[("x y", "1")], "not a header's name"),
-            (&[("Host", "b")], "host's to set"),
-            (&[("Transfer-Encoding", "chunked")], "host's to set"),
-            (&[("content-length", "0")], "host's to set"),
-            (&[("Connection", "x")], "host's to set"),
-            (&[("proxy-authorization", "x")], "host's to set"),
-            (&[("upgrade", "h2c")], "host's to set"),
-            (&[("expect", "100-continue")], "host's to set"),
+            (&[("Host", "b")], "set by the host"),
+            (&[("Transfer-Encoding", "chunked")], "set by the host"),
+            (&[("content-length", "0")], "set by the host"),
+            (&[("Connection", "x")], "set by the host"),
+            (&[("proxy-authorization", "x")], "set by the host"),
+            (&[("upgrade", "h2c")], "set by the host"),
+            (&[("expect", "100-continue")], "set by the host"),
             (&many, "64 headers"),
             (&[("x", &large)], "32 KiB"),
         ] {

@@ -412,7 +412,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
     };
     let long = "x".repeat(100_000);
     for (origin, tls, says) in [
-        (&plain, trusting(AUTHORITY), "not https://"),
+        (&plain, trusting(AUTHORITY), "without https://"),
         (&origin, trusting(""), "holds no certificate"),
         (
             &origin,

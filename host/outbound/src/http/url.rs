@@ -18,7 +18,8 @@ pub fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     // The URL standard drops or replaces these characters, and other parsers may differ.
     if text.contains(|c: char| c.is_ascii_control() || c == ' ' || c == '\\') {
         return Err(
-            "the URL holds a space, a control character or a backslash; write it percent-encoded"
+            "the URL holds a space, a control character or a backslash; percent-encode the \
+             character"
                 .to_owned(),
         );
     }
@@ -31,11 +32,13 @@ pub fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     };
     if !url.username().is_empty() || url.password().is_some() {
         return Err(
-            "the URL holds a user or password; send them in an authorization header".to_owned()
+            "the URL holds a user or password; send both in an authorization header".to_owned()
         );
     }
     if url.fragment().is_some() {
-        return Err("the URL holds a fragment, which no server is sent; leave it out".to_owned());
+        return Err(
+            "the URL holds a fragment, which no server is sent; leave the fragment out".to_owned()
+        );
     }
     let host = url
         .host_str()
@@ -47,9 +50,9 @@ pub fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
         .ok_or_else(|| "the URL has no port".to_owned())?;
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     let asked = format!("{}{query}", url.path());
-    let asked = asked
-        .parse()
-        .map_err(|_| "the URL's path or query cannot be sent; percent-encode it".to_owned())?;
+    let asked = asked.parse().map_err(|_| {
+        "the URL's path or query cannot be sent; percent-encode the characters".to_owned()
+    })?;
     Ok((Origin { tls, host, port }, asked))
 }
 

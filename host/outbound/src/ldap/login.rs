@@ -42,8 +42,8 @@ impl LdapLogin {
         match (target.bind_dn.is_empty(), target.password.is_empty()) {
             (false, true) => {
                 return Err(invalid(
-                    "the password is empty: servers would take that for a login without a name; \
-                     set one"
+                    "the password is empty, which servers take for a login without a name; set a \
+                     password"
                         .to_owned(),
                 ));
             }

@@ -248,7 +248,7 @@ impl LoginRefusal {
         let (ago, left) = self.elapsed_and_remaining(now);
         let said = &self.failure.message;
         let message = format!(
-            "{said}; that was {ago} s ago, and the login is not sent again for {left} s, because \
+            "{said}; this was {ago} s ago, and the login is not sent again for {left} s, because \
              wrong logins lock an account: correct the cause, then write the configuration once \
              more to have the login sent at once"
         );
@@ -259,9 +259,9 @@ impl LoginRefusal {
     fn paused_failure(&self, now: Instant) -> LdapFailure {
         let (ago, left) = self.elapsed_and_remaining(now);
         let message = format!(
-            "the server refused {} logins of this account in a row, the last of them {ago} s ago; \
-             no other is sent for {left} s, because wrong logins lock an account: write the \
-             configuration with the right password to have it sent at once",
+            "the server refused {} logins of this account in a row, the last {ago} s ago; no other \
+             is sent for {left} s, because wrong logins lock an account: write the configuration \
+             with the right password for a login at once",
             RETRY_PAUSES.len()
         );
         LdapFailure { result_code: Some(INVALID_CREDENTIALS), ..failed("unreachable", message) }

@@ -110,7 +110,7 @@ pub fn check_dn(dn: &str) -> Result<(), LdapFailure> {
     if is_dn {
         return Ok(());
     }
-    Err(invalid("a DN is written as type=value,type=value, with its values escaped"))
+    Err(invalid("a DN is written as type=value,type=value, with escaped values"))
 }
 
 /// Splits a DN at its unescaped commas and plus signs. `None`: the DN ends with a lone backslash.

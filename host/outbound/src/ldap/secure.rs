@@ -97,7 +97,7 @@ async fn start_tls(stream: &mut TcpStream) -> Result<(), LdapFailure> {
     let mut next = [0_u8; 1];
     match stream.try_read(&mut next) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        _ => Err(failed("unreachable", "the server sent more than its consent to StartTLS")),
+        _ => Err(failed("unreachable", "the server sent more than the consent to StartTLS")),
     }
 }
 

@@ -243,7 +243,7 @@ impl LdapSession {
                 return Ok(found.entries);
             }
         }
-        Err(failed("refused-search", "the server gives its entries in too many pages"))
+        Err(failed("refused-search", "the server sends the entries in too many pages"))
     }
 
     /// Fetches a page. Returns the cookie of the next page.

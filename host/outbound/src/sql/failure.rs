@@ -76,7 +76,7 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         sqlx::Error::Io(io) => failed("unreachable", io.kind().to_string()),
         sqlx::Error::Tls(_) => failed("unreachable", "TLS could not be agreed with the server"),
         sqlx::Error::ColumnDecode { index, .. } => {
-            failed("invalid-request", format!("column {index} is not text: cast it"))
+            failed("invalid-request", format!("column {index} is not text: cast the column"))
         }
         // The server asked for the unhashed password outside TLS, see `mysql.rs`.
         sqlx::Error::Configuration(_) => failed(

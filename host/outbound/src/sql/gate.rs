@@ -51,7 +51,7 @@ impl fmt::Display for SqlFault {
             Self::Broken(why) | Self::Tls(why) => why,
             Self::TimedOut => "the server did not answer within the connect timeout",
             Self::NoTls => "the server has no TLS, and is not spoken to in clear",
-            Self::Protocol => "the server does not keep to its protocol",
+            Self::Protocol => "the server violates the protocol",
             Self::TooLarge => "the server sends more than any answer needs",
         })
     }

@@ -37,7 +37,7 @@ impl CompilerProcess {
 
     pub(super) fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Failure> {
         let pipes = self.0.stdin.take().zip(self.0.stdout.take());
-        pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
+        pipes.ok_or_else(|| Failure::internal("the compiler was started without pipes"))
     }
 
     /// Waits for the end of a child without an answer, and returns the failure for the caller of
@@ -53,8 +53,8 @@ impl CompilerProcess {
         match (status.signal(), limit) {
             (Some(SIGXCPU), Some(CompilerLimit { processor_seconds })) => {
                 Failure::invalid(format!(
-                    "the compiler used the {processor_seconds} s of processor time that a \
-                     component of {bytes} bytes gets on this machine; make the component smaller"
+                    "the compiler used {processor_seconds} s of processor time, the limit for a \
+                     component of {bytes} bytes on this machine; make the component smaller"
                 ))
             }
             (Some(SIGABRT), _) => Failure::invalid(format!(
@@ -62,8 +62,7 @@ impl CompilerProcess {
                  ({status}); make the component smaller"
             )),
             (Some(SIGKILL), _) => retry_failure(&format!(
-                "the compiler was killed ({status}): an operator or a machine without free memory \
-                 did that"
+                "the compiler was killed ({status}) by an operator or for lack of memory"
             )),
             (Some(_), _) => {
                 Failure::invalid(format!("the compiler crashed on the component ({status})"))

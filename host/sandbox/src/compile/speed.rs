@@ -43,7 +43,7 @@ pub fn processor_seconds(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "an estimate, which is bounded before it becomes a number of seconds"
+    reason = "an estimate, bounded before the conversion to seconds"
 )]
 fn limit_for(bytes: usize, reference_bytes: usize, spent: Duration) -> u64 {
     let by_byte = spent.as_secs_f64() / reference_bytes.max(1) as f64;

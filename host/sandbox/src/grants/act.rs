@@ -106,8 +106,7 @@ impl SqlTarget<'_> {
         line.and_then(|line| line.parse().ok()).ok_or_else(|| {
             let target = quoted(&format!("{driver}://{host}:{port}"));
             Failure::denied(format!(
-                "{target} is not a target that a grant can allow: give a known driver, a host and \
-                 a port"
+                "{target} is not a valid target of a grant: give a known driver, a host and a port"
             ))
         })
     }

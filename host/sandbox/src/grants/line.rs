@@ -177,12 +177,12 @@ impl Grant {
     fn read(text: &str) -> Result<Self, String> {
         let Some((act, target)) = text.split_once(':') else {
             let hint = if ACTS.contains(&text) {
-                "; it names no target".to_owned()
+                "; the target is missing".to_owned()
             } else {
                 spelling::hint(text, &ACTS)
             };
             return Err(format!(
-                "it is not an act and its target, such as sql:postgres://10.1.0.0/16:5432{hint}"
+                "this is not an act and a target, such as sql:postgres://10.1.0.0/16:5432{hint}"
             ));
         };
         match act {
@@ -315,10 +315,10 @@ fn read_endpoint<const N: usize>(
 
 fn read_range(text: &str) -> Result<IpNet, String> {
     let range = network(text).ok_or_else(|| {
-        format!("{} is not a range of addresses: give one such as 10.0.0.0/8", quoted(text))
+        format!("{} is not a range of addresses: give a range such as 10.0.0.0/8", quoted(text))
     })?;
     match forbidden_range(&range) {
-        Some(why) => Err(format!("{range} is {why}, which no grant opens; leave it out")),
+        Some(why) => Err(format!("{range} is {why}, which no grant opens; leave the range out")),
         None => Ok(range),
     }
 }

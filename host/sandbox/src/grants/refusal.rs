@@ -8,30 +8,27 @@ use bulkhead_wire::failure::Failure;
 pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
     Failure::denied(match part {
         ComponentKind::Described => {
-            "describe must be pure: a component that is being described may call no import"
+            "describe must be pure: a component may not call an import during describe"
         }
         ComponentKind::DatabasePlugin => {
             "a database plugin has no storage, leases, timers, passwords, cache, http or ambient \
              values, and reaches no other"
         }
-        ComponentKind::Engine => {
-            "an engine speaks to no database itself: it reaches them through a database plugin"
-        }
+        ComponentKind::Engine => "an engine reaches databases only through a database plugin",
     })
 }
 
 /// Returns the end of a refusal by the plugin's entry in the catalog, with the option that would
 /// allow the act.
 pub(super) fn ceiling_remedy(part: ComponentKind, mount: &str, line: &Grant) -> String {
-    let whose = match part {
-        ComponentKind::DatabasePlugin => "the database plugin that",
-        ComponentKind::Engine | ComponentKind::Described => "the plugin of",
+    let plugin = match part {
+        ComponentKind::DatabasePlugin => "database plugin",
+        ComponentKind::Engine | ComponentKind::Described => "plugin",
     };
-    let reaches = if part == ComponentKind::DatabasePlugin { " reaches" } else { "" };
     format!(
-        "the catalog's entry of {whose} mount {mount}{reaches} does not allow {line}; to allow it, \
-         register the same component again with all its grants and this one: bulkhead plugin \
-         register --grant '{line}'"
+        "the catalog's entry of the {plugin} of mount {mount} does not allow {line}; register the \
+         same component again with all old grants and this grant: bulkhead plugin register --grant \
+         '{line}'"
     )
 }
 

@@ -269,7 +269,7 @@ fn lend(state: &mut CallState, bytes: usize) -> wasmtime::Result<HostWorkMemory>
         Some(lent) => Ok(lent),
         None => {
             state.memory.starved = true;
-            bail!("the memory that the host holds for plugins is used up")
+            bail!("the host's memory for plugins is used up")
         }
     }
 }

@@ -130,7 +130,7 @@ fn vet(
         Some(POD) => {
             let reach = grants.reach_of_pod(own)?;
             let pod = state.resources.surroundings.pod()?.ok_or_else(|| {
-                let message = "this server is not a pod: its environment names no cluster";
+                let message = "this server is not a pod: the environment names no cluster";
                 Refused::new(FailureKind::PreconditionFailed, message)
             })?;
             pod.check(origin).map(|()| reach)

@@ -210,8 +210,7 @@ async fn acquire_connection(state: &mut CallState) -> Result<ConnectionPermit, L
     let compartment = Arc::clone(&state.context.compartment);
     let all = Arc::clone(&state.resources.process.connections);
     let acquired = timeout(patience, compartment.acquire_connection(all)).await.ok().flatten();
-    acquired
-        .ok_or_else(|| failed("timed-out", "all connections that the mount may have are in use"))
+    acquired.ok_or_else(|| failed("timed-out", "all connections of the mount are in use"))
 }
 
 /// Runs work without changes in a separate task, because TLS and LDAP need more stack than a call

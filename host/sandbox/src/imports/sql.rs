@@ -134,8 +134,8 @@ fn check_size(target: &DatabaseTarget) -> Result<(), SqlFailure> {
         return Ok(());
     }
     let why = format!(
-        "a target has at most {most} endpoints, and {} bytes of names and password; this one has \
-         {ends} and {bytes}",
+        "a target has at most {most} endpoints, and {} bytes of names and password; this target \
+         has {ends} and {bytes}",
         limits::SQL_TARGET_BYTES
     );
     Err(failed("invalid-request", why))
@@ -210,7 +210,7 @@ async fn within_time<T>(
     let work = AssertUnwindSafe(work).catch_unwind();
     match tokio::time::timeout(time, work).await {
         Ok(Ok(done)) => done,
-        Ok(Err(_)) => Err(failed("unreachable", "the server does not keep to its protocol")),
+        Ok(Err(_)) => Err(failed("unreachable", "the server violates the protocol")),
         Err(_) => Err(failed("timed-out", "the database took too long")),
     }
 }

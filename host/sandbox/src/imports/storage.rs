@@ -155,7 +155,7 @@ fn revision(state: &mut CallState, prefix: &str) -> Result<u64, Failure> {
     check_prefix(prefix)?;
     if !prefix.is_empty() && !prefix.ends_with('/') {
         return Err(invalid(format!(
-            "{prefix:?} has no revision: a prefix that has one is empty or ends in a slash"
+            "{prefix:?} has no revision: give an empty prefix, or a slash at the end"
         )));
     }
     let folder = below(state.mount(), prefix);

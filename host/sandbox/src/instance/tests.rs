@@ -151,7 +151,7 @@ async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described(
     ];
     let stopped = stage.instantiated(&component(&sections), AT_LEISURE).await.unwrap_err();
     assert!(
-        stopped.message.contains("without its grant: permission denied: describe must be pure"),
+        stopped.message.contains("without a grant: permission denied: describe must be pure"),
         "{stopped:?}"
     );
     assert!(!stopped.message.contains("--grant"), "no line would allow it: {stopped:?}");

@@ -128,17 +128,16 @@ impl ValueFormat {
     fn parse(self, text: &str) -> Result<u64, String> {
         match self {
             Self::Time if text.is_empty() => {
-                Err(format!("{} is not a duration: give one such as 30s", quoted(text)))
+                Err(format!("{} is not a duration: give a value such as 30s", quoted(text)))
             }
             Self::Time => duration::parse(text),
             Self::Size => size::parse(text),
             Self::Count => {
                 count(text).ok_or_else(|| format!("{} is not a whole number", quoted(text)))
             }
-            Self::Rate => text
-                .strip_suffix("/s")
-                .and_then(count)
-                .ok_or_else(|| format!("{} is not a rate: give one such as 200/s", quoted(text))),
+            Self::Rate => text.strip_suffix("/s").and_then(count).ok_or_else(|| {
+                format!("{} is not a rate: give a value such as 200/s", quoted(text))
+            }),
         }
     }
 

@@ -72,10 +72,10 @@ pub(super) fn later_major(names: &[String]) -> Option<String> {
     let VersionedInterface { interface, version } = names.iter().find_map(|name| find(name))?;
     let built = version.major;
     Some(format!(
-        "the component was built for major version {built} of the plugin contract (it has \
-         {interface} of version {built}), and this server serves major version {served}: build the \
-         component with an SDK of version {served} of the contract, or register it at a newer \
-         server that serves version {built}"
+        "the component was built for major version {built} of the plugin contract ({interface} of \
+         version {built}), and this server serves major version {served}: build the component with \
+         an SDK of version {served} of the contract, or register the component at a newer server \
+         with version {built}"
     ))
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn remark_on_minor<'n>(names: impl IntoIterator<Item = &'n str>) -> S
     let Some(ContractVersion { major, minor }) = later.max() else { return String::new() };
     format!(
         "; the component was built for version {major}.{minor} of the plugin contract, and this \
-         server serves version {}.{}: a newer server may have it",
+         server serves version {}.{}: a newer server may have these imports",
         served.major, served.minor
     )
 }

@@ -36,7 +36,7 @@ fn a_component_is_of_the_world_that_its_exports_tell() {
     }
     let other = why(&component(&[exports(&["bulkhead:plugin/engine@0.9.0"])]));
     assert!(other.contains("none of") && other.contains("engine@0.9.0"), "{other}");
-    assert!(why(&component(&[])).ends_with("its exports are: none"));
+    assert!(why(&component(&[])).ends_with("found exports: none"));
 }
 
 #[test]

@@ -60,9 +60,7 @@ fn parse_device(
 fn device_name<'a>(block: &LabelledBlock<'a>) -> Result<&'a str, ConfigError> {
     let example = "write audit \"file\" \"main\" { path = \"/var/log/bulkhead/audit.log\" }";
     let [kind, name] = block.labels()[..] else {
-        return Err(
-            block.error(format!("audit takes two labels, its kind and its name: {example}"))
-        );
+        return Err(block.error(format!("audit takes two labels, a kind and a name: {example}")));
     };
     block.check_kind(kind, &["file"], &UNSERVED)?;
     Ok(name)
@@ -105,8 +103,8 @@ fn parse_mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
     mode.ok_or_else(|| {
         value.error(format!(
-            "{} is not a mode of a file; write octal digits such as \"0600\", \
-             or \"0000\" to leave it unchanged",
+            "{} is not a mode of a file; write octal digits such as \"0600\", or \"0000\" for an \
+             unchanged mode",
             quoted(text)
         ))
     })
@@ -123,7 +121,8 @@ fn api_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
         (_, Some(directory)) if is_allowed => file.keep(directory.path()),
         (_, Some(directory)) => {
             file.refuse(directory.error(
-                "the API makes no devices; write allow_api_audit = true, too, or leave it out",
+                "the API makes no devices; write allow_api_audit = true, too, or leave the \
+                 directory out",
             ));
             None
         }

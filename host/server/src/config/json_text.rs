@@ -33,7 +33,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<ConfigEntry>, ConfigError> {
     let mut reader = JsonReader { text, place: 0, lines: LineBreaks::of(text) };
     match reader.node()? {
         (_, JsonNode::Object(members)) => entries(members),
-        (line, _) => Err(ConfigError::at(line, "a configuration in JSON is one object: { … }")),
+        (line, _) => {
+            Err(ConfigError::at(line, "a configuration in JSON is a single object: { … }"))
+        }
     }
 }
 
@@ -144,7 +146,7 @@ fn entries(members: Vec<JsonMember>) -> Result<Vec<ConfigEntry>, ConfigError> {
             blocks(&Head { word, line }, node, (Vec::new(), labels), &mut found)?;
         } else {
             if let Some(first) = values.insert(word.clone(), line) {
-                let twice = format!("{word} is given on line {first} already; leave one out");
+                let twice = format!("{word} is given on line {first} already; leave either out");
                 return Err(ConfigError::at(line, twice));
             }
             found.push(ConfigEntry { word, line, content: EntryContent::Value(literal(node)) });

@@ -176,8 +176,8 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
         name: "listener",
         kinds: ["tcp", "unix", "scheduler"],
         unserved: &[],
-        twice: "a server has one listener of each kind, whose address may be 0.0.0.0 or [::] for \
-                all addresses of the machine; leave one of the two out",
+        twice: "a server has one listener of each kind; for all addresses of the machine, write \
+                address 0.0.0.0 or [::], and leave either block out",
     });
     let has_socket = unix.is_some();
     let unix = unix.and_then(|block| unix::settings(&block));

@@ -17,7 +17,8 @@ const WORDS: SectionWords = SectionWords {
     blocks: &[],
     foreign: &[refused(
         "https_proxy",
-        "one proxy serves both, with CONNECT for https; write http_proxy = \"http://host:port\"",
+        "the same proxy serves both, with CONNECT for https; write http_proxy = \
+         \"http://host:port\"",
     )],
 };
 
@@ -62,8 +63,8 @@ fn proxy(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
         let proxy = HttpProxy::parse(text).map_err(|why| value.error(why))?;
         if proxy.has_credentials() {
             return Err(value.error(format!(
-                "it holds a user or password; write user:password to a file of mode 0600, and \
-                 name that by {CREDENTIALS_FILE}"
+                "the URL holds a user or password; write user:password to a file of mode 0600, and \
+                 name the file by {CREDENTIALS_FILE}"
             )));
         }
     }
@@ -98,7 +99,8 @@ impl OutboundSettings {
         outbound.map_err(|place| {
             let file = self.ca_file.as_ref().map(|file| file.display().to_string());
             format!(
-                "{CA_FILE} {}: certificate {place} is not an authority's; leave it out",
+                "{CA_FILE} {}: certificate {place} is not an authority's; leave the certificate \
+                 out",
                 file.unwrap_or_default()
             )
         })
@@ -117,7 +119,7 @@ impl OutboundSettings {
             (proxy, None) => Ok(proxy),
             (None, Some(_)) => Err(format!(
                 "{CREDENTIALS_FILE} is for a proxy, and there is none; write http_proxy, or leave \
-                 it out"
+                 the file out"
             )),
             (Some(proxy), Some(file)) => {
                 let text = NamedFile::new(CREDENTIALS_FILE, file).secret()?;
@@ -151,7 +153,11 @@ impl OutboundSettings {
             writeln!(f, "reaches past the proxy {}", texts.join(", "))?;
         }
         if let Some(file) = &self.ca_file {
-            writeln!(f, "trusts the authorities in {} besides the public ones", file.display())?;
+            writeln!(
+                f,
+                "trusts the authorities in {} besides the public authorities",
+                file.display()
+            )?;
         }
         Ok(())
     }

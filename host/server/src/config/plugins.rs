@@ -25,7 +25,7 @@ pub(super) fn signatures(file: &ConfigSection<'_>) -> SignatureRules {
     if policy == Some(SignaturePolicy::Require) && section.value("trusted_keys").is_none() {
         section.refuse(section.error(
             "without a trusted key every plugin would be refused: write trusted_keys = [\"…\"] \
-             with a key that `bulkhead plugin keygen` prints",
+             with a key printed by `bulkhead plugin keygen`",
         ));
     }
     SignatureRules { policy: policy.unwrap_or(SignaturePolicy::Require), trusted_keys }

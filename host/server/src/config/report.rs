@@ -11,26 +11,26 @@ use std::fmt;
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.report_listener(f)?;
-        writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
+        writeln!(f, "keeps the data in {}, opened by Shamir's shares", self.data.display())?;
         self.report_audit(f)?;
         self.report_ambient(f)?;
         self.outbound.report(f)?;
         self.report_plugins(f)?;
         let (default, max) =
             (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
-        writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
-        writeln!(f, "tells clients that it is version {}", self.reported_version)?;
+        writeln!(f, "gives leases and tokens a ttl of {default}, and at most {max}")?;
+        writeln!(f, "reports version {} to clients", self.reported_version)?;
         if !self.api_address.is_empty() {
-            writeln!(f, "tells clients that it is at {}", self.api_address)?;
+            writeln!(f, "reports the address {} to clients", self.api_address)?;
         }
         if self.allow_key_holders {
             writeln!(f, "lets key holders generate root tokens and rekey without a token")?;
         }
         if self.suspend_due_work {
-            writeln!(f, "ends no lease and rotates nothing by itself")?;
+            writeln!(f, "suspends due work: revokes no lease and rotates nothing")?;
         }
         for notice in &self.notices {
-            writeln!(f, "has no use for {notice}")?;
+            writeln!(f, "ignores {notice}")?;
         }
         Ok(())
     }
@@ -55,23 +55,23 @@ impl Config {
         self.report_places(f)?;
         let socket = listener.unix.as_ref().filter(|unix| unix.is_trusted_proxy);
         if listener.proxies.is_empty() && socket.is_none() {
-            writeln!(f, "believes no X-Forwarded-For")?;
+            writeln!(f, "ignores X-Forwarded-For")?;
         }
         if !listener.proxies.is_empty() {
-            writeln!(f, "believes the X-Forwarded-For of {}", listener.proxies)?;
+            writeln!(f, "trusts X-Forwarded-For from {}", listener.proxies)?;
         }
         if let Some(unix) = socket {
-            writeln!(f, "believes the X-Forwarded-For that comes by {}", unix.path.display())?;
+            writeln!(f, "trusts X-Forwarded-For on the socket {}", unix.path.display())?;
         }
         writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
         let connections = listener.connections_per_address;
         writeln!(
             f,
-            "lets an address have {connections} connections at a time, but for trusted proxies"
+            "allows {connections} connections at a time per address, except from trusted proxies"
         )?;
         writeln!(
             f,
-            "stops an engine that works on a request for {}",
+            "stops an engine's work on a request after {}",
             duration::show(listener.request_time.as_secs())
         )
     }
@@ -107,7 +107,7 @@ impl Config {
     fn report_ambient(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (usual, here) = (AmbientSources::default(), &self.ambient);
         if here.pod_folder != usual.pod_folder {
-            writeln!(f, "reads the files of its pod in {}", here.pod_folder.display())?;
+            writeln!(f, "reads the pod's files in {}", here.pod_folder.display())?;
         }
         if !here.azure_client_id.is_empty() {
             writeln!(f, "is the managed identity {} in Azure", here.azure_client_id)?;
@@ -133,10 +133,10 @@ impl Config {
         match rules.policy {
             SignaturePolicy::None => Ok(()),
             SignaturePolicy::Warn => {
-                writeln!(f, "warns of plugins that none of {keys} trusted keys signed")
+                writeln!(f, "warns of plugins not signed by any of {keys} trusted keys")
             }
             SignaturePolicy::Require => {
-                writeln!(f, "refuses plugins that none of {keys} trusted keys signed")
+                writeln!(f, "refuses plugins not signed by any of {keys} trusted keys")
             }
         }
     }

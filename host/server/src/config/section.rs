@@ -140,8 +140,7 @@ impl<'a> ConfigSection<'a> {
         let block = blocks.next()?;
         if let Some(second) = blocks.next() {
             let first = block.line;
-            let twice =
-                format!("{name} is given on line {first} already; leave one of the two out");
+            let twice = format!("{name} is given on line {first} already; leave either out");
             self.refuse(second.error(twice));
         }
         if !block.labels.is_empty() {
@@ -158,7 +157,7 @@ impl<'a> ConfigSection<'a> {
         kind: &'static str,
         unserved: &[(&str, &str)],
     ) -> Option<LabelledBlock<'a>> {
-        let twice = "leave one of the two out";
+        let twice = "leave either out";
         let [found] = self.blocks_of_kinds(&BlockKinds { name, kinds: [kind], unserved, twice });
         found
     }
@@ -261,7 +260,7 @@ impl<'a> LabelledBlock<'a> {
     fn only_label(&self, kinds: &[&str]) -> Result<&'a str, ConfigError> {
         let (name, kind) = (self.name, kinds.first().copied().unwrap_or_default());
         let [label] = self.labels else {
-            let example = format!("{name} takes one label: write {name} \"{kind}\" {{ … }}");
+            let example = format!("{name} takes a single label: write {name} \"{kind}\" {{ … }}");
             return Err(self.error(example));
         };
         Ok(label)

@@ -13,8 +13,8 @@ const STORAGE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[],
 pub(super) const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
 
 const OTHER_STORAGE: &str = "this version stores in SQLite only, and does not read the data of \
-    another program; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" } with a directory of \
-    its own";
+    another program; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" } with a separate \
+    directory";
 
 /// Storages of Vault and OpenBao, and of later versions.
 const STORAGES: [(&str, &str); 24] = [

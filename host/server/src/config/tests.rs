@@ -282,7 +282,7 @@ fn missing_settings_are_reported_with_an_example() {
         ("audit \"file\" \"main\" {}", 2, &["audit \"file\" \"main\" needs path", "path = \"/"]),
         ("audit \"file\" { path = \"/a\" }", 2, &["two labels", "audit \"file\" \"main\" {"]),
         ("audit \"file\" \"a\" \"b\" { path = \"/a\" }", 2, &["two labels"]),
-        ("listener { address = \"127.0.0.1:1\" }", 2, &["one label", "listener \"tcp\""]),
+        ("listener { address = \"127.0.0.1:1\" }", 2, &["a single label", "listener \"tcp\""]),
         ("allow_api_audit = true", 2, &["allow_api_audit", "audit_directory = "]),
         ("audit_directory = \"/a\"", 2, &["audit_directory", "allow_api_audit = true"]),
         ("allow_api_audit = false\naudit_directory = \"/a\"", 3, &["audit_directory"]),
@@ -464,15 +464,15 @@ fn a_check_tells_what_the_server_would_do() {
     assert_eq!(
         plain,
         "listens on 127.0.0.1:8200, plain HTTP\n\
-         believes no X-Forwarded-For\n\
+         ignores X-Forwarded-For\n\
          refuses bodies over 32MiB\n\
-         lets an address have 1024 connections at a time, but for trusted proxies\n\
-         stops an engine that works on a request for 1m30s\n\
-         keeps its data in /data, opened by Shamir's shares\n\
+         allows 1024 connections at a time per address, except from trusted proxies\n\
+         stops an engine's work on a request after 1m30s\n\
+         keeps the data in /data, opened by Shamir's shares\n\
          audits to no device of this file\n\
          lets the API make no audit device\n\
-         lets leases and tokens live 32d, and never over 32d\n\
-         tells clients that it is version 1.21.0+ent\n"
+         gives leases and tokens a ttl of 32d, and at most 32d\n\
+         reports version 1.21.0+ent to clients\n"
     );
     let config = read(&format!(
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
@@ -483,10 +483,10 @@ fn a_check_tells_what_the_server_would_do() {
     ));
     let config = config.to_string();
     for line in [
-        "believes the X-Forwarded-For of 10.0.0.0/8\n",
+        "trusts X-Forwarded-For from 10.0.0.0/8\n",
         "audits to main: /a (mode 0640, values in the clear, flushed to the disk)\n",
         "lets the API make audit devices in /d\n",
-        "tells clients that it is at http://a:1\n",
+        "reports the address http://a:1 to clients\n",
         "lets key holders generate root tokens and rekey without a token\n",
     ] {
         assert!(config.contains(line), "{line} is not in {config}");
@@ -506,8 +506,8 @@ fn refuse_tls(cases: &[(&str, usize, &[&str])]) {
 #[test]
 fn tls_that_no_server_could_serve_is_refused() {
     refuse_all(&[
-        ("listener \"tcp\" {\n  tls_cert_file = \"/c\"\n}", 3, &["needs its key", "tls_key_file"]),
-        ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["needs its certificate"]),
+        ("listener \"tcp\" {\n  tls_cert_file = \"/c\"\n}", 3, &["needs a key", "tls_key_file"]),
+        ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["needs a certificate"]),
         (
             "listener \"tcp\" {\n  tls_min_version = \"tls12\"\n}",
             3,
@@ -564,7 +564,7 @@ fn plain_http_beyond_this_machine_has_to_be_asked_for() {
 fn a_socket_may_be_all_that_is_listened_on() {
     let config = read(&format!("{STORAGE}listener \"unix\" {{ address = \"/run/b.sock\" }}"));
     assert_eq!(config.listener.address, None);
-    assert!(config.to_string().starts_with("listens on /run/b.sock (mode 0600)\nbelieves"));
+    assert!(config.to_string().starts_with("listens on /run/b.sock (mode 0600)\nignores"));
     let beside =
         read(&format!("{STORAGE}listener \"unix\" {{ address = \"/s\" }}\nlistener \"tcp\" {{}}"));
     assert_eq!(beside.listener.address.as_deref(), Some("127.0.0.1:8200"));
@@ -601,7 +601,7 @@ fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
     assert_eq!(here.google_metadata, "127.0.0.1:8080".parse().unwrap());
     let report = config.to_string();
     for line in [
-        "reads the files of its pod in /pod\n",
+        "reads the pod's files in /pod\n",
         "is the managed identity 00-ff in Azure\n",
         "asks Google's metadata service at 127.0.0.1:8080\n",
     ] {
@@ -637,7 +637,7 @@ fn rules_for_plugins_are_read_and_reported() {
     assert_eq!(config.plugin_signatures.trusted_keys[0].line(), key);
     let report = config.to_string();
     assert!(report.contains("registers plugins from /plugins by name\n"), "{report}");
-    assert!(report.contains("refuses plugins that none of 1 trusted keys signed\n"), "{report}");
-    assert!(of("warn").to_string().contains("warns of plugins that none of 1 trusted"));
+    assert!(report.contains("refuses plugins not signed by any of 1 trusted keys\n"), "{report}");
+    assert!(of("warn").to_string().contains("warns of plugins not signed by any of 1 trusted"));
     assert!(!of("none").to_string().contains("trusted keys"));
 }

@@ -63,7 +63,7 @@ pub(super) fn transport(section: &ConfigSection<'_>, address: Option<&str>) -> L
         },
     };
     if is_disabled {
-        let why = "has no effect together with tls_disable = true; leave one of the two out";
+        let why = "has no effect together with tls_disable = true; leave either out";
         refuse_given(section, why);
         return ListenerTransport::Plain;
     }
@@ -121,10 +121,10 @@ fn files(section: &ConfigSection<'_>) -> Option<(PathBuf, PathBuf)> {
         (section.read(cert_key, ConfigValue::path), section.read(key_key, ConfigValue::path));
     match (section.value(cert_key), section.value(key_key)) {
         (Some(cert), None) => {
-            section.refuse(cert.error("needs its key; give tls_key_file, too"));
+            section.refuse(cert.error("needs a key; give tls_key_file, too"));
         }
         (None, Some(key)) => {
-            section.refuse(key.error("needs its certificate; give tls_cert_file, too"));
+            section.refuse(key.error("needs a certificate; give tls_cert_file, too"));
         }
         _ => {}
     }
@@ -180,13 +180,13 @@ fn cipher_suites(
         // TLS 1.3 suites need not be named, as in Vault.
         if version == TlsVersion::Tls12 && is_served && !is_meant {
             return Err(value.error(
-                "names no suite of TLS 1.2, which is served; name one, \
-                 or write tls_min_version = \"tls13\"",
+                "names no suite of TLS 1.2, which is served; add a suite, or write tls_min_version \
+                 = \"tls13\"",
             ));
         }
         if is_meant && !is_served {
             return Err(value.error(format!(
-                "names a suite of {}, which is not served; leave it out",
+                "names a suite of {}, which is not served; leave the suite out",
                 version.word()
             )));
         }
@@ -207,15 +207,13 @@ fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates
     let (is_required, is_off) = (is_required?, is_off?);
     let read = match (authorities, section.value("tls_require_and_verify_client_cert")) {
         (_, Some(value)) if is_required && is_off => {
-            Err(value
-                .error("contradicts tls_disable_client_certs = true; leave one of the two out"))
+            Err(value.error("contradicts tls_disable_client_certs = true; leave either out"))
         }
         (None, Some(value)) if is_required => Err(value.error(
-            "needs the authorities that sign your clients' certificates; \
-             give tls_client_ca_file, too",
+            "needs the authorities of your clients' certificates; give tls_client_ca_file, too",
         )),
         (Some(file), _) if is_off => Err(file.error(
-            "has no effect together with tls_disable_client_certs = true; leave one of the two out",
+            "has no effect together with tls_disable_client_certs = true; leave either out",
         )),
         (Some(file), _) if is_required => named(file).map(ClientCertificates::Required),
         (Some(file), _) => named(file).map(ClientCertificates::Optional),

@@ -8,12 +8,13 @@
 use super::section::{ForeignWord, harmless, refused};
 
 const NO_UI: &str = "this server has no user interface; leave the line out";
-const NO_CLUSTER: &str = "one server has the data, and no port for other servers; leave it out";
+const NO_CLUSTER: &str =
+    "a single server has the data, and no port for other servers; leave the line out";
 const LOG: &str = "the log is logfmt on standard error, with all levels; leave the line out";
-const LOG_FILE: &str =
-    "the log goes to standard error, which the service manager writes and rotates; leave it out";
+const LOG_FILE: &str = "the log goes to standard error, which the service manager writes and \
+    rotates; leave the line out";
 const NO_CACHE: &str = "the cache has a fixed size and is always on; leave the line out";
-const NO_LICENCE: &str = "no licence is needed, and no use is reported; leave it out";
+const NO_LICENCE: &str = "no licence is needed, and no use is reported; leave the line out";
 const NO_ENDPOINT: &str = "this server has no such endpoint; leave the line out";
 const NO_HEADER: &str = "answers have no such header; leave the line out";
 const NO_PROCESS: &str = "a plugin is a component and not a process; leave the line out";
@@ -22,7 +23,7 @@ const FIXED_DEPTH: &str = "the limits of JSON are fixed; max_request_size limits
 const REQUEST_TIME: &str = "the limit is called request_timeout here; \
     write listener \"tcp\" { request_timeout = \"90s\" }";
 const ONE_STORAGE: &str =
-    "one server has the data, and no other takes over; leave the block out, and keep backups";
+    "a single server has the data, and no other takes over; leave the block out, and keep backups";
 const NO_ENTROPY: &str = "random bytes come from the system only; leave the block out";
 
 /// Words of the file.
@@ -59,7 +60,7 @@ pub(super) const ROOT: &[ForeignWord] = &[
     harmless("enable_ui", NO_UI),
     harmless(
         "disable_mlock",
-        "memory is not locked; switch swap off or encrypt it, and leave the line out",
+        "memory is not locked; switch off or encrypt swap, and leave the line out",
     ),
     harmless("telemetry", "metrics are read from sys/metrics and not sent; leave the block out"),
     harmless("cluster_addr", NO_CLUSTER),
@@ -81,8 +82,8 @@ pub(super) const ROOT: &[ForeignWord] = &[
     harmless("log_rotate_max_files", LOG_FILE),
     harmless("disable_cache", NO_CACHE),
     harmless("cache_size", NO_CACHE),
-    harmless("disable_printable_check", "every name is checked by its own rule; leave it out"),
-    harmless("disable_sealwrap", "all data are encrypted with one key; leave the line out"),
+    harmless("disable_printable_check", "every name is checked; leave the line out"),
+    harmless("disable_sealwrap", "all data are encrypted with the same key; leave the line out"),
     harmless("disable_indexing", "there are no such indexes; leave the line out"),
     harmless("detect_deadlocks", "there are no such checks; leave the line out"),
     harmless("enable_post_unseal_trace", "there are no such traces; leave the line out"),
@@ -109,11 +110,11 @@ pub(super) const ROOT: &[ForeignWord] = &[
 ];
 
 const PROXIES: &str = "write trusted_proxies = [\"10.0.0.0/8\"] with the addresses of the \
-    proxies; the client is the last hop that is not such a proxy";
+    proxies; the client is the last hop outside these addresses";
 const PROXY_PROTOCOL: &str =
-    "the PROXY protocol is not read; leave it out, and let the proxy send X-Forwarded-For";
+    "the PROXY protocol is not read; leave the line out, and let the proxy send X-Forwarded-For";
 const REDACTED: &str = "sys/health, sys/leader and sys/seal-status answer in full; \
-    hide them at a proxy, and leave the line out";
+    hide these paths at a proxy, and leave the line out";
 const ACME: &str = "certificates are not ordered; write tls_cert_file and tls_key_file";
 
 /// Words of a listener.
@@ -152,8 +153,8 @@ pub(super) const LISTENER: &[ForeignWord] = &[
     harmless("custom_response_headers", "answers have fixed headers; add others at a proxy"),
     harmless(
         "telemetry",
-        "sys/metrics needs a token that may read it; give one to the collector, and leave the \
-         block out",
+        "sys/metrics needs a token with the right to read; give such a token to the collector, and \
+         leave the block out",
     ),
     harmless("profiling", NO_ENDPOINT),
     harmless("inflight_requests_logging", "the audit records each request; leave the block out"),
@@ -168,9 +169,9 @@ pub(super) const LISTENER: &[ForeignWord] = &[
 pub(super) const AUDIT: &[ForeignWord] = &[
     refused(
         "prefix",
-        "a device writes lines of JSON and nothing else (decision P12); leave it out",
+        "a device writes lines of JSON and nothing else (decision P12); leave the line out",
     ),
-    refused("format", "a device writes JSON, the only format of this version; leave it out"),
+    refused("format", "a device writes JSON, the only format of this version; leave the line out"),
     refused("file_path", "the file is called path here; write path = \"/var/log/…\""),
     refused(
         "options",
@@ -181,5 +182,8 @@ pub(super) const AUDIT: &[ForeignWord] = &[
     refused("exclude", "every member is recorded; leave the line out"),
     refused("fallback", "a request is recorded by all devices; leave the line out"),
     harmless("description", "a device of the file has no description; write a comment"),
-    harmless("local", "one server has the data, and every device is local; leave it out"),
+    harmless(
+        "local",
+        "a single server has the data, and every device is local; leave the line out",
+    ),
 ];

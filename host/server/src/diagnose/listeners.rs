@@ -61,12 +61,12 @@ fn check_served(listener: &ListenerConfig, log: &Arc<dyn Log>) -> Result<String,
         dialled.map_err(|error| not_served(&path, &error))?;
         served.push(path);
     }
-    Ok(format!("{} belongs to the server that runs with these data", served.join(" and ")))
+    Ok(format!("{} belongs to the running server of these data", served.join(" and ")))
 }
 
 fn not_served(place: &str, error: &std::io::Error) -> String {
     format!(
-        "a server runs with these data, and {place} does not answer: {error}; start that server \
+        "a server runs with these data, and {place} does not answer: {error}; start the server \
          again with this file"
     )
 }
@@ -88,6 +88,6 @@ fn check_line(line: &LoggedLine, check: &'static str, diagnosis: &mut Diagnosis)
     diagnosis.add(
         "certificate",
         status,
-        format!("{file} fits its key, and ends at {ends}{advice}"),
+        format!("{file} matches the key, and ends at {ends}{advice}"),
     );
 }

@@ -37,12 +37,18 @@ pub(super) fn check_clock(data: &Path, diagnosis: &mut Diagnosis) {
     let now = SystemTime::from(machine_time());
     let Some(newest) = newest_file(data) else {
         let shown = machine_time().date();
-        diagnosis.add("clock", CheckStatus::Ok, format!("it is {shown}; no data to compare with"));
+        diagnosis.add(
+            "clock",
+            CheckStatus::Ok,
+            format!("the time is {shown}; no data to compare with"),
+        );
         return;
     };
     let is_behind = newest.duration_since(now).is_ok_and(|lead| lead > TOLERANCE);
     let (status, message) = match is_behind {
-        true => (CheckStatus::Warn, "the clock is behind the newest file of the data; set it"),
+        true => {
+            (CheckStatus::Warn, "the clock is behind the newest file of the data; set the clock")
+        }
         false => (CheckStatus::Ok, "not behind the data"),
     };
     diagnosis.add("clock", status, message);

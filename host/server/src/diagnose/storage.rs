@@ -21,7 +21,8 @@ pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
     let shown = data.display();
     if !data.exists() {
         let made = check_writable(existing_ancestor(data));
-        let made = made.map(|()| format!("{shown} does not exist yet; the first start makes it"));
+        let made = made
+            .map(|()| format!("{shown} does not exist yet; the first start creates the directory"));
         diagnosis.add_result("storage", made);
         check_space(existing_ancestor(data), diagnosis);
         return false;
@@ -37,7 +38,7 @@ pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
             return false;
         }
     };
-    let used = if is_in_use { ", and a server runs with it" } else { "" };
+    let used = if is_in_use { ", and a server is using the data" } else { "" };
     diagnosis.add("storage", CheckStatus::Ok, format!("{shown} can be read and written{used}"));
     let mode = std::fs::metadata(data).map(|found| found.permissions().mode() & 0o7777);
     if let Ok(mode) = mode
@@ -52,7 +53,10 @@ pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
 
 fn check_directory(data: &Path) -> Result<(), String> {
     if !data.is_dir() {
-        return Err(format!("{} is not a directory; name another one in storage", data.display()));
+        return Err(format!(
+            "{} is not a directory; name another directory in storage",
+            data.display()
+        ));
     }
     check_writable(data)
 }
@@ -70,7 +74,7 @@ fn check_writable(path: &Path) -> Result<(), String> {
     let rights = if path.is_dir() { rights | Access::EXEC_OK } else { rights };
     access(path, rights).map_err(|error| {
         format!(
-            "{} cannot be written by this user: {error}; change its owner or mode, or run as the \
+            "{} cannot be written by this user: {error}; change the owner or mode, or run as the \
              user of the server",
             path.display()
         )

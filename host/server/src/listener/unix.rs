@@ -35,7 +35,7 @@ impl UnixSocket {
         let (user, group) = (user.transpose()?, group.transpose()?);
         make_room(path)?;
         let cannot = |error: io::Error| {
-            format!("cannot listen on {shown}: {error}; choose another path, or make its folder")
+            format!("cannot listen on {shown}: {error}; choose another path, or create the folder")
         };
         // The umask keeps other users out until the mode is set (see hardening.rs).
         let listener = UnixListener::bind(path).map_err(cannot)?;
@@ -50,8 +50,8 @@ impl UnixSocket {
         );
         owned.map_err(|error| {
             format!(
-                "{shown} cannot be given to socket_user and socket_group: {error}; \
-                 name a group that this process's user is in, or start it as root"
+                "{shown} cannot be given to socket_user and socket_group: {error}; name a group of \
+                 this process's user, or start the server as root"
             )
         })?;
         let mode = Mode::from_raw_mode(settings.mode);
@@ -82,7 +82,7 @@ fn make_room(path: &Path) -> Result<(), String> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
         return Err(format!(
-            "{shown} is there and no socket; choose another path, or move it away"
+            "{shown} exists and is not a socket; choose another path, or move the file away"
         ));
     }
     match UnixStream::connect(path) {
@@ -91,7 +91,9 @@ fn make_room(path: &Path) -> Result<(), String> {
                 format!("the old socket {shown} cannot be removed: {error}; remove it")
             })
         }
-        _ => Err(format!("a server listens on {shown} already; stop it, or choose another path")),
+        _ => Err(format!(
+            "a server listens on {shown} already; stop that server, or choose another path"
+        )),
     }
 }
 
@@ -107,7 +109,7 @@ fn resolve_id(name: &str, file: &str, key: &str) -> Result<u32, String> {
         .find(|(known, _)| *known == name)
         .and_then(|(_, rest)| rest.split(':').nth(1)?.parse().ok())
         .ok_or_else(|| {
-            format!("{key} {name:?} is not in {file}; give a name that is, or its number")
+            format!("{key} {name:?} is not in {file}; give a name in this file, or a number")
         })
 }
 
@@ -146,7 +148,10 @@ mod tests {
         let mode = std::fs::metadata(&settings.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
         let error = UnixSocket::bind(&settings).err().unwrap();
-        assert!(error.contains("a server listens on") && error.contains("stop it"), "{error}");
+        assert!(
+            error.contains("a server listens on") && error.contains("stop that server"),
+            "{error}"
+        );
         assert!(UnixStream::connect(&settings.path).is_ok(), "the first one still listens");
         drop(socket);
         assert!(!settings.path.exists());
@@ -160,7 +165,7 @@ mod tests {
         drop(UnixSocket::bind(&settings).unwrap());
         std::fs::write(&settings.path, "precious").unwrap();
         let error = UnixSocket::bind(&settings).err().unwrap();
-        assert!(error.contains("no socket"), "{error}");
+        assert!(error.contains("not a socket"), "{error}");
         assert_eq!(std::fs::read_to_string(&settings.path).unwrap(), "precious");
     }
 

@@ -340,7 +340,7 @@ async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
     }
     let scratch = edited("UPDATE meta SET value = zeroblob(137) WHERE name = 'keyring'").await;
     let text = refusal(scratch.hold().await.open(key(1)).await);
-    assert!(text.contains("the key is the right one"), "{text}");
+    assert!(text.contains("the key is right"), "{text}");
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
     if let Some(trace) = &mut registry.trace {
         // A single write, so that lines of several processes never mix.
         trace.write_all(format!("{name}\n").as_bytes()).unwrap_or_else(|error| {
-            abort_with(&format!("BULKHEAD_FAULT_TRACE cannot be written: {error}; check its disk"));
+            abort_with(&format!("BULKHEAD_FAULT_TRACE cannot be written: {error}; check the disk"));
         });
     }
     match registry.plan.as_mut().and_then(|plan| plan.pass(name, fallible)) {
@@ -58,8 +58,7 @@ fn open_trace(path: OsString) -> File {
     let opened = OpenOptions::new().append(true).create(true).open(&path);
     opened.unwrap_or_else(|error| {
         abort_with(&format!(
-            "BULKHEAD_FAULT_TRACE={path:?} cannot be opened: {error}; \
-             name a file that can be written"
+            "BULKHEAD_FAULT_TRACE={path:?} cannot be opened: {error}; name a writable file"
         ))
     })
 }

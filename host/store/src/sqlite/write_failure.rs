@@ -21,8 +21,8 @@ mod code {
     pub(super) const FLUSH: i32 = 1034;
 }
 
-const CLOSED: &str =
-    "the store is closed, because the service was sealed or stopped; try again when it is open";
+const CLOSED: &str = "the store is closed, because the service was sealed or stopped; try again \
+    when the store is open";
 
 /// The reason why a write is not known to be stored.
 pub(crate) enum WriteFailure {
@@ -45,8 +45,8 @@ impl From<WriteFailure> for StoreFault {
             | WriteFailure::Full(fault)
             | WriteFailure::Undone(fault) => fault,
             WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
-                "the database failed while committing ({said}); \
-                 whether it was stored is not known, look before trying again"
+                "the database failed while committing ({said}); the outcome is not known, look \
+                 before trying again"
             )),
         }
     }

@@ -65,8 +65,8 @@ impl Unit {
         if !self.is_whole {
             return Ok(());
         }
-        let message = "this work is committed at once or not at all, so that it cannot be stored \
-                       in parts: at most 2,048 records and 3 MiB";
+        let message = "this work needs a single commit, of at most 2,048 records and 3 MiB, and \
+                       cannot be stored in parts";
         let fault = StoreFault::TooLarge(message.to_owned());
         self.spoiled = Some(fault.clone());
         Err(fault)

@@ -146,7 +146,7 @@ fn an_identity_is_a_certificate_and_its_own_key_and_neither_is_quoted() {
     let settings = ClientSettings { identity: Some(mixed), ..full(&authority) };
     let fault = settings.client().unwrap_err();
     assert_eq!(fault, ClientConfigFault::OtherKey);
-    says(&fault.to_string(), &["do not fit", "made together"]);
+    says(&fault.to_string(), &["is not the key of", "matching pair"]);
     let torn = "-----BEGIN PRIVATE KEY-----\ncanary!\n-----END PRIVATE KEY-----\n";
     for (chain, key, parts) in [
         ("canary", one.key.expose(), ["client_cert holds no certificate", "BEGIN CERTIFICATE"]),

@@ -113,9 +113,9 @@ impl<'a> HclCursor<'a> {
         self.take("/*");
         while !self.take("*/") {
             if self.bump().is_none() {
-                return Err(opened.error(
-                    "the comment that opens here with `/*` is not closed; end it with `*/`",
-                ));
+                return Err(
+                    opened.error("the comment opened here with `/*` is not closed; add `*/`")
+                );
             }
         }
         Ok(())

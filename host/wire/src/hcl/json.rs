@@ -204,9 +204,7 @@ fn reword_error(error: serde_json::Error) -> SyntaxError {
     let text = error.to_string();
     let reason = text.strip_suffix(&place).unwrap_or(&text);
     let message = match error.classify() {
-        Category::Eof => {
-            "the JSON text ends before it is complete; close every `{`, `[` and `\"`".to_owned()
-        }
+        Category::Eof => "the JSON text is incomplete; close every `{`, `[` and `\"`".to_owned(),
         Category::Data => reason.to_owned(),
         Category::Syntax | Category::Io => format!("this is not JSON: {reason}"),
     };

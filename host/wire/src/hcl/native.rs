@@ -64,7 +64,7 @@ impl HclReader<'_> {
         match self.at.peek() {
             Some('"') => self.text(),
             Some(c) if c.is_alphabetic() || c == '_' => Ok(self.at.word(is_key_char).to_owned()),
-            Some('}') => Err(self.at.error("this `}` closes nothing; remove it")),
+            Some('}') => Err(self.at.error("this `}` closes nothing; remove the brace")),
             Some(c) => Err(self.at.error(format!(
                 "{} cannot begin a key; keys are words or quoted text",
                 escape_excerpt(c.encode_utf8(&mut [0; 4]))
@@ -106,9 +106,7 @@ impl HclReader<'_> {
                 return Ok(HclValue::Block(HclBody { items }));
             }
             if self.at.peek().is_none() {
-                return Err(
-                    opened.error("the block that opens here is not closed; end it with `}`")
-                );
+                return Err(opened.error("the block opened here is not closed; add `}`"));
             }
             items.push(self.item(depth)?);
         }
@@ -129,7 +127,7 @@ impl HclReader<'_> {
                 return Ok(HclValue::List(elements));
             }
             if self.at.peek().is_none() {
-                return Err(opened.error("the list that opens here is not closed; end it with `]`"));
+                return Err(opened.error("the list opened here is not closed; add `]`"));
             }
             element_lines.push(self.at.place().line);
             elements.push(self.value(depth, &mut Vec::new())?);
@@ -178,9 +176,8 @@ impl HclReader<'_> {
                 Some('"') => return Ok(text),
                 Some('\\') => text.push(self.escape()?),
                 None | Some('\n') => {
-                    return Err(opened.error(
-                        "the text that opens here is not closed on its line; end it with `\"`",
-                    ));
+                    return Err(opened
+                        .error("the text opened here is not closed on the same line; add `\"`"));
                 }
                 Some(c) => text.push(c),
             }
@@ -226,9 +223,8 @@ impl HclReader<'_> {
         let mut lines = Vec::new();
         loop {
             let Some(line) = self.at.rest_of_line() else {
-                return Err(opened.error(
-                    "the heredoc that opens here is not closed by a line with only its mark",
-                ));
+                return Err(opened
+                    .error("the heredoc opened here is not closed by a line with only the mark"));
             };
             if line.trim() == mark {
                 let margin = line.strip_suffix(line.trim_start()).unwrap_or_default();

@@ -15,7 +15,7 @@ const CHARSET: &str = "charset";
 pub(super) fn parse(text: &str) -> Result<PasswordPolicy, Failure> {
     if text.len() > MAX_TEXT {
         let bytes = text.len();
-        return Err(refused(format!("it has {bytes} bytes; at most {MAX_TEXT} are read")));
+        return Err(refused(format!("the policy has {bytes} bytes; at most {MAX_TEXT} are read")));
     }
     let body = hcl::parse(text).map_err(|error| refused(error.to_string()))?;
     read(&body).map_err(refused)
@@ -98,7 +98,7 @@ fn rule(item: &HclItem, kind: &str, body: &HclBody) -> Result<CharacterRule, Str
             }
         };
         if !is_new {
-            return Err(at(part, &format!("{} is given twice for one rule", part.key)));
+            return Err(at(part, &format!("{} is given twice in the same rule", part.key)));
         }
     }
     let alphabet = alphabet.ok_or_else(|| at(item, "charset is missing; write charset = \"…\""))?;
@@ -120,7 +120,7 @@ fn number(item: &HclItem) -> Result<usize, String> {
             return Err(at(item, &format!("{} is a number, not {}", item.key, other.kind())));
         }
     };
-    let why = || at(item, &format!("{} is a whole number that is not negative", item.key));
+    let why = || at(item, &format!("{} is a whole number, 0 or more", item.key));
     number.filter(|_| item.labels.is_empty()).ok_or_else(why)
 }
 

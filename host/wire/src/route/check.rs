@@ -17,8 +17,7 @@ pub(super) fn check(route: &Route) -> Result<(), String> {
     let behind: Vec<&str> =
         segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
     if behind.len() > 1 || behind.iter().any(|part| capture_of(part).is_some()) {
-        return Err("path: behind a capture of all that is left stands at most one literal, \
-             the last segment"
+        return Err("path: at most one literal follows a capture of the rest, as the last segment"
             .to_owned());
     }
     check_fields(&route.fields)?;
@@ -39,7 +38,7 @@ fn check_verbatim(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
         return Ok(());
     }
     if !route.open_fields || route.verb != Verb::Write {
-        return Err("verbatim: only a write with open fields can have it".to_owned());
+        return Err("verbatim: only for a write with open fields".to_owned());
     }
     match route.fields.iter().find(|field| !captures.contains(field.name.as_str())) {
         Some(field) => Err(format!("verbatim: {:?} is a field of the body", field.name)),
@@ -50,7 +49,9 @@ fn check_verbatim(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
 /// Refuses marks that need a caller known to policy on a row served without a token.
 fn check_open(route: &Route) -> Result<(), String> {
     let mark = match (route.login, route.unauthenticated) {
-        (true, true) => return Err("login: it asks for no token; leave unauthenticated out".into()),
+        (true, true) => {
+            return Err("login: a login needs no token; leave unauthenticated out".into());
+        }
         (true, false) => "login",
         (false, true) => "unauthenticated",
         (false, false) => return Ok(()),
@@ -68,7 +69,7 @@ fn check_open(route: &Route) -> Result<(), String> {
         ("tell create from update", route.existence.is_some()),
     ];
     match cannot.into_iter().find(|(_, is)| *is) {
-        Some((what, _)) => Err(format!("{mark}: a row without a token cannot {what}")),
+        Some((act, _)) => Err(format!("{mark}: a row without a token cannot {act}")),
         None => Ok(()),
     }
 }
@@ -98,8 +99,8 @@ fn captures_of(pattern: &str) -> Result<BTreeSet<&str>, String> {
 
 fn check_literal(part: &str) -> Result<(), String> {
     match part {
-        "" => Err("it has an empty segment, or a slash at an end".to_owned()),
-        "." | ".." => Err(format!("{part:?} is not a segment that a request can have")),
+        "" => Err("there is an empty segment, or a slash at an end".to_owned()),
+        "." | ".." => Err(format!("{part:?} cannot be a segment of a request")),
         _ if part.contains(['{', '}']) => {
             Err(format!("{part:?} mixes text and a capture; a capture is a segment"))
         }
@@ -118,12 +119,15 @@ fn check_fields(fields: &[Field]) -> Result<(), String> {
                 return Err(format!("{name:?} cannot be the name of a field"));
             }
             if !names.insert(name) {
-                return Err(format!("{name:?} names two fields, or one field twice"));
+                return Err(format!("{name:?} names two fields, or the same field twice"));
             }
         }
         let fits = |default: &Value| !default.is_null() && coerce(field.kind, default).is_ok();
         if !field.default.as_ref().is_none_or(fits) {
-            return Err(format!("the default of field {:?} does not fit its kind", field.name));
+            return Err(format!(
+                "the default of field {:?} is not of the field's kind",
+                field.name
+            ));
         }
         check_fields(&field.members).map_err(|why| format!("{} holds: {why}", field.name))?;
         check_old_name(field, fields)?;
@@ -140,14 +144,14 @@ fn check_old_name(field: &Field, fields: &[Field]) -> Result<(), String> {
         let twin = format!("token_{}", field.name);
         return match named(&twin).filter(|twin| twin.kind == field.kind) {
             Some(_) => {
-                Err(format!("{:?} looks like the old name of {twin:?}: mark it", field.name))
+                Err(format!("{:?} looks like the old name of {twin:?}: mark the field", field.name))
             }
             None => Ok(()),
         };
     };
     match named(new) {
         Some(new) if new.kind == field.kind && new.old_name_of.is_none() => Ok(()),
-        Some(_) => Err(format!("{:?} and {new:?} are not of one kind, or both old", field.name)),
+        Some(_) => Err(format!("{:?} and {new:?} differ in kind, or are both old", field.name)),
         None => Err(format!("{:?} is the old name of {new:?}, which is not there", field.name)),
     }
 }
@@ -157,7 +161,7 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
         let field = route.fields.iter().find(|field| field.name == *capture);
         if !field.is_some_and(|field| matches!(field.kind, FieldKind::Name | FieldKind::String)) {
             return Err(format!(
-                "capture {capture:?} needs a field of that name, of kind name or string"
+                "capture {capture:?} needs a field of the same name, of kind name or string"
             ));
         }
         if field.is_some_and(|field| field.sudo) {
@@ -171,13 +175,13 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
 fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
     if let Some(key) = &route.existence {
         if !matches!(route.verb, Verb::Write | Verb::Patch) {
-            return Err("existence: only a write or a patch can have it".to_owned());
+            return Err("existence: only for a write or a patch".to_owned());
         }
         check_key(key, captures).map_err(|why| format!("existence: {why}"))?;
     }
     if let Some(prefix) = &route.list {
         if route.verb != Verb::List {
-            return Err("list: only a row of verb list can have it".to_owned());
+            return Err("list: only for a row of verb list".to_owned());
         }
         let key = prefix.strip_suffix('/').ok_or("list: the prefix must end in a slash")?;
         check_key(key, captures).map_err(|why| format!("list: {why}"))?;
@@ -189,7 +193,7 @@ fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
 fn check_successor(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
     let Some(pattern) = &route.successor else { return Ok(()) };
     if route.api_version == 0 {
-        return Err("successor: only a row of one version of the API has one".to_owned());
+        return Err("successor: only for a row with a version of the API".to_owned());
     }
     let known = captures_of(pattern).map_err(|why| format!("successor: {why}"))?;
     match known.difference(captures).next() {
@@ -223,7 +227,7 @@ fn check_exclusive(route: &Route) -> Result<(), String> {
         }
         let has_default = |field: &&Field| field.default.is_some() && group.contains(&field.name);
         if route.fields.iter().filter(has_default).count() > 1 {
-            return Err(format!("exclusive: of {group:?} only one can have a default"));
+            return Err(format!("exclusive: at most one of {group:?} can have a default"));
         }
     }
     Ok(())

@@ -215,7 +215,7 @@ fn an_old_name_is_marked_and_of_a_field_of_its_kind() {
     let absent = of(vec![ttl("ttl").old_name_of("token_ttl")]);
     assert!(absent.contains("which is not there"), "{absent}");
     let other = of(vec![field("token_ttl", FieldKind::Int), ttl("ttl").old_name_of("token_ttl")]);
-    assert!(other.contains("not of one kind"), "{other}");
+    assert!(other.contains("differ in kind"), "{other}");
     let inside = field("config", FieldKind::Any).with_members(vec![ttl("token_ttl"), ttl("ttl")]);
     let inside = of(vec![inside]);
     assert!(inside.contains("config holds: \"ttl\" looks like"), "{inside}");
@@ -234,7 +234,8 @@ fn storage_keys_use_the_captures_of_their_row() {
         assert!(why(keyed(key)).contains("existence"), "{key}");
     }
     assert!(
-        why(Route { verb: Verb::Read, ..keyed("role/{name}") }).contains("existence: only a write")
+        why(Route { verb: Verb::Read, ..keyed("role/{name}") })
+            .contains("existence: only for a write")
     );
     let listed =
         |prefix: &str| Route { list: Some(prefix.to_owned()), ..row(Verb::List, "sets/{name}") };
@@ -254,9 +255,9 @@ fn successor_uses_captures_of_its_row() {
         ..row(Verb::Read, "{path+}")
     };
     assert!(RouteTable::new(vec![with(1, "data/{path}")]).is_ok());
-    assert!(why(with(0, "data/{path}")).contains("only a row of one version"));
+    assert!(why(with(0, "data/{path}")).contains("only for a row with a version"));
     assert!(why(with(1, "data/{name}")).contains("no capture \"name\""));
-    assert!(why(with(1, "data//{path}")).contains("successor: it has an empty segment"));
+    assert!(why(with(1, "data//{path}")).contains("successor: there is an empty segment"));
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn an_exclusive_group_names_at_least_two_known_fields() {
     assert!(why(grouped(&["a", "c"])).contains("\"c\""));
     let mut both = grouped(&["a", "b"]);
     both.fields.iter_mut().for_each(|field| field.default = Some(json!("x")));
-    assert!(why(both).contains("only one can have a default"));
+    assert!(why(both).contains("can have a default"));
     for names in [&[][..], &["a"], &["a", "a"]] {
         assert!(why(grouped(names)).contains("at least two"));
     }
@@ -364,7 +365,7 @@ fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
     let table = row(&|_| {}).unwrap();
     assert!(table.is_secret("anything") && !table.is_secret("path"));
     for (change, told) in [
-        (&(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route), "only a write"),
+        (&(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route), "only for a write"),
         (&|route| route.open_fields = false, "open fields"),
         (&|route| route.fields.push(Field::new("x", FieldKind::Any, "")), "field of the body"),
     ] {

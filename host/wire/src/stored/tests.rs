@@ -45,7 +45,7 @@ fn a_record_of_a_later_version_says_so_and_no_earlier_release_reads_it() {
     let newer = Loan::from_bytes(&bytes).unwrap_err();
     assert_eq!(newer, UnreadableRecord::Newer { version: 3, known: 1 });
     let refusal = newer.of("the record of a loan").message;
-    assert!(refusal.starts_with("the record of a loan has version 3 of its shape"), "{refusal}");
+    assert!(refusal.starts_with("the record of a loan has format version 3"), "{refusal}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn narrowed_networks_of_a_role_bind_earlier_secret_ids() {
         stage.bed.renew_login(&login, 0).err().unwrap(),
     ] {
         assert_eq!(refused.kind, FailureKind::PermissionDenied);
-        assert!(refused.message.contains("outside of those of its role"), "{}", refused.message);
+        assert!(refused.message.contains("outside of the role's token_bound_cidrs"), "{refused}");
     }
 }
 

@@ -94,7 +94,7 @@ fn contradictory_or_missing_settings_are_refused_and_change_nothing() {
         (json!({"retry_delay": "soon"}), "retry_delay: \"soon\""),
         (json!({"rotation_period": 5}), "rotation_period must be 10 seconds or more"),
         (json!({"rotation_period": 60, "rotation_schedule": "0 0 * * *"}), "mutually exclusive"),
-        (json!({"client_secret": "", "rotation_period": 60}), "could be rotated"),
+        (json!({"client_secret": "", "rotation_period": 60}), "needs client_id and client_secret"),
     ] {
         let refused = bed.write("config", &update).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest, "{update}");

@@ -55,7 +55,7 @@ fn a_write_without_another_secret_tries_nothing() {
 fn a_replaced_secret_proves_nothing_by_working() {
     let bed = with_former_secret();
     let refused = bed.write("config", &json!({"client_secret": SECRET})).err().unwrap();
-    assert!(refused.message.contains("the one that rotate-root replaced"), "{refused}");
+    assert!(refused.message.contains("rotate-root replaced the given client_secret"), "{refused}");
     assert_eq!((tried(&bed), secret(&bed)), (vec![SECRET.to_owned(), NEW.to_owned()], NEW.into()));
 }
 

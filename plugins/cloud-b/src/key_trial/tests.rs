@@ -84,7 +84,7 @@ fn a_write_without_another_key_tries_nothing() {
 fn a_replaced_key_proves_nothing_by_working() {
     let bed = rotated();
     let refused = bed.write("config", &credentials("k-own")).err().unwrap();
-    assert!(refused.message.contains("is the one that rotate-root replaced"), "{refused}");
+    assert!(refused.message.contains("rotate-root replaced key"), "{refused}");
     assert_eq!((tried(&bed), in_use(&bed)), (vec!["k-own".into(), "k-new".into()], json!("k-new")));
 }
 

@@ -416,7 +416,7 @@ fn an_instance_is_the_one_that_the_token_says_and_alive() {
     for (change, why) in [
         (json!({"id": "999"}), "another instance_id"),
         (json!({"status": "TERMINATED"}), "invalid status \"TERMINATED\""),
-        (json!({"creationTimestamp": "2024-01-02T10:06:43Z"}), "made before it"),
+        (json!({"creationTimestamp": "2024-01-02T10:06:43Z"}), "an earlier instance"),
         (
             json!({"serviceAccounts": [{"email": "x@p1.iam.gserviceaccount.com"}]}),
             "does not run as",

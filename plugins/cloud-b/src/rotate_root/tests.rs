@@ -256,7 +256,7 @@ fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
     }
     let why = rotate(&bed).err().unwrap();
     assert_eq!(why.kind, FailureKind::InvalidRequest);
-    assert!(why.message.contains("first of them ends in 60 s"), "{why}");
+    assert!(why.message.contains("the first key ends in 60 s"), "{why}");
     bed.write("config", &json!({ "rotation_period": "10s" })).unwrap();
     let before = in_use(&bed);
     bed.host.advance(10);
@@ -282,7 +282,7 @@ fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
         let why = rotate(&bed).err().unwrap();
         assert_eq!(why.kind, kind, "{why}");
         assert!(why.message.contains("RESOURCE_EXHAUSTED"), "{why}");
-        assert_eq!(why.message.contains("remove one that nothing uses"), keys == 10, "{why}");
+        assert_eq!(why.message.contains("remove an unused key"), keys == 10, "{why}");
         assert_eq!(bed.host.stored("intent/root"), None);
     }
 }

@@ -16,8 +16,10 @@ use bulkhead_sdk::{Answer, Call, Failure, Host};
 const MOST_COUNTED: u32 = 1_000;
 
 /// Fields of a removal.
-pub(crate) const FIELDS: &[Field] =
-    &[Field::flag("force", "remove it although only the engine knows the password of its user")];
+pub(crate) const FIELDS: &[Field] = &[Field::flag(
+    "force",
+    "remove the connection although only the engine knows the user's password",
+)];
 
 /// Removes a connection. The connection's roles and leases stay, because the operator may be about
 /// to write the connection again.
@@ -31,7 +33,7 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let own = connection.filter(|connection| connection.has_own_password || is_changing);
     let lost = own.map(|connection| only_copy(&connection, name, &call.mount.path));
     if let (Some(lost), false) = (&lost, call.flag("force")) {
-        return Err(Failure::invalid(format!("{lost}, or remove it with force=true")));
+        return Err(Failure::invalid(format!("{lost}, or remove the connection with force=true")));
     }
     let live = host.leases().count(name)?;
     let accounts = host.storage().keys(&static_role::accounts(name), "", MOST_COUNTED)?.len();
@@ -41,13 +43,13 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let stranded = (live > 0).then(|| {
         format!(
             "leases that still need connection {name:?}: {live}; until {}config/{name} is written \
-             again, they can be neither renewed nor revoked",
+             again, the leases can be neither renewed nor revoked",
             call.mount.path
         )
     });
     let unrotated = (accounts > 0).then(|| {
         let name = quoted(name);
-        format!("static roles that still need connection {name}, and wait for it: {accounts}")
+        format!("static roles that still need connection {name}, now waiting: {accounts}")
     });
     Ok(Answer::nothing().warn(lost).warn(stranded).warn(unrotated))
 }
@@ -57,7 +59,7 @@ fn only_copy(connection: &Connection, name: &str, mount: &str) -> String {
     let shown = quoted(name);
     format!(
         "only the engine knows the password of user {user} of connection {shown}, since a \
-         rotation: give the user another one in the database, and write that to \
+         rotation: give the user another password in the database, and write the password to \
          {mount}config/{name}"
     )
 }

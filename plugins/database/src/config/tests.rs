@@ -67,7 +67,7 @@ fn a_certificate_that_has_ended_is_refused_with_its_end() {
     let unverified = json!({"verify_connection": false, "tls_ca": both});
     let refused = bed.write("config/orders", &with(orders(), unverified)).err().unwrap();
     assert_eq!(refused.kind, FailureKind::InvalidRequest);
-    let expected = "tls_ca: certificate 2 ended at 2029-01-01T00:00:00Z; give its successor";
+    let expected = "tls_ca: certificate 2 ended at 2029-01-01T00:00:00Z; give the successor";
     assert_eq!(refused.message, expected);
     assert!(bed.host.stored("config/orders").is_none() && bed.host.steps().is_empty());
     let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -348,7 +348,7 @@ fn a_read_tells_that_the_database_does_not_answer_and_what_waits() {
     assert_eq!(
         bed.read("config/orders").unwrap().warnings,
         ["the database of connection \"orders\" does not answer; the next attempt is in 8s, and \
-          waiting work (live leases: 1) continues once it answers"]
+          waiting work (live leases: 1) continues once the database answers"]
     );
 }
 

@@ -202,5 +202,5 @@ fn a_static_role_rotates_keys_and_takes_no_certificates() {
         "username": "c",
     });
     let refused = bed.write("static-roles/c", &with(app(), skipped)).err().unwrap();
-    assert!(refused.message.contains("cannot be imported"), "{}", refused.message);
+    assert!(refused.message.contains("cannot import a password"), "{}", refused.message);
 }

@@ -167,7 +167,7 @@ fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
     bed.host.steps();
     let unknown = bed.run_guards().unwrap_err();
     assert_eq!(unknown.kind, FailureKind::Unreachable, "the failure is retried without end");
-    assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
+    assert!(unknown.message.contains("write config/orders with the user's password"), "{unknown}");
     let steps = bed.host.steps();
     assert!(!steps.iter().any(|step| step.starts_with("change-credential")), "{steps:?}");
     assert!(steps.contains(&"log root-credential-unknown connection=orders".to_owned()));

@@ -77,7 +77,7 @@ fn a_bad_role_is_refused_and_changes_nothing() {
         (json!({"credential_config": {"key_bits": 2048}}), "\"key_bits\" is not an option"),
         (json!({"rotation_statements": "unreadable"}), "rotation_statements: "),
         (json!({"db_name": "billing"}), "connection \"billing\", which does not exist"),
-        (json!({"username": "root"}), "rotate it with rotate-root/orders"),
+        (json!({"username": "root"}), "use rotate-root/orders"),
         (json!({"password": "mine"}), "password is only for skip_import_rotation"),
         (json!({"skip_import_rotation": true}), "password is required"),
         (json!({"username": "nobody"}), "no user \"nobody\""),

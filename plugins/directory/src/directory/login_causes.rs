@@ -31,24 +31,25 @@ const BY_DATA: [LoginCause; 13] = [
     cause(
         0x52f,
         PasswordProof::CannotTell,
-        "a restriction of the account forbids the login: check its groups (Protected Users)",
+        "a restriction of the account forbids the login: check the account's groups (Protected \
+         Users)",
     ),
-    cause(0x530, PasswordProof::InForce, "the account may not log in now: check its logonHours"),
+    cause(0x530, PasswordProof::InForce, "the account may not log in now: check logonHours"),
     cause(
         0x531,
         PasswordProof::InForce,
-        "the account may not log in from this machine: check its userWorkstations",
+        "the account may not log in from this machine: check userWorkstations",
     ),
     cause(0x532, PasswordProof::InForce, "the password has expired: set a new one"),
     cause(0x533, PasswordProof::InForce, "the account is disabled: enable it"),
     cause(0x534, PasswordProof::CannotTell, "the account may not log in in this way: grant it"),
     cause(0x568, PasswordProof::CannotTell, "the account is in too many groups: remove some"),
     cause(0x569, PasswordProof::CannotTell, "the account may not log in in this way: grant it"),
-    cause(0x701, PasswordProof::InForce, "the account has expired: check its accountExpires"),
+    cause(0x701, PasswordProof::InForce, "the account has expired: check accountExpires"),
     cause(
         0x773,
         PasswordProof::InForce,
-        "the password must be changed before the first login: set a new one, or its pwdLastSet to \
+        "the password must be changed before the first login: set a new password, or pwdLastSet to \
          -1",
     ),
     cause(0x775, PasswordProof::CannotTell, "the account is locked: unlock it (lockoutTime 0)"),
@@ -62,8 +63,12 @@ const BY_RESULT: [LoginCause; 9] = [
     cause(13, PasswordProof::CannotTell, "use ldaps:// or starttls=true"),
     cause(19, PasswordProof::CannotTell, "the account may be locked after failed logins"),
     cause(32, PasswordProof::NotInForce, "there is no such account: check the name"),
-    cause(34, PasswordProof::CannotTell, "the name is not a DN that the server reads"),
-    cause(48, PasswordProof::CannotTell, "the account has no password, or may not log in with it"),
+    cause(34, PasswordProof::CannotTell, "the server does not read the name as a DN"),
+    cause(
+        48,
+        PasswordProof::CannotTell,
+        "the account has no password, or may not log in with a password",
+    ),
     cause(50, PasswordProof::CannotTell, "the server does not let the account log in"),
     cause(53, PasswordProof::CannotTell, "the server takes no such login, or none at present"),
 ];

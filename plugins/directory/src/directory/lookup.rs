@@ -27,7 +27,7 @@ impl DirectoryClient<'_> {
         }
         if self.own()?.iter().any(|own| own.is_same(&found)) {
             return Err(Failure::invalid(format!(
-                "{} is the account that the engine itself logs in by; rotate-root rotates it",
+                "{} is the engine's own login; use rotate-root",
                 quoted(name)
             )));
         }
@@ -58,7 +58,7 @@ impl DirectoryClient<'_> {
             [entry] => self.found(entry),
             [] => Err(absent(name, base)),
             _ => Err(Failure::invalid(format!(
-                "more than one account is called {}; name it by its DN",
+                "several accounts are called {}; give the DN",
                 quoted(name)
             ))),
         }
@@ -99,8 +99,8 @@ fn absent(name: &str, base: &str) -> Failure {
 
 /// Hint for names with a domain: several domains may have an account of the same short name, and a
 /// search covers a single domain.
-const FORMS: &str = ". A domain before a backslash is not taken: name an account by its user \
-                     principal name (user@domain), its short name alone, its cn, or its DN";
+const FORMS: &str = ". A domain before a backslash is not taken: name an account by user principal \
+                     name (user@domain), short name alone, cn, or DN";
 
 /// Removes the domain from a login name, so that accounts can be searched by the rest.
 fn own_name(login: &str) -> &str {

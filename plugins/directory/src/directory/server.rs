@@ -49,7 +49,7 @@ impl ServerProperties {
         if let Some(kept) = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
             return Ok(kept);
         }
-        let server = ask()?.first().map(Self::told_by).unwrap_or_default();
+        let server = ask()?.first().map(Self::of_root_dse).unwrap_or_default();
         if let Ok(bytes) = serde_json::to_vec(&server) {
             drop(host.cache().put(&key, &bytes, PROPERTIES_TTL_SECS));
         }
@@ -66,7 +66,7 @@ impl ServerProperties {
         })
     }
 
-    fn told_by(entry: &LdapEntry) -> Self {
+    fn of_root_dse(entry: &LdapEntry) -> Self {
         let says = |attribute: &str, wanted: &str| entry.texts(attribute).any(|one| one == wanted);
         let first = |attribute: &str| entry.texts(attribute).find(|dn| !dn.is_empty());
         let root = first("defaultNamingContext").or_else(|| first("namingContexts"));

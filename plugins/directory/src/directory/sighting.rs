@@ -197,13 +197,13 @@ fn similar(known: KnownEntry<'_>) -> Filter {
 
 /// Warning about a login without the right to read ids.
 pub(crate) const NO_IDS: &str = "binddn may read neither entryUUID nor objectGUID: the engine \
-                                 cannot follow accounts that are moved, or tell a deleted account \
-                                 from a moved one, and its loan then stays";
+                                 cannot follow moved accounts, or tell a deleted from a moved \
+                                 account, and the account's loan then stays";
 
 fn unreadable(dn: &str) -> Failure {
     Failure::invalid(format!(
-        "the entry at {} does not show whether it is still the same account; let binddn read \
-         entryUUID or objectGUID of the entry",
+        "the entry at {} does not prove to be the same account still; let binddn read entryUUID or \
+         objectGUID of the entry",
         quoted(dn)
     ))
 }
@@ -211,8 +211,8 @@ fn unreadable(dn: &str) -> Failure {
 fn unidentified(dn: &str) -> Failure {
     Failure::invalid(format!(
         "the account that was {} is not seen there, and was recorded with neither entryUUID nor \
-         objectGUID, so that a move looks like a deletion; move the account back, or add an entry \
-         with this DN",
+         objectGUID, so a move looks like a deletion; move the account back, or add an entry with \
+         this DN",
         quoted(dn)
     ))
 }
@@ -235,7 +235,7 @@ fn untold_context(dn: &str) -> Failure {
 fn invisible_context(dn: &str, context: &str) -> Failure {
     Failure::invalid(format!(
         "the account that was {} is not found, and may have moved: binddn does not see the naming \
-         context {}; let binddn read its entries",
+         context {}; let binddn read the entries",
         quoted(dn),
         quoted(context)
     ))
@@ -244,7 +244,7 @@ fn invisible_context(dn: &str, context: &str) -> Failure {
 fn sees_no_account(dn: &str) -> Failure {
     Failure::invalid(format!(
         "the account that was {} is not found, and may be invisible: binddn sees no other account \
-         of its object classes below userdn; let binddn read accounts with entryUUID or \
+         of the same object classes below userdn; let binddn read accounts with entryUUID or \
          objectGUID, or add an account with these object classes below userdn",
         quoted(dn)
     ))

@@ -81,8 +81,8 @@ fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
         for (name, why) in [
             (elsewhere, "no account"),
             ("keeper", "no account"),
-            (ENGINE, "logs in by"),
-            (&ENGINE.to_lowercase(), "logs in by"),
+            (ENGINE, "the engine's own login"),
+            (&ENGINE.to_lowercase(), "the engine's own login"),
         ] {
             let refused = directory.find(name).unwrap_err();
             assert!(refused.message.contains(why), "{name}: {}", refused.message);
@@ -104,7 +104,7 @@ fn a_name_with_a_domain_before_it_is_refused_with_the_forms_that_are_taken() {
 
 #[test]
 fn a_fault_names_the_field_of_the_configuration() {
-    let said = "no trusted authority signed its certificate; give root-certificates";
+    let said = "no trusted authority signed the server's certificate; give root-certificates";
     let worded = worded(LdapFault::new(LdapFaultCode::Unreachable, said));
     assert!(worded.message.ends_with("; give certificate"), "{}", worded.message);
 }

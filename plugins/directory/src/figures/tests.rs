@@ -9,7 +9,7 @@ use serde_json::json;
 const ROUTINE: [&str; 7] = ["day", "week", "month", "quarter", "year", "older", "never"];
 
 /// Returns the reported number of passwords of each age.
-fn told(host: &bulkhead_sdk::testbed::TestHost) -> Vec<(&'static str, f64)> {
+fn age_counts(host: &bulkhead_sdk::testbed::TestHost) -> Vec<(&'static str, f64)> {
     let of = |age: &'static str| (age, host.metric(&PASSWORDS, age));
     ROUTINE.map(of).into_iter().filter(|(_, count)| *count > 0.0).collect()
 }
@@ -19,16 +19,16 @@ fn passwords_are_told_by_their_age_also_those_that_are_never_read() {
     let bed = with_role(Flavour::ActiveDirectory);
     let host = &bed.host;
     bed.wake(KEY, 1).unwrap();
-    assert_eq!(told(host), [("never", 1.0)], "a role that was never read");
+    assert_eq!(age_counts(host), [("never", 1.0)], "a role that was never read");
     bed.read("creds/build").unwrap();
     let rotated = host.clock().now();
     bed.wake(KEY, 1).unwrap();
-    assert_eq!(told(host), [("day", 1.0)]);
+    assert_eq!(age_counts(host), [("day", 1.0)]);
     for (days, age) in [(2, "week"), (10, "month"), (50, "quarter"), (100, "year"), (300, "older")]
     {
         host.advance(days * DAY);
         bed.wake(KEY, 1).unwrap();
-        assert_eq!(told(host), [(age, 1.0)]);
+        assert_eq!(age_counts(host), [(age, 1.0)]);
     }
     assert_eq!(host.metric(&OLDEST, ""), seconds(rotated));
     bed.write("rotate-root", &json!({})).unwrap();

@@ -46,7 +46,7 @@ fn check_in(host: &dyn Host, call: &Call, set: &Set, is_enforced: bool) -> Resul
             true => give_back(host, &config, &member.account, account),
             false => continue,
         };
-        returned.map_err(|why| told_of(&done, member, why))?;
+        returned.map_err(|why| with_checked_in(&done, member, why))?;
         done.push(&member.name);
     }
     Answer::data(&json!({ "check_ins": done }))
@@ -94,7 +94,7 @@ fn named<'a>(
         let Some(loan) = Set::account(host, member)?.loan else { continue };
         if is_enforced && !loan.is_of(&call.caller) {
             return Err(Failure::invalid(format!(
-                "{shown} cannot be checked in, because this caller did not check it out"
+                "{shown} is not checked out by this caller and cannot be checked in"
             )));
         }
         if !lent.contains(&member) {
@@ -137,7 +137,7 @@ fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(
 }
 
 /// Adds the accounts that were checked in before to the failure's message.
-fn told_of(done: &[&str], failed: &SetMember, why: Failure) -> Failure {
+fn with_checked_in(done: &[&str], failed: &SetMember, why: Failure) -> Failure {
     let before = match done.is_empty() {
         true => "nothing was checked in".to_owned(),
         false => format!("checked in before it: {}", done.join(", ")),

@@ -98,7 +98,7 @@ impl LoanTerms {
         let (shown, asked) = (show(ttl), show(wanted));
         let warning = (ttl < wanted).then(|| {
             format!(
-                "the lease ends after {shown} instead of {asked}: the mount or its token allows no \
+                "the lease ends after {shown} instead of {asked}: the mount or the token allows no \
                  more"
             )
         });

@@ -43,11 +43,11 @@ pub(crate) fn renew(
     let held: LeaseData = lease.internal()?;
     let home = || {
         let name = quoted(&held.name);
-        Failure::invalid(format!("{name} is checked in already; check it out again"))
+        Failure::invalid(format!("{name} is checked in already; check the account out again"))
     };
     let gone = || {
         let set = quoted(&held.set);
-        Failure::invalid(format!("set {set} is gone, so that its loans are not renewed"))
+        Failure::invalid(format!("set {set} is gone, so loans of the set are not renewed"))
     };
     held.lent(host)?.ok_or_else(home)?;
     let set = Set::find(host, &held.set)?.ok_or_else(gone)?;

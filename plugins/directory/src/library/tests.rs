@@ -158,7 +158,7 @@ fn only_the_borrower_may_check_in() {
         match may {
             true => assert_eq!(named.unwrap(), json!(["svc1"])),
             false => {
-                assert!(named.unwrap_err().message.contains("did not check it out"));
+                assert!(named.unwrap_err().message.contains("is not checked out by this caller"));
                 assert_eq!(check_in(&bed, json!({})).unwrap(), json!([]));
                 assert!(works(&bed, "svc1", &lent.data["password"]), "nothing was done");
                 assert_eq!(forced(&bed, json!({})).unwrap(), json!(["svc1"]));
@@ -359,7 +359,7 @@ fn without_a_configuration_a_lease_waits_and_says_what_to_write() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
     let refused = bed.delete("config").err().unwrap();
-    assert!(refused.message.contains("lent and come home by it: 1"), "{refused}");
+    assert!(refused.message.contains("lent accounts to be returned: 1"), "{refused}");
     assert!(bed.read("config").is_ok(), "a refusal changes nothing");
     Config::remove(&bed.host).unwrap();
     (&bed.host as &dyn Host).storage().checkpoint().unwrap();

@@ -74,7 +74,7 @@ fn a_name_that_two_entries_have_is_refused() {
     let names = [("cn", "svc1"), ("sAMAccountName", "svc9")];
     bed.host.directory().add("CN=svc1,OU=more,OU=people,DC=corp,DC=example", "x", &names);
     let refused = bed.write("roles/a", &json!({"service_account_name": "svc1"})).err().unwrap();
-    assert!(refused.message.contains("more than one account"), "{refused}");
+    assert!(refused.message.contains("several accounts"), "{refused}");
     bed.write("roles/a", &json!({"service_account_name": "svc1@corp.example"})).unwrap();
 }
 

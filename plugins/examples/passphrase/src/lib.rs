@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 pub struct Passphrase;
 
 const USER: &[Field] = &[
-    Field::name_of("name", "who"),
-    Field::text("passphrase", "what they know").required().secret(),
+    Field::name_of("name", "the user's name"),
+    Field::text("passphrase", "the user's passphrase").required().secret(),
 ];
 
 impl AuthMethod for Passphrase {
     const NAME: &'static str = "passphrase";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
-    const ABOUT: &'static str = "Lets in who knows a passphrase.";
+    const ABOUT: &'static str = "Lets in users with a passphrase.";
     const TABLE: &'static [Row] = &[
         write("login/{name}", login).about("Logs in.").fields(&[USER]).login(),
         write("users/{name}", keep).about("Writes a user.").fields(&[USER, FIELDS, OLD_FIELDS]),

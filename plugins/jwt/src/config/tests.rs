@@ -63,7 +63,7 @@ fn a_source_replaces_the_source_before_and_one_write_names_one() {
     for pair in sources.windows(2) {
         let both = json!({pair[0].0: pair[0].1, pair[1].0: pair[1].1});
         let why = message(stage.bed.write("config", &both));
-        assert!(why.contains(pair[0].0) && why.contains("one of them"), "{why}");
+        assert!(why.contains(pair[0].0) && why.contains("a single source"), "{why}");
     }
 }
 

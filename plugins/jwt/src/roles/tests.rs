@@ -94,7 +94,10 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
         (json!({"bound_claims": {"a": null}}), "\"a\" has a value that is not a text"),
         (json!({"bound_claims": {"a": {"b": "c"}}}), "\"a\" has a value that is not a text"),
         (json!({"bound_claims": {"a": 1.5}}), "\"a\" has a value that is not a text"),
-        (json!({"bound_claims": {"a": true}, "bound_claims_type": "glob"}), "a pattern is a text"),
+        (
+            json!({"bound_claims": {"a": true}, "bound_claims_type": "glob"}),
+            "give patterns as texts",
+        ),
         (json!({"claim_mappings": {"a": "x", "b": "x"}}), "two claims are mapped to \"x\""),
         (json!({"claim_mappings": {"a": "role"}}), "reserved for the name of the role"),
         (json!({"claim_mappings": {"a": ""}}), "claim_mappings: a login would come"),

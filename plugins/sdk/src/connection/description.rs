@@ -9,24 +9,24 @@ use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 const WARNINGS: [(&str, &str); 4] = [
     (
         "password-in-url",
-        "connection_url holds a password; write {{password}} there and give it as the setting \
-         password, which no read shows and which can be rotated",
+        "connection_url holds a password; write {{password}} there and give the password as the \
+         setting password, hidden from reads and open to rotation",
     ),
     (
         "password-not-templated",
-        "password is given, but connection_url holds another one, which is used; write \
+        "password is given, but connection_url holds another password, which is used; write \
          {{password}} there",
     ),
     (
         "sessions-bounded",
-        "max_open_connections asks for more sessions than the 64 that a connection has at most, \
-         or for no limit; 64 is what counts",
+        "max_open_connections asks for more than 64 sessions, or for no limit; a connection has at \
+         most 64",
     ),
     (
         "username-template-repeats",
         "username_template leaves fewer than eight random characters in the name: a credential is \
-         refused while a user of the same name is there, and where users share a name, the end of \
-         one lease is the end of that user; put (random 20) before anything that truncate may cut",
+         refused while a user of the same name exists, and if leases share a user, the end of any \
+         such lease ends the user; put (random 20) before any text in reach of truncate",
     ),
 ];
 
@@ -92,7 +92,7 @@ fn settings(connection_url: &str, own: Vec<Field>) -> Vec<Field> {
     let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
     let mut settings = vec![
         field("connection_url", Words, connection_url).required(),
-        field("username", Words, "The user that creates and removes users."),
+        field("username", Words, "The user for creating and removing users."),
         field("password", Words, "Its password.").secret(),
         field("disable_escaping", Bool, "username and password are percent-encoded already."),
         field("max_open_connections", Int, "Sessions at once; 4 unless given, 64 at most."),

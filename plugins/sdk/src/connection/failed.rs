@@ -10,14 +10,14 @@ use crate::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 /// Adds the failure's codes, and the names of the target, to `refusal`.
 #[must_use]
 pub fn describe_failure(refusal: Refusal, failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
-    let what = failure
+    let work = failure
         .statement
         .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
     let named = [
         ("targets".to_owned(), addresses(at).join(", ")),
         ("user".to_owned(), at.username.clone()),
         ("database".to_owned(), at.database.clone()),
-        ("what".to_owned(), what),
+        ("work".to_owned(), work),
     ];
     let mut refusal =
         Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..refusal };

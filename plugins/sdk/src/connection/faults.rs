@@ -14,50 +14,49 @@ refusal_codes! {
         NumberExpected = "number-expected": "{setting} must be a whole number, 0 or more",
         DurationExpected = "duration-expected":
             "{setting} must be a duration such as 30s or 1h, or a number of seconds",
-        PemExpected = "pem-expected": "{setting} must hold PEM text that begins with -----BEGIN",
+        PemExpected = "pem-expected": "{setting} must hold PEM text beginning with -----BEGIN",
         UrlEscaping = "url-escaping":
-            "{setting} has a character that must be percent-encoded, such as # / ? @ or % in a \
-             user name or password; better, leave both out and give them as the settings username \
-             and password",
+            "{setting} needs percent-encoding of characters such as # / ? @ or % in a user name or \
+             password; better, leave both out and give both as the settings username and password",
         UrlHost = "url-host":
             "{setting} has no usable host name; write host:port, and an IPv6 address in brackets",
         UrlPort = "url-port":
-            "{setting} has a port that is not a number from 1 to 65535, or not one port a host; \
+            "{setting} has a port other than a number from 1 to 65535, or not one port a host; \
              write host:port",
         UnixSocket = "unix-socket":
             "{setting} names a Unix socket; a plugin reaches databases over the network only, so \
              name a host",
         TooManyHosts = "too-many-hosts": "{setting} names more than sixteen hosts; name fewer",
         ParameterUnknown = "parameter-unknown":
-            "{setting} has an unknown parameter {parameter}; check its spelling or leave it out",
+            "{setting} has an unknown parameter {parameter}; check the spelling or leave the \
+             parameter out",
         ParameterUnreadable = "parameter-unreadable":
-            "{setting} has an unknown parameter in place {position}, which is not named \
-             because it could be a piece of a password; check its spelling, leave it out, and give \
-             username and password as settings",
+            "{setting} has an unknown parameter in place {position}, not named here as a possible \
+             piece of a password; check the spelling, leave the parameter out, and give username \
+             and password as settings",
         ParameterUnsupported = "parameter-unsupported":
-            "{setting} has the parameter {parameter}, which this plugin cannot honour; leave it \
-             out",
+            "{setting} has the parameter {parameter}, which this plugin cannot honour; leave the \
+             parameter out",
         ParameterValue = "parameter-value":
-            "{setting} gives the parameter {parameter} a value that it cannot have; it may be \
-             {accepted}",
+            "{setting} gives the parameter {parameter} an invalid value; valid: {accepted}",
         PlaceholderUnknown = "placeholder-unknown":
             "{setting} has an unknown placeholder; there are username, name and password, each in \
              two pairs of braces, without spaces",
         PlaceholderMisplaced = "placeholder-misplaced":
-            "{setting} has a placeholder outside user name, password and database name; move it \
-             there",
+            "{setting} has a placeholder outside user name, password and database name; move the \
+             placeholder there",
         CredentialMissing = "credential-missing":
-            "{setting} is required, because connection_url does not hold it",
+            "{setting} is required, because connection_url has none",
         CredentialTemplate = "credential-template":
             "{setting} must be the value itself and cannot contain a placeholder",
         CertificateWithoutKey = "certificate-without-key":
-            "{setting} needs its partner: give the certificate and its private key together",
+            "{setting} is half of a pair: give the certificate and the private key together",
         UsernameTemplate = "invalid-username-template": "{setting} cannot be used: {fault}",
         UsernameEmpty = "username-empty":
-            "{setting} makes an empty name; let it make at least one character",
+            "{setting} makes an empty name; add at least a character",
         UsernameTooLong = "username-too-long":
-            "{setting} makes a name of {bytes} bytes, and the database takes {most}; end it with | \
-             truncate {most}",
+            "{setting} makes a name of {bytes} bytes, and the database takes {most}; end the \
+             template with | truncate {most}",
     }
 }
 

@@ -219,7 +219,7 @@ fn is_placeholder(written: &str) -> bool {
 mod tests {
     use super::{ConnectionParameters, WrittenValue};
 
-    fn told(named: &[(&str, &str)], is_doubtful: bool) -> Vec<(String, String)> {
+    fn reported(named: &[(&str, &str)], is_doubtful: bool) -> Vec<(String, String)> {
         let named =
             named.iter().map(|(name, value)| ((*name).to_owned(), WrittenValue::bare(value)));
         let parameters = ConnectionParameters {
@@ -237,15 +237,15 @@ mod tests {
     #[test]
     fn an_unknown_parameter_is_named_unless_it_may_be_a_piece_of_a_password() {
         let name = pair("parameter", "sslmod");
-        assert_eq!(told(&[("sslmod", "require")], false), name);
-        assert_eq!(told(&[("user", "a"), ("sslmod", "require")], false), name);
-        assert_eq!(told(&[("password", "{{password}}"), ("sslmod", "require")], false), name);
+        assert_eq!(reported(&[("sslmod", "require")], false), name);
+        assert_eq!(reported(&[("user", "a"), ("sslmod", "require")], false), name);
+        assert_eq!(reported(&[("password", "{{password}}"), ("sslmod", "require")], false), name);
         let place = pair("position", "2");
-        assert_eq!(told(&[("password", "hunter"), ("sslmod", "require")], false), place);
-        assert_eq!(told(&[("sslpassword", "hunter"), ("sslmod", "require")], false), place);
-        assert_eq!(told(&[("user", "a"), ("sslmod", "require")], true), place);
+        assert_eq!(reported(&[("password", "hunter"), ("sslmod", "require")], false), place);
+        assert_eq!(reported(&[("sslpassword", "hunter"), ("sslmod", "require")], false), place);
+        assert_eq!(reported(&[("user", "a"), ("sslmod", "require")], true), place);
         for odd in ["", "a b", "hunt!er", "1a", "ü", &"a".repeat(65)] {
-            assert_eq!(told(&[("user", "a"), (odd, "x")], false), place, "{odd}");
+            assert_eq!(reported(&[("user", "a"), (odd, "x")], false), place, "{odd}");
         }
     }
 

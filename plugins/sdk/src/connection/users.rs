@@ -11,17 +11,17 @@ refusal_codes! {
     /// A refusal of an operation on a user.
     pub enum Denial, DENIALS {
         Unsupported = "unsupported":
-            "this plugin handles passwords and client certificates; set credential_type to one of \
-             them",
+            "this plugin handles passwords and client certificates; set credential_type to \
+             password or client_certificate",
         UserNotFound = "user-not-found":
             "the database of connection {connection} has no such user any more: a static role \
-             needs it created again, any other client a new credential",
+             needs the user created again, any other client a new credential",
         ConnectionUser = "connection-user":
-            "the user to be removed is the one that connection {connection} logs in with; remove \
-             it by hand if it must go",
+            "the user to be removed is the login of connection {connection}; remove the user by \
+             hand if necessary",
         SelfManaged = "self-managed":
-            "connection {connection} is self-managed: it has no user of its own, and users change \
-             their own passwords; give it username and password to let it do more",
+            "connection {connection} is self-managed without own user, and users change their own \
+             passwords; to do more, give the connection username and password",
     }
 }
 

@@ -228,7 +228,7 @@ fn unread(key: &str, why: UnreadableRecord) -> Failure {
 /// message can quote a stored secret.
 fn garbled(key: &str) -> Failure {
     Failure::internal(format!(
-        "the record {key:?} cannot be read; a newer version may have written it"
+        "the record {key:?} cannot be read; perhaps a newer version wrote the record"
     ))
 }
 

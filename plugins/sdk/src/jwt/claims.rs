@@ -124,7 +124,7 @@ impl Claims {
 
 /// Reads a text or a list of texts. An empty list names no audience and is refused.
 fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, JwtFault> {
-    let wrong = || malformed("its aud is neither a text nor a list of texts");
+    let wrong = || malformed("aud is neither a text nor a list of texts");
     match all.get("aud") {
         None => Ok(Vec::new()),
         Some(Value::String(one)) => Ok(vec![one.clone()]),
@@ -142,6 +142,6 @@ fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, JwtFault
     match seconds {
         // The value was found in range above; the cast cuts the fraction.
         Some(seconds) => Ok(Some(seconds as u64)),
-        None => Err(malformed(&format!("its {name} is not a number of seconds since 1970"))),
+        None => Err(malformed(&format!("{name} is not a number of seconds since 1970"))),
     }
 }

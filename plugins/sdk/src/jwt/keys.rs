@@ -39,17 +39,17 @@ impl KeySet {
     /// than 100 keys.
     pub fn read(set: &[u8]) -> Result<Self, JwtFault> {
         if set.len() > SET_BYTES {
-            return Err(malformed("its issuer's set of keys has more than 256 KiB"));
+            return Err(malformed("the issuer's set of keys has more than 256 KiB"));
         }
         let set =
-            json::object(set).map_err(|_| malformed("its issuer's set of keys is not JSON"))?;
+            json::object(set).map_err(|_| malformed("the issuer's set of keys is not JSON"))?;
         let Some(Value::Array(keys)) = set.get("keys") else {
-            return Err(malformed("its issuer's set of keys has no list of keys"));
+            return Err(malformed("the issuer's set of keys has no list of keys"));
         };
         if keys.len() > KEYS {
             let count = keys.len();
             return Err(malformed(&format!(
-                "its issuer's set has {count} keys; the most is {KEYS}"
+                "the issuer's set has {count} keys; the most is {KEYS}"
             )));
         }
         Ok(Self(keys.iter().filter_map(Value::as_object).filter_map(IssuerKey::read).collect()))

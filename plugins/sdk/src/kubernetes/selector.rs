@@ -39,9 +39,11 @@ impl LabelSelector {
         let mut conditions = labels.map_or(Ok(Vec::new()), match_labels)?;
         conditions.extend(expressions.map_or(Ok(Vec::new()), match_expressions)?);
         match conditions.len() {
-            0 => Err("it asks for nothing, and would match every namespace; use * in the list of \
-                      namespaces for that"
-                .to_owned()),
+            0 => {
+                Err("there are no conditions, which would match every namespace; to do so, use * \
+                     in the list of namespaces"
+                    .to_owned())
+            }
             count if count > MOST => Err(format!("it has more than {MOST} conditions")),
             _ => Ok(Self { conditions }),
         }
@@ -71,7 +73,10 @@ fn match_labels(value: Value) -> Result<Vec<LabelCondition>, String> {
         Value::String(value) => {
             Ok(LabelCondition::In(checked_key(key)?, BTreeSet::from([checked_value(value)?])))
         }
-        _ => Err(format!("matchLabels: the value of {} is not a text; quote it", quoted(&key))),
+        _ => Err(format!(
+            "matchLabels: the value of {} is not a text; quote the value",
+            quoted(&key)
+        )),
     };
     labels.into_iter().map(condition).collect()
 }
@@ -151,7 +156,7 @@ mod tests {
             ("{}", "every namespace"),
             ("matchLabels: {}", "every namespace"),
             ("matchLabels: [a]", "not an object"),
-            ("matchLabels: {a: 1}", "quote it"),
+            ("matchLabels: {a: 1}", "quote the value"),
             ("matchLabels: {a: 'b,c'}", "not a value"),
             ("matchLabels: {'a b': c}", "not a key"),
             ("matchExpressions: {}", "not a list"),

@@ -52,7 +52,7 @@ fn an_answer_that_is_too_large_is_not_asked_for_again() {
     let host = TestHost::default();
     host.refuse(
         "send",
-        Failure::new(FailureKind::TooLarge, "the answer has more bytes than it may have"),
+        Failure::new(FailureKind::TooLarge, "the answer is over the limit of bytes"),
     );
     let why = ask(&host, RetryPolicy::default()).unwrap_err();
     assert_eq!(why.kind, FailureKind::Unreachable, "{why}");

@@ -143,7 +143,7 @@ impl CronField {
 
     fn step(&self, part: &str, text: &str) -> Result<u32, String> {
         let step = number(text).filter(|step| *step > 0);
-        step.ok_or_else(|| self.refuse(part, "needs a step of 1 or more behind its /"))
+        step.ok_or_else(|| self.refuse(part, "needs a step of 1 or more behind the /"))
     }
 
     fn refuse(&self, part: &str, why: &str) -> String {

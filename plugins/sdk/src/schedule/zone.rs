@@ -41,7 +41,7 @@ impl Zone {
     fn named(name: &str) -> Result<Self, String> {
         let unknown = || {
             format!(
-                "there is no time zone {name:?}; give one such as CRON_TZ=Europe/Paris, or none"
+                "there is no time zone {name:?}; give a zone such as CRON_TZ=Europe/Paris, or none"
             )
         };
         let lower = name.to_ascii_lowercase();

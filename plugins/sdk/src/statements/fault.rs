@@ -52,21 +52,21 @@ pub enum LexFault {
 impl fmt::Display for LexFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self {
-            Self::UnclosedString => "opens a string with ' and never closes it",
-            Self::UnclosedIdentifier => "opens an identifier with \" and never closes it",
-            Self::UnclosedDoubleQuote => "opens a string with \" and never closes it",
-            Self::UnclosedBackquote => "opens an identifier with ` and never closes it",
-            Self::UnclosedDollarQuote => "opens a dollar quote and never closes it",
-            Self::UnclosedComment => "opens a comment with /* and never closes it",
-            Self::UnbalancedParenthesis => "has a parenthesis without its partner",
-            Self::UnclosedRoutineBody => "opens a routine's body and never ends it",
+            Self::UnclosedString => "opens a string with ' without closing",
+            Self::UnclosedIdentifier => "opens an identifier with \" without closing",
+            Self::UnclosedDoubleQuote => "opens a string with \" without closing",
+            Self::UnclosedBackquote => "opens an identifier with ` without closing",
+            Self::UnclosedDollarQuote => "opens a dollar quote without closing",
+            Self::UnclosedComment => "opens a comment with /* without closing",
+            Self::UnbalancedParenthesis => "has a parenthesis without a partner",
+            Self::UnclosedRoutineBody => "opens a routine's body without an end",
             Self::ClientCommand => {
                 "has a backslash outside quotes; commands such as \\c belong to psql, so name the \
                  database in connection_url instead"
             }
             Self::TransactionControl => {
                 "begins or ends a transaction; leave it out, because the statements already run in \
-                 one"
+                 a transaction"
             }
             Self::Nul => "contains a NUL character",
             Self::UnknownPlaceholder { written, available } => {
@@ -87,7 +87,7 @@ impl fmt::Display for LexFault {
                 return write!(
                     out,
                     "has {written} in a place where this value could change the statement's \
-                     meaning; put it directly between quotes"
+                     meaning; put the placeholder directly between quotes"
                 );
             }
             Self::ExpirationOutOfRange => "would need an expiration after the year 9999",

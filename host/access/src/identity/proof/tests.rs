@@ -26,7 +26,7 @@ fn seen(alias: &Alias, own: Option<&LoginProof>) -> Option<(String, Vec<String>)
     Some((counted.metadata.get("project").cloned().unwrap_or_default(), groups))
 }
 
-fn told(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
+fn expected(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
     Some((project.to_owned(), groups.iter().map(|id| (*id).to_owned()).collect()))
 }
 
@@ -34,14 +34,14 @@ fn told(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
 fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
     let shared = alias("one", "a", "role");
     let own = LoginProof::of(&shared, texts("p"), Some(groups("p")));
-    assert_eq!(seen(&shared, Some(&own)), told("p", &["p"]));
+    assert_eq!(seen(&shared, Some(&own)), expected("p", &["p"]));
     let silent = LoginProof::of(&shared, BTreeMap::new(), None);
     assert_eq!(
         seen(&shared, Some(&silent)),
-        told("", &[]),
+        expected("", &[]),
         "a login has no groups that others proved"
     );
-    assert_eq!(seen(&alias("two", "b", "role"), Some(&own)), told("p2", &["p2"]));
+    assert_eq!(seen(&alias("two", "b", "role"), Some(&own)), expected("p2", &["p2"]));
     assert_eq!(seen(&shared, None), None, "a token of an earlier release");
 }
 
@@ -56,7 +56,7 @@ fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
         assert_eq!(seen(&other, Some(&own)), None, "{other:?}");
     }
     let moved = alias("two", "a", "role");
-    assert_eq!(seen(&moved, Some(&own)), told("p2", &["p2"]), "proven there by another login");
+    assert_eq!(seen(&moved, Some(&own)), expected("p2", &["p2"]), "proven there by another login");
 }
 
 #[test]
@@ -64,11 +64,15 @@ fn a_renewal_that_tells_of_no_groups_keeps_those_of_the_same_alias() {
     let shared = alias("one", "a", "role");
     let first = LoginProof::of(&shared, texts("p"), Some(groups("p")));
     let again = LoginProof::of(&shared, texts("p"), None).keep_groups_of(Some(&first));
-    assert_eq!(seen(&shared, Some(&again)), told("p", &["p"]));
+    assert_eq!(seen(&shared, Some(&again)), expected("p", &["p"]));
     let none =
         LoginProof::of(&shared, texts("p"), Some(ProvenGroups::new())).keep_groups_of(Some(&first));
-    assert_eq!(seen(&shared, Some(&none)), told("p", &[]));
+    assert_eq!(seen(&shared, Some(&none)), expected("p", &[]));
     let anew = alias("one", "made anew", "role");
     let other = LoginProof::of(&anew, texts("p"), None).keep_groups_of(Some(&first));
-    assert_eq!(seen(&anew, Some(&other)), told("p", &[]), "groups of another alias are not kept");
+    assert_eq!(
+        seen(&anew, Some(&other)),
+        expected("p", &[]),
+        "groups of another alias are not kept"
+    );
 }

@@ -139,7 +139,7 @@ fn every_refusal_names_the_line_and_the_remedy() {
             1,
             "names \"request.id\", which is not part of an identity",
         ),
-        ("path \"x\" {", 1, "column 10: the block that opens here"),
+        ("path \"x\" {", 1, "column 10: the block opened here"),
     ] {
         let error = Policy::parse("p", text).expect_err(text);
         assert!(error.message.contains(part), "{text:?} gave {error}");

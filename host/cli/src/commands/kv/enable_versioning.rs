@@ -12,7 +12,7 @@ use serde_json::json;
 pub(crate) const ENABLE_VERSIONING: Command = Command {
     words: "kv enable-versioning",
     takes: "MOUNT",
-    about: "keep versions on a key-value mount that kept none; this cannot be undone",
+    about: "keep versions on a key-value mount without versions; this cannot be undone",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run,

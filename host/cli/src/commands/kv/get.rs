@@ -19,7 +19,7 @@ pub(crate) const GET: Command = Command {
             Prints the newest version unless -version names another.",
     options: &[&[
         MOUNT,
-        CommandOption::number("version", "the version to read; the newest without it"),
+        CommandOption::number("version", "the version to read; the newest without this option"),
     ]],
     wrapping: AnswerWrapping::Sent,
     run,

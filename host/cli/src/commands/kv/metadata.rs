@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub(crate) const GET: Command = Command {
     words: "kv metadata get",
     takes: "PATH | -mount=MOUNT NAME",
-    about: "show the settings of a secret and its versions",
+    about: "show the settings and versions of a secret",
     options: &[&[MOUNT]],
     wrapping: AnswerWrapping::Sent,
     run: get,
@@ -23,7 +23,7 @@ pub(crate) const GET: Command = Command {
 pub(crate) const PUT: Command = Command {
     words: "kv metadata put",
     takes: "PATH | -mount=MOUNT NAME",
-    about: "write the settings of a secret; custom metadata that you leave out are removed",
+    about: "write the settings of a secret; omitted custom metadata are removed",
     options: &[&[MOUNT], &SETTINGS],
     wrapping: AnswerWrapping::Sent,
     run: put,
@@ -51,7 +51,7 @@ pub(crate) const PATCH: Command = Command {
 pub(crate) const DELETE: Command = Command {
     words: "kv metadata delete",
     takes: "PATH | -mount=MOUNT NAME",
-    about: "delete a secret with all its versions and settings, for good",
+    about: "delete a secret with all versions and settings, for good",
     options: &[&[MOUNT]],
     wrapping: AnswerWrapping::Sent,
     run: delete,
@@ -154,5 +154,5 @@ fn delete(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let path = path(session)?;
     let call = ServerRequest::new(Method::DELETE, path.as_str());
     let answer = session.ask(&format!("deleting {path}"), &call)?;
-    session.show_or(&answer, &format!("deleted {path} with all versions, if it existed"))
+    session.show_or(&answer, &format!("deleted {path} with all versions, if present"))
 }

@@ -21,11 +21,11 @@ pub(crate) const PATCH: Command = Command {
     about: "change some values of a versioned secret and keep the others\n\n\
             Makes a new version. If your policies do not allow the server's patch, the secret is \
             read and\n\
-            written instead; -method=patch or -method=rw permits only one of the two.",
+            written instead; -method=patch or -method=rw permits only this way.",
     options: &[&[
         MOUNT,
         CAS,
-        CommandOption::text("method", "patch|rw", "rw reads the secret, changes it and writes it"),
+        CommandOption::text("method", "patch|rw", "rw reads, changes and writes the secret"),
         CommandOption::list("remove-data", "NAME", "remove this value; may be repeated"),
     ]],
     wrapping: AnswerWrapping::Sent,

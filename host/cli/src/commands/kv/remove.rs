@@ -83,7 +83,7 @@ fn versions(session: &Session<'_, '_>) -> Result<Vec<u64>, CommandProblem> {
     }
     let number = |text: &&str| {
         text.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(|| {
-            CommandProblem::usage(format!("-versions is numbers from 1, and one is {text:?}"))
+            CommandProblem::usage(format!("-versions is numbers from 1, and not {text:?}"))
         })
     };
     typed.iter().map(number).collect()

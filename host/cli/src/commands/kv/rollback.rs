@@ -17,11 +17,11 @@ use serde_json::Value;
 pub(crate) const ROLLBACK: Command = Command {
     words: "kv rollback",
     takes: "-version=N PATH | -version=N -mount=MOUNT NAME",
-    about: "make an older version of a secret the newest one again\n\n\
+    about: "make an older version of a secret the newest again\n\n\
             Writes the data of the older version as a new version.",
     options: &[&[
         MOUNT,
-        CommandOption::number("version", "the version whose data are written again"),
+        CommandOption::number("version", "the version with the data to write again"),
     ]],
     wrapping: AnswerWrapping::Sent,
     run,

@@ -11,11 +11,8 @@ use hyper::Method;
 use serde_json::Value;
 
 /// The option that names the mount apart from the secret.
-pub(super) const MOUNT: CommandOption = CommandOption::text(
-    "mount",
-    "PATH",
-    "the mount; the argument is then the name of the secret in it",
-);
+pub(super) const MOUNT: CommandOption =
+    CommandOption::text("mount", "PATH", "the mount; the argument is then the name of the secret");
 
 /// Reason of a refusal if no mount serves a path.
 const NO_MOUNT: &str = "no mount serves this path";
@@ -102,7 +99,7 @@ impl SecretLocation {
             return Ok(());
         }
         Err(CommandProblem::usage(format!(
-            "{action} needs versions, and the mount {mount}/ keeps none; turn them on with \
+            "{action} needs versions, and the mount {mount}/ keeps none; turn versions on with \
              `bulkhead kv enable-versioning {mount}`",
             mount = self.mount
         )))

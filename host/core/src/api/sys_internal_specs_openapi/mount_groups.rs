@@ -77,8 +77,8 @@ impl<'a> MountGroups<'a> {
         let omitted = self.omitted;
         (omitted > 0).then(|| {
             format!(
-                "{omitted} mounts are left out; ask for one with the parameter mount, or for the \
-                 rows of each plugin with generic_mount_paths."
+                "{omitted} mounts are left out; ask for a single mount with the parameter mount, \
+                 or for the rows of each plugin with generic_mount_paths."
             )
         })
     }

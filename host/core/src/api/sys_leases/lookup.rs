@@ -13,7 +13,7 @@ use bulkhead_wire::failure::Failure;
 pub(super) fn rows() -> Vec<Endpoint> {
     let part = || {
         [
-            field("after", FieldKind::String, "list only names after this one"),
+            field("after", FieldKind::String, "list only names after this name"),
             field("limit", FieldKind::String, "maximum number of entries"),
         ]
     };

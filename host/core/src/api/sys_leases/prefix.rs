@@ -21,7 +21,7 @@ const REVOKE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let revoked = |base| below(base, "revoke every lease below a path");
-    let about = "revoke every lease below a path, and drop leases that cannot be revoked";
+    let about = "revoke every lease below a path, and drop leases after a failed revocation";
     let forced = |base| below(base, about);
     vec![
         revoked("sys/leases/revoke-prefix").handled_by(revoke_prefix),
@@ -68,7 +68,7 @@ async fn revoke(call: PermittedCall<'_>, on_failure: OnFailure) -> Result<Reply,
         ends().await?;
         core.leases.queue_below(&which, on_failure).await?;
         return Ok(accepted(
-            "the leases are being revoked; LIST sys/leases/lookup shows those that are left",
+            "the leases are being revoked; LIST sys/leases/lookup shows the remaining leases",
         ));
     }
     let ended = async {
@@ -80,8 +80,8 @@ async fn revoke(call: PermittedCall<'_>, on_failure: OnFailure) -> Result<Reply,
         Err(_) => Err(Failure::new(
             FailureKind::TimedOut,
             format!(
-                "not every lease below {} has ended after {} s; the others are being revoked: \
-                 LIST sys/leases/lookup shows them, and sync=false does not wait",
+                "not every lease below {} has ended after {} s; the others are being revoked: LIST \
+                 sys/leases/lookup shows the rest, and sync=false does not wait",
                 quoted(path),
                 REVOKE_TIMEOUT.as_secs()
             ),

@@ -6,7 +6,7 @@ use bulkhead_wire::description::{Field, FieldKind};
 
 /// Returns the field `sync`, which makes the answer wait for the end.
 pub(super) fn sync() -> Field {
-    field("sync", FieldKind::Bool, "wait until it is revoked, which is the default")
+    field("sync", FieldKind::Bool, "wait for the revocation, which is the default")
 }
 
 /// Returns 202: the revocation goes on after the answer.

@@ -30,29 +30,29 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     };
     add("core_unsealed", "1 while the service is open", vec![gauge(1, None)]);
     add("core_mount_table_num_entries", "mounts, by their kind", mounts(core));
-    add("expire_num_leases", "leases that have not ended", vec![gauge(leases.into(), None)]);
+    add("expire_num_leases", "leases before their end", vec![gauge(leases.into(), None)]);
     add(
         "expire_num_irrevocable_leases",
-        "leases that could not be revoked and need an operator",
+        "leases left for an operator after failed revocations",
         vec![gauge(irrevocable, None)],
     );
     let waiting = core.parking.waiting() as u64;
-    let about = "requests of plain HTTP that wait for a change, without an instance";
+    let about = "requests of plain HTTP waiting for a change, without an instance";
     add("core_parked_requests", about, vec![gauge(waiting, None)]);
-    let about = "runs of components for requests that waited for a change";
+    let about = "runs of components for requests waiting for a change";
     add("core_parked_runs", about, vec![gauge(core.parking.runs(), None)]);
     let quotas = core.quotas.read_usage(&core.store).await?;
     let each = |value: fn(&QuotaUsage) -> u64| {
         quotas.iter().map(|quota| gauge(value(quota), Some(("name", &quota.name)))).collect()
     };
     let (most, counter) = (each(|quota| quota.max_leases), each(|quota| quota.counter));
-    add("quota_lease_count_max", "leases that a quota allows", most);
-    add("quota_lease_count_counter", "leases that a quota counts", counter);
-    let about = "1 for a mount whose last swap was rolled back, or could not be rolled back";
+    add("quota_lease_count_max", "maximum leases of a quota", most);
+    add("quota_lease_count_counter", "present leases of a quota", counter);
+    let about = "1 for a mount after a rollback of the last swap, or after a failed rollback";
     add("mount_plugin_rollback", about, rollbacks(core));
     let (stored, may_store) = stored(core).await?;
-    add("mount_stored_bytes", "bytes that a mount stores", stored);
-    add("mount_stored_bytes_max", "bytes that a mount may store", may_store);
+    add("mount_stored_bytes", "bytes stored by a mount", stored);
+    add("mount_stored_bytes_max", "maximum bytes stored by a mount", may_store);
     families.retain(|_, family| !family.samples.is_empty());
     families.extend(failed_wakes(core));
     Ok(families)
@@ -110,7 +110,7 @@ fn gauge(value: u64, label: Option<(&str, &str)>) -> MetricSample {
     labelled(value, label.as_slice())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no count comes near what a float can hold")]
+#[expect(clippy::cast_precision_loss, reason = "no count comes near the bounds of a float")]
 fn labelled(value: u64, labels: &[(&str, &str)]) -> MetricSample {
     let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
     let labels = labels.iter().map(owned).collect();

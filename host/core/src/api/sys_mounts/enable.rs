@@ -37,7 +37,7 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
         path(),
         required("type", FieldKind::String, "type to mount, such as database").deferring("plugin"),
         field("description", FieldKind::String, "one sentence for people"),
-        field("config", FieldKind::Any, "settings, as tuning takes them")
+        field("config", FieldKind::Any, "settings, in the form of the tune path")
             .with_members(settings::fields()),
         settings::options("texts for the plugin"),
         grants::whole(),
@@ -111,8 +111,8 @@ pub(crate) async fn enable_in(
 /// Returns the warning for a request that took over a default mount of dev mode.
 fn taken_over_warning(record: &MountRecord) -> String {
     format!(
-        "dev mode had mounted {} at {} already, and nobody has used that mount: it is enabled as \
-         it was",
+        "dev mode had mounted {} at {} already, and the mount is unused: the request enabled the \
+         mount unchanged",
         record.kind,
         record.path.listed()
     )
@@ -162,7 +162,7 @@ fn marks(fields: RequestFields<'_>, warnings: &mut Vec<String>) -> MountMarks {
         seal_wrap: mark("seal_wrap", "every record is sealed in the same way"),
         external_entropy_access: mark(
             "external_entropy_access",
-            "there is one source of randomness, this machine's",
+            "this machine is the only source of randomness",
         ),
     }
 }

@@ -24,8 +24,8 @@ pub(super) fn whole() -> Field {
     field(
         "grants",
         FieldKind::TextList,
-        "grants of its plugin, one line each, such as limit:memory=64MiB; \"default\" alone takes \
-         the own list back",
+        "grants of the plugin, one line each, such as limit:memory=64MiB; \"default\" alone \
+         removes the mount's own list",
     )
     .needs_sudo()
 }
@@ -106,8 +106,8 @@ pub(super) fn change(
 fn check_only_whole(values: &Map<String, Value>) -> Result<(), Failure> {
     match ["add_grants", "remove_grants"].into_iter().any(|name| values.contains_key(name)) {
         true => Err(Failure::invalid(
-            "grants replaces the list, add_grants and remove_grants change it: give grants, or the \
-             others",
+            "grants replaces the list, add_grants and remove_grants change the list: give grants, \
+             or the others",
         )),
         false => Ok(()),
     }
@@ -126,7 +126,7 @@ pub(crate) fn check_deadline<'a>(
             let least = duration::show(MountLimits::LEAST_EFFECTFUL.as_secs());
             Err(Failure::invalid(format!(
                 "grants: {line} is shorter than {least}, the minimum for a mount whose other lines \
-                 allow outside changes; give limit:deadline={least} or more, or leave it out"
+                 allow outside changes; give limit:deadline={least} or more, or leave {line} out"
             )))
         }
         None => Ok(()),
@@ -142,7 +142,7 @@ fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, 
             lines.iter().find(|other| other.is_of_same_limit(&line) && **other != line)
         {
             return Err(Failure::invalid(format!(
-                "{name}: {other} and {line} are one limit; give one of them"
+                "{name}: {other} and {line} are one limit; give only one line"
             )));
         }
         lines.push(line);
@@ -155,8 +155,8 @@ fn check_ceiling(line: &Grant, kind: &str, running: RunningPlugin<'_>) -> Result
     ceiling::check(ceiling, line).map_err(|allowed| {
         Failure::invalid(format!(
             "grant {line} is above the ceiling of plugin {kind} in the catalog, which allows \
-             {allowed}; grant no more than that, or register the plugin with --grant '{line}' \
-             besides what it has"
+             {allowed}; grant no more, or register the plugin with --grant '{line}' besides the \
+             present grants"
         ))
     })
 }

@@ -31,10 +31,10 @@ const TOKEN_HEADERS: [&str; 7] = [
 
 /// Settings that are stored without effect, each with the reason.
 const WITHOUT_EFFECT: [(&str, &str); 4] = [
-    ("force_no_cache", "nothing of a mount is cached outside of its storage"),
+    ("force_no_cache", "a mount's data is cached only in the mount's storage"),
     ("passthrough_request_headers", "this version hands no header to a plugin"),
     ("allowed_response_headers", "this version takes no header from a plugin"),
-    ("delegated_auth_accessors", "no plugin of this version delegates its authentication"),
+    ("delegated_auth_accessors", "no plugin of this version delegates authentication"),
 ];
 
 /// Settings that can be tuned at a built-in part of the server.
@@ -55,22 +55,22 @@ pub(super) fn fields() -> Vec<Field> {
         field(
             "default_lease_ttl",
             FieldKind::Any,
-            &format!("lifetime of what asks for none: {lifetime}"),
+            &format!("lifetime of leases without a requested lifetime: {lifetime}"),
         ),
         field("max_lease_ttl", FieldKind::Any, &format!("longest lifetime: {lifetime}")),
         field("description", FieldKind::String, "one sentence for people"),
-        options("texts for the plugin; an empty one removes its key"),
+        options("texts for the plugin; an empty text removes the key"),
         field("force_no_cache", FieldKind::Bool, "stored, without effect"),
         field(
             "audit_non_hmac_request_keys",
             FieldKind::CommaList,
-            "keys of requests that audit shows in the clear",
+            "keys of requests shown in the clear by audit",
         )
         .needs_sudo(),
         field(
             "audit_non_hmac_response_keys",
             FieldKind::CommaList,
-            "keys of responses that audit shows in the clear",
+            "keys of responses shown in the clear by audit",
         )
         .needs_sudo(),
         field("listing_visibility", FieldKind::String, "\"unauth\" lists the mount to everybody"),
@@ -85,7 +85,7 @@ pub(super) fn fields() -> Vec<Field> {
         field(
             "identity_token_key",
             FieldKind::String,
-            "the key at identity/oidc/key that signs the mount's identity tokens",
+            "the signing key of the mount's identity tokens, at identity/oidc/key",
         )
         .needs_sudo(),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
@@ -103,12 +103,16 @@ fn lockout() -> Field {
         "seconds without a failure after which failures are forgotten",
     );
     let members = vec![
-        field("lockout_threshold", FieldKind::Any, "failures that lock a name"),
-        field("lockout_duration", FieldKind::Any, "seconds for which a name is locked"),
+        field(
+            "lockout_threshold",
+            FieldKind::Any,
+            "number of failed logins until a name is locked",
+        ),
+        field("lockout_duration", FieldKind::Any, "seconds until a locked name is unlocked"),
         Field { aliases: vec!["lockout_counter_reset_duration".to_owned()], ..reset },
         field("lockout_disable", FieldKind::Any, "whether no name is locked"),
     ];
-    let about = "of auth methods: when names are locked after logins that failed";
+    let about = "for auth methods: the lock of names after failed logins";
     field(LOCKOUT, FieldKind::Any, about).with_members(members).needs_sudo()
 }
 
@@ -298,7 +302,7 @@ fn check_headers(names: &[String]) -> Result<(), Failure> {
     match names.iter().find(carries_token) {
         Some(name) => Err(Failure::invalid(format!(
             "passthrough_request_headers: no plugin ever sees {}, which can carry a token; remove \
-             it",
+             the header",
             quoted(name)
         ))),
         None => Ok(()),

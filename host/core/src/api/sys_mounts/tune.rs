@@ -158,7 +158,7 @@ fn change_of(
         (swap, None) => Ok(MountChange::Tuned { record, swap }),
         (None, Some(api_version)) => Ok(MountChange::Upgraded { record, api_version }),
         (Some(_), Some(_)) => Err(Failure::invalid(
-            "plugin_version and options.version both change how the mount reads its records; \
+            "plugin_version and options.version both change the format of the mount's records; \
              change one, and then the other",
         )),
     }
@@ -260,8 +260,8 @@ impl VersionQuestion<'_> {
             true if asked.is_empty() => None,
             true => Some(format!("version {chosen_number} serves the mount already")),
             false => Some(format!(
-                "plugin_version is as before, so that version {running} serves until the next \
-                 reload, which chooses version {chosen_number}"
+                "plugin_version is as before: version {running} serves until the next reload, \
+                 which chooses version {chosen_number}"
             )),
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn fields() -> [Field; 5] {
         field(
             "plugin_probation",
             FieldKind::Duration,
-            "time after a swap in which the version before may come back, e.g. 60s",
+            "time after a swap for a rollback to the version before, e.g. 60s",
         )
         .needs_sudo(),
     ]
@@ -124,7 +124,7 @@ fn check_plugin_name(values: &Map<String, Value>, subject: &TuneTarget<'_>) -> R
     }
     let (name, kind) = (quoted(name), subject.kind);
     Err(Failure::invalid(format!(
-        "plugin_name {name} is not the type of the mount, {kind}; leave it out"
+        "plugin_name {name} is not the type of the mount, {kind}; leave plugin_name out"
     )))
 }
 
@@ -139,7 +139,7 @@ fn check_version(version: &str, subject: &TuneTarget<'_>) -> Result<(), Failure>
     }
     let (version, there_is) = (quoted(version), running.version);
     Err(Failure::invalid(format!(
-        "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give that, \
-         or leave it out"
+        "plugin_version {version} of {kind} is not in the catalog; there is {there_is}: give an \
+         existing version, or leave plugin_version out"
     )))
 }

@@ -41,8 +41,8 @@ pub(super) async fn read(
              file of the plugin directory",
         )),
         (Some(_), false) => Err(Failure::invalid(
-            "the component is in the body, and command or oci_image names another one; leave one \
-             of the two out",
+            "the component is in the body, and command or oci_image names another component; leave \
+             one of the two out",
         )),
     }
 }
@@ -57,8 +57,8 @@ fn check_named(origin: &ComponentOrigin) -> Result<(), Failure> {
     if origin.oci_image.contains('/') {
         return Err(Failure::invalid(format!(
             "oci_image {} is not a name in the plugin directory, and images are not fetched from a \
-              registry: copy the image into the plugin directory as an image layout, and give the \
-             name of its directory",
+             registry: copy the image into the plugin directory as an image layout, and give the \
+             layout's directory name",
             quoted(&origin.oci_image)
         )));
     }
@@ -84,7 +84,7 @@ async fn from_directory(
 ) -> Result<Vec<u8>, Failure> {
     let directory = core.process.settings.plugin_directory.as_ref().ok_or_else(|| {
         Failure::invalid(
-            "this server has no plugin directory: set plugin_directory in its configuration, or \
+            "this server has no plugin directory: set plugin_directory in the configuration, or \
              send the component as the body (bulkhead plugin register FILE)",
         )
     })?;

@@ -66,7 +66,7 @@ fn an_invalid_grant_is_refused_with_the_line_and_the_correct_form() {
     let long = format!("database:{}", "x".repeat(600));
     for (text, says) in [
         ("htps:https://a", "there is no act \"htps\"; did you mean \"http\"?"),
-        ("sql", "it names no target"),
+        ("sql", "the target is missing"),
         ("", "sql:postgres://"),
         ("sql:postgres//a", "has no scheme"),
         ("sql:mssql://a", "there is no scheme \"mssql\"; did you mean \"mysql\"?"),

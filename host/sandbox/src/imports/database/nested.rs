@@ -35,8 +35,7 @@ impl NestedCall {
         if state.context.slots < 2 {
             let title = state.plugin.title();
             return Err(Refused::internal(format!(
-                "{title} reached for a database plugin on a route that its table does not mark as \
-                 nested"
+                "{title} called a database plugin on a route without the mark nested"
             )));
         }
         check_name(&connection.name)?;
@@ -69,7 +68,7 @@ impl NestedCall {
         }
         Err(Refused::invalid(format!(
             "{} of connection {} does not know the accounts of user {}, which another version \
-             created; choose that version or a later one (plugin_version), then try again",
+             created; choose the creating version or a later version (plugin_version), then try again",
             nested.plugin.identity().title(),
             quoted(&connection.name),
             quoted(&user.username)
@@ -131,7 +130,7 @@ pub(super) fn check_name(connection: &str) -> Result<(), Refused> {
         return Ok(());
     }
     Err(Refused::invalid(format!(
-        "a connection's name has at most {most} bytes; this one has {bytes}"
+        "a connection's name has at most {most} bytes; this name has {bytes}"
     )))
 }
 

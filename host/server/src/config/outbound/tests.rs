@@ -48,7 +48,10 @@ fn settings_missing_in_the_file_are_taken_from_the_environment() {
 #[test]
 fn a_mistake_in_the_block_is_told_by_its_line_and_no_password_stands_in_it() {
     for (block, says) in [
-        ("http_proxy = \"https://p\"", "line 3: http_proxy: a proxy is spoken to in the clear"),
+        (
+            "http_proxy = \"https://p\"",
+            "line 3: http_proxy: the connection to a proxy is in the clear",
+        ),
         ("http_proxy = \"http://user:hunter2@p\"", "mode 0600"),
         ("no_proxy = [\"a.example\",\n\"b c\"]", "line 4: no_proxy: \"b c\" is not a host"),
         ("no_proxy = \"a.example\"", "a list"),
@@ -98,7 +101,7 @@ fn a_check_tells_the_way_out() {
     for line in [
         "reaches web servers through the proxy http://p:1\n",
         "reaches past the proxy .corp.example\n",
-        "trusts the authorities in /ca.pem besides the public ones\n",
+        "trusts the authorities in /ca.pem besides the public authorities\n",
     ] {
         assert!(report.contains(line), "{report}");
     }

@@ -115,7 +115,7 @@ impl<'a> ConfigValue<'a> {
         }
         std::path::absolute(text).map_err(|error| {
             let why = format!("the working directory is not known: {error}");
-            self.error(format!("{} is relative, and {why}; begin it with /", quoted(text)))
+            self.error(format!("{} is relative, and {why}; begin the path with /", quoted(text)))
         })
     }
 

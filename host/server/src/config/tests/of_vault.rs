@@ -59,7 +59,7 @@ fn settings_that_change_nothing_here_are_named_and_refuse_no_start() {
     );
     assert_eq!(config.listener.transport, ListenerTransport::Plain);
     let report = config.to_string();
-    assert!(report.contains("\nhas no use for line 2: ui: this server has no user"), "{report}");
+    assert!(report.contains("\nignores line 2: ui: this server has no user"), "{report}");
     assert_eq!(read(STORAGE).notices, []);
 }
 
@@ -93,7 +93,7 @@ fn all_errors_of_a_file_are_named_at_once_in_the_order_of_its_lines() {
     let refusal = refusal(UNSAFE);
     let says = [
         (3, "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }"),
-        (8, "ha_storage: one server has the data"),
+        (8, "ha_storage: a single server has the data"),
         (9, "seal \"awskms\": this version supports only Shamir's shares"),
         (12, "trusted_proxies = [\"10.0.0.0/8\"]"),
         (13, "no effect without TLS"),
@@ -218,7 +218,7 @@ fn a_wrong_file_in_json_is_refused_by_line() {
         ("\"max_lease_ttl\":\n  null}", 3, "null is not a value"),
         ("\"api_addr\": {}}", 3, "api_addr takes a value"),
         ("\"listener\": \"tcp\"}", 3, "listener is a block"),
-        ("\"listener\": {\"tcp\": \"127.0.0.1:1\"}}", 3, "takes one label"),
+        ("\"listener\": {\"tcp\": \"127.0.0.1:1\"}}", 3, "takes a single label"),
         ("\"listener\": {\"tcp\":\n {\n\"trusted_proxies\": [\n\"x\"]}}}", 6, "\"x\""),
         ("\"listner\": {}}", 3, "did you mean \"listener\""),
         ("\"seal\": [{\"transit\": {\"address\": \"https://a\"}}]}", 3, "seal \"shamir\" {}"),
@@ -237,7 +237,7 @@ fn settings_of_vault_in_a_listener_or_a_device_are_refused_or_reported() {
     let listener = |line: &str| format!("listener \"tcp\" {{\n  {line}\n}}");
     let device = |line: &str| format!("audit \"file\" \"a\" {{\n  path = \"/a\"\n  {line}\n}}");
     let cases = [
-        (listener("redact_version = true"), 3, "hide them at a proxy"),
+        (listener("redact_version = true"), 3, "hide these paths at a proxy"),
         (listener("proxy_protocol_behavior = \"use_always\""), 3, "X-Forwarded-For"),
         (listener("max_request_duration = \"60s\""), 3, "request_timeout"),
         (device("options {\n  }"), 4, "path (for file_path)"),

@@ -39,8 +39,8 @@ fn the_first_password_does_not_replace_the_one_of_a_rotation() {
         bed.write("config/orders", &json!({"verify_connection": is_verified})).unwrap();
         let refused = bed.write("config/orders", &orders()).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest);
-        let says = "password is not the present password of user \"root\", and the password that \
-                    a rotation made is: leave password out";
+        let says = "password is not the present password of user \"root\", and the password \
+                    made by a rotation is: leave password out";
         assert!(refused.message.contains(says), "{}", refused.message);
         assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
         let repeated = json!({"password": "Generated-Password-1"});
