@@ -349,7 +349,7 @@ fn tokens_of_logins_below_a_path_are_revoked() {
 }
 
 #[test]
-fn status_tells_about_high_availability() {
+fn status_shows_high_availability() {
     let server = Bulkhead::start();
     let (code, table, error) = run(&server, &["status"]);
     assert!(code == 0 && table.contains("\nha_enabled "), "{table}{error}");

@@ -27,7 +27,7 @@ fn assert_gone_on_time(world: &World, username: &str, end: Instant) {
 }
 
 #[test]
-fn a_new_credential_logs_in_and_reads_what_its_role_grants() {
+fn new_credential_logs_in_with_role_privileges() {
     let world = World::new();
     let credential = world.credential("reader");
     let read = world.postgres.login(

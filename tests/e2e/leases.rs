@@ -34,7 +34,7 @@ fn revoking_a_prefix_removes_its_users_and_no_others() {
 }
 
 #[test]
-fn a_listing_gives_the_ids_by_which_leases_are_revoked() {
+fn lease_listing_gives_revocable_ids() {
     let world = world();
     let credential = world.credential("reader");
     let listed = world.root.list("sys/leases/lookup/database/creds/reader").expect(200);

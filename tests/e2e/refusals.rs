@@ -12,7 +12,7 @@ fn learned(client: &Client, method: &str, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_refusal_does_not_tell_what_exists() {
+fn refusals_hide_existence_of_objects() {
     let world = World::new();
     let weak = world.weak();
     let pairs = [

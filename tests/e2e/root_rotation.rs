@@ -145,7 +145,7 @@ fn a_rotated_password_waits_for_a_write_that_leads_back() {
 }
 
 #[test]
-fn a_removal_tells_of_the_only_copy_of_a_password() {
+fn mount_removal_warns_of_only_copy_of_password() {
     let world = world();
     let only_copies = || {
         let shown = world.root.read("sys/mounts/database").expect(200);

@@ -1,4 +1,5 @@
-//! Names of types: within a crate one name means one thing, and most names are noun phrases.
+//! Names of types: within a crate one name means one thing, and most names are noun phrases. Names
+//! of tests: no word stands for a noun that the name does not say.
 
 use crate::sources::{Source, assert_none, rust_below};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,4 +78,49 @@ fn definitions_of_types_are_read() {
     assert_eq!(defined("    type Error = Failure;"), None);
     assert_eq!(defined("let structure = struct_of();"), None);
     assert!(is_one_word("Held") && is_one_word("ACL") && !is_one_word("HeldMemory"));
+}
+
+/// Words of a test's name that stand for a noun outside of the name.
+const VAGUE: [&str; 7] = ["who", "what", "whose", "whom", "told", "tells", "those"];
+/// Prepositions that make "which" such a word.
+const PREPOSITIONS: [&str; 8] = ["of", "by", "in", "for", "to", "from", "with", "on"];
+
+/// Returns the names of the functions below an attribute `test`.
+fn tests_of(text: &str) -> Vec<&str> {
+    let (mut found, mut is_test) = (Vec::new(), false);
+    for line in text.lines().map(str::trim) {
+        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+        if let Some(function) = function.filter(|_| is_test) {
+            found.push(function.split(['(', '<']).next().unwrap_or_default());
+            is_test = false;
+        }
+    }
+    found
+}
+
+fn is_vague(name: &str) -> bool {
+    let words: Vec<&str> = name.split('_').collect();
+    let pairs = words.windows(2);
+    words.iter().any(|word| VAGUE.contains(word))
+        || pairs.into_iter().any(|pair| pair[1] == "which" && PREPOSITIONS.contains(&pair[0]))
+}
+
+#[test]
+fn test_names_say_their_nouns() {
+    let sources = rust_below(&["host", "plugins", "tests"]);
+    let names: Vec<&str> = sources.iter().flat_map(|file| tests_of(&file.text)).collect();
+    assert!(names.len() > 3_000, "only {} tests were found", names.len());
+    let vague: Vec<String> =
+        names.into_iter().filter(|name| is_vague(name)).map(str::to_owned).collect();
+    assert_none(vague, "name a test area_condition_result, with nouns: see docs/style.md");
+}
+
+#[test]
+fn vague_names_of_tests_are_found() {
+    let text =
+        "#[test]\nfn a_role_is_told() {}\n#[tokio::test]\n#[cfg(x)]\nasync fn b() {}\nfn what() {}";
+    assert_eq!(tests_of(text), ["a_role_is_told", "b"]);
+    assert!(is_vague("a_role_is_told") && is_vague("roles_of_which_none_works"));
+    assert!(!is_vague("role_without_statements_is_refused"));
 }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_told_apart_or_listed_are_refused() {
+    fn ambiguous_or_unlistable_policy_names_are_refused() {
         let long = "x".repeat(MAX_NAME + 1);
         for name in ["", " ", "a,b", "a\nb", "a\u{0}", long.as_str()] {
             assert!(canonical_name(name).is_err(), "{name:?}");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn sudo_paths_are_those_of_the_documented_endpoints() {
+    fn sudo_paths_match_documented_endpoints() {
         let own = SUDO.iter().flat_map(|(operations, path)| {
             operations.split(' ').map(|operation| (operation.to_owned(), (*path).to_owned()))
         });

@@ -165,7 +165,7 @@ fn list_shows_names_or_their_json() {
 }
 
 #[test]
-fn delete_names_what_is_gone() {
+fn delete_prints_deleted_path() {
     let (ran, (line, _, _)) = against(204, &Value::Null, &["delete", "database/roles/r"], "");
     assert_eq!(
         (line.as_str(), ran.out.as_str()),
@@ -188,7 +188,7 @@ fn an_answer_of_warnings_alone_is_done_and_says_them() {
 }
 
 #[test]
-fn status_tells_sealed_from_unsealed_from_unknown_by_its_exit_code() {
+fn status_exit_code_distinguishes_sealed_unsealed_and_unknown() {
     assert_eq!(against(200, &json!({"sealed": false}), &["status"], "").0.code, 0);
     assert_eq!(against(200, &json!({"sealed": true}), &["status"], "").0.code, 2);
     assert_eq!(against(200, &json!({"hello": true}), &["status"], "").0.code, 1);
@@ -212,7 +212,7 @@ fn status_shows_how_many_keys_are_still_needed() {
 }
 
 #[test]
-fn init_shows_every_key_in_order_and_what_to_do_with_them() {
+fn init_prints_keys_in_order_with_instructions() {
     let keys: Vec<String> = (1..=12).map(|number| format!("key-{number}")).collect();
     let body = json!({"keys": ["c0"], "keys_base64": keys, "root_token": "bhs.root"});
     let (ran, (line, _, sent)) = against(200, &body, &["operator", "init", "-key-shares=12"], "");
@@ -356,7 +356,7 @@ fn a_person_is_asked_for_the_key_and_does_not_see_it() {
 }
 
 #[test]
-fn seal_rotate_and_key_status_ask_for_what_they_are_called() {
+fn seal_rotate_and_key_status_call_their_endpoints() {
     for (words, asked, said) in [
         (["operator", "seal"], "PUT /v1/sys/seal HTTP/1.1", "the server is sealed\n"),
         (["operator", "rotate"], "PUT /v1/sys/rotate HTTP/1.1", "a new key encrypts from now on\n"),
@@ -373,7 +373,7 @@ fn seal_rotate_and_key_status_ask_for_what_they_are_called() {
 }
 
 #[test]
-fn a_refusal_is_shown_with_what_was_tried_and_harms_no_terminal() {
+fn refusal_names_attempted_action_and_escapes_control_characters() {
     let body = json!({"errors": ["permission denied: \u{1b}]0;gotcha\u{7}"]});
     let (ran, _) = against(403, &body, &["read", "database/creds/x"], "");
     assert_eq!(ran.code, 1);
@@ -401,7 +401,7 @@ fn policies_are_texts() {
 }
 
 #[test]
-fn help_and_wrong_usage_say_what_there_is() {
+fn help_and_wrong_usage_list_commands() {
     for args in [&["help"][..], &["-h"], &["--help"]] {
         let ran = run_with(args, "", &[]);
         assert!(

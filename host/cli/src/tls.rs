@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_refused_with_what_to_do() {
+    fn unusable_tls_files_are_refused_with_remedy() {
         let folder = std::env::temp_dir().join(format!("bulkhead-cli-tls-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("ca.pem");

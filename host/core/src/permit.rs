@@ -93,7 +93,7 @@ mod tests {
     use serde_json::Map;
 
     #[test]
-    fn a_permit_says_what_was_granted_and_by_which_policies() {
+    fn permit_names_capabilities_and_granting_policies() {
         let read = Policy::parse("readers", r#"path "x" { capabilities = ["read"] }"#).unwrap();
         let both =
             Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();

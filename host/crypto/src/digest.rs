@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_standard() {
+    fn digests_match_standard_test_vectors() {
         let of = |algorithm| digest(algorithm, b"abc").map(|digest| hexadecimal(&digest));
         assert_eq!(
             of("sha256").as_deref(),
@@ -71,7 +71,7 @@ mod tests {
 
     /// RFC 4231, test case 2.
     #[test]
-    fn keyed_digests_are_those_of_the_standard() {
+    fn keyed_digests_match_standard_test_vectors() {
         let made = hmac("sha256", b"Jefe", b"what do ya want for nothing?").unwrap();
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(hexadecimal(&made), expected);

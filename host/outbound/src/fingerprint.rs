@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_read_the_same_together_are_told_apart() {
+    fn fingerprints_distinguish_values_with_equal_concatenation() {
         let taken = [
             Fingerprint::begin(),
             Fingerprint::begin().bytes("ab"),

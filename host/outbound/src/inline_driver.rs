@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_driver_that_ends_or_panics_ends_what_is_asked() {
+    async fn ended_or_panicked_driver_ends_pending_requests() {
         for last in [0, 13] {
             let (sender, mut driven) = doubling();
             assert_eq!(ask(&sender, &mut driven, 1).await, Some(2));

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_login_waits_for_the_change_of_its_account_and_takes_what_that_proved() {
+    async fn login_waits_for_password_change_and_uses_proven_password() {
         let changes = Arc::new(PasswordChanges::default());
         let began = Instant::now();
         let change = changes.begin(account("a")).await;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_waits_for_logins_and_lets_those_in_that_came_before_the_next_change() {
+    async fn password_changes_and_logins_proceed_in_arrival_order() {
         let changes = Arc::new(PasswordChanges::default());
         let login = changes.try_log_in(&account("a")).unwrap();
         let begin = |changes: &Arc<PasswordChanges>| {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_authority_is_told_with_the_setting_that_names_one() {
+    fn unknown_authority_error_names_setting() {
         assert!(describe(TlsFault::UnknownIssuer).contains("give root-certificates"));
         assert_eq!(describe(TlsFault::Expired), TlsFault::Expired.to_string());
     }

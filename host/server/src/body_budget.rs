@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_counts_by_what_it_takes_once_parsed_and_one_that_never_fits_is_413() {
+    fn body_budget_counts_parsed_size_and_oversize_is_413() {
         let budget = BodyBudget::new(MIB);
         let mut memory = budget.begin(address(1));
         memory.grow_to(60 << 10).unwrap();

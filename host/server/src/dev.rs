@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_started_server_tells_address_token_and_commands_and_then_is_ready() {
+    fn dev_announcement_shows_address_token_commands_and_ready_line() {
         let data = DevDirectory::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let urls = ["http://127.0.0.1:4321".to_owned()];

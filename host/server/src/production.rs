@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_server_tells_how_to_initialise_it() {
+    fn announcement_without_data_explains_initialisation() {
         let text = announcement(false);
         assert!(
             text.contains(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_data_tells_how_to_open_it_and_where_it_audits() {
+    fn announcement_with_data_explains_unseal_and_audit_log() {
         let text = announcement(true);
         assert!(
             text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"),

@@ -225,7 +225,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_jump_is_told_once_and_a_correction_is_none() {
+    fn clock_jump_is_reported_once_and_small_correction_ignored() {
         let hands = TestClock::new();
         let clock = hands.clock();
         hands.pass(60_000);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_lanes_in_which_something_is_due_are_found_by_kind_and_time() {
+    async fn due_lanes_are_found_by_kind_and_time() {
         let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         assert_eq!(lanes(&store, Space::Lease, u64::MAX).await, ["orders", "stock"]);

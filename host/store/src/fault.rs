@@ -81,7 +81,7 @@ mod tests {
     use crate::record::Space;
 
     #[test]
-    fn only_what_may_pass_by_itself_invites_another_attempt() {
+    fn transient_store_faults_alone_are_retryable() {
         let damaged = StoreFault::Damaged(Address::new(Space::Data, "a"));
         for (fault, kind) in [
             (StoreFault::Conflict, FailureKind::Conflict),

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_what_earlier_terms_sealed_and_seals_under_a_new_key() {
+    fn rotated_keyring_opens_old_terms_and_seals_anew() {
         let first = Keyring::generate(1).unwrap();
         let sealed = first.newest().seal(AssociatedData::of(&HERE, "record"), b"body").unwrap();
         let second = first.with_new_term(2).unwrap();

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_holds_what_begins_with_it_and_nothing_else() {
+    fn prefix_range_contains_keys_with_prefix_only() {
         let range = KeyRange::new(Space::Data, "roles/", "");
         for key in ["roles/", "roles/a", "roles/\u{10ffff}", "roles/%", "roles/a/b"] {
             assert!(holds(&range, key), "{key}");

@@ -36,7 +36,7 @@ fn a_certificate_and_its_key_are_served_in_both_versions() {
 }
 
 #[test]
-fn files_that_cannot_be_served_are_refused_each_with_what_to_do() {
+fn unusable_certificate_files_are_refused_with_remedy() {
     let authority = TestAuthority::new();
     let good = authority.sign(7);
     let settings = authority.serve(&good);
@@ -216,7 +216,7 @@ async fn until(events: &RecordedEvents, event: &str, times: usize) {
 }
 
 #[tokio::test]
-async fn files_that_change_are_served_and_bad_ones_leave_what_was_there() {
+async fn changed_certificate_files_are_served_unless_invalid() {
     let authority = TestAuthority::new();
     let events = Arc::new(RecordedEvents::default());
     let settings = authority.serve(&authority.sign(7));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn call_limits_that_are_not_told_are_defaults() {
+    fn missing_call_limits_are_defaults() {
         let pairs = [("limit-http-calls", "many"), ("http-calls", "3"), ("limit-new", "1")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(CallLimits::from_pairs(&pairs), CallLimits::DEFAULT);

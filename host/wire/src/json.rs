@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_counts_by_what_it_takes_once_parsed_and_what_only_looks_like_values_does_not() {
+    fn parsed_size_counts_values_and_ignores_quoted_syntax() {
         let objects = format!("[{}0]", "{\"a\":0},".repeat(1_000));
         let size = parsed_size(objects.as_bytes());
         assert!((736_000..1_200_000).contains(&size), "{size}");

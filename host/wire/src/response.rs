@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn copied_data_stand_beside_the_envelope_whose_own_keys_win() {
+    fn envelope_keys_win_over_copied_data() {
         let data = json!({ "team/": { "type": "kv" }, "auth": "not this" }).as_object().cloned();
         let envelope = Envelope { request_id: "5e1c".to_owned(), data, ..Envelope::default() };
         let response = Response {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_of_a_secret_is_told_only_where_there_is_no_doubt() {
+    fn secret_password_is_identified_only_if_unambiguous() {
         let of = |passwords: serde_json::Value, key_id: &str| {
             let found = application(&passwords);
             found.password_of("abc-secret", key_id).map(|one| one.key_id.clone())

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_outlives_its_lease_is_told_by_what_becomes_of_it() {
+    fn warning_for_token_outliving_lease_depends_on_revocability() {
         let bound = lease(60).of_token(600, true);
         assert!(bound.ttl == 60 && bound.warnings[0].contains("ends with the lease"));
         let existing = lease(60).of_token(31_536_000, false);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_makes_no_name_is_refused_with_what_is_wrong() {
+    fn invalid_name_template_is_refused_with_reason() {
         let host = TestHost::default();
         for (template, expected) in [
             ("{{ .Nope", "never closed"),

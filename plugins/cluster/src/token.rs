@@ -47,7 +47,7 @@ mod tests {
     use crate::fixture::{jwt, status_of};
 
     #[test]
-    fn the_token_says_how_long_it_lives_and_not_what_came_beside_it() {
+    fn token_lifetime_is_read_from_claims() {
         let year = status_of(&jwt(31_536_000), 3_600);
         assert_eq!(lifetime(&year, 0), Some(31_536_000));
     }

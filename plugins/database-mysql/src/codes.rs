@@ -118,7 +118,7 @@ mod tests {
     use bulkhead_sdk::refusal_codes::find_mistakes;
 
     #[test]
-    fn sentences_ask_only_for_what_refusals_carry() {
+    fn refusal_sentences_use_carried_values_only() {
         let own = ["placeholder", "username", "tls"];
         assert_eq!(find_mistakes(CODES, &own), Vec::<String>::new());
     }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn each_right_that_is_missing_is_told() {
+    fn every_missing_right_is_reported() {
         let all = "GRANT CREATE USER, PROCESS, CONNECTION ADMIN ON *.* TO `a`@`%`";
         let without = |grants: &[&str]| SqlScript::default().answers("SHOW GRANTS", grants);
         assert_eq!(missing_rights(&without(&[all])), Vec::<String>::new());

@@ -110,7 +110,7 @@ mod tests {
     use bulkhead_sdk::sql_script::SqlScript;
 
     #[test]
-    fn a_refusal_is_told_with_the_cause_that_the_server_told() {
+    fn refusal_code_follows_server_error_number() {
         let settings = SqlScript::settings("root:x@tcp(db:3306)/orders");
         let target = ParsedConnection::read(&settings).unwrap().target;
         for (kind, number, code) in [

@@ -35,7 +35,7 @@ mod tests {
     use bulkhead_sdk::sql_script::SqlScript;
 
     #[test]
-    fn a_user_that_may_not_make_roles_is_told_of_where_the_server_says_so() {
+    fn missing_createrole_right_is_reported_if_server_answers() {
         let told = |script: &SqlScript| {
             let settings = SqlScript::settings("postgresql://root:pw@db:5432/orders");
             lacking(script, &ParsedConnection::read(&settings).unwrap())

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_database_said_itself_is_sure() {
+    fn only_definite_refusals_prove_unchanged_state() {
         for (code, state, is_sure) in [
             ("statement-failed", Some("42710"), true),
             ("conflict", Some("40001"), true),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_refused_with_the_cause_that_the_database_told() {
+    fn login_refusal_code_follows_sqlstate() {
         let target =
             ParsedConnection::read(&SqlScript::settings("host=db user=root dbname=orders"))
                 .unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_too_big_is_told_as_too_many_grants() {
+    fn oversized_row_error_is_reported_as_too_many_grants() {
         let target =
             ParsedConnection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         assert_eq!(

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_gets_what_the_database_got() {
+    fn returned_credential_matches_database_user() {
         let bed = ready();
         let reply = bed.read("creds/reader").unwrap();
         let user = bed.host.user("orders", "v-token-reader-1").unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_of_which_the_database_did_not_say_that_nothing_was_made_is_undone() {
+    fn creation_with_uncertain_outcome_is_undone() {
         // Without transactions, the database may refuse the second statement after the first
         // statement created the user. The kind of the failure therefore does not matter.
         for kind in [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_whose_creation_answered_too_late_is_removed_by_the_undo() {
+    fn timed_out_creation_is_undone() {
         let bed = ready();
         bed.host.lose_reply(
             "create-accounts",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lease_keeps_what_its_end_needs_and_no_password() {
+    fn lease_contains_revocation_data_without_password() {
         let bed = ready();
         let reply = bed.read("creds/reader").unwrap();
         let kept = bed.lease(&reply.lease.unwrap()).unwrap().internal;

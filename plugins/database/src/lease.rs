@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_is_written_anew_elsewhere_does_not_end_what_its_forerunner_made() {
+    fn redirected_connection_does_not_revoke_leases_of_former_target() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_revocation_says_what_the_operator_can_write() {
+    fn refused_revocation_names_remedy() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.host.refuse("remove-accounts", Failure::invalid("statement 1 was refused"));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_connection_a_lease_says_what_to_write_and_ends_afterwards() {
+    fn lease_of_deleted_connection_waits_until_connection_is_rewritten() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_whose_policy_makes_no_password_that_fits_is_refused() {
+    fn role_with_unfit_password_policy_is_refused() {
         let bed = empty();
         bed.host.add_policy("quotes", QUOTES).unwrap();
         bed.write("config/orders", &orders()).unwrap();

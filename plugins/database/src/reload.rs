@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_unknown_or_unused_reloads_none_and_is_told() {
+    fn reload_of_unknown_or_unused_plugin_warns() {
         let nothing = json!({"connections": [], "count": 0});
         for (plugin, why) in
             [("oracle", "there is no database plugin"), ("test", "the catalog has the")]
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_chooses_the_versions_again_and_tells_which_connections_stay() {
+    fn reload_reselects_versions_and_reports_unchanged_connections() {
         let bed = ready();
         bed.write("config/fixed", &with(orders(), json!({"plugin_version": "1.0.0"}))).unwrap();
         bed.host.add_version("2.0.0");

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_what_is_absent_and_clears_what_is_empty() {
+    fn role_update_keeps_absent_and_clears_empty_fields() {
         let bed = ready();
         bed.write(
             "roles/reader",

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_count_from_1601_and_what_is_not_a_time_is_none() {
+    fn ticks_count_from_1601_and_invalid_times_are_none() {
         assert_eq!(
             of_ticks("131680504285591921").and_then(show).as_deref(),
             Some("2018-04-12T23:47:08.559Z")

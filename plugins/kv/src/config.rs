@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_changes_what_it_names() {
+    fn config_write_changes_named_fields_only() {
         let bed = v2();
         let all = json!({"max_versions": 3, "cas_required": true, "delete_version_after": "1h30m"});
         bed.write("config", &all).unwrap();

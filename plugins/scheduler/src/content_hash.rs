@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_the_scheduler() {
+    fn content_hashes_match_nomad() {
         assert_eq!(
             content_hash(["devs", "client", "readonly", "global"]),
             "eSn8H8RVqh8As8WQNnC2vlBRqXy6DECogc5umzX0P30="

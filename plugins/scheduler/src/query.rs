@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn durations_parse_like_go() {
         for (text, milliseconds) in
             [("1h2m", 3_720_000), ("1.5s", 1_500), ("250ms", 250), ("0", 0), ("-3s", 0)]
         {

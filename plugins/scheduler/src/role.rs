@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn role_check_reports_every_problem() {
         let role = Role { name: "a_b".into(), description: "d".repeat(257), policies: vec![] };
         assert_eq!(
             refused(role.check()),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_the_scheduler() {
+    fn token_hashes_match_nomad() {
         let token = Token {
             secret: String::new(),
             name: "devs".into(),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_known_no_more_is_replaced_once_and_what_was_asked_is_asked_again() {
+    fn rejected_access_token_is_replaced_once_and_request_repeated() {
         let (host, asked, sent) = (TestHost::default(), Cell::new(0), RefCell::new(Vec::new()));
         let known = Cell::new("t-1");
         let send = |token: &str| {

@@ -254,7 +254,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sudo_is_a_capability_and_what_root_has() {
+    fn sudo_capability_is_listed_or_implied_by_root() {
         for (capabilities, is_sudo) in
             [(vec!["update", "sudo"], true), (vec!["root"], true), (vec!["update"], false)]
         {
@@ -283,7 +283,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn merging_keeps_what_is_absent_and_takes_what_is_empty() {
+    fn merge_keeps_absent_and_takes_empty_fields() {
         let (mut kept, mut cleared) = ("kept".to_owned(), vec!["old".to_owned()]);
         let call = call(json!({"cleared": []}));
         call.merge("kept", &mut kept).unwrap();
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_number_that_does_not_fit_is_the_callers_error_and_named_with_what_does() {
+    fn number_out_of_range_is_refused_with_accepted_range() {
         fn refused<T: DeserializeOwned + Default + PartialEq>(number: Value) -> String {
             let mut kept = T::default();
             let why = call(json!({ "length": number })).merge("length", &mut kept).unwrap_err();

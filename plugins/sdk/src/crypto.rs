@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn pem_is_what_the_host_writes() {
+    fn sdk_pem_matches_host_pem() {
         for length in [0, 47, 48, 49, 200] {
             let der = vec![7; length];
             assert_eq!(pem("CERTIFICATE", &der), bulkhead_crypto::encode_pem("CERTIFICATE", &der));

@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_place_changes_only_together_with_what_is_stored() {
+    fn destination_change_requires_new_credential() {
         let moved = [DestinationField::of("url", true), DestinationField::of("certificate", false)];
         let held = [CredentialField::of("password", "hunter2"), CredentialField::of("key", "")];
         let refused = check(&call(json!({"url": "x"})), &moved, &held).unwrap_err();

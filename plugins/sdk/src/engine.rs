@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_another_version_made_is_a_fault_that_does_not_show_what_it_held() {
+    fn unreadable_lease_fault_hides_lease_content() {
         let lease = Lease {
             tag: "t".to_owned(),
             internal: r#"{"pin": "hunter2"}"#.to_owned(),

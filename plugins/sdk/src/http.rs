@@ -202,7 +202,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_body_says_what_it_is() {
+    fn request_body_sets_content_type_and_encoding() {
         let json = Request::post("https://a").json(&json!({"a": 1})).unwrap();
         assert_eq!(json.headers, [("content-type".to_owned(), "application/json".to_owned())]);
         assert_eq!(json.body, br#"{"a":1}"#);

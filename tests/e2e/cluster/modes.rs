@@ -126,7 +126,7 @@ fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
 }
 
 #[test]
-fn audiences_are_those_of_the_request_or_else_of_the_role() {
+fn token_audiences_come_from_request_or_role_default() {
     let stage = ClusterStage::with_rights(1);
     let role =
         json!({"service_account_name": "app", "token_default_audiences": "https://a.example"});

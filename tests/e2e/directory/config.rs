@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn a_dry_run_tells_what_is_wrong_and_stores_nothing() {
+fn config_dry_run_reports_mistake_and_stores_nothing() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::empty(kind);
         let other = if kind == DirectoryKind::Samba { "openldap" } else { "ad" };

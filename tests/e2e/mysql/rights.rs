@@ -132,7 +132,7 @@ fn accounts_that_became_invisible_are_removed_as_their_creation_recorded_them() 
 }
 
 #[test]
-fn a_creation_whose_accounts_would_be_unknown_is_refused() {
+fn creation_with_unknown_accounts_is_refused() {
     let sea = MysqlStage::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     for creation in [
         "CREATE USER IF NOT EXISTS '{{name}}'@'%' IDENTIFIED BY '{{password}}'",

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_by_itself_is_tried_for_ever() {
+    fn transient_failures_are_retried_without_end() {
         assert!(
             may_pass(FailureKind::Unreachable)
                 && may_pass(FailureKind::Conflict)

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn full_lanes_leave_room_for_what_has_none() {
+    fn full_lanes_leave_room_for_records_without_lane() {
         let claims = Arc::new(Claims::default());
         let mut held: Vec<Claim> = Vec::new();
         for mount in 0..IN_LANES {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_is_woken_by_a_place_and_by_what_it_passed_over_and_by_no_other_claim() {
+    fn freed_place_or_skipped_record_wakes_worker() {
         let claims = Arc::new(Claims::default());
         let wakes = |claim: Claim| {
             let woken = claims.room_notice();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lanes_of_a_mount_are_before_what_is_behind_it_and_of_another_none() {
+    fn lane_order_keeps_lanes_of_one_mount_together() {
         for lane in ["a", "a/", "a/\u{10FFFE}", "a/~"] {
             assert!(part("a", &end_of_mount("a")).rest_from(lane.to_owned()).is_some(), "{lane}");
             assert_eq!(mount_of(lane), "a");

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_as_it_was_and_those_of_a_mount_that_is_gone_are_forgotten() {
+    fn answering_lanes_and_lanes_of_removed_mounts_are_forgotten() {
         let lanes = Lanes::default();
         lanes.note_silence(LANE, Instant::now());
         lanes.note_answer(LANE);

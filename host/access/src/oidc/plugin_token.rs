@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_what_its_mount_is() {
+    fn token_holder_claims_describe_its_mount() {
         let holder = TokenHolder {
             accessor: "auth_azure_00c0ffee",
             path: "azure/",

@@ -173,7 +173,7 @@ fn a_share_counts_once_an_attempt() {
 }
 
 #[test]
-fn others_end_no_attempt_and_are_told_apart_from_progress() {
+fn bogus_shares_of_another_client_leave_attempt_open() {
     let (_, shares, mut attempt) = split(5, 3);
     (1..=3).for_each(|number| drop(attempt.add(client(9), &bogus(number, 7)).unwrap()));
     attempt.add(client(HERE), &shares[4]).unwrap();

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifetime_never_ends_before_the_time_that_was_told() {
+    fn lifetime_never_ends_before_stated_time() {
         for now_ms in [0, 1, 999, 1000, 1001, 5_999, 1_700_000_000_001, 1_700_000_000_999] {
             let ends = (first_whole_second(now_ms) + 5) * 1000;
             assert!((5_000..6_000).contains(&(ends - now_ms)), "{now_ms}");

@@ -19,7 +19,7 @@ fn an_address_is_a_host_and_a_port() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_says_what_to_write() {
+fn unusable_address_error_shows_valid_address() {
     for address in [
         "",
         "127.0.0.1:8200",

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_tell_plugin_and_version() {
+    fn file_name_gives_plugin_and_version() {
         for (file, plugin, version) in [
             ("shelf.wasm", "shelf", None),
             ("/a_1.0.0/shelf.wasm", "shelf", None),

@@ -52,7 +52,7 @@ fn switches_and_repeated_options_are_kept() {
 }
 
 #[test]
-fn fields_are_what_was_typed_and_nothing_else() {
+fn fields_contain_typed_options_only() {
     const OPTS: [CommandOption; 7] = [
         CommandOption::text("ttl", "TIME", "").with_field("ttl"),
         CommandOption::number("use-limit", "").with_field("num_uses"),

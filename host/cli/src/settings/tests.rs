@@ -58,7 +58,7 @@ fn without_any_token_there_is_none() {
 }
 
 #[test]
-fn a_token_file_that_others_may_read_is_refused_with_what_to_do() {
+fn token_file_readable_by_others_is_refused_with_remedy() {
     for mode in [0o644, 0o640, 0o660, 0o604] {
         let problem = Home::with_token("mode", "canary", mode).token(&[]).unwrap_err();
         assert_eq!(problem.code, 2);
@@ -89,7 +89,7 @@ fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
     assert_eq!(server(None, &environment(&[])).unwrap().to_string(), "http://127.0.0.1:8200");
 }
 #[test]
-fn tls_options_win_over_our_variables_and_our_variables_over_those_of_vault() {
+fn tls_options_precede_bulkhead_variables_before_vault_variables() {
     let options =
         crate::options::typed_for_tests(&[("ca-cert", "/typed.pem"), ("tls-skip-verify", "false")]);
     let env = environment(&[

@@ -59,7 +59,7 @@ fn disable_names_one_device() {
 }
 
 #[test]
-fn hash_shows_the_hash_and_never_what_was_hashed() {
+fn audit_hash_prints_hash_without_input() {
     let body = json!({"request_id": "r", "data": {"hash": "hmac-sha256:9f2c"},
         "hash": "hmac-sha256:9f2c"});
     for (args, stdin, input) in [

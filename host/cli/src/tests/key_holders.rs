@@ -109,7 +109,7 @@ fn an_encoded_token_is_read_without_a_server() {
 }
 
 #[test]
-fn status_and_cancel_ask_for_what_they_are_called() {
+fn key_holder_status_and_cancel_call_their_endpoints() {
     for (words, asked) in [
         (&["generate-root", "-status"][..], "GET /v1/sys/generate-root/attempt"),
         (&["generate-root", "-cancel"], "DELETE /v1/sys/generate-root/attempt"),

@@ -29,7 +29,7 @@ sys/         system      system_1      n/a
 }
 
 #[test]
-fn a_detailed_list_shows_lifetimes_and_what_runs() {
+fn detailed_list_shows_lifetimes_and_running_version() {
     let (ran, _) = against(200, &mounts(), &["secrets", "list", "-detailed"], "");
     let rows: Vec<Vec<&str>> =
         ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -45,13 +45,13 @@ fn a_detailed_list_shows_lifetimes_and_what_runs() {
 }
 
 #[test]
-fn a_list_for_programs_is_what_stands_at_each_path() {
+fn json_list_maps_paths_to_mounts() {
     let (ran, _) = against(200, &mounts(), &["secrets", "list", "-format=json"], "");
     assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), mounts()["data"]);
 }
 
 #[test]
-fn enable_mounts_at_the_name_of_the_type_unless_told() {
+fn enable_uses_type_as_default_path() {
     assert_eq!(
         sent(&["secrets", "enable", "database"]),
         ("POST /v1/sys/mounts/database".to_owned(), json!({"type": "database"}))
@@ -107,7 +107,7 @@ fn enable_sends_settings_where_the_api_takes_them() {
 }
 
 #[test]
-fn tune_sends_what_was_typed_and_an_empty_value_to_reset() {
+fn tune_sends_typed_options_and_resets_empty_values() {
     let (line, body) =
         sent(&["secrets", "tune", "-max-lease-ttl=", "-audit-non-hmac-request-keys=", "database/"]);
     assert_eq!(line, "POST /v1/sys/mounts/database/tune");

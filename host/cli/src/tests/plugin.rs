@@ -43,7 +43,7 @@ fn register_from_standard_input_needs_a_name() {
 }
 
 #[test]
-fn list_shows_every_plugin_or_those_of_one_type() {
+fn plugin_list_filters_by_type() {
     let plugin = |name: &str, kind: &str| {
         json!({"name": name, "type": kind, "version": "1.0.0",
             "builtin": false})

@@ -159,7 +159,7 @@ fn status_shows_ha_enabled_of_leader() {
 }
 
 #[test]
-fn a_sealed_server_and_an_empty_one_are_told_apart() {
+fn sealed_and_uninitialized_servers_get_different_hints() {
     for (is_initialised, next) in
         [(true, "bulkhead operator unseal"), (false, "bulkhead operator init")]
     {

@@ -7,7 +7,7 @@ fn made() -> Value {
 }
 
 #[test]
-fn create_sends_only_what_was_typed() {
+fn token_create_sends_typed_options_only() {
     let args = [
         &[
             "token",
@@ -136,7 +136,7 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
 }
 
 #[test]
-fn revoke_tells_its_effect() {
+fn token_revoke_reports_effect() {
     let warned = json!({"request_id": "r", "data": null, "warnings": ["no token has it"]});
     for (status, answer, args, done) in [
         (204, Value::Null, &["-self"][..], "revoked your token, with all leases and children\n"),

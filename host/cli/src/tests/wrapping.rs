@@ -181,7 +181,7 @@ fn wrapping_of_fields_has_own_default_time() {
 }
 
 #[test]
-fn clear_answer_despite_wrapping_time_is_told() {
+fn unwrapped_answer_to_wrapping_request_warns() {
     let body = json!({"request_id": "r", "data": {"a": "b"}});
     for format in ["table", "json"] {
         let args = ["read", "-wrap-ttl=1m", &format!("-format={format}"), "x"];

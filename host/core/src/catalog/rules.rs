@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_reads_no_header_by_which_the_host_knows_callers() {
+    fn component_cannot_read_caller_credential_headers() {
         let access = |headers: &[&str], secret: &[&str]| RawAccess {
             headers: headers.iter().map(|name| (*name).to_owned()).collect(),
             secret_headers: secret.iter().map(|name| (*name).to_owned()).collect(),

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mounts_type_is_final_or_what_holds_where_the_login_says_nothing() {
+    fn token_type_of_mount_is_final_or_default() {
         let (service, batch) = (TokenType::Service, TokenType::Batch);
         for (of_mount, of_login, made) in [
             (mounts::LoginTokenType::Service, Some(batch), service),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_version_is_refused_with_those_there_are() {
+    fn unknown_api_version_error_lists_known_versions() {
         let two = plugin(&[1, 2]);
         for known in ["1", "2"] {
             assert_eq!(check(&options(known), &two), Ok(()), "{known}");

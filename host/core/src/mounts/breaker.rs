@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_tells_the_crashes_that_were_counted() {
+    fn breaker_rest_reports_crash_count() {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         breaker.begin_probation(now + SECOND);
         for _ in 0..CRASHES_ON_PROBATION {

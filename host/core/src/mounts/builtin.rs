@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_to_the_server_itself_is_told_from_those_to_mounts() {
+    fn builtin_paths_are_distinguished_from_mount_paths() {
         for (path, expected) in [
             ("sys", Some(BuiltinMount::System)),
             ("sys/mounts", Some(BuiltinMount::System)),

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_free_and_what_is_over_it_is_waited_for() {
+    fn due_writes_over_burst_cause_wait() {
         let (writes, began) = (DueWrites::default(), Instant::now());
         assert!(!writes.count(BURST_BYTES as usize, began));
         assert_eq!(writes.remaining_wait(began), None);

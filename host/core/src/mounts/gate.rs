@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn closing_waits_for_those_inside_and_lets_nobody_in() {
+    async fn closing_gate_waits_for_entered_calls_and_admits_none() {
         let gate = Arc::new(MountGate::default());
         let (one, other) = (gate.enter().await.unwrap(), gate.enter().await.unwrap());
         let closing = tokio::spawn({

@@ -109,7 +109,7 @@ async fn a_request_and_its_answer_are_one_line_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_tells_the_policies_of_the_callers_entity_beside_those_of_its_token() {
+async fn audit_line_names_entity_policies_beside_token_policies() {
     let bed = bed("identity").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let amy = bed.signed_in("amy").await;
@@ -377,7 +377,7 @@ async fn a_token_handed_out_is_a_hash_in_the_line_of_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() {
+async fn raw_device_shows_data_without_tokens_and_secrets() {
     let path = folder("raw");
     let raw = DeviceSettings {
         log_raw: true,
@@ -401,7 +401,7 @@ async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_is_told_by_its_number_where_that_is_asked_for() {
+async fn eliding_device_records_listing_length_only() {
     let path = folder("elide");
     let eliding =
         DeviceSettings { elide_list_responses: true, ..device("main", path.join("audit.log")) };
@@ -434,7 +434,7 @@ async fn a_request_that_runs_again_is_recorded_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told() {
+async fn failed_audit_devices_block_requests_except_status() {
     let path = folder("full");
     let bed = Bed::audited(path.clone(), only(device("main", "/dev/full"))).await.unwrap();
     for _ in 0..3 {
@@ -464,7 +464,7 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_seals_a_service_whose_audit_disk_is_full() {
+async fn operator_can_seal_with_full_audit_disk() {
     let bed = Bed::audited(folder("seal"), only(device("main", "/dev/full"))).await.unwrap();
     assert_eq!(bed.call_as("wrong", Verb::Write, "sys/seal", json!({})).await.0, 500);
     assert_eq!(bed.read("sys/seal-status").await.1["sealed"], false);

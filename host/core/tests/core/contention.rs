@@ -214,7 +214,7 @@ async fn leases_that_share_a_record_end_although_each_end_takes_longer_than_a_tu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn due_work_and_renewals_end_although_callers_keep_changing_what_it_reads() {
+async fn due_work_and_renewals_complete_under_constant_contention() {
     const WRITERS: usize = 4;
     let bed = Bed::new("contended-due-work").await;
     let (_, lease) = bed.write("probe/lease/raced", json!({"ttl": 600})).await;

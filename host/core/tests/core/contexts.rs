@@ -17,7 +17,7 @@ async fn assert_context_received(bed: &Bed, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_way_into_a_component_tells_it_the_mount_and_its_deadline() {
+async fn every_component_call_receives_mount_and_deadline() {
     let bed = Bed::new("contexts").await;
     assert_eq!(bed.write("probe/timer/told", json!({"after": 0})).await.0, 204);
     assert_context_received(&bed, "told-wake").await;

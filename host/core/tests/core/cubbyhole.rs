@@ -68,7 +68,7 @@ async fn a_value_belongs_to_its_token_alone_and_ends_with_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_tell_create_from_update_and_a_batch_token_has_no_cubbyhole() {
+async fn cubbyhole_distinguishes_create_from_update_and_excludes_batch_tokens() {
     let bed = Bed::new("cubbyhole-policies").await;
     let rules = r#"path "cubbyhole/*" { capabilities = ["create", "read"] }"#;
     bed.write("sys/policies/acl/create-only", json!({ "policy": rules })).await;

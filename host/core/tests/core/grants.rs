@@ -137,7 +137,7 @@ async fn grants_go_with_their_mount_and_outlive_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_several_who_add_a_grant_at_once_none_is_lost() {
+async fn simultaneously_added_grants_are_all_kept() {
     let bed = Bed::new("grants-race").await;
     let add = async |number: u8| {
         let line = format!("database:x{number}");

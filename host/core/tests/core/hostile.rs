@@ -156,7 +156,7 @@ async fn every_act_of_the_guest_has_its_test() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_logs_is_cut_and_told_once() {
+async fn log_flood_is_truncated_and_reported_once() {
     let bed = bed("flood-of-logs").await;
     assert_eq!(bed.read("hostile/flood-of-logs").await.0, 200);
     let lines = bed.log.0.lock().unwrap().clone();
@@ -214,7 +214,7 @@ async fn no_run_of_a_secret_is_logged_by_any_name_and_in_any_case() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wake_that_panics_is_put_off_and_told() {
+async fn panicking_wake_is_delayed_and_logged() {
     let bed = bed("panicking-wake").await;
     assert_eq!(bed.read("hostile/panicking-wake").await.0, 404, "the wake that panics has not run");
     let line = bed.line("timer-delayed").await;
@@ -256,7 +256,7 @@ async fn a_revocation_that_never_ends_holds_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_that_panics_is_tried_again_and_told() {
+async fn panicking_revocation_is_retried_and_reported() {
     let bed = bed("panicking-revoke").await;
     let (_, leased) = bed.read("hostile/panicking-revoke").await;
     let (status, answer) =

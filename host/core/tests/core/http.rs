@@ -103,7 +103,7 @@ pub(crate) async fn granted(bed: &Bed, lines: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_granted_origin_is_answered_and_gets_what_was_sent() {
+async fn granted_origin_receives_request_and_returns_answer() {
     let (bed, mut server) = (Bed::new("http-granted").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let url = server.url("/a?b=c");

@@ -53,7 +53,7 @@ async fn opened(directory: &Path) -> Arc<Store> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
+async fn prefix_revocation_ends_leases_below_path_only() {
     let bed = Bed::new("prefix").await;
     for mount in ["team/a", "team/ab"] {
         assert_eq!(
@@ -124,7 +124,7 @@ async fn a_prefix_is_that_of_the_path_and_not_of_the_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_that_cannot_be_ended_stay_and_are_told_and_force_gives_them_up() {
+async fn unrevocable_leases_stay_until_forced_revocation() {
     let bed = Bed::new("force").await;
     let (stuck, other) =
         (leased(&bed, "probe", "stuck-a").await, leased(&bed, "probe", "free").await);
@@ -561,7 +561,7 @@ async fn tidying_works_with_more_mounts_than_a_commit_relies_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
+async fn lease_tidy_ends_tokenless_and_forgets_mountless_leases() {
     let bed = Bed::new("tidy").await;
     assert_eq!(bed.write("sys/mounts/lost", json!({"type": "probe"})).await.0, 204);
     let (orphan, kept) =

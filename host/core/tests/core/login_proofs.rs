@@ -119,7 +119,7 @@ async fn a_token_of_one_project_gains_nothing_by_another_projects_login_of_the_s
 }
 
 #[tokio::test]
-async fn a_renewal_tells_anew_what_its_token_and_its_children_count_as() {
+async fn renewal_updates_group_policies_of_token_and_children() {
     let bed = open("proof-renewed").await;
     bed.projects().await;
     let first = bed.by_role("p").await;
@@ -269,7 +269,7 @@ async fn the_proof_of_an_alias_ends_or_moves_with_the_alias() {
 }
 
 #[tokio::test]
-async fn merged_entities_keep_what_the_aliases_that_are_kept_proved() {
+async fn entity_merge_keeps_proofs_of_kept_aliases() {
     let bed = open("proof-merged").await;
     bed.second_doorman().await;
     let merged = |from: &str, to: &Value| {
@@ -293,7 +293,7 @@ async fn merged_entities_keep_what_the_aliases_that_are_kept_proved() {
 }
 
 #[tokio::test]
-async fn a_group_holds_those_alone_who_proved_the_alias_that_it_has() {
+async fn external_group_contains_members_with_proven_alias_only() {
     let bed = open("proof-group-alias").await;
     bed.second_doorman().await;
     let doorman = bed.auth_accessor("doorman/").await;

@@ -143,7 +143,7 @@ async fn a_login_beyond_its_bounds_is_the_components_fault_and_stores_nothing() 
 }
 
 #[tokio::test]
-async fn root_is_given_by_no_login_and_a_refusal_is_told_in_the_methods_words() {
+async fn logins_never_grant_root_and_refusals_keep_method_message() {
     let bed = open("login-root").await;
     for policy in ["root", " ROOT ", "response-wrapping"] {
         let (status, answer) = bed.login(json!({"policies": ["readers", policy]})).await;
@@ -216,7 +216,7 @@ async fn a_token_of_counted_uses_ends_with_its_last_request() {
 }
 
 #[tokio::test]
-async fn a_renewal_is_proven_again_and_goes_by_what_the_login_would_be_now() {
+async fn login_renewal_is_reverified_against_current_login() {
     let bed = open("login-renew").await;
     let auth = bed.let_in(json!({"policies": ["readers"], "ttl": 600})).await;
     let token = &auth["client_token"];
@@ -342,7 +342,7 @@ async fn a_plugin_of_one_world_is_not_mounted_as_one_of_the_other() {
 }
 
 #[tokio::test]
-async fn refused_logins_of_a_client_come_to_an_end_and_those_that_are_let_in_do_not() {
+async fn only_refused_logins_are_rate_limited() {
     let bed = open("login-flood").await;
     for _ in 0..200 {
         bed.let_in(json!({})).await;

@@ -116,7 +116,7 @@ async fn a_mount_that_is_gone_shows_nothing_and_comes_back_with_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_are_for_those_whose_policies_allow_it() {
+async fn metrics_require_policy() {
     let bed = Bed::new("figures-policy").await;
     let asked = json!({ "policies": "default" });
     let (_, made) = bed.write("auth/token/create", asked).await;

@@ -574,7 +574,7 @@ async fn preflights_are_refused_alike(bed: &Bed, token: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn auth_methods_are_named_by_what_the_catalog_has() {
+async fn auth_method_types_come_from_catalog() {
     let bed = Bed::new("auth-methods").await;
     for (kind, part) in [
         ("userpass", "there is no auth method \"userpass\"; there are: none"),

@@ -239,7 +239,7 @@ async fn keys_that_cannot_be_are_refused_and_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn neither_a_key_nor_a_token_is_told() {
+async fn signing_keys_and_identity_tokens_are_never_disclosed() {
     let bed = Bed::with_issuer("untold").await;
     let asked = json!({"audience": "a"});
     let (status, told) = bed.write("probe/identity-token/told", asked.clone()).await;
@@ -324,7 +324,7 @@ async fn a_role_without_a_client_id_gets_one_and_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_gives_a_caller_a_token_about_itself_and_tells_whether_it_holds() {
+async fn oidc_role_issues_introspectable_token_about_caller() {
     let bed = Bed::with_issuer("role").await;
     let template =
         r#"{"name": {{identity.entity.name}}, "groups": {{identity.entity.groups.names}}}"#;

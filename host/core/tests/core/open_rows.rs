@@ -21,7 +21,7 @@ async fn a_public_row_serves_callers_without_a_token_and_its_neighbour_does_not(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_changes_what_it_names_and_null_removes() {
+async fn patch_changes_named_fields_and_null_removes() {
     let bed = Bed::new("patch").await;
     assert_eq!(bed.call(Verb::Patch, PATH, json!({"colour": "red", "age": "1m"})).await.0, 204);
     assert_eq!(bed.call(Verb::Patch, PATH, json!({"colour": null})).await.0, 204);

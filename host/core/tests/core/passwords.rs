@@ -53,7 +53,7 @@ async fn a_password_policy_is_written_read_listed_used_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_in_base64_is_stored_as_what_it_says() {
+async fn base64_password_policy_is_stored_decoded() {
     let bed = Bed::new("password-base64").await;
     put(&bed, "encoded", "bGVuZ3RoID0gOApydWxlICJjaGFyc2V0IiB7CiAgY2hhcnNldCA9ICJhYmMiCn0K").await;
     let (_, read) = bed.read(&format!("{BASE}/encoded")).await;

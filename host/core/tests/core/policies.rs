@@ -167,7 +167,7 @@ async fn a_text_that_is_not_a_policy_is_refused_and_the_one_before_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn capabilities_are_told_of_oneself_and_of_another_token() {
+async fn capabilities_are_listed_for_own_and_other_token() {
     let bed = Bed::new("capabilities").await;
     let text = r#"path "probe/*" { capabilities = ["update", "list", "create"] }
                   path "probe/closed" { capabilities = ["deny"] }

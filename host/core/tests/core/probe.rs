@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_ends_for_each_reason_and_the_plugin_is_told_which() {
+async fn plugin_receives_reason_of_each_lease_end() {
     let bed = Bed::new("reasons").await;
     let (status, short) = bed.write("probe/lease/short", json!({"ttl": 1})).await;
     assert_eq!((status, short["lease_duration"].as_u64()), (200, Some(1)), "{short}");
@@ -392,7 +392,7 @@ async fn of_two_that_enable_one_path_at_once_one_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_change_another_finished_stores_nothing() {
+async fn call_with_change_finished_elsewhere_stores_nothing() {
     let bed = Bed::new("overtaken").await;
     let call = waiting(&bed, "f").await;
     assert_eq!(bed.write("probe/recover/f", json!({})).await.0, 204);

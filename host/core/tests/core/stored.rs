@@ -110,7 +110,7 @@ async fn a_timer_scheduled_by_a_wake_is_due_at_least_a_second_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_that_write_without_end_are_held_back_and_those_of_another_mount_are_not() {
+async fn endlessly_writing_timers_are_delayed_per_mount() {
     let bed = Bed::new("flood").await;
     enable(&bed, "flooding", &[]).await;
     for number in 0..FLOODS {

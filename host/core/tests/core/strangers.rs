@@ -19,7 +19,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_head_of_a_request_decides_what_of_its_body_is_read() {
+async fn request_head_decides_admitted_body_fields() {
     let bed = Bed::new("admitted").await;
     let bound = json!({ "policies": "default", "ttl": "1h" });
     bed.write("auth/token/roles/bound", json!({ "token_bound_cidrs": "192.0.2.0/24" })).await;

@@ -263,7 +263,7 @@ async fn a_request_with_an_earlier_use_is_not_cut_by_the_one_that_takes_the_last
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_whose_last_request_died_with_its_process_is_ended_when_its_time_has_come() {
+async fn token_with_aborted_last_use_is_ended_when_due() {
     let bed = bed("died").await;
     let made = bed.made_by("root", json!({"policies": "all", "num_uses": 2})).await;
     let token = token_of(&made);
@@ -527,7 +527,7 @@ async fn a_batch_token_works_until_its_end_through_rotations_and_restarts_and_le
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forged_cut_changed_and_foreign_tokens_are_refused_and_none_is_told_from_another() {
+async fn forged_and_foreign_tokens_get_identical_refusals() {
     let (bed, other) = (bed("forged").await, bed("foreign").await);
     let foreign = other.token(json!({"type": "batch", "policies": "all"})).await;
     let own = bed.token(json!({"type": "batch", "policies": "all"})).await;
@@ -639,7 +639,7 @@ async fn addresses_bind_a_token_and_its_children_but_none_that_never_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_told() {
+async fn token_lifetime_is_capped_with_warning() {
     let bed = bed("lifetimes").await;
     let made = bed.made_by("root", json!({"policies": "all"})).await;
     assert_eq!(
@@ -690,7 +690,7 @@ async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_to
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_lives_as_long_as_it_was_told_and_less_than_a_second_longer() {
+async fn token_lifetime_exceeds_stated_ttl_by_under_one_second() {
     let bed = bed("lived").await;
     for number in 0..6_u64 {
         // At several moments of a second; the late moments lost most.
@@ -726,7 +726,7 @@ async fn a_token_lives_as_long_as_it_was_told_and_less_than_a_second_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_warning_of_a_renewal_gives_what_was_granted() {
+async fn renewal_warning_names_granted_ttl() {
     let bed = bed("renewal-warning").await;
     let token = bed.token(json!({"policies": "all", "ttl": 600})).await;
     let (status, made) = bed.as_who(&token, "probe/lease/short", json!({"ttl": 60})).await;
@@ -966,7 +966,7 @@ async fn every_wish_that_cannot_be_granted_is_refused_and_makes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_decides_what_its_tokens_are() {
+async fn token_role_sets_token_properties() {
     let bed = bed("roles").await;
     let absent = bed.read("auth/token/roles/worker").await;
     assert_eq!((absent.0, &absent.1["errors"]), (404, &json!([])));
@@ -1104,7 +1104,7 @@ async fn the_right_to_create_roles_and_the_right_to_change_them_are_separate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
+async fn token_tidy_ends_tokens_with_lost_revocation_only() {
     let bed = bed("tidy").await;
     let parent = bed.token(json!({"policies": "all", "display_name": "parent"})).await;
     let child = bed.child_of(&parent).await;

@@ -59,7 +59,7 @@ async fn stranded(name: &str) -> (Bed, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_version_serves_a_mount_whose_version_cannot_be_loaded() {
+async fn mount_with_unloadable_version_accepts_another_version() {
     let (bed, _) = stranded("repaired").await;
     let (_, listed) = bed.read("sys/mounts").await;
     let reason = listed["third/"]["unavailable_reason"].as_str().unwrap();
@@ -88,7 +88,7 @@ async fn another_version_serves_a_mount_whose_version_cannot_be_loaded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_whose_version_cannot_be_loaded_is_disabled_once_it_has_no_lease() {
+async fn mount_with_unloadable_version_is_disabled_without_leases_only() {
     let (bed, lease) = stranded("disabled").await;
     let disable =
         async |mount: &str| bed.call(Verb::Delete, &format!("sys/mounts/{mount}"), json!({})).await;
@@ -116,7 +116,7 @@ async fn a_mount_whose_version_cannot_be_loaded_is_disabled_once_it_has_no_lease
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_move_of_a_mount_whose_version_cannot_be_loaded_comes_to_an_end() {
+async fn move_of_mount_with_unloadable_version_terminates() {
     let (bed, lease) = stranded("moved").await;
     let moved = async |from: &str, to: &str| {
         let (status, answer) = bed.write("sys/remount", json!({"from": from, "to": to})).await;

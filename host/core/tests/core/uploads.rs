@@ -110,7 +110,7 @@ async fn serves_after(directory: PathBuf, said: &str) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_that_is_not_what_was_compiled_is_never_loaded_but_made_again() {
+async fn tampered_compiled_code_is_recompiled_instead_of_loaded() {
     let directory = counted("tampered").await.stop().await;
     tamper(&directory, async |store| flip(store, &keys(store, "code/").await[0]).await).await;
     let directory = serves_after(directory, "compiled-code-not-authentic").await;
@@ -290,7 +290,7 @@ async fn waits_for_its_plugin(bed: &Bed, lease: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_register_one_name_at_once_one_wins_and_nothing_of_the_other_stays() {
+async fn simultaneous_registrations_of_one_name_keep_one_component() {
     let directory = std::env::temp_dir().join(format!("bulkhead-core-both-{}", std::process::id()));
     let bed = bare(directory).await;
     let noted = [probe(), &[0, 2, 1, b'x']].concat();

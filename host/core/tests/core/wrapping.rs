@@ -462,7 +462,7 @@ async fn a_policy_demands_wrapping_and_bounds_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_hides_what_is_wrapped_and_the_wrapping_token() {
+async fn audit_hashes_wrapped_data_and_wrapping_token() {
     let bed = crate::audit::bed("wrapping").await;
     let fields = json!({ "password": "hunter2" });
     let info = bed.wrapped(Verb::Write, "sys/wrapping/wrap", fields).await;

@@ -120,7 +120,7 @@ fn certificates_of_every_kind_of_authority_are_accepted() {
 }
 
 #[test]
-fn a_certificate_says_what_was_asked_for() {
+fn issued_certificate_contains_requested_fields() {
     let made = authority("ec", 256);
     let names = pairs(&[
         ("dns", "a.example"),
@@ -154,7 +154,7 @@ fn a_certificate_says_what_was_asked_for() {
 }
 
 #[test]
-fn a_chain_holds_at_its_time_for_its_usage_and_over_what_is_between() {
+fn chain_verification_checks_time_usage_and_intermediates() {
     let made = authority("ec", 256);
     let issued = ask(&made, &wish()).unwrap();
     for (now, holds) in [

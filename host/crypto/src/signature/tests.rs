@@ -272,7 +272,7 @@ fn a_key_with_bytes_behind_it_is_damaged() {
 }
 
 #[test]
-fn a_key_is_told_from_its_text() {
+fn public_key_kind_is_read_from_text() {
     for (text, kind, bits) in [
         (public_of(&rsa()), KeyKind::Rsa, 2_048),
         (public_of(&p256()), KeyKind::P256, 256),

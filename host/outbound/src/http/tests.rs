@@ -200,7 +200,7 @@ async fn an_answer_comes_whole_however_it_is_framed() {
 }
 
 #[tokio::test]
-async fn malformed_answers_are_told_apart() {
+async fn malformed_answers_have_distinct_faults() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: 1\r\n".repeat(200));
     let large = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     for (text, fault) in [
@@ -254,7 +254,7 @@ async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes(
 }
 
 #[tokio::test]
-async fn nobody_is_dialled_who_may_not_be() {
+async fn ungranted_and_forbidden_addresses_are_not_dialled() {
     let port = server(|_| async { Ok(()) }).await;
     let within = |networks: &[&str]| {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
@@ -362,7 +362,7 @@ async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_author
 }
 
 #[tokio::test]
-async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given() {
+async fn client_certificate_is_presented_on_request() {
     let port = tls_server(SERVER, true).await;
     let shown = HttpTls {
         client_certificate: Some(CLIENT.to_owned()),
@@ -495,7 +495,7 @@ async fn a_proxy_is_asked_for_the_name_and_shown_the_credentials_that_no_server_
 }
 
 #[tokio::test]
-async fn a_proxy_that_does_not_connect_is_told_apart_and_ends_in_time() {
+async fn failing_proxies_have_distinct_faults_and_time_out() {
     let large = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     for (text, fault) in [
         ("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", ProxyFault::Refused(407)),

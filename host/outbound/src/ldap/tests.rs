@@ -203,7 +203,7 @@ async fn another_server_is_asked_only_where_no_session_came_about() {
 }
 
 #[tokio::test]
-async fn of_what_a_server_says_of_a_login_its_code_alone_is_passed_on() {
+async fn refused_bind_passes_on_server_code_only() {
     let said = "80090308: LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data ";
     for (text, code) in [
         (format!("{said}775, v1db1\0"), Some("775")),
@@ -277,7 +277,7 @@ async fn a_search_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_change_whose_answer_does_not_come_may_have_happened() {
+async fn ldap_change_without_answer_has_unknown_outcome() {
     let replace = || {
         vec![AttributeChange::Replace(crate::ldap::DirectoryAttribute {
             name: "userPassword".to_owned(),

@@ -89,7 +89,7 @@ fn no_proxy_names_domains_ranges_and_ports_and_this_machine_is_always_exempt() {
 }
 
 #[test]
-fn an_authority_that_is_none_is_told_by_its_place() {
+fn invalid_authority_error_gives_its_index() {
     let authority = include_bytes!("../http/fixtures/authority.pem");
     let mut authorities = bulkhead_tls::pem::certificates(authority).unwrap();
     authorities.push(CertificateDer::from(vec![1, 2, 3]));

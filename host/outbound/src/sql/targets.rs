@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_many_or_long_targets_is_refused_and_says_what_may_be() {
+    fn too_many_or_long_targets_are_refused_with_maximum() {
         assert_eq!(check_targets("c", &targets(limits::TARGETS, 64)), Ok(()));
         for (count, bytes) in [(limits::TARGETS + 1, 1), (1, 6 << 20), (limits::TARGETS, 65)] {
             let refused = check_targets("c", &targets(count, bytes)).unwrap_err();

@@ -22,7 +22,7 @@ fn lead(found: CacheLookup) -> CacheLead {
 }
 
 #[test]
-fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_kept() {
+fn caches_are_separate_by_mount_and_component_version() {
     let caches = CacheRegistry::default();
     caches.of("one", "v1").put("k", b"1".to_vec().into(), long(), ROOM);
     assert!(caches.of("other", "v1").get("k", Instant::now()).is_none());
@@ -94,7 +94,7 @@ fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
 }
 
 #[test]
-fn a_value_lasts_as_long_as_it_was_told() {
+fn cached_value_expires_at_given_time() {
     let (cache, now) = (ValueCache::default(), Instant::now());
     let until = now + Duration::from_secs(5);
     cache.put("k", b"1".to_vec().into(), until, ROOM);
@@ -104,7 +104,7 @@ fn a_value_lasts_as_long_as_it_was_told() {
 }
 
 #[tokio::test]
-async fn one_leads_and_the_others_get_what_it_made() {
+async fn concurrent_lookups_share_value_of_one_leader() {
     let cache = Arc::new(ValueCache::default());
     let lead = lead(cache.get_or_lead("k", long()).await);
     let others: Vec<_> = (0..100)

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_what_the_ceiling_allows() {
+    fn ceiling_refusal_names_allowed_grants() {
         for (most, line, allowed) in [
             ("limit:memory=96MiB sql", "limit:memory=97MiB", "limit:memory=96MiB"),
             ("sql", "limit:memory=65MiB", "limit:memory=64MiB"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_granted_range_remains_what_the_ceiling_has_too() {
+    fn granted_range_is_narrowed_to_ceiling() {
         let most = ranges(&ceiling("sql address:10.0.0.0/8 address:192.168.1.0/24"));
         for (granted, left) in [
             ("10.1.0.0/16", "10.1.0.0/16"),

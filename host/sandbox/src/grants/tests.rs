@@ -98,7 +98,7 @@ fn a_database_plugins_target_is_requested_below_its_ceiling_and_granted_to_the_m
 }
 
 #[test]
-fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_rules_it_out() {
+fn private_address_needs_mount_grant_and_ceiling() {
     let ceiling = asks(&["sql", "address:10.0.0.0/16"]);
     let grants = below(
         Publisher::Uploaded,
@@ -138,7 +138,7 @@ fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
 }
 
 #[test]
-fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
+fn official_mount_dials_configured_targets_only() {
     let grants = nested(Publisher::Official, None);
     assert!(dials(&grants, "db.example").unwrap().everything);
     assert!(
@@ -155,7 +155,7 @@ fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
 }
 
 #[test]
-fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
+fn mount_grants_restrict_configurable_targets() {
     let elsewhere =
         nested(Publisher::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
     assert!(dials(&elsewhere, "db.example").is_err());
@@ -191,7 +191,7 @@ fn asking(maker: Publisher, asked: &[&str], granted: Option<&[&str]>) -> Grants 
 }
 
 #[test]
-fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_domain() {
+fn http_grant_covers_exact_origin_or_subdomains() {
     let granted = [
         "http:https://login.example.com",
         "http:https://*.corp.example:8443",
@@ -292,7 +292,7 @@ fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds
 }
 
 #[test]
-fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
+fn host_names_resolve_within_granted_address_ranges_only() {
     let grants = nested(Publisher::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
     let reach = dials(&grants, "db.example").unwrap();
     assert!(reach.check_address("10.1.2.3:5432".parse().unwrap()).is_ok());

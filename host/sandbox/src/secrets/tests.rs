@@ -70,7 +70,7 @@ impl Dice {
 }
 
 #[test]
-fn the_lines_around_pem_are_no_secret_and_what_is_between_them_is() {
+fn pem_body_is_redacted_without_its_markers() {
     let body = "MC4CAQAwBQYDK2VwBCIEIHq3vYxUuY0mXHnK0bZ1l8pQeT7cWfJ5s2aRgVdNiLkE";
     for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "CERTIFICATE"] {
         let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
@@ -187,7 +187,7 @@ fn a_name_may_be_a_short_secret_and_holds_no_long_piece_of_one() {
 }
 
 #[test]
-fn a_text_is_cut_at_a_character_and_what_the_cut_goes_through_is_hidden() {
+fn text_is_cut_at_character_and_cut_secret_is_redacted() {
     assert_eq!(set(&[]).scrub("aé", 2), "a");
     let set = set(&["Reader-4711-Horse-Battery"]);
     assert_eq!(set.scrub("for reader-4711-horse-battery", 12), "for [secret]");

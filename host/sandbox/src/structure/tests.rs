@@ -25,7 +25,7 @@ fn why(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_component_is_of_the_world_that_its_exports_tell() {
+fn component_world_follows_from_exports() {
     assert_eq!(check(&component(&[exports(&[ENGINE])])), Ok(World::SecretsEngine));
     let database = "bulkhead:plugin/database-users@1.0.0";
     assert_eq!(check(&component(&[exports(&[database])])), Ok(World::DatabasePlugin));
@@ -98,7 +98,7 @@ fn a_component_of_a_later_major_version_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn a_component_of_any_minor_version_is_read_and_a_later_one_told_what_is_missing() {
+fn component_of_any_minor_version_needs_known_imports() {
     for minor in ["1.0.0", "1.0.7", "1.1.0", "1.99.0"] {
         let names = [format!("bulkhead:plugin/storage@{minor}")];
         let engine = format!("bulkhead:plugin/engine@{minor}");

@@ -393,7 +393,7 @@ fn a_value_that_no_server_could_have_is_refused() {
 }
 
 #[test]
-fn an_audit_device_may_be_standard_output_whose_permissions_stay() {
+fn stdout_audit_device_keeps_file_permissions() {
     let config = read(&format!("{STORAGE}audit \"file\" \"main\" {{ path = \"stdout\" }}"));
     let device = &config.audit.devices[0];
     assert_eq!((device.file.as_path(), device.mode), (Path::new("/dev/stdout"), 0));
@@ -459,7 +459,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_cause() {
 }
 
 #[test]
-fn a_check_tells_what_the_server_would_do() {
+fn config_check_reports_effective_settings() {
     let plain = read(STORAGE).to_string();
     assert_eq!(
         plain,

@@ -107,7 +107,7 @@ async fn a_network_of_ipv6_counts_as_one() {
 }
 
 #[tokio::test]
-async fn slots_come_back_and_nothing_is_kept_of_who_left() {
+async fn closed_connections_free_slots_and_leave_no_state() {
     let slots = ConnectionSlots::new(2, 2);
     for round in 0..100 {
         drop(entered(&slots, address(round)).await);
@@ -117,7 +117,7 @@ async fn slots_come_back_and_nothing_is_kept_of_who_left() {
 }
 
 #[tokio::test]
-async fn closing_tells_everybody_to_end_with_the_answer() {
+async fn drain_closes_connections_after_their_answer() {
     let slots = ConnectionSlots::new(2, 2);
     let slot = entered(&slots, HERE).await;
     slots.drain();

@@ -348,7 +348,7 @@ async fn a_body_of_a_stranger_is_not_parsed() {
 }
 
 #[tokio::test]
-async fn a_stranger_who_asks_too_often_is_refused_before_its_body_is_read() {
+async fn rate_limited_stranger_is_refused_before_body_is_read() {
     for content in ["{}".to_owned(), " ".repeat(5 * MIB)] {
         let (status, head, body) = serve_once(request("POST", "/v1/flood", &content)).await;
         assert_eq!((status, &body["errors"][0]), (429, &json!("later")));

@@ -254,7 +254,7 @@ async fn bytes_that_are_not_http_are_refused_and_the_server_continues() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts_nothing_more() {
+async fn stop_finishes_requests_closes_idle_and_refuses_new_connections() {
     let Running { address, gate, stop, mut ended } = start().await;
     let idle = TcpStream::connect(address).await.unwrap();
     let waiting = tokio::spawn(async move { exchange(address, &get("/v1/wait")).await });
@@ -270,7 +270,7 @@ async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts
 }
 
 #[tokio::test]
-async fn an_address_in_use_says_what_to_do() {
+async fn address_in_use_error_names_remedy() {
     let (_socket, taken) = bind("127.0.0.1:0", "with -x").await.unwrap();
     let error = bind(&taken.to_string(), "with -x").await.unwrap_err();
     let expected = format!("cannot listen on {taken}: ");
@@ -292,7 +292,7 @@ async fn opened(address: &str, transport: ListenerTransport) -> Result<Vec<Strin
 }
 
 #[tokio::test]
-async fn plain_http_beyond_this_machine_is_served_only_where_it_is_asked_for_and_told() {
+async fn plain_http_beyond_loopback_needs_setting_and_warns() {
     assert_eq!(opened("127.0.0.1:0", ListenerTransport::PlainHere).await.unwrap(), [""; 0]);
     let refused = opened("0.0.0.0:0", ListenerTransport::PlainHere).await.unwrap_err();
     assert!(refused.contains("tls_cert_file") && refused.contains("--tls-disable"), "{refused}");

@@ -90,7 +90,7 @@ fn hops_come_in_the_forms_that_proxies_write() {
 }
 
 #[test]
-fn a_trusted_proxy_that_does_not_say_who_asks_is_400() {
+fn trusted_proxy_without_client_address_is_400() {
     let long = "a".repeat(10_000);
     let chain = vec!["10.0.0.9"; CHAIN_MAX + 1].join(",");
     for line in [

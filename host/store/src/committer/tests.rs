@@ -131,7 +131,7 @@ async fn of_two_writes_of_one_key_in_a_group_the_later_stays() {
 }
 
 #[tokio::test]
-async fn a_unit_that_read_what_an_earlier_one_of_its_group_writes_is_dropped_alone() {
+async fn conflicting_unit_is_dropped_from_group_alone() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["changed", "deleted", "list/a", "list/b"] {
@@ -274,7 +274,7 @@ async fn closing_waits_for_the_group_under_way_and_refuses_the_rest() {
 /// Needs the feature `fault`: without it no fault can be injected.
 #[cfg(feature = "fault")]
 #[test]
-fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
+fn commit_with_lost_answer_is_found_by_stamps() {
     use std::process::Command;
     let run = |plan: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());

@@ -121,7 +121,7 @@ async fn a_directory_is_initialised_once() {
 }
 
 #[tokio::test]
-async fn of_two_initialisations_at_once_one_is_told_no() {
+async fn second_simultaneous_initialisation_is_refused() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let (key_one, key_two) = (key(1), key(2));
@@ -272,7 +272,7 @@ async fn data_are_sealed_and_opened_again_in_one_process_but_never_opened_twice(
 }
 
 #[tokio::test]
-async fn a_wrong_key_and_another_clusters_key_are_told_apart_from_damage_and_write_nothing() {
+async fn wrong_key_is_no_damage_and_writes_nothing() {
     let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
     let held = scratch.hold().await;
     held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();

@@ -78,7 +78,7 @@ mod tests {
     const POINTS: [&str; 6] = ["a", "b!", "a", "c", "b!", "a"];
 
     #[test]
-    fn aborting_counts_every_point_and_failing_only_those_that_can_fail() {
+    fn fail_plan_counts_failable_points_and_abort_plan_all_points() {
         assert_eq!(acts("abort@1", &POINTS), [(1, FaultAction::Abort)]);
         assert_eq!(acts("abort@2", &POINTS), [(2, FaultAction::Abort)]);
         assert_eq!(acts("fail@2", &POINTS), [(3, FaultAction::Fail)]);

@@ -101,7 +101,7 @@ fn shares_that_were_computed_by_hand_open() {
 }
 
 #[test]
-fn every_value_of_a_share_occurs_so_that_one_share_tells_nothing() {
+fn single_share_values_are_uniformly_distributed() {
     let key = SealKey::from_bytes([0; KEY_BYTES]);
     let mut counts = [[0_u32; 256]; 3];
     for _ in 0..1_000 {

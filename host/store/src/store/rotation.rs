@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rotation_is_told_with_its_term_and_time_and_counts_anew() {
+    async fn rotation_reports_term_and_time_and_resets_count() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let before = store.key_status();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_earlier_keyring_that_is_put_back_opens_what_it_knows_and_refuses_the_rest() {
+    async fn restored_older_keyring_opens_known_terms_and_refuses_newer() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put(&store, data("old"), "1").await;

@@ -182,7 +182,7 @@ async fn increment(store: &Arc<Store>) -> Result<(), StoreFault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_caller_goes_away_is_whole_and_leaves_the_store_usable() {
+async fn commit_with_dropped_caller_is_atomic() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut abandoned = 0;

@@ -44,7 +44,7 @@ async fn summed(store: &Store, mount: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions() {
+async fn stored_byte_count_matches_rows_after_every_change() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let index = IndexColumns { due: Some(1), lane: "m/lane".into(), owner: "someone".into() };
@@ -77,7 +77,7 @@ async fn the_count_is_what_the_rows_hold_after_puts_replacements_and_deletions()
 }
 
 #[tokio::test]
-async fn a_commit_over_the_limit_is_refused_alone_and_says_what_to_do() {
+async fn commit_over_limit_is_refused_alone_with_remedy() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let (small, other) = (limit("m", 10_000), limit("other", 10_000));
@@ -98,7 +98,7 @@ async fn a_commit_over_the_limit_is_refused_alone_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room() {
+async fn full_mount_allows_replacement_and_deletion_frees_space() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
@@ -122,7 +122,7 @@ async fn a_full_mount_still_replaces_and_deletes_and_what_is_deleted_makes_room(
 }
 
 #[tokio::test]
-async fn of_units_that_are_committed_together_those_that_fit_are_stored() {
+async fn group_commit_stores_units_within_limit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
@@ -247,7 +247,7 @@ async fn bytes_of_callers_count_for_one_and_all() {
 }
 
 #[tokio::test]
-async fn mounts_with_room_are_asked_about_once_and_those_that_come_to_their_limit_again() {
+async fn mount_bytes_are_recounted_only_near_limit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 100_000);
@@ -273,7 +273,7 @@ fn file_bytes(scratch: &ScratchDirectory) -> u64 {
 }
 
 #[tokio::test]
-async fn the_space_of_what_was_deleted_is_given_back_to_the_file_system() {
+async fn deleted_space_is_returned_to_file_system() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let unbounded = limit("m", u64::MAX);

@@ -29,7 +29,7 @@ async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn of_two_units_that_each_read_what_the_other_writes_only_one_commits() {
+async fn units_with_crossed_reads_and_writes_commit_only_once() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "on call").await;
@@ -194,7 +194,7 @@ async fn a_page_is_full_although_the_unit_deleted_from_it() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_stores_what_is_buffered_and_forgets_what_was_read() {
+async fn checkpoint_stores_buffered_writes_and_clears_reads() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
@@ -226,7 +226,7 @@ async fn records_written_before_a_checkpoint_can_conflict_after_it() {
 }
 
 #[tokio::test]
-async fn a_unit_whose_checkpoint_failed_stores_nothing_more() {
+async fn unit_with_failed_checkpoint_stores_nothing_more() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -241,7 +241,7 @@ async fn a_unit_whose_checkpoint_failed_stores_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_unit_whose_checkpoint_was_dropped_cannot_commit_unchecked() {
+async fn unit_with_dropped_checkpoint_cannot_commit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -284,7 +284,7 @@ async fn a_record_that_a_unit_read_and_put_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn of_what_is_put_and_refused_or_put_twice_the_last_that_was_stored_is_known() {
+async fn last_stored_value_is_read_after_conflicts_and_overwrites() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "0").await;
@@ -381,7 +381,7 @@ async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict
 }
 
 #[tokio::test]
-async fn a_host_that_goes_away_stores_nothing_and_sees_what_the_work_wrote() {
+async fn dropped_host_part_sees_unit_writes_and_stores_nothing() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -592,7 +592,7 @@ async fn with_roles() -> (ScratchDirectory, Arc<Store>) {
 }
 
 #[tokio::test]
-async fn a_page_of_records_holds_what_the_unit_would_read_one_by_one() {
+async fn record_page_matches_single_reads_of_unit() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     assert_eq!(page(&mut unit, "", 2, 1_000).await, pairs(&[("a", "one"), ("b", "two")]));
@@ -712,7 +712,7 @@ async fn a_unit_that_depends_on_a_folder_conflicts_with_each_commit_to_the_folde
 }
 
 #[tokio::test]
-async fn of_units_in_one_group_the_one_that_relied_on_what_another_wrote_does_not_commit() {
+async fn group_commit_refuses_unit_with_outdated_folder_revision() {
     let (_scratch, store) = with_roles().await;
     let both = |key: &str| {
         let mut unit = store.begin();

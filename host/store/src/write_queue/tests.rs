@@ -38,7 +38,7 @@ fn gives_way(turn: &QueueTicket, key: &str) -> bool {
 }
 
 #[tokio::test]
-async fn each_has_its_turn_in_the_order_in_which_they_came() {
+async fn write_turns_follow_arrival_order() {
     let turns = Arc::default();
     let [first, second, third] = [(); 3].map(|()| turn(&turns, &[record("a")]));
     assert!(first.wait(later()).await);
@@ -62,7 +62,7 @@ async fn a_request_that_met_nothing_waits_for_nothing() {
 }
 
 #[tokio::test]
-async fn only_the_one_whose_turn_it_is_writes_there() {
+async fn only_turn_holder_writes_contended_keys() {
     let turns = Arc::default();
     let listing = ContendedKey::Listing(KeyRange::new(Space::Data, "list/", ""));
     let (first, second) = (turn(&turns, &[record("a"), listing]), turn(&turns, &[]));

@@ -57,7 +57,7 @@ async fn a_server_must_have_a_chain_a_name_and_a_time() {
 }
 
 #[tokio::test]
-async fn a_client_checks_less_only_when_it_is_told_to() {
+async fn client_verifies_less_only_if_configured() {
     let (authority, stranger) = (TestAuthority::new(), TestAuthority::new());
     let settings = authority.serve(&authority.sign(7));
     let any_name = |of: &TestAuthority| {

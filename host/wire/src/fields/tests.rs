@@ -84,7 +84,7 @@ fn two_spellings_may_agree_after_coercion_and_must_not_differ() {
 }
 
 #[test]
-fn a_refusal_names_the_field_as_it_was_sent_the_value_and_what_is_accepted() {
+fn field_refusal_names_sent_field_value_and_accepted_kind() {
     assert!(
         refusal(json!({ "max": "soon" }))
             .starts_with(r#"max: "soon" is not a duration: give whole seconds"#)
@@ -186,7 +186,7 @@ fn a_logged_call_shows_no_value() {
 }
 
 #[test]
-fn creating_needs_what_is_required_and_fills_what_has_a_default() {
+fn creation_requires_required_fields_and_fills_defaults() {
     let mut values = map(json!({ "statements": ["x"] }));
     apply_defaults(&route(), &mut values, true).unwrap();
     assert_eq!(values, map(json!({ "statements": ["x"], "period": 3600 })));
@@ -201,7 +201,7 @@ fn creating_needs_what_is_required_and_fills_what_has_a_default() {
 }
 
 #[test]
-fn an_update_keeps_what_it_does_not_mention() {
+fn update_keeps_absent_fields() {
     let mut values = map(json!({ "max_ttl": 60 }));
     apply_defaults(&route(), &mut values, false).unwrap();
     assert_eq!(values, map(json!({ "max_ttl": 60 })));

@@ -87,7 +87,7 @@ fn every_password_that_satisfies_a_policy_is_as_likely_as_the_others() {
 }
 
 #[test]
-fn a_text_that_is_not_a_policy_is_told_what_is_wrong() {
+fn invalid_password_policy_error_names_mistake() {
     let charset = r#"rule "charset" { charset = "abc" }"#;
     for (text, says) in [
         (charset.to_owned(), "length is missing"),

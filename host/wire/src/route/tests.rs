@@ -119,7 +119,7 @@ fn a_literal_that_leads_nowhere_gives_way_to_a_capture() {
 }
 
 #[test]
-fn an_unknown_path_and_an_unknown_verb_are_told_apart() {
+fn unknown_path_and_unknown_verb_are_distinguished() {
     for path in [
         "role",
         "roles/a/b",
@@ -305,7 +305,7 @@ fn filling_happens_once_so_that_a_capture_cannot_name_another() {
 }
 
 #[test]
-fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
+fn login_route_must_be_unauthenticated_write() {
     let login = |change: &dyn Fn(&mut Route)| {
         let mut route = Route { login: true, ..Route::new(Verb::Write, "login", "logs in") };
         change(&mut route);

@@ -87,7 +87,7 @@ impl Stored for Hasty {
 }
 
 #[test]
-fn the_check_finds_what_a_release_would_lose() {
+fn stored_record_check_finds_lost_fields() {
     let loans = "{\"borrower\":\"ann\",\"extensions\":[1,2]}\n";
     assert_eq!(check_read::<Loan>(loans), Ok(()));
     assert_eq!(Hasty::from_bytes(br#"{"borrower":"ann"}"#).unwrap().borrower, "ann");

@@ -132,7 +132,7 @@ fn narrowed_uses_and_lifetime_of_a_role_bind_earlier_secret_ids() {
 }
 
 #[test]
-fn a_renewal_needs_what_its_role_demands_by_now() {
+fn renewal_requires_current_role_constraints() {
     let unproved = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
     let stage = TestMount::new(&unproved);
     let login = stage.log_in(&stage.role_id("web"), &Value::Null).ok().unwrap();

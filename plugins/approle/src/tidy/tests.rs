@@ -33,7 +33,7 @@ fn a_secret_id_is_removed_at_its_end_and_not_before() {
 }
 
 #[test]
-fn tidy_removes_what_has_expired_and_nothing_else() {
+fn tidy_removes_expired_secret_ids_only() {
     let stage = TestMount::new(&json!({}));
     let valid = stage.secret_id("web", &json!({}));
     let longer = stage.secret_id("web", &json!({"ttl": 120}));

@@ -36,7 +36,7 @@ fn the_client_secret_is_shown_to_callers_with_sudo_alone() {
 }
 
 #[test]
-fn a_partial_update_keeps_what_it_does_not_name() {
+fn partial_config_update_keeps_absent_fields() {
     let bed = empty();
     let mut whole = minimal();
     let more = json!({

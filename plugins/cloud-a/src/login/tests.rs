@@ -13,7 +13,7 @@ fn by_principal() -> Value {
 }
 
 #[test]
-fn an_unknown_role_is_told_by_its_name_alone() {
+fn unknown_role_is_refused_by_name_only() {
     let bed = ready();
     for role in ["dev", "../config", "a/b", "x\n"] {
         let body = json!({"role": role, "jwt": token(&json!({}))});
@@ -70,7 +70,7 @@ fn odd_claims_that_are_signed_are_the_callers_error() {
 }
 
 #[test]
-fn metadata_and_alias_hold_what_was_proven_and_nothing_that_was_stated() {
+fn metadata_and_alias_contain_proven_values_only() {
     let bed = with_role(&by_principal());
     let lies = json!({
         "vm_name": "root", "vmss_name": "", "resource_group_name": "root",
@@ -172,7 +172,7 @@ fn the_cloud_is_asked_by_a_secret_by_an_identity_token_or_by_the_machines_own() 
 }
 
 #[test]
-fn a_secret_that_the_provider_refuses_is_told_and_not_shown() {
+fn refused_client_secret_is_reported_without_value() {
     let bed = empty();
     bed.write(
         "config",
@@ -268,7 +268,7 @@ fn an_explanation_lists_every_constraint_and_asks_for_sudo() {
 }
 
 #[test]
-fn a_renewal_proves_again_what_the_role_binds_by_now_without_the_provider() {
+fn renewal_checks_current_role_bounds_without_provider() {
     let bed = with_role(&json!({"bound_resource_groups": "apps", "token_ttl": 60}));
     arrange_machine(&bed, "vm-1", &json!({}));
     let proven = login(&bed, &json!({"xms_mirid": machine("vm-1")}), &json!({})).unwrap();

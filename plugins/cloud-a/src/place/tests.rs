@@ -215,7 +215,7 @@ fn the_managers_refusals_are_400_and_its_faults_502() {
 }
 
 #[test]
-fn every_bound_is_held_against_what_was_proven() {
+fn role_bounds_are_compared_with_proven_values() {
     let vm = machine("vm-1");
     for (role, why) in [
         (json!({"bound_subscription_ids": ["61111111"]}), "subscription not authorized"),
@@ -256,7 +256,7 @@ fn a_uniform_scale_set_lets_its_instances_in() {
 }
 
 #[test]
-fn a_flexible_scale_set_lets_in_those_machines_that_are_a_part_of_it() {
+fn flexible_scale_set_admits_member_machines_only() {
     let fields = stated(&json!({"vmss_name": "web"}));
     let ready = |machine_says: &Value| {
         let bed = with_role(&json!({"bound_scale_sets": "web"}));

@@ -32,7 +32,7 @@ fn a_role_binds_something_and_shows_every_list() {
 }
 
 #[test]
-fn a_partial_update_keeps_what_it_does_not_name_and_an_empty_list_clears() {
+fn partial_role_update_keeps_absent_fields_and_clears_lists() {
     let bed = ready();
     let role = json!({"bound_group_ids": ["g"], "bound_locations": ["westus"], "token_ttl": 60});
     bed.write("role/dev", &role).unwrap();

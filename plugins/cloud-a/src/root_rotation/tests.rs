@@ -87,7 +87,7 @@ fn a_secret_that_never_works_is_given_up_after_an_hour_and_removed() {
 }
 
 #[test]
-fn an_operator_who_writes_another_secret_meanwhile_keeps_it() {
+fn secret_written_by_operator_during_rotation_is_kept() {
     let bed = with_application();
     bed.host.answer(ADD, added());
     bed.host.answer(LIST, listed(&json!([ours(), {"keyId": "key-2"}])));
@@ -102,7 +102,7 @@ fn an_operator_who_writes_another_secret_meanwhile_keeps_it() {
 }
 
 #[test]
-fn a_refusal_is_told_and_leaves_nothing_open() {
+fn refused_rotation_is_reported_and_leaves_no_intent() {
     let bed = with_application();
     let denied = json!({"error": {"code": "Authorization_RequestDenied"}});
     bed.host.answer(ADD, answer(403, &denied));
@@ -144,7 +144,7 @@ fn clean_up(bed: &CloudBed, orphan: Option<&str>) -> Vec<Value> {
 }
 
 #[test]
-fn a_secret_whose_answer_was_lost_is_found_by_its_name_and_removed() {
+fn secret_with_lost_answer_is_removed_by_name() {
     let bed = with_application();
     assert_eq!(rotate(&bed).unwrap_err().kind, FailureKind::Unreachable);
     let name = asked_name(&bed).unwrap();
@@ -265,7 +265,7 @@ fn a_scheduled_rotation_comes_by_itself_and_again() {
 }
 
 #[test]
-fn a_configuration_that_goes_tells_what_stays_at_the_provider() {
+fn config_deletion_warns_of_secrets_left_at_provider() {
     let bed = with_new_secret();
     rotate(&bed).unwrap();
     let warnings = bed.delete("config").unwrap().warnings;

@@ -131,7 +131,7 @@ fn force_gives_up_kept_secrets_and_names_them() {
 }
 
 #[test]
-fn a_note_tells_of_kept_secrets() {
+fn only_copy_note_names_kept_secrets() {
     let bed = rotated();
     let host: &dyn Host = &bed.host;
     let noted = || host.storage().keys("only-copy/", "", 10).unwrap();
@@ -297,7 +297,7 @@ fn a_process_that_dies_in_a_trial_goes_on() {
 }
 
 #[test]
-fn a_rotation_settles_what_is_kept() {
+fn rotation_settles_kept_secrets() {
     let bed = rotated();
     write_unproven(&bed, "of-the-operator");
     bed.host.answer(ADD, answer(200, &json!({"keyId": "key-3", "secretText": "third"})));

@@ -59,7 +59,7 @@ fn addresses_in_a_key_file_are_not_stored() {
 }
 
 #[test]
-fn an_update_keeps_what_is_absent() {
+fn config_update_keeps_absent_fields() {
     let bed = configured();
     let first = json!({
         "custom_endpoint": {"api": "api.p.example", "iam": "https://iam.p.example:444"},

@@ -119,7 +119,7 @@ fn an_invalid_endpoint_is_refused() {
 }
 
 #[test]
-fn a_place_of_the_provider_is_told_from_any_other() {
+fn provider_endpoints_are_distinguished_from_foreign_endpoints() {
     let custom = |text: &str| BTreeMap::from([("api".to_owned(), text.to_owned())]);
     for own in ["googleapis.com", "https://WWW.googleapis.com/x", "iam-psc.p.googleapis.com:443"] {
         assert_eq!(foreign(&custom(own)), None, "{own}");

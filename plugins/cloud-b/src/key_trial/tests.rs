@@ -269,7 +269,7 @@ fn no_detour_leads_a_kept_key_to_other_endpoints() {
 }
 
 #[test]
-fn a_note_tells_of_kept_keys() {
+fn only_copy_note_names_kept_keys() {
     let bed = rotated();
     let host: &dyn Host = &bed.host;
     let noted = || host.storage().keys("only-copy/", "", 10).unwrap();
@@ -363,7 +363,7 @@ fn a_process_that_dies_in_a_trial_goes_on() {
 }
 
 #[test]
-fn a_rotation_settles_what_is_kept() {
+fn rotation_settles_kept_keys() {
     let bed = rotated();
     write_unproven(&bed, "k-operator");
     let third = answer(200, &made("k-3", ACCOUNT_KEY));

@@ -56,7 +56,7 @@ fn an_instance_logs_in() {
 }
 
 #[test]
-fn the_configuration_says_what_aliases_are_called_by_and_what_is_shown() {
+fn config_selects_alias_and_metadata() {
     let bed = ready();
     let config = json!({
         "iam_alias": "unique_id", "gce_alias": "instance_id", "iam_metadata": [],
@@ -71,7 +71,7 @@ fn the_configuration_says_what_aliases_are_called_by_and_what_is_shown() {
 }
 
 #[test]
-fn the_groups_of_a_project_are_those_above_it() {
+fn group_aliases_are_project_and_its_ancestors() {
     let bed = ready();
     for role in ["role/dev", "role/vm"] {
         bed.write(role, &json!({ "add_group_aliases": true })).unwrap();
@@ -635,7 +635,7 @@ fn a_provider_that_is_down_talks_nonsense_or_redirects_is_not_a_mistake_of_the_c
 }
 
 #[test]
-fn the_method_is_who_its_configuration_says() {
+fn auth_method_calls_provider_with_configured_identity() {
     let bed = ready();
     log_in_as_account(&bed, json!({})).unwrap();
     let asked = bed.host.requests();

@@ -23,7 +23,7 @@ fn renewed(
 }
 
 #[test]
-fn a_login_is_renewed_with_what_its_role_says_now() {
+fn renewal_uses_current_role_settings() {
     for login in ["dev", "vm", "inferred"] {
         let renewed = renewed(
             |bed| {
@@ -38,7 +38,7 @@ fn a_login_is_renewed_with_what_its_role_says_now() {
 }
 
 #[test]
-fn a_renewal_leaves_known_what_the_login_proved() {
+fn renewal_keeps_proven_alias_metadata() {
     let bed = ready();
     for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
         let held = held.unwrap();
@@ -72,7 +72,7 @@ fn a_renewal_finds_the_groups_of_the_project_anew() {
 }
 
 #[test]
-fn a_login_of_which_nothing_is_shown_is_renewed_and_keeps_its_alias() {
+fn renewal_without_metadata_keeps_alias() {
     let bed = ready();
     bed.write("config", &json!({"iam_metadata": [], "gce_metadata": []})).unwrap();
     for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {

@@ -21,7 +21,7 @@ fn gce() -> Value {
 }
 
 #[test]
-fn a_role_of_accounts_is_read_with_its_defaults_and_without_what_instances_have() {
+fn account_role_shows_defaults_without_instance_fields() {
     let bed = written(&iam());
     let shown = bed.read("role/dev").unwrap().data;
     let id = shown["role_id"].as_str().unwrap();
@@ -46,7 +46,7 @@ fn a_role_of_accounts_is_read_with_its_defaults_and_without_what_instances_have(
 }
 
 #[test]
-fn a_role_of_instances_is_read_with_what_instances_have() {
+fn instance_role_shows_instance_fields() {
     let mut body = gce();
     body["bound_labels"] = json!(["team:blue", "tier:"]);
     body["token_policies"] = json!("app");
@@ -68,7 +68,7 @@ fn a_role_of_instances_is_read_with_what_instances_have() {
 }
 
 #[test]
-fn a_role_keeps_its_id_and_its_type_and_what_an_update_leaves_out() {
+fn role_update_keeps_id_type_and_absent_fields() {
     let bed = written(&iam());
     let id = bed.read("role/dev").unwrap().data["role_id"].clone();
     bed.write("role/dev", &json!({"max_jwt_exp": "30m", "allow_gce_inference": false})).unwrap();
@@ -178,7 +178,7 @@ fn a_bad_role_is_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn a_role_that_admits_almost_everyone_is_told_of() {
+fn role_with_open_bounds_warns() {
     let bed = empty();
     for (body, is_open) in [
         (json!({"type": "gce", "bound_labels": "a:b"}), true),
@@ -202,7 +202,7 @@ fn a_role_that_admits_almost_everyone_is_told_of() {
 }
 
 #[test]
-fn a_role_whose_logins_are_one_entity_is_told_of() {
+fn role_with_logins_of_one_entity_warns() {
     let bed = empty();
     let shared = |path: &str, body: Value| {
         let warnings = bed.write(path, &body).unwrap().warnings;
@@ -222,7 +222,7 @@ fn a_role_whose_logins_are_one_entity_is_told_of() {
 }
 
 #[test]
-fn fields_that_no_role_has_are_told_of_and_ignored() {
+fn unknown_role_fields_warn_and_are_ignored() {
     let bed = empty();
     bed.write("config", &json!({"gce_alias": "instance_id"})).unwrap();
     let mut body = gce();

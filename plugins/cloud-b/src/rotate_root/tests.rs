@@ -145,7 +145,7 @@ fn a_key_that_was_made_and_never_learnt_ends() {
 }
 
 #[test]
-fn where_several_keys_came_none_is_touched_and_it_is_told() {
+fn several_new_keys_are_left_and_logged() {
     let bed = lose_making(answer(500, &json!({})), &["k-new", "k-of-others"]);
     assert_eq!(bed.run_guards().unwrap(), 1);
     let steps = bed.host.steps();

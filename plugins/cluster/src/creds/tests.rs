@@ -81,7 +81,7 @@ fn mode_3_makes_the_role_first_and_lets_it_own_the_rest() {
 }
 
 #[test]
-fn a_refusal_between_objects_leaves_nothing_and_removes_what_was_made_by_its_uid() {
+fn refusal_between_objects_removes_created_objects_by_uid() {
     let forbidden = refusal(403, "serviceaccounts is forbidden: User \"x\" cannot create");
     let bed = generated_but(&[(format!("POST {}", accounts()), forbidden)]);
     let refused = bed.write("creds/three", &json!({})).err().unwrap();
@@ -173,7 +173,7 @@ fn an_unanswered_creation_is_searched_until_it_can_no_longer_happen() {
 }
 
 #[test]
-fn a_process_that_dies_between_objects_knows_what_it_made() {
+fn undo_after_crash_between_objects_removes_created_objects() {
     for (step, expected) in [("send", 1), ("amend", 1)] {
         let found = there("u-binding", MARK);
         let bed = bound_but(&[(format!("GET {}/v-1", bindings()), answer(200, &found))]);
@@ -252,7 +252,7 @@ fn a_requested_lifetime_is_never_refused_below_the_clusters_minimum() {
 }
 
 #[test]
-fn the_lease_is_cut_to_what_the_token_says_and_not_to_what_came_beside_it() {
+fn lease_lifetime_follows_token_claims() {
     let long = json!({"status": status_of(&jwt(31_536_000), 3_600)});
     let short = json!({"status": status_of(&jwt(1_800), 3_600)});
     for (status, ttl, expected) in [(long, 3_600, "longer"), (short, 1_800, "capped")] {

@@ -8,7 +8,7 @@ use bulkhead_sdk::{FailureKind, RevocationReason};
 use serde_json::json;
 
 #[test]
-fn rights_end_before_the_account_and_what_is_gone_is_success() {
+fn revocation_removes_bindings_first_and_accepts_missing_objects() {
     let bed = generated();
     let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
     bed.host.steps();
@@ -49,7 +49,7 @@ fn an_object_with_another_uid_or_a_vanished_object_is_a_success() {
 }
 
 #[test]
-fn a_conflict_about_what_is_still_there_is_tried_again() {
+fn revocation_conflict_on_existing_object_is_retried() {
     let bed = in_conflict(made("u-binding"));
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     let waits = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
@@ -58,7 +58,7 @@ fn a_conflict_about_what_is_still_there_is_tried_again() {
 }
 
 #[test]
-fn a_refusal_does_not_keep_the_rest_from_being_removed_and_all_refusals_are_told() {
+fn revocation_continues_after_refusal_and_reports_refusals() {
     for (status, kind) in [
         (403, FailureKind::InvalidRequest),
         (401, FailureKind::Unavailable),
@@ -80,7 +80,7 @@ fn a_refusal_does_not_keep_the_rest_from_being_removed_and_all_refusals_are_told
 }
 
 #[test]
-fn of_two_refusals_both_are_told_and_the_one_that_may_pass_counts() {
+fn two_refusals_are_reported_with_transient_failure_kind() {
     let bed = bound_but(&[
         (format!("DELETE {}/v-1", bindings()), refusal(403, "no binding")),
         (format!("DELETE {}/v-1", accounts()), refusal(503, "no account")),

@@ -88,7 +88,7 @@ fn accounts_that_the_operator_names_are_proven_gone_one_by_one() {
 }
 
 #[test]
-fn an_account_that_the_operators_statements_leave_is_locked_or_told() {
+fn account_left_by_statements_is_locked_or_reported() {
     let left = || SqlScript::default().answers("mysql.user", &["10.%"]);
     let script = left();
     assert_eq!(deleted(&script, "u", &["REVOKE g FROM '{{name}}'"]), Ok(()));

@@ -18,7 +18,7 @@ fn with_login<'a>(more: &[(&'a str, Value)]) -> Vec<(&'a str, Value)> {
 }
 
 #[test]
-fn both_forms_say_where_the_server_is_and_who_logs_in() {
+fn both_url_forms_give_server_and_user() {
     for url in [
         "{{username}}:{{password}}@tcp(db:3306)/orders",
         "{{username}}:{{password}}@tcp(db)/orders?parseTime=true",
@@ -114,7 +114,7 @@ fn tls_is_checked_as_soon_as_there_is_anything_to_check_it_by() {
 }
 
 #[test]
-fn warnings_name_what_is_unwise() {
+fn unwise_settings_warn() {
     let warned = |url: &str, more: &[(&str, Value)]| {
         configure(&SqlScript::settings_with(url, more)).unwrap().warnings.join(" ")
     };

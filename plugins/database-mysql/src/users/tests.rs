@@ -41,7 +41,7 @@ fn says_nothing_was_made(refusal: &Refusal) -> bool {
 }
 
 #[test]
-fn a_value_is_written_for_the_quotes_around_it_and_only_what_holds_the_password_is_secret() {
+fn creation_escapes_values_and_marks_password_statement_secret() {
     let script = SqlScript::default();
     created(&script, &[CREATION], &[]).unwrap();
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in()
 }
 
 #[test]
-fn a_user_that_manages_itself_logs_in_with_what_it_has() {
+fn self_managed_user_logs_in_with_current_password() {
     let script = SqlScript::default()
         .answers("CURRENT_USER", &["app@%"])
         .fails("ALTER", SqlScript::state("1227"));

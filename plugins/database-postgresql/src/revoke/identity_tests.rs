@@ -84,7 +84,7 @@ fn a_lagging_copy_proves_no_role_gone() {
 }
 
 #[test]
-fn statements_clean_up_after_a_role_that_is_gone_and_whose_name_is_free() {
+fn statements_run_for_missing_role_with_unused_name() {
     let script = without_role("false");
     let given = ["DROP SCHEMA \"{{name}}\""];
     assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &given), Ok(()));

@@ -138,7 +138,7 @@ fn a_user_that_nothing_depends_on_goes_in_one_commit() {
 }
 
 #[test]
-fn a_drop_whose_answer_was_lost_is_tried_again_and_is_not_a_refusal() {
+fn drop_with_lost_answer_is_retryable() {
     let lost = SqlScript::failure("timed-out", None);
     let script = SqlScript::default()
         .answers_row("FROM pg_roles", &["16400", "false"])
@@ -158,7 +158,7 @@ fn a_user_that_goes_while_the_statements_run_is_gone() {
 }
 
 #[test]
-fn a_server_that_does_not_say_what_depends_on_a_user_is_asked_without() {
+fn revocation_works_without_dependency_catalog() {
     let script = SqlScript::default()
         .fails("pg_shdepend", SqlScript::state("42P01"))
         .answers("FROM pg_roles", &["16400"]);
@@ -237,7 +237,7 @@ fn objects_of_a_user_are_never_dropped() {
 }
 
 #[test]
-fn privileges_that_stay_are_told_by_what_they_are_on() {
+fn remaining_privileges_are_reported_by_object() {
     let held = ["database stock", "something in database billing"];
     let script = living()
         .fails("DROP ROLE", SqlScript::state("2BP01"))
@@ -277,7 +277,7 @@ fn the_operators_statements_replace_our_own_and_sessions_still_end() {
 }
 
 #[test]
-fn a_user_whose_statements_cannot_be_prepared_is_locked_out() {
+fn user_with_invalid_revocation_statements_is_locked_out() {
     for text in ["x '{{password}}'", "x '{{expiration}}'", "x 'y"] {
         let script = living();
         assert_eq!(deleted(&script, "u", &[text]).unwrap_err().code, "invalid-statement", "{text}");

@@ -272,7 +272,7 @@ fn risky_settings_get_a_warning() {
 }
 
 #[test]
-fn no_limit_of_sessions_is_the_most_that_there_may_be_and_is_told() {
+fn unlimited_sessions_are_capped_with_warning() {
     let url = "postgres://u@db/o?sslmode=require";
     for (given, sessions, is_told) in [
         (json!(-1), 64, true),
@@ -292,7 +292,7 @@ fn no_limit_of_sessions_is_the_most_that_there_may_be_and_is_told() {
 }
 
 #[test]
-fn a_template_whose_names_may_repeat_is_taken_and_told() {
+fn username_template_without_randomness_is_accepted_with_warning() {
     for (template, is_told) in [("app", true), ("{{random 7}}", true), ("{{random 8}}", false)] {
         let more = [("username_template", json!(template))];
         let settings = SqlScript::settings_with("postgres://u@db/o?sslmode=require", &more);

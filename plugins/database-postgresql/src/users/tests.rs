@@ -42,7 +42,7 @@ const LOOK: &str = "SELECT CASE WHEN bool_or(rolname = 'v-a-1') THEN 0 WHEN coun
                     WHERE rolname IN ('v-a-1', lower('v-a-1'))";
 
 #[test]
-fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
+fn creation_is_one_transaction_with_password_statement_secret() {
     let script = SqlScript::default();
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
@@ -201,7 +201,7 @@ fn public_keys_are_not_handled() {
 }
 
 #[test]
-fn a_user_that_manages_itself_logs_in_with_what_it_has() {
+fn self_managed_user_logs_in_with_current_password() {
     let script = SqlScript::default();
     let settings = SqlScript::settings_with(URL, &[("self_managed", json!(true))]);
     let connection = ParsedConnection::read(&settings).unwrap();

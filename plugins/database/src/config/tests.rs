@@ -190,7 +190,7 @@ fn without_its_plugin_a_connection_is_read_without_details() {
 }
 
 #[test]
-fn an_update_keeps_what_is_absent_clears_what_is_empty_and_grows_the_generation() {
+fn config_update_keeps_absent_clears_empty_and_increments_generation() {
     let bed = ready();
     let before = bed.host.stored("config/orders").unwrap();
     bed.write("config/orders", &json!({"username": "admin", "allowed_roles": []})).unwrap();
@@ -222,7 +222,7 @@ fn the_engines_own_fields_are_no_settings_of_the_plugin() {
 }
 
 #[test]
-fn warnings_name_unknown_settings_an_empty_list_of_roles_and_what_the_plugin_found() {
+fn config_write_warns_of_unknown_settings_and_empty_roles() {
     let bed = empty();
     bed.host.warn_when_configured(&["tls-off"]);
     let body = json!({"plugin_name": "test", "usrename": "root", "allowed_roles": []});
@@ -310,7 +310,7 @@ fn rotations_that_contradict_each_other_or_cannot_work_are_refused() {
 }
 
 #[test]
-fn removal_tells_which_static_roles_wait_for_the_connection() {
+fn connection_removal_warns_of_dependent_static_roles() {
     let bed = crate::fixture::with_static_role();
     let reply = bed.delete("config/orders").unwrap();
     assert!(reply.warnings[0].contains("static roles that still need"), "{:?}", reply.warnings);
@@ -340,7 +340,7 @@ fn a_list_names_the_connections() {
 }
 
 #[test]
-fn a_read_tells_that_the_database_does_not_answer_and_what_waits() {
+fn config_read_warns_of_silent_database_and_waiting_work() {
     let bed = ready();
     issued(&bed);
     assert!(bed.read("config/orders").unwrap().warnings.is_empty());
@@ -374,7 +374,7 @@ fn as_much_runs_at_once_as_the_connection_may_have_sessions() {
 }
 
 #[test]
-fn rights_that_the_connections_user_lacks_are_told_in_the_answer() {
+fn config_write_warns_of_missing_rights() {
     let bed = empty();
     bed.host.describe_plugin(|plugin| {
         let sentence = "the user of connection {connection} lacks a right".to_owned();

@@ -108,7 +108,7 @@ fn wherever_a_rotation_dies_the_stored_password_logs_in_afterwards() {
 }
 
 #[test]
-fn a_rotation_whose_reply_was_lost_rolls_forward() {
+fn root_rotation_with_lost_reply_rolls_forward() {
     let bed = rooted();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_password_that_cannot_be_verified_is_stored_with_a_warning() {
 }
 
 #[test]
-fn a_second_request_is_told_why_the_first_rotation_is_not_finished() {
+fn second_root_rotation_names_cause_of_unfinished_rotation() {
     let bed = rooted();
     bed.host.refuse("change-credential", Failure::invalid("too short"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();

@@ -55,7 +55,7 @@ fn a_password_that_the_database_took_and_then_refuses_is_kept_and_not_shown() {
 /// A role keeps the last verified password until another password is verified: statements without
 /// an effect leave the last verified password in force.
 #[test]
-fn the_last_verified_password_is_kept_beside_those_that_are_not() {
+fn last_verified_password_is_kept_beside_unverified_passwords() {
     let bed = with_account();
     bed.write("static-roles/app", &app()).unwrap();
     let earlier = || bed.host.stored("static-role/app").unwrap()["earlier"]["password"].clone();
@@ -79,7 +79,7 @@ fn the_last_verified_password_is_kept_beside_those_that_are_not() {
 }
 
 #[test]
-fn a_change_of_which_the_answer_was_lost_is_rolled_forward_where_no_login_can_tell() {
+fn unverifiable_change_with_lost_answer_is_rolled_forward() {
     for (step, told) in
         [("change-credential", None), ("check-credential", None), ("check-credential", Some(false))]
     {
@@ -96,7 +96,7 @@ fn a_change_of_which_the_answer_was_lost_is_rolled_forward_where_no_login_can_te
 }
 
 #[test]
-fn a_change_that_the_database_refused_is_forgotten_also_where_no_login_can_tell() {
+fn refused_change_is_forgotten_even_if_unverifiable() {
     let bed = with_account();
     bed.host.tell_of_logins("app", None);
     bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));

@@ -36,7 +36,7 @@ fn a_password_that_is_known_to_be_dead_is_not_shown() {
 
 /// An unreachable database does not make the password of a role dead.
 #[test]
-fn a_password_of_which_nothing_is_known_is_shown_with_a_warning() {
+fn unverified_password_is_shown_with_warning() {
     let bed = with_static_role();
     bed.host.refuse("change-credential", unreachable());
     bed.write("rotate-role/app", &json!({})).err().unwrap();

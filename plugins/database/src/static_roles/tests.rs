@@ -198,7 +198,7 @@ fn an_imported_password_is_tried_before_it_is_kept() {
 }
 
 #[test]
-fn a_window_that_ends_with_its_schedule_is_told() {
+fn rotation_window_removed_with_schedule_warns() {
     let bed = with_static_role();
     let nightly = json!({"rotation_schedule": "0 3 * * *", "rotation_window": "2h"});
     assert!(bed.write("static-roles/app", &nightly).unwrap().warnings.is_empty());
@@ -215,7 +215,7 @@ fn a_window_that_ends_with_its_schedule_is_told() {
 }
 
 #[test]
-fn an_update_rotates_nothing_and_keeps_what_is_absent() {
+fn static_role_update_keeps_absent_fields_without_rotation() {
     let bed = with_static_role();
     bed.host.advance(600);
     bed.write("static-roles/app", &json!({"rotation_statements": "ALTER {{name}}"})).unwrap();
@@ -244,7 +244,7 @@ fn an_update_rotates_nothing_and_keeps_what_is_absent() {
 }
 
 #[test]
-fn a_period_that_is_shortened_below_what_has_passed_makes_the_role_due() {
+fn rotation_period_below_elapsed_time_makes_role_due() {
     let bed = with_static_role();
     bed.host.advance(600);
     bed.write("static-roles/app", &json!({"rotation_period": 300})).unwrap();

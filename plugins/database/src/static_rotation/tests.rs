@@ -53,7 +53,7 @@ fn wherever_a_rotation_dies_the_stored_password_logs_in_and_one_rotation_was_com
 }
 
 #[test]
-fn wherever_a_creation_dies_there_is_a_role_whose_password_logs_in_or_none() {
+fn crash_during_creation_leaves_working_role_or_none() {
     for step in STEPS {
         let bed = with_account();
         bed.host.die_after(step);
@@ -71,7 +71,7 @@ fn wherever_a_creation_dies_there_is_a_role_whose_password_logs_in_or_none() {
 }
 
 #[test]
-fn a_rotation_whose_reply_was_lost_is_not_made_again() {
+fn rotation_with_lost_reply_is_not_repeated() {
     let bed = with_static_role();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
@@ -134,7 +134,7 @@ fn a_role_that_is_removed_while_its_rotation_is_unfinished_leaves_nothing() {
 }
 
 #[test]
-fn a_creation_of_which_nothing_is_known_is_finished_or_forgotten_once_the_database_tells() {
+fn uncertain_creation_is_resolved_once_database_answers() {
     for (is_made, refuse) in [(true, "check-credential"), (false, "change-credential")] {
         let bed = with_account();
         bed.host.refuse(refuse, unreachable());
@@ -312,7 +312,7 @@ fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
 }
 
 #[test]
-fn an_account_that_changes_its_own_password_tells_it_to_no_other_server() {
+fn self_managed_password_is_not_sent_to_another_server() {
     let bed = with_account();
     let managed = json!({"self_managed": true, "username": "", "password": ""});
     bed.write("config/orders", &managed).unwrap();

@@ -38,7 +38,7 @@ fn a_configuration_is_read_with_its_defaults_and_never_with_its_password() {
 }
 
 #[test]
-fn an_update_keeps_what_is_absent() {
+fn config_update_keeps_absent_fields() {
     let bed = configured(AD);
     bed.write("config", &json!({"length": "20", "ttl": "5m"})).unwrap();
     bed.write("config", &json!({"request_timeout": 7})).unwrap();

@@ -199,7 +199,7 @@ fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
 }
 
 #[test]
-fn a_change_whose_answer_was_lost_is_found_to_be_in_force() {
+fn password_change_with_lost_answer_is_verified_without_repetition() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     assert_eq!(bed.read("creds/build").err().unwrap().kind, FailureKind::TimedOut);
@@ -224,7 +224,7 @@ fn a_directory_that_is_away_is_waited_for_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_locked_account_cannot_tell_and_gets_the_same_candidate_again() {
+fn locked_account_gets_same_candidate_again() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.read("creds/build").err().unwrap();
@@ -297,7 +297,7 @@ fn accounts_rotate_themselves_by_their_present_password() {
 }
 
 #[test]
-fn an_account_tells_its_own_password_to_no_other_server() {
+fn self_rotated_password_is_not_sent_to_another_server() {
     let bed = configured(Flavour::ActiveDirectory);
     let own = json!({"self_rotation": true, "binddn": "", "bindpass": ""});
     bed.write("config", &own).unwrap();
@@ -336,7 +336,7 @@ fn a_change_that_was_begun_at_another_server_begins_anew() {
 }
 
 #[test]
-fn no_failure_tells_a_password() {
+fn failures_contain_no_password() {
     let bed = with_role(Flavour::ActiveDirectory);
     let first = creds(&bed);
     let password = first.data["current_password"].as_str().unwrap().to_owned();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_known_by_what_the_directory_gave_it_and_found_again_by_that() {
+    fn entry_is_identified_and_found_by_directory_id() {
         let host = TestHost::default();
         let guid = first(&host, &entry("cn=a", &[("objectGUID", b"\x00\xff*)(cn=*abcdefg")]));
         assert_eq!(guid.as_str(), "guid-00ff2a2928636e3d2a61626364656667");

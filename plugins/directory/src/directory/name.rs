@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_for_as_what_it_can_be() {
+    fn account_name_form_selects_search_attributes() {
         let short = ["userPrincipalName", "sAMAccountName", "cn"];
         assert_eq!(attributes("bob@corp.example", AD), ["userPrincipalName"]);
         assert_eq!(attributes("bob", AD), short);

@@ -5,7 +5,7 @@ use crate::fixture::{ENGINE, configured, dn};
 use bulkhead_sdk::testbed::Flavour;
 
 #[test]
-fn a_refused_login_tells_whether_the_password_is_wrong() {
+fn refused_login_code_decides_password_proof() {
     for (data, proof) in [
         (Some(0x525), PasswordProof::NotInForce),
         (Some(0x52e), PasswordProof::NotInForce),

@@ -15,7 +15,7 @@ fn age_counts(host: &bulkhead_sdk::testbed::TestHost) -> Vec<(&'static str, f64)
 }
 
 #[test]
-fn passwords_are_told_by_their_age_also_those_that_are_never_read() {
+fn password_age_metric_includes_never_read_roles() {
     let bed = with_role(Flavour::ActiveDirectory);
     let host = &bed.host;
     bed.wake(KEY, 1).unwrap();

@@ -102,7 +102,7 @@ fn a_check_out_lends_the_first_account_at_home_and_asks_nothing_of_the_directory
 }
 
 #[test]
-fn the_term_is_the_sets_or_what_was_asked_for_where_that_is_less() {
+fn check_out_ttl_is_minimum_of_set_and_request() {
     for (set, asked, ttl) in [
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": "5h"}), 1_800),
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 60}), 60),
@@ -355,7 +355,7 @@ fn a_directory_that_is_away_keeps_the_account_lent() {
 }
 
 #[test]
-fn without_a_configuration_a_lease_waits_and_says_what_to_write() {
+fn check_out_lease_without_configuration_waits_and_names_remedy() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
     let refused = bed.delete("config").err().unwrap();

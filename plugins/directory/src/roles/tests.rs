@@ -6,7 +6,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_role_is_read_as_it_was_written_and_tells_when_it_rotated() {
+fn role_read_returns_written_fields_and_rotation_time() {
     let bed = with_role(Flavour::ActiveDirectory);
     let shown = Value::Object(bed.read("roles/build").unwrap().data);
     assert_eq!(shown, json!({"service_account_name": "svc1@corp.example", "ttl": 600}));
@@ -20,7 +20,7 @@ fn a_role_is_read_as_it_was_written_and_tells_when_it_rotated() {
 }
 
 #[test]
-fn writing_a_role_changes_no_password_and_an_update_keeps_what_is_absent() {
+fn role_update_keeps_password_and_absent_fields() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.write("roles/build", &json!({"ttl": "5m"})).unwrap();
     let shown = bed.read("roles/build").unwrap().data;

@@ -32,7 +32,7 @@ fn a_wrong_passphrase_and_an_unknown_user_are_refused_in_the_same_words() {
 }
 
 #[test]
-fn a_renewal_asks_what_the_user_is_by_now() {
+fn renewal_uses_current_user_record() {
     let bed = bed();
     let login = bed.login("login/amy", &json!({"passphrase": "open sesame"})).ok().unwrap();
     bed.write("users/amy", &json!({"passphrase": "open wheat", "token_ttl": 60})).ok().unwrap();

@@ -12,7 +12,7 @@ fn shown(stage: &Stage) -> Value {
 }
 
 #[test]
-fn a_configuration_is_shown_as_written_and_keeps_what_a_write_leaves_out() {
+fn config_is_shown_as_written_and_keeps_absent_fields() {
     let stage = Stage::empty();
     assert_eq!(stage.bed.read("config").err().unwrap().kind, FailureKind::NotFound);
     let pem = &stage.key.public_key.pem;

@@ -157,7 +157,7 @@ fn a_refused_reviewer_is_403_with_the_remedy_and_without_the_words_of_the_cluste
 }
 
 #[test]
-fn too_many_requests_are_told_with_their_delay() {
+fn rate_limited_review_passes_on_retry_delay() {
     let delay = ("retry-after".to_owned(), "3".to_owned());
     let busy = Response { status: 429, headers: vec![delay], ..Response::default() };
     let why = refused(&json!({}), busy);
@@ -168,7 +168,7 @@ fn too_many_requests_are_told_with_their_delay() {
 }
 
 #[test]
-fn the_fields_of_the_host_are_told_as_those_of_the_method() {
+fn host_field_names_are_translated_to_method_fields() {
     let stage = TestMount::with_role(&json!({}));
     let why = Failure::invalid("tls.root-certificates has no certificate");
     stage.bed.host.refuse("send", why);

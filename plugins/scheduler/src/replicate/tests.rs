@@ -204,7 +204,7 @@ fn a_replica_is_not_an_authoritative_region() {
 }
 
 #[test]
-fn the_age_of_a_replica_is_told_and_bounded() {
+fn replica_age_is_reported_and_bounded() {
     let bed = replica(&["a"]);
     prove(&bed, "management");
     lists(&bed, "roles", 0, 5, &json!([role(1, "a")]));

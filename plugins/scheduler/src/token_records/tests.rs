@@ -86,7 +86,7 @@ fn a_collection_removes_thousands_of_tokens() {
 }
 
 #[test]
-fn a_read_that_waits_says_for_what_and_is_answered_when_its_time_is_over() {
+fn blocking_read_names_awaited_key_and_ends_after_wait() {
     let (bed, _) = with_token();
     let mut request = bed.raw_request("GET", "v1/acl/roles", "index=99&wait=1m");
     request.headers = vec![("x-nomad-token".to_owned(), LOCAL.to_owned())];

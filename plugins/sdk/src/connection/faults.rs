@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_ask_only_for_what_refusals_carry() {
+    fn fault_sentences_use_carried_values_only() {
         let carried = ["bytes", "most", "parameter", "accepted"];
         assert_eq!(refusal_codes::find_mistakes(FAULTS, &carried), Vec::<String>::new());
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_two_users_could_share_are_told_and_made() {
+    fn repeatable_username_templates_are_detected_and_accepted() {
         for template in
             ["app", "{{.RoleName}}", "{{unix_time}}", "{{random 7}}", "{{random 20 | truncate 5}}"]
         {

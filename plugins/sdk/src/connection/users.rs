@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_ask_only_for_what_refusals_carry() {
+    fn denial_sentences_use_carried_values_only() {
         assert_eq!(refusal_codes::find_mistakes(DENIALS, &[]), Vec::<String>::new());
     }
 }

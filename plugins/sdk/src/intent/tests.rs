@@ -228,7 +228,7 @@ fn wherever_recovery_dies_too_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_change_whose_reply_was_lost_is_rolled_forward_and_not_made_again() {
+fn change_with_lost_reply_is_rolled_forward_without_repetition() {
     let bed = bed();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     assert_eq!(rotated(&bed).unwrap_err().kind, FailureKind::TimedOut);
@@ -447,7 +447,7 @@ fn ours(host: &dyn Host) -> Result<Vec<String>, Failure> {
 }
 
 #[test]
-fn recovery_deletes_the_key_whose_secret_nobody_saw_and_makes_another() {
+fn recovery_replaces_key_with_lost_secret() {
     let bed = TestBed::<Keys>::new().unwrap();
     bed.write("renew", &json!({})).unwrap();
     bed.host.die_after("create-accounts");

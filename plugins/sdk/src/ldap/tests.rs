@@ -4,7 +4,7 @@ use super::*;
 use bulkhead_wire::failure::{Failure, FailureKind};
 
 #[test]
-fn a_filter_is_what_its_parts_say() {
+fn filter_contains_its_conditions_unescaped() {
     let filter = Filter::equal("objectClass", "user").and_any(&[("cn", "*"), ("uid", "a)(b=*")]);
     let texts: Vec<Vec<(String, Vec<u8>)>> = filter
         .all_of

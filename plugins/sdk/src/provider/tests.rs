@@ -61,7 +61,7 @@ fn an_answer_that_is_too_large_is_not_asked_for_again() {
 }
 
 #[test]
-fn tries_end_with_their_number_the_calls_time_and_what_the_provider_asks_for() {
+fn retries_are_bounded_by_count_deadline_and_retry_after() {
     let down = || {
         let host = TestHost::default();
         host.answer(ASKED, answer(502, &json!({})));

@@ -114,7 +114,7 @@ fn a_static_role_needs_one_of_the_two_and_a_configuration_neither() {
 }
 
 #[test]
-fn one_setting_takes_the_place_of_the_other_and_what_is_absent_is_kept() {
+fn rotation_period_and_schedule_replace_each_other() {
     let bed = TestBed::<Keeper>::new().unwrap();
     for (body, period, schedule, window, disabled) in [
         (json!({"rotation_period": "1h"}), 3_600, "", 0, false),
@@ -229,7 +229,7 @@ fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
 }
 
 #[test]
-fn times_are_told_in_seconds_and_under_both_names() {
+fn rotation_times_are_shown_in_seconds_under_both_names() {
     let times = RotationTimes { last: Some(NEW_YEAR + 1_500), due: Some(NEW_YEAR + 10_499) };
     assert_eq!([0, 1, 10_000, 20_000].map(|later| times.ttl(NEW_YEAR + later)), [10, 10, 0, 0]);
     let at = "2026-01-01T00:00:01.5Z";

@@ -153,7 +153,7 @@ fn a_time_that_is_shown_twice_when_clocks_go_back_is_due_twice() {
 }
 
 #[test]
-fn the_second_in_which_clocks_are_set_is_looked_at() {
+fn schedule_includes_second_of_clock_change() {
     // At 01:00 UTC the clocks of Paris go from 2:00 to 3:00, and from 3:00 back to 2:00.
     let at_three = "CRON_TZ=Europe/Paris 0 3 * * *";
     assert_eq!(due(at_three, "2026-03-28T12:00:00Z", 1), ["2026-03-29T01:00:00Z"]);
@@ -166,7 +166,7 @@ fn the_second_in_which_clocks_are_set_is_looked_at() {
 
 /// Compares every due time with a clock that advances minute by minute.
 #[test]
-fn due_times_are_those_minutes_that_a_clock_on_the_wall_shows() {
+fn due_times_match_wall_clock_minutes() {
     for (zone, from, days) in [
         ("Europe/Paris", "2026-03-27T00:00:00Z", 4),
         ("Europe/Paris", "2026-10-23T00:00:00Z", 4),

@@ -78,7 +78,7 @@ mod tests {
 
     /// Offsets on 2026-01-01 and 2026-07-01 in the zone database, in minutes.
     #[test]
-    fn offsets_are_those_of_the_zone_database() {
+    fn offsets_match_zone_database() {
         for (name, winter, summer) in [
             ("UTC", 0, 0),
             ("Europe/Paris", 60, 120),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_whose_changes_are_listed_has_them() {
+    fn zone_with_listed_transitions_uses_listed_transitions() {
         // Ramadan of 2026: clocks go back on 15 February and forward on 22 March.
         let span = Zone::named("Africa/Casablanca").unwrap().span(1_771_804_800).unwrap();
         assert_eq!((span.offset, span.end), (0, Some(1_774_144_800)));

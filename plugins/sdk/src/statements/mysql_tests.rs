@@ -57,7 +57,7 @@ fn values_stay_in_their_quotes_by_every_reading_of_a_backslash() {
 }
 
 #[test]
-fn a_placeholder_in_a_value_stays_what_it_is() {
+fn placeholder_inside_value_is_not_replaced() {
     assert_eq!(
         filled("x '{{password}}' '{{name}}'", "u", "{{name}}"),
         Ok(vec!["x '{{name}}' 'u'".to_owned()])

@@ -39,7 +39,7 @@ fn each_kind_of_statements_has_placeholders_of_its_own() {
 }
 
 #[test]
-fn the_refusal_names_the_placeholder_and_those_that_there_are() {
+fn refusal_names_unknown_and_available_placeholders() {
     let refused =
         checked("x '{{password}}'", &purpose(StatementAct::Renewal, "password")).unwrap_err();
     assert_eq!(

@@ -247,7 +247,7 @@ fn outside_quotes_only_plain_words_are_taken() {
 }
 
 #[test]
-fn a_word_that_would_change_what_follows_is_refused() {
+fn placeholder_value_altering_following_text_is_refused() {
     for (text, name) in [
         ("x {{name}}'\\'", "E"),
         ("x {{name}}'a'", "e"),
@@ -358,7 +358,7 @@ fn a_refusal_carries_place_and_fault_and_no_text_of_the_statement() {
 }
 
 #[test]
-fn no_text_panics_and_what_passes_passes_again() {
+fn random_text_never_panics_and_accepted_statements_split_identically() {
     let alphabet: Vec<char> = "ab;'\"$\\-/*(){}E&U \n{{name}}é[,]1_".chars().collect();
     let mut state = 0x9e37_79b9_u64;
     for _ in 0..20_000 {

@@ -57,7 +57,7 @@ fn a_listing_with_a_handler_is_served_by_the_engine() {
 }
 
 #[test]
-fn a_row_says_what_was_written_in_the_table() {
+fn table_rows_become_routes() {
     let description = Shelf::description();
     let put = description.routes.iter().find(|route| route.verb == Verb::Write).unwrap();
     assert_eq!(put.existence.as_deref(), Some("box/{name}"));

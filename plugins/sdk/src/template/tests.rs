@@ -18,7 +18,7 @@ fn rendered(text: &str) -> Result<String, TemplateFault> {
 }
 
 #[test]
-fn the_understood_part_of_the_language_means_what_it_means_in_go() {
+fn supported_template_functions_match_go() {
     for (text, result) in [
         ("", ""),
         ("plain", "plain"),
@@ -218,7 +218,7 @@ fn no_template_panics() {
 }
 
 #[test]
-fn a_users_name_is_known_to_what_is_named_after_it_and_to_nothing_else() {
+fn username_field_is_available_in_user_templates_only() {
     let template = Template::parse("{{ .Username | uppercase }}").unwrap();
     let random = |length: u32| vec![0; length as usize];
     let surroundings = RenderContext { random: &random, now: 0 };

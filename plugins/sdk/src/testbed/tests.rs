@@ -176,7 +176,7 @@ fn a_failed_call_leaves_nothing_behind() {
 }
 
 #[test]
-fn fields_that_no_row_names_are_told_of() {
+fn unknown_request_fields_warn() {
     let bed = TestBed::<Egg>::new().unwrap();
     assert_eq!(bed.write("boil/a", &json!({"salt": 1})).unwrap().warnings, ["ignored: salt"]);
     assert_eq!(bed.write("boil/-a", &json!({})).err().unwrap().kind, FailureKind::NotFound);

@@ -31,7 +31,7 @@ fn expected(project: &str, groups: &[&str]) -> Option<(String, Vec<String>)> {
 }
 
 #[test]
-fn a_token_has_what_its_own_login_proved_and_elsewhere_what_the_latest_said() {
+fn token_uses_own_login_proof_and_latest_elsewhere() {
     let shared = alias("one", "a", "role");
     let own = LoginProof::of(&shared, texts("p"), Some(groups("p")));
     assert_eq!(seen(&shared, Some(&own)), expected("p", &["p"]));
@@ -60,7 +60,7 @@ fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
 }
 
 #[test]
-fn a_renewal_that_tells_of_no_groups_keeps_those_of_the_same_alias() {
+fn renewal_without_groups_keeps_groups_of_same_alias() {
     let shared = alias("one", "a", "role");
     let first = LoginProof::of(&shared, texts("p"), Some(groups("p")));
     let again = LoginProof::of(&shared, texts("p"), None).keep_groups_of(Some(&first));

@@ -58,7 +58,7 @@ fn proven(accessor: &str, alias: &str, groups: Option<&[&str]>) -> ProvenAlias {
 }
 
 #[tokio::test]
-async fn a_login_writes_only_what_it_says_anew() {
+async fn login_writes_changed_values_only() {
     let scratch = TemporaryStore::new("writes").await;
     let mut eve = proven("one", "eve", None);
     let (first, wrote) = scratch.sign_in(&eve).await;
@@ -147,7 +147,7 @@ async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_
 }
 
 #[tokio::test]
-async fn of_a_renamed_group_those_leave_who_did_not_prove_its_name_of_now() {
+async fn renamed_group_drops_members_without_proof_of_new_name() {
     let scratch = TemporaryStore::new("renamed").await;
     let project = scratch.group("one", "project-1", "a").await;
     scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;

@@ -276,7 +276,7 @@ fn the_second_matcher_decides_every_case_the_same() {
 }
 
 #[test]
-fn a_case_is_shrunk_to_what_makes_it_fail() {
+fn fuzz_case_shrinks_to_failing_part() {
     let holds = |case: &FuzzCase| case.rules.iter().any(|rule| rule.words.contains(&"deny"));
     let case = (SEED..).map(random_case).find(|case| case.rules.len() > 3 && holds(case)).unwrap();
     let shrunk = shrunk(case, holds);

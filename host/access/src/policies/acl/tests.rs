@@ -216,7 +216,7 @@ fn a_list_asks_for_the_folder_and_then_for_the_name() {
 }
 
 #[test]
-fn a_list_counts_patterns_with_the_slash_before_those_without() {
+fn list_matches_patterns_with_trailing_slash_first() {
     let read = r#"capabilities = ["read"]"#;
     let list = r#"capabilities = ["list"]"#;
     let with = acl(&[&format!("path \"a/*\" {{ {list} }} path \"a/+\" {{ {read} }}")]);
@@ -280,14 +280,14 @@ fn guarded_endpoints_need_sudo_and_the_ordinary_capability() {
 }
 
 #[test]
-fn a_refused_write_does_not_tell_whether_the_object_exists() {
+fn refused_write_hides_existence_of_object() {
     let acl = acl(&[r#"path "x" { capabilities = ["read"] }"#]);
     assert_eq!(ask(&acl, Operation::Create, "x"), ask(&acl, Operation::Update, "x"));
     assert_eq!(ask(&acl, Operation::Create, "y"), ask(&acl, Operation::Update, "y"));
 }
 
 #[test]
-fn a_token_that_may_only_update_is_told_that_it_may_not_create() {
+fn refusal_of_create_with_update_capability_names_create() {
     let acl = acl(&[r#"path "x" { capabilities = ["update"] }"#]);
     assert_eq!(refusal(ask(&acl, Operation::Create, "x")), "this token may not create x");
 }
@@ -410,7 +410,7 @@ fn named(texts: &[(&str, &str)]) -> Acl {
 }
 
 #[test]
-fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
+fn granting_policies_are_listed_in_token_order() {
     let acl = named(&[
         (
             "writers",
@@ -458,7 +458,7 @@ fn a_templated_rule_speaks_of_its_caller_only() {
 }
 
 #[test]
-fn a_rule_with_an_unfit_value_is_skipped_and_told_and_the_others_count() {
+fn template_rule_with_unfit_value_is_skipped_and_reported() {
     let policy = policy(
         r#"path "home/{{identity.entity.name}}/*" { capabilities = ["read"] }
            path "x" { capabilities = ["read"] }"#,

@@ -296,7 +296,7 @@ fn passes_mounting(rule: &ParameterConstraints, fields: &Value) -> bool {
 }
 
 #[test]
-fn one_setting_is_seen_under_all_its_names_by_what_denies_it() {
+fn denied_parameter_matches_all_names_of_setting() {
     for (rule, sent) in [
         (json!({"token_period": []}), json!({"period": "1h"})),
         (json!({"period": []}), json!({"token_period": "1h"})),
@@ -326,7 +326,7 @@ fn one_setting_is_seen_under_all_its_names_by_what_denies_it() {
 }
 
 #[test]
-fn one_setting_is_seen_under_all_its_names_by_what_allows_it() {
+fn allowed_parameter_matches_all_names_of_setting() {
     for (rule, sent, may) in [
         (json!({"token_period": ["1h"]}), json!({"period": "1h"}), true),
         (json!({"token_period": ["1h"]}), json!({"period": "2h"}), false),

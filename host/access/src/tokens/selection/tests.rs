@@ -66,7 +66,7 @@ impl Case {
 }
 
 #[test]
-fn without_a_wish_a_child_gets_what_its_parent_has() {
+fn child_token_inherits_parent_policies_by_default() {
     Case::of(&["a", "b"]).gets(&[], &["a", "b"]);
     Case::of(&["a", "default"]).gets(&[], &["a", "default"]);
     Case::of(&["a", "default"]).no_default().gets(&[], &["a"]);
@@ -121,7 +121,7 @@ fn a_role_allows_its_list_and_patterns_for_any_parent() {
 }
 
 #[test]
-fn a_role_forbids_by_list_and_pattern_also_what_it_allows() {
+fn role_disallowed_policies_override_allowed_policies() {
     let role = TokenRole {
         disallowed_policies: names(&["x", "default"]),
         disallowed_policies_glob: names(&["*-admin"]),
@@ -143,7 +143,7 @@ fn a_role_forbids_by_list_and_pattern_also_what_it_allows() {
 }
 
 #[test]
-fn a_role_without_rules_for_policies_leaves_those_of_the_parent() {
+fn role_without_policy_rules_uses_parent_policies() {
     let plain = TokenRole { orphan: true, ..TokenRole::default() };
     Case::with(&["a"], plain.clone()).is_refused(&["b"], "child policies must be subset of parent");
     Case::with(&["a"], plain.clone()).gets(&[], &["a"]);

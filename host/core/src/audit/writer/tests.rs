@@ -133,7 +133,7 @@ fn a_secret_of_the_path_is_hashed_in_its_segments_only() {
 }
 
 #[test]
-fn of_raw_answers_length_and_type_are_told_and_of_bare_ones_nothing() {
+fn raw_answers_record_length_and_type_only() {
     let body =
         ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
     let raw = answered(&Response { status: 203, body, retry_after: None });
@@ -146,7 +146,7 @@ fn of_raw_answers_length_and_type_are_told_and_of_bare_ones_nothing() {
 }
 
 #[test]
-fn of_a_body_of_bytes_the_length_is_told_beside_the_fields() {
+fn raw_body_records_length_beside_fields() {
     let fields = json!({ "version": "1.0.0" }).as_object().unwrap().clone();
     let raw = Some(RawBody::new(b"hunter2".to_vec()));
     let sent = Request { fields, raw, body_bytes: 7, ..request("sys/plugins/catalog/secret/x") };

@@ -53,7 +53,7 @@ fn recorded(version: &str) -> ConnectionVersion {
 }
 
 #[test]
-fn a_choice_is_the_pin_or_what_is_asked_for_or_the_newest() {
+fn chosen_version_is_pinned_requested_or_newest() {
     let catalog = catalog();
     assert_eq!(chosen(&catalog, "", false).unwrap(), "2.0.0");
     assert_eq!(chosen(&catalog, "v1.0.0", false).unwrap(), "1.0.0");

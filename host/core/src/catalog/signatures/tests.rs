@@ -74,7 +74,7 @@ fn a_signature_of_a_stranger_of_another_component_or_for_another_purpose_is_refu
 }
 
 #[test]
-fn a_signature_that_is_none_is_refused_with_what_to_give() {
+fn malformed_signature_is_refused_with_expected_format() {
     let signer = Signer::new();
     let rules = rules(SignaturePolicy::None, &[&signer]);
     let whole = signer.sign(&signed_text(DIGEST)).signature;

@@ -27,7 +27,7 @@ async fn names_are_the_smallest_after_a_name_for_any_order_of_the_scan() {
 }
 
 #[tokio::test]
-async fn a_listing_is_the_text_of_its_keys_and_of_what_is_told_of_each() {
+async fn listing_text_contains_keys_and_key_info() {
     let info = |number: u8| Map::from_iter([("n\"".to_owned(), json!(number))]);
     let mut text = ListingText::with_info(&listings(Duration::ZERO));
     text.add("a\n", &info(1)).await.unwrap();

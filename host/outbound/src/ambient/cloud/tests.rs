@@ -157,7 +157,7 @@ fn an_answer_that_is_not_a_token_is_refused_and_not_quoted() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_and_of_the_clouds_words_one() {
+fn cloud_refusal_names_remedy_and_error_code_only() {
     for (cloud, status, kind) in [
         (CloudProvider::Azure, 400, FailureKind::InvalidRequest),
         (CloudProvider::Azure, 404, FailureKind::Unavailable),

@@ -33,7 +33,7 @@ fn a_token_is_kept_until_shortly_before_its_end() {
 }
 
 #[test]
-fn a_refusal_holds_for_those_that_waited_and_not_for_those_that_come() {
+fn cached_refusal_answers_waiting_calls_and_no_later_calls() {
     let (mut kept, at) = (CachedToken::default(), Instant::now());
     assert_eq!(token(kept.store_answer(slow(), NOW, at)), Err(FailureKind::TimedOut));
     assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Err(FailureKind::TimedOut)));

@@ -53,7 +53,7 @@ fn the_environment_names_the_cluster_and_outside_of_one_there_is_none() {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_dialled_is_told_by_the_name_of_the_value() {
+fn unusable_cluster_address_error_names_environment_variable() {
     for (environment, says) in [
         (&[("KUBERNETES_SERVICE_HOST", "10.96.0.1")][..], "no KUBERNETES_SERVICE_PORT_HTTPS or"),
         (

@@ -89,7 +89,7 @@ async fn an_answer_without_end_is_ended_and_the_next_question_counts_anew() {
 }
 
 #[test]
-fn columns_are_believed_up_to_what_a_table_has() {
+fn announced_columns_over_table_maximum_are_refused() {
     let packet = |body: &[u8]| [[0; mysql::HEAD].as_slice(), body].concat();
     for announced in [
         vec![0xfc, 0x01, 0x10],

@@ -28,7 +28,7 @@ fn statements_about_accounts_grants_and_the_schema_commit_by_themselves() {
 }
 
 #[test]
-fn no_mode_of_a_session_changes_what_quotes_mean() {
+fn session_settings_remove_all_quoting_modes() {
     let settings = session_settings();
     for mode in ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI", "ORACLE"] {
         assert!(settings.contains(&format!(",'{mode}','')")), "{mode}: {settings}");

@@ -45,7 +45,7 @@ async fn the_relay_carries_bytes_in_both_directions() {
 }
 
 #[tokio::test]
-async fn an_address_that_does_not_answer_is_told_in_its_own_words() {
+async fn relay_reports_fault_of_unreachable_address() {
     let to = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let relay = TlsRelay::open(to, gate()).unwrap();
     let mut near = UnixStream::connect(relay.socket()).await.unwrap();

@@ -169,7 +169,7 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn the_certificate_is_held_against_the_name_and_the_address_is_what_is_dialled() {
+async fn session_dials_address_and_verifies_certificate_against_name() {
     let elsewhere = Server::start("127.0.0.1", 0, ELSEWHERE).await;
     let sessions = open("elsewhere.example", elsewhere.address, "verify-full").await.unwrap();
     ping(&sessions).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
 }
 
 #[tokio::test]
-async fn a_connection_without_authorities_trusts_those_of_the_operator() {
+async fn connection_without_authorities_trusts_operator_authorities() {
     let server = Server::start("127.0.0.1", 0, SERVER).await;
     let mut target = target("127.0.0.1", server.address.port(), "verify-full");
     target.tls.root_certificates = None;
@@ -219,7 +219,7 @@ async fn a_connection_without_authorities_trusts_those_of_the_operator() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_is_told_in_the_same_words_by_every_way() {
+async fn unreachable_server_has_same_error_in_every_mode() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for mode in ["disable", "verify-full"] {
         let refused = open("localhost", gone, mode).await.err().unwrap();

@@ -81,7 +81,7 @@ fn every_limit_is_set_by_its_word_and_printed_as_it_was_written() {
 }
 
 #[test]
-fn a_limit_is_doubled_up_to_what_anybody_is_granted() {
+fn suggested_limit_doubles_up_to_ceiling() {
     let raised =
         |limits: &MountLimits, name: &str| limits.raised_limit(name).map(|line| line.to_string());
     let usual = MountLimits::default();

@@ -46,7 +46,7 @@ fn settings_missing_in_the_file_are_taken_from_the_environment() {
 }
 
 #[test]
-fn a_mistake_in_the_block_is_told_by_its_line_and_no_password_stands_in_it() {
+fn outbound_block_error_names_line_without_password() {
     for (block, says) in [
         (
             "http_proxy = \"https://p\"",
@@ -94,7 +94,7 @@ fn files_that_are_named_are_read_and_checked() {
 }
 
 #[test]
-fn a_check_tells_the_way_out() {
+fn config_check_reports_proxy_and_authorities() {
     let text = "http_proxy = \"http://p:1\"\nno_proxy = [\".corp.example\"]\nca_file = \"/ca.pem\"";
     let text = format!("storage \"sqlite\" {{ path = \"/d\" }}\noutbound {{\n{text}\n}}");
     let report = Config::of(&text).unwrap().to_string();

@@ -101,7 +101,7 @@ async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn stopping_answers_what_is_in_flight_over_http_2() {
+async fn stop_finishes_http2_requests_in_flight() {
     let authority = TestAuthority::new();
     let Running { address, gate, stop, mut ended } = start_tls(&authority).await;
     let (mut sender, _connection) = http2(address, &authority).await;
@@ -124,7 +124,7 @@ async fn http_on_a_tls_port_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn versions_are_those_that_are_served() {
+async fn configured_tls_versions_are_served() {
     let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     for (only, spoken) in

@@ -122,7 +122,7 @@ fn a_kept_password_reaches_no_server_with_another_proof() {
 }
 
 #[test]
-fn passwords_that_the_database_cannot_tell_apart_stay_kept() {
+fn unverifiable_passwords_stay_kept() {
     let bed = rotated();
     bed.host.tell_of_logins("root", None);
     let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});

@@ -110,7 +110,7 @@ fn openldap_sets_a_password_in_two_ways() {
 }
 
 #[test]
-fn a_search_finds_by_scope_and_filter_and_shows_what_was_asked_for() {
+fn search_applies_scope_and_filter_and_returns_requested_attributes() {
     let (directory, target, _) = directory(Flavour::ActiveDirectory);
     let names = |search: Search| -> Vec<String> {
         let found = directory.search(&target, &search).unwrap();

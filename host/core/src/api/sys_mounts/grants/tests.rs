@@ -39,7 +39,7 @@ fn an_update_without_a_setting_keeps_the_present_value() {
 }
 
 #[test]
-fn lines_are_added_to_what_a_mount_is_granted_unsaid_and_stored_in_their_one_spelling() {
+fn added_grants_extend_implicit_grants_in_canonical_spelling() {
     let added = list(None, json!({"add_grants": ["sql:postgres://DB.example"]}));
     assert_eq!(added.unwrap(), ["database:*", "sql:postgres://db.example:5432"]);
     let again = list(

@@ -165,7 +165,7 @@ fn a_mount_runs_the_version_there_is_and_its_own_plugin() {
 }
 
 #[test]
-fn parts_of_the_server_are_tuned_in_what_they_have() {
+fn builtin_mounts_accept_supported_settings_only() {
     let (settings, _) = changed(
         &TOKEN,
         json!({
@@ -191,7 +191,7 @@ fn parts_of_the_server_are_tuned_in_what_they_have() {
 }
 
 #[test]
-fn a_config_is_an_object_whose_unknown_members_are_told() {
+fn config_must_be_object_and_unknown_members_warn() {
     for nothing in
         [None, Some(json!(null)), Some(json!("")), Some(json!({ "max_lease_ttl": null }))]
     {

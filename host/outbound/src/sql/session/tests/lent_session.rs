@@ -256,7 +256,7 @@ async fn a_session_that_statements_may_have_changed_is_reset_with_the_end_of_the
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_reset_is_closed_and_what_was_done_on_it_is_done() {
+async fn session_without_reset_is_closed_and_keeps_its_result() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     journal.refuses_reset.store(true, Ordering::Relaxed);
