@@ -1,7 +1,8 @@
 //! Fields, query parameters and headers of a request are read or refused, for every verb.
 //!
-//! Prevents a request that succeeds without doing what its caller asked for, such as a secret id
-//! that still logs in after its removal, or an answer in the clear where wrapping was asked for.
+//! This file prevents a request that succeeds without doing what its caller asked for, such as a
+//! secret id that still logs in after its removal, or an answer in the clear where wrapping was
+//! asked for.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;

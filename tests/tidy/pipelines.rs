@@ -1,7 +1,7 @@
 //! The two ways of a request into the service: the API, and plain HTTP for a component.
 //!
-//! Prevents a protection that holds on one way only. A step of the first way is a call of the code
-//! in [`WAYS`]; the second way must make the same call, or a reason is stated.
+//! This file prevents a protection that holds on one way only. A step of the first way is a call of
+//! the code in [`WAYS`]; the second way must make the same call, or a reason is stated.
 
 use crate::sources::{Source, all, assert_none};
 use std::collections::BTreeSet;

@@ -164,6 +164,20 @@ fn comments_are_plain() {
 }
 
 #[test]
+fn file_heads_name_the_subject_of_prevents() {
+    let sources = rust_below(&["host", "plugins", "tests"]);
+    let begins = |line: &&str| {
+        let said = line.strip_prefix("//! ").unwrap_or_default();
+        said.starts_with("Prevents ") || said.contains(". Prevents ")
+    };
+    let found = sources.iter().flat_map(|file| {
+        let lines = file.text.lines().filter(begins);
+        lines.map(|line| format!("{}: {line}", file.path)).collect::<Vec<_>>()
+    });
+    assert_none(found.collect(), "write \"This file prevents …\", or name the subject");
+}
+
+#[test]
 fn texts_for_people_are_plain() {
     let of_product = |file: &Source| if file.is_of_tests() { vec![] } else { texts(&file.text) };
     let mut crates = measured(&["host", "plugins"], of_product);

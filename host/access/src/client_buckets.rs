@@ -1,7 +1,7 @@
 //! Budgets of requests, one for each client.
 //!
-//! Prevents a flood of addresses from taking the memory: the number of clients with a budget of
-//! their own is bounded, and further clients share one.
+//! This file prevents a flood of addresses from taking the memory: the number of clients with a
+//! budget of their own is bounded, and further clients share one.
 
 use bulkhead_wire::client::Client;
 use std::collections::HashMap;

@@ -8,12 +8,12 @@
 //! Every lookup reads records by key ([`index`]): neither a login nor a request scans all entities
 //! or all groups. This module knows neither tokens nor the content of policies.
 //!
-//! Prevents two entities for the same alias, which would give a caller the rights of two: the login
-//! reads and writes the alias in its own unit of work, so the second of two concurrent first logins
-//! fails with a conflict and is retried. Also prevents a caller from keeping rights after removal
-//! from a group, or after its entity was disabled or deleted: nothing is cached besides the stored
-//! records. A token uses the groups and alias metadata of its own login, never of another login
-//! ([`proof`]).
+//! This file prevents two entities for the same alias, which would give a caller the rights of two:
+//! the login reads and writes the alias in its own unit of work, so the second of two concurrent
+//! first logins fails with a conflict and is retried. This file also prevents a caller from keeping
+//! rights after removal from a group, or after its entity was disabled or deleted: nothing is
+//! cached besides the stored records. A token uses the groups and alias metadata of its own login,
+//! never of another login ([`proof`]).
 
 mod alias;
 mod alias_change;

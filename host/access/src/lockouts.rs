@@ -1,10 +1,10 @@
 //! Lockouts: names at auth methods that are locked after too many failed logins.
 //!
-//! Prevents password guessing from many addresses, which the rate limit of a single address does
-//! not slow; prevents guesses that were already under way when the name was locked; and hides
-//! whether a guess was right while the name is locked. A name is counted even if it does not exist,
-//! because the component declares the alias of a login beforehand. The guesses themselves are
-//! unknown here.
+//! This file prevents password guessing from many addresses, which the rate limit of a single
+//! address does not slow; prevents guesses that were already under way when the name was locked;
+//! and hides whether a guess was right while the name is locked. A name is counted even if it does
+//! not exist, because the component declares the alias of a login beforehand. The guesses
+//! themselves are unknown here.
 //!
 //! Nothing is stored: a restart forgets all counters. `lockouts/table.rs` bounds the number of
 //! names and chooses the name that is evicted.

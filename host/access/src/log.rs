@@ -1,8 +1,8 @@
 //! The sink for log lines for the operator. The server decides the format.
 //!
-//! Prevents the disclosure of a value from a request or a component's storage in the log. A
-//! failure's message may contain such values, so no line prints a message. Use [`cause`] to log the
-//! reason of a failure; `tests/tidy` refuses any other form.
+//! This file prevents the disclosure of a value from a request or a component's storage in the log.
+//! A failure's message may contain such values, so no line prints a message. Use [`cause`] to log
+//! the reason of a failure; `tests/tidy` refuses any other form.
 
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::Failure;

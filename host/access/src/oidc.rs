@@ -3,8 +3,8 @@
 //! Knows keys, the published documents with the public keys, and the claims of tokens. Does not
 //! decide who may request a token; grants and policies decide.
 //!
-//! Prevents a private key from leaving the sealed store, a token from outliving the key that
-//! verifies it, and a mount from impersonating another mount.
+//! This file prevents a private key from leaving the sealed store, a token from outliving the key
+//! that verifies it, and a mount from impersonating another mount.
 
 mod algorithm;
 mod claims;

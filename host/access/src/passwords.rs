@@ -1,8 +1,8 @@
 //! Generated passwords, and the password policies that operators store.
 //!
-//! Prevents storing a policy that cannot be followed: a policy that does not parse, or whose
-//! generation takes too long, is refused on write. A policy is read in the caller's unit of work,
-//! so that a request sees a single version of the policy.
+//! This file prevents storing a policy that cannot be followed: a policy that does not parse, or
+//! whose generation takes too long, is refused on write. A policy is read in the caller's unit of
+//! work, so that a request sees a single version of the policy.
 
 use crate::random::RandomBuffer;
 use bulkhead_store::{Address, IndexColumns, Space, StoreFault, Unit};

@@ -1,9 +1,9 @@
 //! Shares of the unseal key, kept by client.
 //!
-//! Prevents bogus shares from blocking right shares, filling the threshold, or pushing the shares
-//! of other clients out of memory; and prevents a reset from erasing the operators' shares. Each
-//! new share is combined with the earlier shares, also after a failed attempt. No client can end
-//! the attempt of another client, evict its shares or reset its shares.
+//! This file prevents bogus shares from blocking right shares, filling the threshold, or pushing
+//! the shares of other clients out of memory; and prevents a reset from erasing the operators'
+//! shares. Each new share is combined with the earlier shares, also after a failed attempt. No
+//! client can end the attempt of another client, evict its shares or reset its shares.
 //!
 //! Key holders give their shares from different addresses. So each share is combined with three
 //! pools: the shares of the same client, which no other client can crowd out; the latest shares of

@@ -1,8 +1,8 @@
 //! Sealing: tracking of work in flight, and the signal for background work to end.
 //!
-//! Prevents old work from running concurrently with a reopened store. Every request and every piece
-//! of due work holds the in-flight lock for reading until its end; the store is opened again only
-//! after the lock was taken for writing.
+//! This file prevents old work from running concurrently with a reopened store. Every request and
+//! every piece of due work holds the in-flight lock for reading until its end; the store is opened
+//! again only after the lock was taken for writing.
 
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;

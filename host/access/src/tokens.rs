@@ -5,8 +5,8 @@
 //! ([`end`]). A batch token has no row: the holder keeps a sealed record ([`batch`]). Tokens of
 //! logins end with their auth mount ([`login`]).
 //!
-//! Prevents a token from working after its end. A request looks up the caller once, at the
-//! beginning ([`authenticate`]); every commit then asserts that the token is still valid
+//! This file prevents a token from working after its end. A request looks up the caller once, at
+//! the beginning ([`authenticate`]); every commit then asserts that the token is still valid
 //! ([`assert_valid`]).
 
 mod authenticate;

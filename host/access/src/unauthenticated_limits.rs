@@ -1,10 +1,10 @@
 //! Rate limit for callers without a valid token.
 //!
-//! Prevents guessing tokens and unseal shares at full server speed, and filling the audit disk with
-//! refusals. Failed token look-ups, unseal attempts and requests to audited open endpoints share a
-//! budget per client: a burst, then a fixed rate. Requests over the limit are refused and not
-//! audited; the log tells their number. A valid token is never refused here, even if other callers
-//! at the same address exceed the limit.
+//! This file prevents guessing tokens and unseal shares at full server speed, and filling the audit
+//! disk with refusals. Failed token look-ups, unseal attempts and requests to audited open
+//! endpoints share a budget per client: a burst, then a fixed rate. Requests over the limit are
+//! refused and not audited; the log tells their number. A valid token is never refused here, even
+//! if other callers at the same address exceed the limit.
 //!
 //! A refusal is delayed. Without the delay a refusal is so cheap that a client in a retry loop
 //! would take the processors and delay every other client.

@@ -1,6 +1,7 @@
 //! A single HTTP request to a single server.
 //!
-//! Prevents a redirect from sending the token to another server: redirects are never followed.
+//! This file prevents a redirect from sending the token to another server: redirects are never
+//! followed.
 
 use crate::tls::{self, TlsTrust};
 use bulkhead_wire::secret::Secret;

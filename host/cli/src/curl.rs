@@ -1,6 +1,7 @@
 //! A request as a command line of curl, for `-output-curl-string`.
 //!
-//! Prevents a token in a terminal or a chat: the line asks `bulkhead print token` for the token.
+//! This file prevents a token in a terminal or a chat: the line asks `bulkhead print token` for the
+//! token.
 
 use crate::client::{RequestBody, RequestCaller, ServerAddress, ServerRequest};
 use crate::tls::TlsTrust;

@@ -1,7 +1,7 @@
 //! Hidden input of secrets at the terminal.
 //!
-//! Prevents an unseal key from staying on the screen, in the scroll-back, or in a recording of the
-//! session.
+//! This file prevents an unseal key from staying on the screen, in the scroll-back, or in a
+//! recording of the session.
 
 use bulkhead_wire::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

@@ -1,6 +1,6 @@
 //! The policy that a request needs, for `-output-policy`.
 //!
-//! Prevents policies that are wider than a script needs: the rule names one path and the
+//! This file prevents policies that are wider than a script needs: the rule names one path and the
 //! capabilities of one request.
 
 use crate::client::ServerRequest;

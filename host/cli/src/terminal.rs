@@ -1,7 +1,7 @@
 //! Escaping of the server's texts for a terminal.
 //!
-//! Prevents a role name or an error from carrying escape sequences that repaint the operator's
-//! screen, change the window title, or reorder the displayed text.
+//! This file prevents a role name or an error from carrying escape sequences that repaint the
+//! operator's screen, change the window title, or reorder the displayed text.
 
 /// Escapes every control and direction character. The result is a single line.
 #[must_use]

@@ -1,7 +1,8 @@
 //! TLS to the server: trusted authorities, the client's certificate, and advice after a failure.
 //!
-//! Prevents a token from going to the wrong server. An invalid certificate ends the connection
-//! before anything is sent, unless `skip_verify` is set, which prints a warning on every run.
+//! This file prevents a token from going to the wrong server. An invalid certificate ends the
+//! connection before anything is sent, unless `skip_verify` is set, which prints a warning on every
+//! run.
 
 use bulkhead_tls::pem::PemFault;
 use bulkhead_tls::{

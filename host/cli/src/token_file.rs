@@ -1,7 +1,7 @@
 //! The file in the home directory that keeps the token of `bulkhead login`.
 //!
-//! Prevents a token that other users of the machine can read: a new file is closed to them from
-//! the start, and an open file is refused.
+//! This file prevents a token that other users of the machine can read: a new file is closed to
+//! them from the start, and an open file is refused.
 
 use crate::problem::CommandProblem;
 use bulkhead_wire::secret::Secret;

@@ -1,7 +1,7 @@
 //! Effect of a wrapping time (`-wrap-ttl`, `BULKHEAD_WRAP_TTL`, `VAULT_WRAP_TTL`) on a command.
 //!
-//! Prevents a secret in the clear where the caller asked for a wrapping token: every command states
-//! its effect, and requests are built in one place that reads the statement.
+//! This file prevents a secret in the clear where the caller asked for a wrapping token: every
+//! command states its effect, and requests are built in one place that reads the statement.
 
 use crate::client::ServerAnswer;
 use crate::output;

@@ -1,7 +1,7 @@
 //! JSON values as YAML, for `-format=yaml`.
 //!
-//! Prevents a text from becoming another type: a text that YAML would read as a number, a date or
-//! a truth value is quoted. JSON's quoting is valid in YAML.
+//! This file prevents a text from becoming another type: a text that YAML would read as a number, a
+//! date or a truth value is quoted. JSON's quoting is valid in YAML.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Audit: records each request and each answer on the devices that the operator configured.
 //!
-//! Prevents an act that leaves no trace. While a device exists, a request is executed only after a
-//! device recorded the request, and an answer leaves only after a device recorded the answer
-//! (`pipeline/audit_trail.rs` describes the exception: requests that close the service). A
+//! This file prevents an act that leaves no trace. While a device exists, a request is executed
+//! only after a device recorded the request, and an answer leaves only after a device recorded the
+//! answer (`pipeline/audit_trail.rs` describes the exception: requests that close the service). A
 //! configured device that does not work counts as a failing device; the server never skips a broken
 //! device.
 //!

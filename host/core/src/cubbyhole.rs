@@ -1,8 +1,8 @@
 //! The cubbyhole: values that belong to a single token and end with the token.
 //!
-//! Prevents another caller, also root, from reading a value: the key of each value begins with the
-//! row key of its token. Number and bytes of the values of a token are bounded, and the bytes of
-//! all cubbyholes, because every token with the default policy can write values.
+//! This file prevents another caller, also root, from reading a value: the key of each value begins
+//! with the row key of its token. Number and bytes of the values of a token are bounded, and the
+//! bytes of all cubbyholes, because every token with the default policy can write values.
 
 use crate::paging::{ListingSlots, ListingText, Paging};
 use bulkhead_store::{Address, IndexColumns, Space, Store, StoredLimit, Unit};

@@ -1,7 +1,7 @@
 //! The requests that are being served, for `sys/in-flight-req`.
 //!
-//! Prevents a request from staying in the list: the entry is removed when its guard is dropped,
-//! however the request ends. Bodies, headers and tokens are never in the list.
+//! This file prevents a request from staying in the list: the entry is removed when its guard is
+//! dropped, however the request ends. Bodies, headers and tokens are never in the list.
 
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::Request;

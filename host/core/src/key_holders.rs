@@ -1,9 +1,10 @@
 //! Procedures that a quorum of key holders performs on the open service: root generation and
 //! rekeying.
 //!
-//! Prevents fewer holders than the threshold from becoming root or from changing the shares, and
-//! prevents a stranger with bogus shares from ending the procedure of the holders: shares are kept
-//! per client, as for unsealing. The state is in memory and ends when the service is sealed.
+//! This file prevents fewer holders than the threshold from becoming root or from changing the
+//! shares, and prevents a stranger with bogus shares from ending the procedure of the holders:
+//! shares are kept per client, as for unsealing. The state is in memory and ends when the service
+//! is sealed.
 
 mod generation;
 mod rekey;

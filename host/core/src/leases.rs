@@ -1,8 +1,9 @@
 //! The lease book: reserve, confirm, renew, revoke.
 //!
-//! Prevents a credential from outliving its lease. A lease is stored as a reservation before the
-//! credential exists. If the call does not confirm the reservation, or the process dies, the
-//! engine's own revocation removes the credential, so that there is a single code path to trust.
+//! This file prevents a credential from outliving its lease. A lease is stored as a reservation
+//! before the credential exists. If the call does not confirm the reservation, or the process dies,
+//! the engine's own revocation removes the credential, so that there is a single code path to
+//! trust.
 
 mod due_now;
 mod failed_response;

@@ -4,9 +4,9 @@
 //! token in the login's own unit of work, within the mount's limits. The proof itself is the auth
 //! method's business.
 //!
-//! Prevents a component from letting in a caller without a name, from issuing `root`, and from
-//! filling the host's memory with a login's data. Also prevents a token with more rights than its
-//! mount allows.
+//! This file prevents a component from letting in a caller without a name, from issuing `root`, and
+//! from filling the host's memory with a login's data. This file also prevents a token with more
+//! rights than its mount allows.
 
 mod proven;
 mod sign_in;

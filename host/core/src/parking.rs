@@ -4,9 +4,9 @@
 //! single run of the component answers the whole group. The comparison includes the headers, so
 //! that callers with different tokens never share a run.
 //!
-//! Prevents waiting requests without bounds: the process and each client have a maximum number of
-//! requests and of bytes that they hold. Callers whom no component named have a small part of both,
-//! so that strangers leave most places to callers with a token.
+//! This file prevents waiting requests without bounds: the process and each client have a maximum
+//! number of requests and of bytes that they hold. Callers whom no component named have a small
+//! part of both, so that strangers leave most places to callers with a token.
 
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, FailureKind};

@@ -1,8 +1,8 @@
 //! Permits: proof that a call is allowed, because this token may do this on this path, because the
 //! path needs no token, or because due work was claimed.
 //!
-//! Prevents an unchecked call. A mount's component is reached only with a permit, and only the
-//! functions below create permits.
+//! This file prevents an unchecked call. A mount's component is reached only with a permit, and
+//! only the functions below create permits.
 
 use bulkhead_access::background::Claim;
 use bulkhead_access::policies::acl::{AccessRequest, AccessVerdict, Acl, GrantedAccess};

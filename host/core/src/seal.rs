@@ -1,10 +1,10 @@
 //! The seal: initialising, unsealing and sealing the store.
 //!
-//! Prevents work from running concurrently with a reopened store: a single caller at a time opens
-//! or closes the store, and the store is opened only after every request from before the last seal
-//! has ended. Shares are kept per client, and clients give shares in turn, so that no client can
-//! keep the service sealed for the others. Against guessing of shares, each refusal is logged with
-//! its address and, once the audit is open, audited.
+//! This file prevents work from running concurrently with a reopened store: a single caller at a
+//! time opens or closes the store, and the store is opened only after every request from before the
+//! last seal has ended. Shares are kept per client, and clients give shares in turn, so that no
+//! client can keep the service sealed for the others. Against guessing of shares, each refusal is
+//! logged with its address and, once the audit is open, audited.
 
 use crate::audit::RefusedUnseals;
 use crate::core::Core;

@@ -1,9 +1,9 @@
 //! Response wrapping: answers that are stored under a wrapping token until the token is used.
 //!
-//! Prevents a second reader of a wrapped answer. The commit that ends the token also deletes the
-//! answer, and precedes the answer of the unwrapping request: if the process dies in between, the
-//! wrapped answer is lost, and nobody else can read it. An answer also goes with its token if the
-//! token expires or is revoked ([`erase`]).
+//! This file prevents a second reader of a wrapped answer. The commit that ends the token also
+//! deletes the answer, and precedes the answer of the unwrapping request: if the process dies in
+//! between, the wrapped answer is lost, and nobody else can read it. An answer also goes with its
+//! token if the token expires or is revoked ([`erase`]).
 //!
 //! The record of a wrapping token names the content, and the content lies apart in pieces: wrapping
 //! an answer again moves the name only. The content counts for the caller of the request

@@ -1,10 +1,10 @@
 //! Surroundings of this machine: its environment, the files of its pod, and the metadata service of
 //! its cloud.
 //!
-//! The operator configures their locations; a component cannot. Prevents a component from reading
-//! the server's own secrets by their names. Prevents a component from reaching a metadata service
-//! itself, because the service answers more than tokens. Prevents a token of the machine from
-//! reaching an unrelated server.
+//! The operator configures their locations; a component cannot. This file prevents a component from
+//! reading the server's own secrets by their names. This file also prevents a component from
+//! reaching a metadata service itself, because the service answers more than tokens. This file also
+//! prevents a token of the machine from reaching an unrelated server.
 
 mod cloud;
 mod cloud_tokens;

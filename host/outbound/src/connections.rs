@@ -1,6 +1,6 @@
 //! The right to an outbound connection of HTTP or LDAP, counted for the mount and the process.
 //!
-//! Prevents the requests of one mount from taking the connections that all mounts need.
+//! This file prevents the requests of one mount from taking the connections that all mounts need.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,9 +1,9 @@
 //! Fingerprints of settings: a digest of all values.
 //!
-//! Prevents two settings from being mistaken for each other because their concatenated values are
-//! the same. Each value is hashed with its length, and an absent value differs from every present
-//! value. Settings hold passwords and keys, so the values are not joined in memory first, and a
-//! fingerprint is never shown.
+//! This file prevents two settings from being mistaken for each other because their concatenated
+//! values are the same. Each value is hashed with its length, and an absent value differs from
+//! every present value. Settings hold passwords and keys, so the values are not joined in memory
+//! first, and a fingerprint is never shown.
 
 use aws_lc_rs::digest::{self, SHA256, SHA256_OUTPUT_LEN};
 

@@ -2,9 +2,9 @@
 //! which closes after the answer. A request that changes nothing may reuse an idle connection.
 //!
 //! This folder knows sockets, TLS and hyper, and nothing of wasmtime; `imports/http.rs` decides
-//! whether a component may make a request. Prevents these attacks: an endless answer, a server that
-//! sends byte by byte, a redirect to a server outside the grants, and a header that becomes two
-//! headers.
+//! whether a component may make a request. This file prevents these attacks: an endless answer, a
+//! server that sends byte by byte, a redirect to a server outside the grants, and a header that
+//! becomes two headers.
 
 mod dial;
 mod exchange;

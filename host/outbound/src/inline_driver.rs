@@ -5,8 +5,8 @@
 //! request and each answer wakes another task, which costs more than the transport. Here, both
 //! halves are polled in a single task, and a half that the other half wakes is polled at once.
 //!
-//! Prevents a panic of the driver from ending the process or a pool of connections: only the call
-//! that sent the request fails.
+//! This file prevents a panic of the driver from ending the process or a pool of connections: only
+//! the call that sent the request fails.
 
 use bulkhead_wire::sync;
 use futures_util::FutureExt as _;

@@ -2,10 +2,10 @@
 //! calls of the same mount with the same login.
 //!
 //! This folder knows sockets, TLS and LDAP, and nothing of wasmtime; `imports/ldap.rs` decides
-//! whether a component may make a request. Prevents these attacks: a server whose bytes end the
-//! process (decision T8), that answers without end, that downgrades a secured session to clear
-//! text, or that refers a password to a server outside the grants; an account locked by Bulkhead's
-//! own wrong logins; and a value that changes the structure of a filter.
+//! whether a component may make a request. This file prevents these attacks: a server whose bytes
+//! end the process (decision T8), that answers without end, that downgrades a secured session to
+//! clear text, or that refers a password to a server outside the grants; an account locked by
+//! Bulkhead's own wrong logins; and a value that changes the structure of a filter.
 
 mod change;
 mod directory_target;

@@ -1,11 +1,11 @@
 //! Password changes of connections' users, and the logins beside a change.
 //!
-//! Prevents failed requests and locked accounts during the rotation of a connection's password:
-//! requests in flight still hold the previous password. A login waits for a change that is under
-//! way. A call that began before the end of the change logs in with the proven password.
+//! This file prevents failed requests and locked accounts during the rotation of a connection's
+//! password: requests in flight still hold the previous password. A login waits for a change that
+//! is under way. A call that began before the end of the change logs in with the proven password.
 //!
-//! Prevents a proven password from being sent to another server, too: a call may have begun while
-//! the connection named other servers. The servers are a part of the account.
+//! This file prevents a proven password from being sent to another server, too: a call may have
+//! begun while the connection named other servers. The servers are a part of the account.
 
 use crate::fingerprint::Fingerprint;
 use bulkhead_wire::sync;

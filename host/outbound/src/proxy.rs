@@ -1,8 +1,8 @@
 //! Routes of components' HTTP requests, directly or through the network's proxy, and authorities
 //! trusted in addition to the public authorities.
 //!
-//! Prevents showing the proxy's credentials in a text, and reaching a cloud's metadata service
-//! through a proxy that would resolve the name of the service.
+//! This file prevents showing the proxy's credentials in a text, and reaching a cloud's metadata
+//! service through a proxy that would resolve the name of the service.
 
 use crate::addresses::{HostPattern, Origin, ServerHost};
 use base64::Engine as _;

@@ -1,8 +1,8 @@
 //! Options of the TCP connections to web servers, directories and databases.
 //!
-//! Prevents a connection whose far end vanished without a word, as after a failover or behind a
-//! firewall that forgot the connection, from looking alive for hours: the kernel asks the far end
-//! whether it is there, and gives up data that the far end does not acknowledge.
+//! This file prevents a connection whose far end vanished without a word, as after a failover or
+//! behind a firewall that forgot the connection, from looking alive for hours: the kernel asks the
+//! far end whether it is there, and gives up data that the far end does not acknowledge.
 
 use crate::limits;
 use rustix::net::sockopt;

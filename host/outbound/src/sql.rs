@@ -1,10 +1,11 @@
 //! Pools of database sessions that outlive the plugin instances using the sessions.
 //!
-//! Prevents a plugin from reaching the sessions of another plugin by naming them: a pool belongs to
-//! a single mount, connection, generation and target. `limits::SQL_SESSIONS` bounds the sessions of
-//! all pools together. If a call needs more than the free sessions, Bulkhead closes the least
-//! recently used pool of the mount with most sessions. This code sets every option of a session
-//! itself: the process environment, password files and the host's certificates supply no option.
+//! This file prevents a plugin from reaching the sessions of another plugin by naming them: a pool
+//! belongs to a single mount, connection, generation and target. `limits::SQL_SESSIONS` bounds the
+//! sessions of all pools together. If a call needs more than the free sessions, Bulkhead closes the
+//! least recently used pool of the mount with most sessions. This code sets every option of a
+//! session itself: the process environment, password files and the host's certificates supply no
+//! option.
 
 mod database_target;
 mod failure;

@@ -1,10 +1,10 @@
 //! Admission to the engine's pool of instances: a queue of calls, fair to mounts and to clients.
 //!
-//! Every instance holds a slot, also an idle instance. Prevents one mount from holding every slot
-//! with calls that hang or come in thousands, and one client from doing the same to the other
-//! clients of a mount. Free slots go round by mount, and within a mount by client, not by arrival.
-//! The requests of a mount hold no more than its share. The last slots are for due work, so that
-//! leases end while requests hang.
+//! Every instance holds a slot, also an idle instance. This file prevents one mount from holding
+//! every slot with calls that hang or come in thousands, and one client from doing the same to the
+//! other clients of a mount. Free slots go round by mount, and within a mount by client, not by
+//! arrival. The requests of a mount hold no more than its share. The last slots are for due work,
+//! so that leases end while requests hang.
 
 use crate::compartment::{Compartment, CompartmentUsage};
 use crate::fair_queue::FairQueue;

@@ -1,10 +1,11 @@
 //! In-memory caches that the calls of one mount share.
 //!
-//! Prevents the calls of one mount from reading or evicting the values of another mount. Each mount
-//! has its own cache, bounded by its own limit, and a component sees only the values that the very
-//! same component bytes have put there. The caches of all mounts are bounded together, too: at that
-//! bound, the largest cache evicts. Prevents a stampede as well: if many calls miss the same value,
-//! one call makes the value and the others wait for a bounded time.
+//! This file prevents the calls of one mount from reading or evicting the values of another mount.
+//! Each mount has its own cache, bounded by its own limit, and a component sees only the values
+//! that the very same component bytes have put there. The caches of all mounts are bounded
+//! together, too: at that bound, the largest cache evicts. This file prevents a stampede as well:
+//! if many calls miss the same value, one call makes the value and the others wait for a bounded
+//! time.
 
 use crate::limits;
 use bulkhead_wire::sync;

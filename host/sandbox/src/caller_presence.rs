@@ -1,8 +1,8 @@
 //! The presence of the client that waits for a call.
 //!
-//! Prevents a client from loading the server with calls whose answers the client no longer awaits:
-//! a client that sends costly requests and disconnects from each would otherwise keep more calls
-//! running than its connections allow.
+//! This file prevents a client from loading the server with calls whose answers the client no
+//! longer awaits: a client that sends costly requests and disconnects from each would otherwise
+//! keep more calls running than its connections allow.
 
 use tokio::sync::watch;
 

@@ -1,7 +1,7 @@
 //! The end of calls over a store that is being sealed, or of a mount that is being stopped.
 //!
-//! Prevents a component that hangs from blocking the seal, and so the next unseal, and from
-//! blocking the removal of its mount. A call is cut at the signal, but never during a change
+//! This file prevents a component that hangs from blocking the seal, and so the next unseal, and
+//! from blocking the removal of its mount. A call is cut at the signal, but never during a change
 //! outside of Bulkhead: the undo of the change must not run beside the change.
 
 use crate::call_tree::CallTree;

@@ -1,7 +1,7 @@
 //! A compartment: the resources that the calls of one mount share, separate from other mounts.
 //!
-//! Prevents the requests of one mount from taking the resources that all mounts need. The mount's
-//! use is counted here, over all its calls and across changes of its limits.
+//! This file prevents the requests of one mount from taking the resources that all mounts need. The
+//! mount's use is counted here, over all its calls and across changes of its limits.
 
 use crate::held_memory::HeldBytes;
 use crate::key_ring::KeyRing;

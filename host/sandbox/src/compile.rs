@@ -1,14 +1,14 @@
 //! Compiles uploaded components, in a child process with its own limits.
 //!
-//! Prevents a component from using hours of processor time or all memory during its compilation.
-//! The kernel ends the child at the limits of processor time and memory (the server's
+//! This file prevents a component from using hours of processor time or all memory during its
+//! compilation. The kernel ends the child at the limits of processor time and memory (the server's
 //! `compile_worker.rs`). The limit of processor time follows from the size of the component and
 //! from the measured speed of the machine (`compile/speed.rs`), so that a slow machine compiles the
-//! same components as a fast machine. The wall-clock limit bounds only
-//! the caller's wait: a busy machine may leave the child without a processor, so the compilation
-//! goes on, and the caller who sends the component again gets its outcome. The limits do not
-//! protect against a fault of the compiler: the server loads the compiler's output. Only callers
-//! with `sudo` on the catalog reach this code.
+//! same components as a fast machine. The wall-clock limit bounds only the caller's wait: a busy
+//! machine may leave the child without a processor, so the compilation goes on, and the caller who
+//! sends the component again gets its outcome. The limits do not protect against a fault of the
+//! compiler: the server loads the compiler's output. Only callers with `sudo` on the catalog reach
+//! this code.
 
 mod process;
 mod speed;

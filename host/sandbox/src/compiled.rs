@@ -1,9 +1,9 @@
 //! Compiled code of uploaded components, while the code is in the store.
 //!
-//! Prevents the server from loading machine code that another program put into the store. Compiled
-//! code is native code, so code from the store is loaded only with the tag that this cluster gave
-//! it. The seal of the rows proves that each piece is where it was put. The tag proves that the
-//! pieces are a single code, of this component, by this build of the compiler.
+//! This file prevents the server from loading machine code that another program put into the store.
+//! Compiled code is native code, so code from the store is loaded only with the tag that this
+//! cluster gave it. The seal of the rows proves that each piece is where it was put. The tag proves
+//! that the pieces are a single code, of this component, by this build of the compiler.
 
 use crate::sealed_file::SealedFile;
 use bulkhead_store::Store;

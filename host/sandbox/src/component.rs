@@ -1,8 +1,8 @@
 //! Sources of a component's code, loading of the code, and the component's description.
 //!
-//! Prevents native code of another program from being loaded: compiled code is native code, so an
-//! attacker who can swap it owns the process. Code is loaded from this binary itself, or from the
-//! store with this cluster's tag (see `compiled.rs`), and never from a path.
+//! This file prevents native code of another program from being loaded: compiled code is native
+//! code, so an attacker who can swap it owns the process. Code is loaded from this binary itself,
+//! or from the store with this cluster's tag (see `compiled.rs`), and never from a path.
 
 use crate::compiled::AuthenticCode;
 use crate::grants::GrantPattern;

@@ -1,9 +1,9 @@
 //! Permits to compute: a bound on the guests that compute for long at a time.
 //!
-//! Prevents busy guests from occupying all workers. A busy guest yields its worker only once a
-//! tick, so that without permits the calls of all other mounts would wait for ticks. A guest that
-//! computes for longer than an ordinary call needs a permit. The process has a permit less than
-//! processors (at least one permit), so a worker stays free. Many short calls do not evade the
+//! This file prevents busy guests from occupying all workers. A busy guest yields its worker only
+//! once a tick, so that without permits the calls of all other mounts would wait for ticks. A guest
+//! that computes for longer than an ordinary call needs a permit. The process has a permit less
+//! than processors (at least one permit), so a worker stays free. Many short calls do not evade the
 //! bound: if a call of a mount computed for long, the mount's next calls need a permit from their
 //! start. Permits go round by mount and client, so a client with a hundred such calls delays
 //! another client by a single permit.

@@ -1,8 +1,8 @@
 //! Effects: the single gate for every change outside.
 //!
-//! Prevents a change from beginning with too little time left, and so from outliving its call and
-//! the undo that follows. Prevents a change from being cut half-way because the client
-//! disconnected.
+//! This file prevents a change from beginning with too little time left, and so from outliving its
+//! call and the undo that follows. This file also prevents a change from being cut half-way because
+//! the client disconnected.
 
 use crate::call_tree::SideEffect;
 use crate::context::CallContext;

@@ -1,8 +1,9 @@
 //! Memory that the host holds for guests: counted for each call, for the calls of a mount together,
 //! and for the process.
 //!
-//! Prevents many calls that each stay within their own limit from taking the memory of the server
-//! together. A call that is refused for lack of memory is not at fault: the next try may find room.
+//! This file prevents many calls that each stay within their own limit from taking the memory of
+//! the server together. A call that is refused for lack of memory is not at fault: the next try may
+//! find room.
 
 use crate::limits;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! An instance: its store, its limits, and the entry and exit of a call.
 //!
-//! Prevents data of a call from reaching a later call of the same instance. All data of a call is
-//! in its [`CallState`], which is replaced as a whole at the beginning and at the end of the call.
-//! Between two calls, a store holds the state of no call.
+//! This file prevents data of a call from reaching a later call of the same instance. All data of a
+//! call is in its [`CallState`], which is replaced as a whole at the beginning and at the end of
+//! the call. Between two calls, a store holds the state of no call.
 
 use crate::cpu_permits;
 use crate::detached;

@@ -3,8 +3,8 @@
 //! A reused instance may remember the data of its earlier calls, so this file bounds the calls that
 //! could see the data: a cache belongs to a single mount and a single loaded component. The cache
 //! keeps only an instance that answered and left nothing behind, and drops an instance after some
-//! calls, after some time, and when the mount changes or the store is sealed. Prevents idle
-//! instances from blocking calls, too: an idle instance holds a slot of the engine's pool, and
+//! calls, after some time, and when the mount changes or the store is sealed. This file prevents
+//! idle instances from blocking calls, too: an idle instance holds a slot of the engine's pool, and
 //! gives the slot up to any call that waits for a slot.
 
 use crate::admission::SlotPermit;

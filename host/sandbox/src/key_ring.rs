@@ -1,9 +1,9 @@
 //! Parsed public keys with which a mount's calls verified: parsing a key takes longer than a
 //! verification.
 //!
-//! Prevents a component that always verifies with new keys from filling more than its own mount's
-//! ring, which evicts the least recently used key. A parsed private key is kept only for the call
-//! that signs with it.
+//! This file prevents a component that always verifies with new keys from filling more than its own
+//! mount's ring, which evicts the least recently used key. A parsed private key is kept only for
+//! the call that signs with it.
 
 use crate::limits;
 use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey};

@@ -1,6 +1,7 @@
 //! Linear memory: a limit for each instance, and a limit for all instances together.
 //!
-//! Prevents a component from taking the memory of the server, in a single instance or in many.
+//! This file prevents a component from taking the memory of the server, in a single instance or in
+//! many.
 
 use crate::limits;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Metrics that components report about their mounts, kept in memory until an operator reads them.
 //!
-//! Prevents a component from filling the host's memory or the operator's screen with names. A mount
-//! keeps a bounded number of series, each named by short words. Code that knows the plugin's
-//! description selects the series to show.
+//! This file prevents a component from filling the host's memory or the operator's screen with
+//! names. A mount keeps a bounded number of series, each named by short words. Code that knows the
+//! plugin's description selects the series to show.
 
 use bulkhead_wire::metric::{self, MetricKind};
 use bulkhead_wire::sync;

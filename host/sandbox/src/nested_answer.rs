@@ -1,6 +1,6 @@
 //! The size of a database plugin's answer, which counts as held for the engine's call.
 //!
-//! Prevents a plugin from taking memory of the host that no limit of the mount counts.
+//! This file prevents a plugin from taking memory of the host that no limit of the mount counts.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
     Account, Configured, CreatedUser, Refusal,

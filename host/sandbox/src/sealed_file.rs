@@ -1,9 +1,9 @@
 //! A file in memory that cannot change once it is sealed, for compiled code.
 //!
-//! Prevents large code from being in memory twice: the code is written into the file piece by
-//! piece, and wasmtime maps the file instead of copying bytes. Prevents a change between the check
-//! of the code and its use, too: the kernel refuses every write to a sealed file, and every later
-//! removal of the seals.
+//! This file prevents large code from being in memory twice: the code is written into the file
+//! piece by piece, and wasmtime maps the file instead of copying bytes. This file prevents a change
+//! between the check of the code and its use, too: the kernel refuses every write to a sealed file,
+//! and every later removal of the seals.
 
 use bulkhead_wire::hexadecimal;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};

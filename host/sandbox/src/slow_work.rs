@@ -1,10 +1,10 @@
 //! Slow work of the host that cannot be interrupted: making an RSA key, hashing a password.
 //!
-//! Prevents a mount with many such calls from blocking the calls of other mounts, and a client from
-//! blocking the other clients of a mount, for example by logins. A mount has a single turn at a
-//! time, which goes round by client. A call therefore waits at most for one piece of work of each
-//! other mount, and of each client of its own mount. One processor is left to all other work, if
-//! there is more than one.
+//! This file prevents a mount with many such calls from blocking the calls of other mounts, and a
+//! client from blocking the other clients of a mount, for example by logins. A mount has a single
+//! turn at a time, which goes round by client. A call therefore waits at most for one piece of work
+//! of each other mount, and of each client of its own mount. One processor is left to all other
+//! work, if there is more than one.
 
 use crate::fair_queue::{FairPermit, FairSemaphore};
 use bulkhead_wire::client::Client;

@@ -1,7 +1,7 @@
 //! The body of an answer while it is sent.
 //!
-//! Prevents an HTTP/2 client from requesting many answers and reading none. A connection of
-//! HTTP/1.1 has a single answer at a time, and an unread answer blocks the socket (see
+//! This file prevents an HTTP/2 client from requesting many answers and reading none. A connection
+//! of HTTP/1.1 has a single answer at a time, and an unread answer blocks the socket (see
 //! [`crate::write_timeout`]), but an HTTP/2 stream blocks only itself. Therefore an answer counts
 //! as a request in progress until its last byte is sent, leaves in small pieces, and reports to its
 //! connection when no byte moves.

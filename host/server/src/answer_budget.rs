@@ -1,11 +1,11 @@
 //! Budget for the bytes of answers that clients have not read yet.
 //!
-//! Prevents a client from filling the memory with requests on many connections or streams whose
-//! answers the client never reads. An answer counts until its memory is free. If a client exceeds
-//! its budget, the connection with the client's oldest answer is closed; if all clients together
-//! exceed the total budget, the client with the most bytes loses its oldest answer. Clients that
-//! read their answers notice nothing. Answers that share a document take no memory of their own and
-//! do not count.
+//! This file prevents a client from filling the memory with requests on many connections or streams
+//! whose answers the client never reads. An answer counts until its memory is free. If a client
+//! exceeds its budget, the connection with the client's oldest answer is closed; if all clients
+//! together exceed the total budget, the client with the most bytes loses its oldest answer.
+//! Clients that read their answers notice nothing. Answers that share a document take no memory of
+//! their own and do not count.
 
 use crate::connection_slots::ConnectionSlot;
 use bulkhead_wire::client::Client;

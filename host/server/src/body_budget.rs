@@ -1,8 +1,8 @@
 //! Memory budget for the bodies of all requests, counted by their parsed size.
 //!
-//! Prevents memory exhaustion by a body of the maximum size on every connection, and by bodies that
-//! are small on the wire but 100 times as large when parsed. Small bodies are not counted, because
-//! the number of connections bounds their memory.
+//! This file prevents memory exhaustion by a body of the maximum size on every connection, and by
+//! bodies that are small on the wire but 100 times as large when parsed. Small bodies are not
+//! counted, because the number of connections bounds their memory.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;

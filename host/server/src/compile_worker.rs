@@ -1,10 +1,11 @@
 //! `bulkhead compile-component`: a child process of the server that compiles a single component and
 //! then ends. Not for users.
 //!
-//! Prevents a malicious component from exhausting the machine during compilation. The limits are
-//! set before the first byte is read, and hold for everything that the compiler does. The limit of
-//! processor time follows from the size of the component, which the parent names, and from the
-//! measured speed of this machine. Wall-clock time does not count: a busy machine takes longer.
+//! This file prevents a malicious component from exhausting the machine during compilation. The
+//! limits are set before the first byte is read, and hold for everything that the compiler does.
+//! The limit of processor time follows from the size of the component, which the parent names, and
+//! from the measured speed of this machine. Wall-clock time does not count: a busy machine takes
+//! longer.
 
 use bulkhead_sandbox::compile;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};

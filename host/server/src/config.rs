@@ -1,9 +1,10 @@
 //! Configuration file of `bulkhead server --config FILE`, in HCL (decision T9) or JSON.
 //!
-//! Prevents a server that differs from its configuration. An unknown word, a value of the wrong
-//! type or an unsupported setting refuses the file and names the line; all errors are named at
-//! once. A setting of Vault without which the server is neither less safe nor lacks data is named
-//! in the log instead (decision H70). No setting is a secret, so that a refusal may quote the file.
+//! This file prevents a server that differs from its configuration. An unknown word, a value of the
+//! wrong type or an unsupported setting refuses the file and names the line; all errors are named
+//! at once. A setting of Vault without which the server is neither less safe nor lacks data is
+//! named in the log instead (decision H70). No setting is a secret, so that a refusal may quote the
+//! file.
 
 mod ambient;
 mod audit;

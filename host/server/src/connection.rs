@@ -1,9 +1,9 @@
 //! Life of a connection: the handshake, the HTTP version, and the timeouts.
 //!
-//! Prevents handshakes that never finish, request heads that arrive a byte at a time, HTTP/2
-//! streams that are opened and reset as fast as a client can write, and answers that are requested
-//! but not read. A connection counts as idle during its handshake, so that it is among the first to
-//! be closed when slots are scarce (see [`crate::connection_slots`]).
+//! This file prevents handshakes that never finish, request heads that arrive a byte at a time,
+//! HTTP/2 streams that are opened and reset as fast as a client can write, and answers that are
+//! requested but not read. A connection counts as idle during its handshake, so that it is among
+//! the first to be closed when slots are scarce (see [`crate::connection_slots`]).
 
 use crate::answer_body::UntakenAnswers;
 use crate::answerer::RequestAnswerer;

@@ -1,9 +1,10 @@
 //! Connection slots of a listener, and the choice of the connection to close when all are taken.
 //!
-//! Prevents thousands of inactive connections from locking out clients that have a request. A
-//! connection is idle unless the server is serving a request of that connection; a connection that
-//! is still sending its headers is idle too. When all slots are taken, the connection that has been
-//! idle longest is closed. A single address may hold only a part of the slots.
+//! This file prevents thousands of inactive connections from locking out clients that have a
+//! request. A connection is idle unless the server is serving a request of that connection; a
+//! connection that is still sending its headers is idle too. When all slots are taken, the
+//! connection that has been idle longest is closed. A single address may hold only a part of the
+//! slots.
 
 use crate::client_usage::ClientUsage;
 use bulkhead_wire::client::Client;

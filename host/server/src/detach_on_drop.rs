@@ -1,8 +1,8 @@
 //! A future that runs to its end even if its connection stops waiting.
 //!
-//! Prevents a client from interrupting its request between 2 steps by disconnecting at the right
-//! moment. A connection drops its future when the client disconnects; this wrapper then moves the
-//! future into a task. Nearly every request finishes before that and costs no task.
+//! This file prevents a client from interrupting its request between 2 steps by disconnecting at
+//! the right moment. A connection drops its future when the client disconnects; this wrapper then
+//! moves the future into a task. Nearly every request finishes before that and costs no task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -1,9 +1,9 @@
 //! `bulkhead operator diagnose`: checks a configuration file, and whether a server can start with
 //! the file on this machine.
 //!
-//! Prevents a diagnosis that differs from the start: listeners, certificates, limits and named
-//! files are checked by the functions of the start. No file is created or changed; addresses are
-//! bound for a moment, unless a server already runs with the data directory.
+//! This file prevents a diagnosis that differs from the start: listeners, certificates, limits and
+//! named files are checked by the functions of the start. No file is created or changed; addresses
+//! are bound for a moment, unless a server already runs with the data directory.
 
 mod findings;
 mod listeners;

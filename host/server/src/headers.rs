@@ -1,11 +1,11 @@
 //! Request headers: token, namespace, wrapping, and type of the body.
 //!
-//! Prevents a proxy and this server from reading the same request differently. A request with 2
-//! different tokens is refused, because a proxy may check one header while this server uses the
-//! other. A request that names 2 servers, or none, is refused too.
+//! This file prevents a proxy and this server from reading the same request differently. A request
+//! with 2 different tokens is refused, because a proxy may check one header while this server uses
+//! the other. A request that names 2 servers, or none, is refused too.
 //!
-//! Also prevents a secret in the clear: a header of this API is read under each prefix, or the
-//! request is refused (decision H80).
+//! This file also prevents a secret in the clear: a header of this API is read under each prefix,
+//! or the request is refused (decision H80).
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};

@@ -1,8 +1,8 @@
 //! Conversion between HTTP and the core's [`Request`] and [`Response`]: headers, token, and the
 //! admitted part of the body, which the request's head decides (see [`crate::body`]).
 //!
-//! Prevents a client that disconnects early from cutting its request short: the work continues
-//! without the client, see [`DetachOnDrop`].
+//! This file prevents a client that disconnects early from cutting its request short: the work
+//! continues without the client, see [`DetachOnDrop`].
 
 use crate::answer_body::UnsentBody;
 use crate::answer_budget::AnswerBudget;

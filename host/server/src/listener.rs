@@ -1,8 +1,8 @@
 //! The sockets of the server, and the limit on connections.
 //!
-//! Prevents the process from running out of file descriptors. `connection_slots.rs` chooses the
-//! connection to close when too many are open; `connection.rs` holds the limits of a single
-//! connection.
+//! This file prevents the process from running out of file descriptors. `connection_slots.rs`
+//! chooses the connection to close when too many are open; `connection.rs` holds the limits of a
+//! single connection.
 
 mod unix;
 

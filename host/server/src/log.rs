@@ -1,8 +1,8 @@
 //! The log in logfmt on standard error, and the report of panics.
 //!
-//! Prevents a value with a line break from forging a log line, and a panic message from leaking a
-//! secret into the log (slicing errors quote the sliced text). Log calls of libraries are compiled
-//! out, because their text may hold the libraries' input (decision T32).
+//! This file prevents a value with a line break from forging a log line, and a panic message from
+//! leaking a secret into the log (slicing errors quote the sliced text). Log calls of libraries are
+//! compiled out, because their text may hold the libraries' input (decision T32).
 
 use bulkhead_access::log::Log;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Command line of `bulkhead server`.
 //!
-//! Prevents an option of one mode from being ignored in the other mode, which would leave the
-//! server at another address, or less protected, than its operator believes.
+//! This file prevents an option of one mode from being ignored in the other mode, which would leave
+//! the server at another address, or less protected, than its operator believes.
 
 use crate::config::DEFAULT_ADDRESS;
 use bulkhead_cli::{double_dashes, find_nearest};

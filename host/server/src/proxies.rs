@@ -1,10 +1,10 @@
 //! Identification of the client behind reverse proxies.
 //!
-//! Prevents a client from forging `X-Forwarded-For`, to use a token bound to another address or to
-//! appear in the audit log as another client. The header counts only if the peer of the connection
-//! is a trusted proxy. The header is read from its end, where each proxy appends the address of its
-//! peer: the first hop that is not a trusted proxy is the client. The client controls the text
-//! before that hop, which is ignored.
+//! This file prevents a client from forging `X-Forwarded-For`, to use a token bound to another
+//! address or to appear in the audit log as another client. The header counts only if the peer of
+//! the connection is a trusted proxy. The header is read from its end, where each proxy appends the
+//! address of its peer: the first hop that is not a trusted proxy is the client. The client
+//! controls the text before that hop, which is ignored.
 
 use bulkhead_wire::failure::{Failure, quoted};
 use hyper::HeaderMap;

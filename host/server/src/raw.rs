@@ -4,8 +4,8 @@
 //! this server. A request that waits for a change is abandoned when its client disconnects, because
 //! hyper then drops the future.
 //!
-//! Prevents a stranger from making the server hold large bodies: a body of more than 64 KiB is
-//! received only if the component knows the caller.
+//! This file prevents a stranger from making the server hold large bodies: a body of more than 64
+//! KiB is received only if the component knows the caller.
 
 use crate::answer_body::UnsentBody;
 use crate::answerer::RequestAnswerer;

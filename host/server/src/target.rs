@@ -1,8 +1,8 @@
 //! The request line: verb, path and query parameters.
 //!
-//! Prevents a path that policy and routing read differently. The path is decoded once, an escaped
-//! slash is refused, and `bulkhead_wire::name::canonical_path` refuses the rest (`..`, `//`,
-//! control characters).
+//! This file prevents a path that policy and routing read differently. The path is decoded once, an
+//! escaped slash is refused, and `bulkhead_wire::name::canonical_path` refuses the rest (`..`,
+//! `//`, control characters).
 
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};

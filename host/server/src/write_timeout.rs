@@ -1,7 +1,7 @@
 //! Write timeout for connections whose client does not read.
 //!
-//! Prevents a client that never reads its answers from holding the answers, the connection and its
-//! slot forever.
+//! This file prevents a client that never reads its answers from holding the answers, the
+//! connection and its slot forever.
 
 use std::io;
 use std::pin::Pin;

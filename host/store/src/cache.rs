@@ -1,11 +1,12 @@
 //! Recently read records, decrypted, so that a token or role needed by every request is not fetched
 //! and decrypted every time.
 //!
-//! Prevents a stale record from staying after a commit. Before a commit is acknowledged, every
-//! record written by the commit is evicted, and a read that began before a commit leaves nothing
-//! behind. A record that a unit of work read and then put is cached as put, because a state machine
-//! reads back the last write. A single process owns the directory, so no other process can change a
-//! record. If a unit of work used a stale record meanwhile, the stamp makes the commit fail.
+//! This file prevents a stale record from staying after a commit. Before a commit is acknowledged,
+//! every record written by the commit is evicted, and a read that began before a commit leaves
+//! nothing behind. A record that a unit of work read and then put is cached as put, because a state
+//! machine reads back the last write. A single process owns the directory, so no other process can
+//! change a record. If a unit of work used a stale record meanwhile, the stamp makes the commit
+//! fail.
 //!
 //! The cache holds a single state: that of the last commit whose records were evicted. Between a
 //! commit and the eviction, a reader may find the newer state in the database. Addresses that the

@@ -1,8 +1,8 @@
 //! Keys, labels and the cipher that seals and opens bytes.
 //!
-//! Prevents reading, moving, exchanging or editing sealed bytes. A label (decision T7) names the
-//! kind and place of the sealed bytes. The label is authenticated together with the body, so sealed
-//! bytes copied to another place no longer open.
+//! This file prevents reading, moving, exchanging or editing sealed bytes. A label (decision T7)
+//! names the kind and place of the sealed bytes. The label is authenticated together with the body,
+//! so sealed bytes copied to another place no longer open.
 //!
 //! Layout of sealed bytes: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random),
 //! ciphertext with tag.

@@ -1,12 +1,12 @@
 //! Store time: the only clock by which records are due.
 //!
-//! Prevents two attacks: a difference between two clocks, and a change of the system's clock. If an
-//! expiry is computed from a clock and compared with another clock, a credential lives too long or
-//! ends too early; therefore no other code of the host bases a decision on the system's clock. If
-//! store time followed the system's clock, a clock set ahead would end every lease at once, and a
-//! clock set back would end no lease until it caught up. Store time therefore starts from the
-//! system's clock when the process starts, and advances by a clock that cannot be set and also
-//! counts the time while the machine sleeps.
+//! This file prevents two attacks: a difference between two clocks, and a change of the system's
+//! clock. If an expiry is computed from a clock and compared with another clock, a credential lives
+//! too long or ends too early; therefore no other code of the host bases a decision on the system's
+//! clock. If store time followed the system's clock, a clock set ahead would end every lease at
+//! once, and a clock set back would end no lease until it caught up. Store time therefore starts
+//! from the system's clock when the process starts, and advances by a clock that cannot be set and
+//! also counts the time while the machine sleeps.
 //!
 //! Store time does not go back between two processes either. The data contain a mark of the store
 //! time that was reached; if the system's clock is behind the mark, store time continues from the

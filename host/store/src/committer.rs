@@ -4,8 +4,8 @@
 //! There is no timer. A single client gets a flush for each write and waits for nothing else; many
 //! clients share a flush, because a flush costs the same for 1 record and for 100.
 //!
-//! Prevents the failure of a unit from failing other units. If a group is rolled back by an error,
-//! each unit is retried once, alone. No unit is reported as stored without proof.
+//! This file prevents the failure of a unit from failing other units. If a group is rolled back by
+//! an error, each unit is retried once, alone. No unit is reported as stored without proof.
 
 #[cfg(test)]
 mod tests;

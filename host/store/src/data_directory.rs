@@ -1,9 +1,9 @@
 //! The data directory as held by a process: the properties known while the data are sealed, and the
 //! opening of the data.
 //!
-//! Prevents a directory that is half initialised after a kill, two stores on the same database, and
-//! a server asking for a key before it has checked that the data are Bulkhead's. While the data are
-//! sealed, no key is in memory.
+//! This file prevents a directory that is half initialised after a kill, two stores on the same
+//! database, and a server asking for a key before it has checked that the data are Bulkhead's.
+//! While the data are sealed, no key is in memory.
 
 mod rekey;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The data directory on disk: private, locked for a single process, with files readable by the
 //! owner only.
 //!
-//! Prevents two processes with different views of claims from writing the same database, and other
-//! accounts of the machine from reading the files.
+//! This file prevents two processes with different views of claims from writing the same database,
+//! and other accounts of the machine from reading the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};

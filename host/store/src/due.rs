@@ -1,9 +1,9 @@
 //! Due work: finds due records by index, without loading other records and without walking over a
 //! backlog.
 //!
-//! Prevents the cost of finding due work from growing with the backlog. Due records are queried
-//! lane by lane; the oldest record of a lane is the first index entry of the lane, however many
-//! records follow.
+//! This file prevents the cost of finding due work from growing with the backlog. Due records are
+//! queried lane by lane; the oldest record of a lane is the first index entry of the lane, however
+//! many records follow.
 //!
 //! The caller tracks claims: a query returns the same record again until the caller knows that the
 //! record is busy.

@@ -2,8 +2,8 @@
 //! number changes after each commit that puts or deletes such a record. A value computed from a
 //! folder stays valid while the number stays the same.
 //!
-//! Prevents the use of a value computed from an outdated folder, or from a folder between two
-//! states. A number changes after the commit can be read and before the commit is acknowledged;
+//! This file prevents the use of a value computed from an outdated folder, or from a folder between
+//! two states. A number changes after the commit can be read and before the commit is acknowledged;
 //! until then the number holds for no reader.
 //!
 //! Numbers are kept in memory, because all writes pass this process, and only for folders that were

@@ -1,9 +1,9 @@
 //! The identity of a database, read before the database is used: format, cluster, split of the key,
 //! and the sealed keys that prove an unseal key right.
 //!
-//! Prevents a server started with the wrong key or on the wrong directory from mixing its records
-//! with records sealed by another key; no single key would open such data. Nothing is written
-//! before format, cluster and key agree.
+//! This file prevents a server started with the wrong key or on the wrong directory from mixing its
+//! records with records sealed by another key; no single key would open such data. Nothing is
+//! written before format, cluster and key agree.
 
 use std::path::Path;
 

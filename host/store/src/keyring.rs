@@ -1,8 +1,8 @@
 //! The keys of a cluster, each sealed by the next: the unseal key opens the root key, the root key
 //! opens the keyring, and the newest term of the keyring seals records.
 //!
-//! Prevents a key that is never rotated because rotation would re-encrypt everything, and a
-//! rotation that needs the unseal key. A rotation adds a term. Old terms stay, so that records
+//! This file prevents a key that is never rotated because rotation would re-encrypt everything, and
+//! a rotation that needs the unseal key. A rotation adds a term. Old terms stay, so that records
 //! sealed by old terms still open, and a row moves to the newest term at its next write.
 //!
 //! The key of keyed hashes is the same over all terms, so that the names of tokens and leases are

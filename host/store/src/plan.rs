@@ -1,9 +1,9 @@
 //! The plan of a group commit: the units that may commit, and their combined writes.
 //!
-//! Prevents the overwriting of a change that the writer never saw (lost update), two requests that
-//! each keep a rule but break the rule together (write skew), and a record added to a list on which
-//! a request relied (phantom). Units with a shared flush are planned one after another, in memory,
-//! exactly as if each had committed alone.
+//! This file prevents the overwriting of a change that the writer never saw (lost update), two
+//! requests that each keep a rule but break the rule together (write skew), and a record added to a
+//! list on which a request relied (phantom). Units with a shared flush are planned one after
+//! another, in memory, exactly as if each had committed alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,7 +1,8 @@
 //! Rows of the record table: seals a record into a row, opens a row, and reads rows.
 //!
-//! Prevents the use of an edited database. The seal's label contains every column of the row, so a
-//! row opens only with the address, stamp and index columns with which the row was written.
+//! This file prevents the use of an edited database. The seal's label contains every column of the
+//! row, so a row opens only with the address, stamp and index columns with which the row was
+//! written.
 
 #[cfg(test)]
 mod tests;

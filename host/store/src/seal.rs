@@ -1,8 +1,8 @@
 //! The open seal of a cluster: seals and opens records while the store is open, and computes keyed
 //! hashes.
 //!
-//! Prevents a record sealed under a key that is not on disk yet. A new keyring is stored before
-//! use.
+//! This file prevents a record sealed under a key that is not on disk yet. A new keyring is stored
+//! before use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};

@@ -1,8 +1,9 @@
 //! Shares: the unseal key split among several people, none of whom has the whole key.
 //!
-//! Prevents a single keeper of a share from opening the data, and prevents too few shares from
-//! revealing anything about the key (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`).
-//! Shares cannot tell whether the combined key is the right key; the seal of the root key decides.
+//! This file prevents a single keeper of a share from opening the data, and prevents too few shares
+//! from revealing anything about the key (Shamir's sharing over GF(2^8); the arithmetic is
+//! `vsss-rs`). Shares cannot tell whether the combined key is the right key; the seal of the root
+//! key decides.
 //!
 //! The bytes of a share have the layout of other tools for this kind of service: 32 values, then
 //! the share's number.

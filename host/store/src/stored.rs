@@ -1,9 +1,9 @@
 //! The bytes that each mount stores, and that the host stores for each caller, and the check
 //! against their limits.
 //!
-//! Prevents a component or a caller from filling the disk under everybody else. A unit of work is
-//! refused if a counter would exceed its limit; other units of the same group are not affected. A
-//! unit that adds nothing, such as a deletion, is always stored.
+//! This file prevents a component or a caller from filling the disk under everybody else. A unit of
+//! work is refused if a counter would exceed its limit; other units of the same group are not
+//! affected. A unit that adds nothing, such as a deletion, is always stored.
 //!
 //! Triggers update the counts in the database within each commit (`schema/0004.sql` and
 //! `schema/0005.sql`). Memory holds an upper bound for each counter, so that a commit to a counter

@@ -1,7 +1,7 @@
 //! The mark of the store time that the data have reached. Commits write the mark with their rows.
 //!
-//! Prevents a restart with the machine's clock set back from prolonging tokens and leases. The mark
-//! is at most a second older than the last commit, and costs no flush of its own.
+//! This file prevents a restart with the machine's clock set back from prolonging tokens and
+//! leases. The mark is at most a second older than the last commit, and costs no flush of its own.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! Watched keys: a commit that puts or deletes a watched key rings a bell.
 //!
-//! Prevents a lost wake-up. A bell rings after the commit can be read and before the commit is
-//! acknowledged, and stays rung until the owner looks. Commits pay nothing while no key is watched.
+//! This file prevents a lost wake-up. A bell rings after the commit can be read and before the
+//! commit is acknowledged, and stays rung until the owner looks. Commits pay nothing while no key
+//! is watched.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! A unit of work as submitted to the committer: reads and writes.
 //!
-//! Prevents a request from blocking all other requests by a large commit. A single task commits for
-//! all requests, so the checks and writes of each commit are bounded.
+//! This file prevents a request from blocking all other requests by a large commit. A single task
+//! commits for all requests, so the checks and writes of each commit are bounded.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -1,12 +1,12 @@
 //! Turns: a fair order for requests that change the same records.
 //!
 //! Units of work are optimistic: of many units that change one record at once, one commits and the
-//! others retry. Prevents a request from losing every race and being refused although nothing is
-//! wrong with the request. After a conflict of a unit, the request queues for each contended key or
-//! range. A request that is first in all of its queues has its turn: until the request is done, or
-//! for [`TURN_TIME`], no unit of another request writes there. Such a unit gets a conflict before
-//! the write, and the request of the unit queues behind. Between two requests of due work a turn
-//! lasts for [`DUE_TURN_TIME`].
+//! others retry. This file prevents a request from losing every race and being refused although
+//! nothing is wrong with the request. After a conflict of a unit, the request queues for each
+//! contended key or range. A request that is first in all of its queues has its turn: until the
+//! request is done, or for [`TURN_TIME`], no unit of another request writes there. Such a unit gets
+//! a conflict before the write, and the request of the unit queues behind. Between two requests of
+//! due work a turn lasts for [`DUE_TURN_TIME`].
 //!
 //! A request enters all of its queues in one step, and is in all or in none. Two requests therefore
 //! stand in the same order in every shared queue, so no two requests wait for each other (no

@@ -1,7 +1,7 @@
 //! Certificate authorities that a connection trusts.
 //!
-//! Prevents trust in an authority after its end: rustls does not look at the validity period of a
-//! trusted authority.
+//! This file prevents trust in an authority after its end: rustls does not look at the validity
+//! period of a trusted authority.
 
 use crate::der;
 use rustls::pki_types::{CertificateDer, UnixTime};

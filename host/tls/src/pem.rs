@@ -1,6 +1,7 @@
 //! Certificates and private keys in PEM texts.
 //!
-//! Prevents a message that quotes a line of a key: the parser's own messages are not used.
+//! This file prevents a message that quotes a line of a key: the parser's own messages are not
+//! used.
 
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

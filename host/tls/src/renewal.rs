@@ -1,8 +1,8 @@
 //! Reload of changed TLS files in a running server.
 //!
-//! Prevents a failed renewal from ending the service. New connections use the new files once they
-//! are complete. If the files are not usable, the old certificate stays in use and the log names
-//! the reason. Open connections are not affected.
+//! This file prevents a failed renewal from ending the service. New connections use the new files
+//! once they are complete. If the files are not usable, the old certificate stays in use and the
+//! log names the reason. Open connections are not affected.
 
 use crate::files::FileStamp;
 use crate::server::{ServerTlsSettings, server_config};

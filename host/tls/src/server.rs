@@ -1,10 +1,11 @@
 //! TLS of a listener: files, versions, client certificates, and the resulting rustls
 //! configuration.
 //!
-//! Prevents serving a key that does not belong to the certificate, an expired certificate, or a
-//! chain that no client can follow. Each is refused before a client sees it. If the files of a
-//! running server change to such a state, the server keeps its current certificate (see
-//! `renewal.rs`). rustls servers have no renegotiation and no compression, and early data stay off.
+//! This file prevents serving a key that does not belong to the certificate, an expired
+//! certificate, or a chain that no client can follow. Each is refused before a client sees it. If
+//! the files of a running server change to such a state, the server keeps its current certificate
+//! (see `renewal.rs`). rustls servers have no renegotiation and no compression, and early data stay
+//! off.
 
 use crate::authorities::Authorities;
 use crate::chain::{self, CertificateChain};

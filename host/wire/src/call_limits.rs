@@ -1,7 +1,7 @@
 //! Limits of a call and its commits, with the defaults of host and component.
 //!
-//! Prevents a component from being stopped at a limit that the component does not know: a loop over
-//! host calls ends before the limit and goes on in the next call.
+//! This file prevents a component from being stopped at a limit that the component does not know: a
+//! loop over host calls ends before the limit and goes on in the next call.
 
 /// Maximum number of records put and deleted in a single commit, about 10 µs each.
 pub const COMMIT_RECORDS: usize = 2_048;

@@ -1,7 +1,7 @@
 //! Removal of repeated values from a list that a client sent.
 //!
-//! Prevents a long list from taking time quadratic in its length: a comparison of all pairs of
-//! 100,000 names computes for more than a minute.
+//! This file prevents a long list from taking time quadratic in its length: a comparison of all
+//! pairs of 100,000 names computes for more than a minute.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Networks that bind secret ids: checked when written, stored as written.
 //!
-//! Prevents a secret id, which its role's users may create, from widening the networks of its role.
+//! This file prevents a secret id, which its role's users may create, from widening the networks of
+//! its role.
 
 use bulkhead_sdk::wire::cidr::Cidr;
 use bulkhead_sdk::wire::login as bounds;

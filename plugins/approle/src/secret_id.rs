@@ -1,9 +1,9 @@
 //! A secret id: stored as a keyed hash, found by its role alone, spent by logins.
 //!
-//! Prevents three attacks. Whoever reads the records learns no secret id. A secret id or accessor
-//! of another role is not found, because all keys begin with the random id of the role. Concurrent
-//! logins do not spend a use twice, because each login writes the record that it read, and the
-//! commit checks the record again.
+//! This file prevents three attacks. Whoever reads the records learns no secret id. A secret id or
+//! accessor of another role is not found, because all keys begin with the random id of the role.
+//! Concurrent logins do not spend a use twice, because each login writes the record that it read,
+//! and the commit checks the record again.
 
 use crate::role::Role;
 use bulkhead_sdk::database_plugin::StoreTime;

@@ -1,7 +1,7 @@
 //! `role/{role_name}/secret-id` and the paths beside it: the secret ids of a role.
 //!
-//! Prevents an operator of one role from reading or removing a secret id of another role: each
-//! request names its role, and finds only secret ids and accessors of this role.
+//! This file prevents an operator of one role from reading or removing a secret id of another role:
+//! each request names its role, and finds only secret ids and accessors of this role.
 
 use crate::role::{Role, name_in_path};
 use crate::secret_id::{self, SecretId, SecretIdKey};

@@ -1,7 +1,7 @@
 //! Removal of secret ids: at their end, with their role, and by `tidy/secret-id`.
 //!
-//! Prevents a removal of valid secret ids by a race: a record is removed only by the unit of work
-//! that read its end, and the commit checks the record again.
+//! This file prevents a removal of valid secret ids by a race: a record is removed only by the unit
+//! of work that read its end, and the commit checks the record again.
 
 use crate::secret_id::{END, LANE, SecretId, SecretIdKey, accessor_key};
 use bulkhead_sdk::{Answer, Call, Failure, Host};

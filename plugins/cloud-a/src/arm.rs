@@ -1,8 +1,8 @@
 //! Client of the resource manager.
 //!
-//! Prevents two attacks: an answer about another resource than the requested resource, and a list
-//! that never ends or continues on another server. Every requested id was parsed part by part by
-//! [`ArmId`].
+//! This file prevents two attacks: an answer about another resource than the requested resource,
+//! and a list that never ends or continues on another server. Every requested id was parsed part by
+//! part by [`ArmId`].
 
 use crate::arm_id::ArmId;
 use crate::cloud::NationalCloud;

@@ -1,9 +1,9 @@
 //! Resource ids, parsed and compared as a whole.
 //!
-//! Prevents two attacks. In the first, an id that contains another id is mistaken for the shorter
-//! id: the machine `prod-2` passes for `prod`, or the group inside an identity's id passes for the
-//! machine's group. In the second, an id with `..`, `?`, `#` or percent-encoding redirects a
-//! request. As at the provider, the comparison ignores case, but only for ASCII letters, so no
+//! This file prevents two attacks. In the first, an id that contains another id is mistaken for the
+//! shorter id: the machine `prod-2` passes for `prod`, or the group inside an identity's id passes
+//! for the machine's group. In the second, an id with `..`, `?`, `#` or percent-encoding redirects
+//! a request. As at the provider, the comparison ignores case, but only for ASCII letters, so no
 //! letter of another script equals a letter of a name.
 
 use bulkhead_sdk::Failure;

@@ -1,6 +1,6 @@
 //! Verification of a login token by its issuer's key, and parsing of its claims.
 //!
-//! Prevents these attacks: a token of another tenant, or for another audience, with a
+//! This file prevents these attacks: a token of another tenant, or for another audience, with a
 //! similar-looking issuer (issuer and audience are compared as whole strings, and the tenant is
 //! compared too); a token that chooses its own key (keys come only from the configured tenant's
 //! issuer, and only from that issuer's own server); a claim of the wrong type that is treated as

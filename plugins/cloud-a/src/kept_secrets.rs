@@ -1,10 +1,10 @@
 //! Client secrets that only the method knows, kept when a write of the configuration replaces them
 //! or leads elsewhere.
 //!
-//! Prevents the loss of the only copy of a secret that works: after `rotate-root`, a write with the
-//! first secret, as a tool sends it that writes every field at each change, would otherwise replace
-//! the secret. A kept secret is forgotten only after another secret has logged in at the same
-//! application, or by the removal of the configuration, which names the secret.
+//! This file prevents the loss of the only copy of a secret that works: after `rotate-root`, a
+//! write with the first secret, as a tool sends it that writes every field at each change, would
+//! otherwise replace the secret. A kept secret is forgotten only after another secret has logged in
+//! at the same application, or by the removal of the configuration, which names the secret.
 
 use crate::rotated_secret::{RotatedSecret, SecretPlace};
 use bulkhead_sdk::only_copy;

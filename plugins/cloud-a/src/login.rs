@@ -1,8 +1,8 @@
 //! `login`: admits the bearer of a token that meets the constraints of a role.
 //!
-//! Prevents two attacks: text of the caller in the issued token (alias and metadata contain proven
-//! facts and no stated value), and an outbound request to a target of the caller's choice (requests
-//! contain only ids that were parsed part by part).
+//! This file prevents two attacks: text of the caller in the issued token (alias and metadata
+//! contain proven facts and no stated value), and an outbound request to a target of the caller's
+//! choice (requests contain only ids that were parsed part by part).
 
 use crate::arm::ResourceManager;
 use crate::claims::{Principal, ProvenClaims};

@@ -1,10 +1,10 @@
 //! Location of a token's bearer: the resource named by the signed claims, with the resource
 //! manager's data about that resource.
 //!
-//! Prevents these attacks: a caller states the machine, group or subscription of another bearer
-//! (the stated id must equal the signed id as a whole); a machine that shares an identity with the
-//! bound machine logs in as the bound machine; an application id stands in for the principal
-//! (application and principal must belong to the same identity).
+//! This file prevents these attacks: a caller states the machine, group or subscription of another
+//! bearer (the stated id must equal the signed id as a whole); a machine that shares an identity
+//! with the bound machine logs in as the bound machine; an application id stands in for the
+//! principal (application and principal must belong to the same identity).
 
 use crate::arm::{ResourceIdentity, ResourceManager, about};
 use crate::arm_id::{ArmId, IDENTITY, MACHINE, SCALE_SET};

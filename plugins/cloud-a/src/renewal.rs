@@ -1,8 +1,8 @@
 //! Renewal of a login: checks the current role against the stored proofs of the login. No request
 //! goes to the provider, so that no token ends because the provider is down (decision A11).
 //!
-//! Prevents a token from outliving a change of its role. The role's current constraints must match
-//! the proofs made at login; a constraint on a fact that was not proven at login fails.
+//! This file prevents a token from outliving a change of its role. The role's current constraints
+//! must match the proofs made at login; a constraint on a fact that was not proven at login fails.
 
 use crate::constraints;
 use crate::login::{StoredLogin, login_of};

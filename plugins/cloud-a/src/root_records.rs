@@ -1,8 +1,8 @@
 //! Stored records of a root rotation between its steps: the pending secret, and the retired
 //! passwords that are still to be removed.
 //!
-//! Prevents a password from being looked for at another application, and then forgotten as if it
-//! had been removed: each record names the application of its passwords.
+//! This file prevents a password from being looked for at another application, and then forgotten
+//! as if it had been removed: each record names the application of its passwords.
 
 use crate::kept_secrets;
 use crate::rotated_secret::{FormerSecret, RotatedSecret, SecretPlace};

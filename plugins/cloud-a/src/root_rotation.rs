@@ -1,11 +1,11 @@
 //! Rotation of the client secret: creates a new secret, waits until the new secret works, replaces
 //! the old secret, and only then removes the old secret.
 //!
-//! Prevents these faults: a secret that is unknown to Bulkhead because the answer or the process
-//! was lost (the secret's name is stored first, and any password with this name is removed); a
-//! configuration whose secret does not work yet, or no longer works; the loss of a new secret
-//! before another one has logged in; the removal of other passwords of the application, which
-//! belong to other users and stay untouched (decision A9).
+//! This file prevents these faults: a secret that is unknown to Bulkhead because the answer or the
+//! process was lost (the secret's name is stored first, and any password with this name is
+//! removed); a configuration whose secret does not work yet, or no longer works; the loss of a new
+//! secret before another one has logged in; the removal of other passwords of the application,
+//! which belong to other users and stay untouched (decision A9).
 
 use crate::arm_id::is_guid;
 use crate::configuration::{Config, DUE, rfc3339};

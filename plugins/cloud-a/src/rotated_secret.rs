@@ -1,7 +1,7 @@
 //! A client secret that a rotation made, and the application for which the rotation made it.
 //!
-//! Prevents a secret from being sent to another tenant, application or cloud than its own: every
-//! stored copy of a secret stands beside its place.
+//! This file prevents a secret from being sent to another tenant, application or cloud than its
+//! own: every stored copy of a secret stands beside its place.
 
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::wire::hexadecimal;

@@ -1,10 +1,10 @@
 //! Trials of client secrets at the provider, before a write replaces a secret that a rotation made,
 //! and until it is known which of several secrets works.
 //!
-//! Prevents the loss of the only copy of a secret that works. Prevents this attack, too: a caller
-//! with write access to the configuration names another tenant or cloud, gives any secret, and has
-//! the kept secret sent there. A kept secret is tried only at the application for which it was
-//! made.
+//! This file prevents the loss of the only copy of a secret that works. This file prevents this
+//! attack, too: a caller with write access to the configuration names another tenant or cloud,
+//! gives any secret, and has the kept secret sent there. A kept secret is tried only at the
+//! application for which it was made.
 
 use crate::configuration::Config;
 use crate::credential;

@@ -1,6 +1,7 @@
 //! Names of service accounts: an address, or a number that is never reused.
 //!
-//! Prevents a token whose subject is a path: names are checked here before they go into a URL.
+//! This file prevents a token whose subject is a path: names are checked here before they go into a
+//! URL.
 
 /// Maximum length of an address, in bytes.
 const LONGEST_EMAIL: usize = 254;

@@ -1,8 +1,8 @@
 //! Keys that sign login tokens: the provider's own keys, and the keys of each service account. Both
 //! are published as certificates.
 //!
-//! Prevents a token whose subject redirects the key look-up. A subject that is not an account's
-//! address or number never reaches a URL.
+//! This file prevents a token whose subject redirects the key look-up. A subject that is not an
+//! account's address or number never reaches a URL.
 
 use crate::cloud::CloudClient;
 use crate::endpoints::CloudService;

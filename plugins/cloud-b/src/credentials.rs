@@ -1,7 +1,7 @@
 //! Service account keys, parsed from their JSON file.
 //!
-//! Prevents a file from choosing the token endpoint (`token_uri`) and thereby sending the account's
-//! proofs to another server. Only 5 members are read, and none of them is a URL.
+//! This file prevents a file from choosing the token endpoint (`token_uri`) and thereby sending the
+//! account's proofs to another server. Only 5 members are read, and none of them is a URL.
 
 use crate::account::is_email;
 use bulkhead_sdk::wire::json;

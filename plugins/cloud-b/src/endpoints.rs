@@ -1,7 +1,7 @@
 //! Endpoints of the provider's services: public names, or the values of `custom_endpoint`.
 //!
-//! Prevents a configuration from sending access tokens or key requests to an address that only this
-//! machine can reach.
+//! This file prevents a configuration from sending access tokens or key requests to an address that
+//! only this machine can reach.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::wire::failure::quoted;

@@ -1,7 +1,8 @@
 //! Compute instances as returned by the provider, and the role's checks on them.
 //!
-//! Prevents two attacks: a token of a deleted instance whose name another instance now has (number
-//! and creation time are compared), and a token of an account that is not attached to the instance.
+//! This file prevents two attacks: a token of a deleted instance whose name another instance now
+//! has (number and creation time are compared), and a token of an account that is not attached to
+//! the instance.
 
 use crate::cloud::CloudClient;
 use crate::endpoints::CloudService;

@@ -1,7 +1,8 @@
 //! Membership of an instance in the instance groups bound by a role.
 //!
-//! Prevents two attacks: a group with the bound name in another region (each group is queried only
-//! at the instance's own location), and a provider that returns an endless list of pages.
+//! This file prevents two attacks: a group with the bound name in another region (each group is
+//! queried only at the instance's own location), and a provider that returns an endless list of
+//! pages.
 
 use crate::cloud::CloudClient;
 use crate::endpoints::CloudService;

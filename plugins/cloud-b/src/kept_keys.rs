@@ -1,11 +1,11 @@
 //! Service account keys that only the method knows, kept when a write of the configuration replaces
 //! them or leads elsewhere.
 //!
-//! Prevents the loss of the only copy of a key that works: after `rotate-root`, a write with the
-//! first key, as a tool sends it that writes every field at each change, would otherwise replace
-//! the key. A kept key is forgotten only after another key of its account has logged in.
+//! This file prevents the loss of the only copy of a key that works: after `rotate-root`, a write
+//! with the first key, as a tool sends it that writes every field at each change, would otherwise
+//! replace the key. A kept key is forgotten only after another key of its account has logged in.
 //!
-//! Prevents this attack, too: a caller with write access to the configuration points
+//! This file prevents this attack, too: a caller with write access to the configuration points
 //! `custom_endpoint` at their own server, gives any key of the account, and receives access tokens
 //! of the kept key. A kept key belongs to its account with its endpoints.
 

@@ -1,8 +1,9 @@
 //! Trials of service account keys at the provider, before a write replaces a key that a rotation
 //! made, and until it is known which of several keys works.
 //!
-//! Prevents the loss of the only copy of a key that works. A trial sends a signed assertion, never
-//! the key, and only to the provider's own token endpoint, which no configuration can change.
+//! This file prevents the loss of the only copy of a key that works. A trial sends a signed
+//! assertion, never the key, and only to the provider's own token endpoint, which no configuration
+//! can change.
 
 use crate::access::{self, KeyProof};
 use crate::cloud::impatient_provider;

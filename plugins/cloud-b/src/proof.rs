@@ -1,8 +1,9 @@
 //! Verification of a login token: identifies the signing key, which decides the trusted claims.
 //!
-//! Prevents these attacks: a service account signs the claims of an instance (CVE-2020-16251; only
-//! provider-signed tokens are trusted about instances); a token for another role or for no role; a
-//! token that the provider issued for another purpose; a token with a long lifetime.
+//! This file prevents these attacks: a service account signs the claims of an instance
+//! (CVE-2020-16251; only provider-signed tokens are trusted about instances); a token for another
+//! role or for no role; a token that the provider issued for another purpose; a token with a long
+//! lifetime.
 
 use crate::account::{is_email, is_unique_id};
 use crate::certificates;

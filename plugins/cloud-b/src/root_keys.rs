@@ -3,11 +3,11 @@
 //! A new key is used once the provider knows the key. The previous key is removed a minute later,
 //! as is a new key that is no longer wanted.
 //!
-//! Prevents a service account from running out of keys because each rotation postpones the removal
-//! of earlier keys, or continues although earlier keys cannot be removed. Prevents the removal of a
-//! key before another key of its account has logged in.
+//! This file prevents a service account from running out of keys because each rotation postpones
+//! the removal of earlier keys, or continues although earlier keys cannot be removed. This file
+//! also prevents the removal of a key before another key of its account has logged in.
 //!
-//! Prevents this attack, too: a caller with write access to the configuration points
+//! This file prevents this attack, too: a caller with write access to the configuration points
 //! `custom_endpoint` at their own server, and receives the access token by which a former key
 //! removes itself. A former key is removed at the endpoints of its own time, and a new key is used
 //! only at the place for which the key was made.

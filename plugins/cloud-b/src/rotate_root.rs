@@ -1,9 +1,9 @@
 //! `config/rotate-root`: replaces the key of the method's own service account by a key that only
 //! the method knows.
 //!
-//! Prevents a created key without a record. The change is stored first, with the ids of all
-//! existing keys. Because a key is shown only once, the recovery after a dead call finds the key
-//! that appeared since and removes this key.
+//! This file prevents a created key without a record. The change is stored first, with the ids of
+//! all existing keys. Because a key is shown only once, the recovery after a dead call finds the
+//! key that appeared since and removes this key.
 
 use crate::cloud::CloudClient;
 use crate::credentials::ServiceAccountKey;

@@ -1,7 +1,7 @@
 //! Service accounts as returned by the provider, and the role's checks on them.
 //!
-//! Prevents two attacks: an answer about another account than the requested account, and a disabled
-//! account whose keys still sign.
+//! This file prevents two attacks: an answer about another account than the requested account, and
+//! a disabled account whose keys still sign.
 
 use crate::cloud::CloudClient;
 use crate::endpoints::CloudService;

@@ -1,7 +1,7 @@
 //! Reader of the accounts in a statement: `CREATE USER`, `DROP USER` and `GRANT … TO`.
 //!
-//! Prevents other texts, such as the subject of a certificate or a comment, from counting as
-//! accounts, which would be dropped, or keep a lease for ever.
+//! This file prevents other texts, such as the subject of a certificate or a comment, from counting
+//! as accounts, which would be dropped, or keep a lease for ever.
 
 /// The accounts that a statement names.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Accounts of a user name. A name may have an account for each host that the user logs in from.
 //!
-//! Prevents a renamed account from passing for gone. The server has no identity of an account but
-//! name and host; the stored form of a generated password goes with the account when the account is
-//! renamed. A user may change the own password, so an account at the recorded place is the user's
-//! account with any password.
+//! This file prevents a renamed account from passing for gone. The server has no identity of an
+//! account but name and host; the stored form of a generated password goes with the account when
+//! the account is renamed. A user may change the own password, so an account at the recorded place
+//! is the user's account with any password.
 
 use crate::settings::ParsedConnection;
 use crate::sql_failure;

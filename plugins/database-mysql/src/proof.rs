@@ -1,9 +1,9 @@
 //! Verification of a credential by a login.
 //!
-//! Prevents a password from being taken for wrong if the server refused the user for another
-//! reason. Such a password may be the only valid password, and must not be lost. The server has the
-//! same number (1045) for a wrong password, a host without an account and missing TLS, so this file
-//! then reads the requirements of the accounts.
+//! This file prevents a password from being taken for wrong if the server refused the user for
+//! another reason. Such a password may be the only valid password, and must not be lost. The server
+//! has the same number (1045) for a wrong password, a host without an account and missing TLS, so
+//! this file then reads the requirements of the accounts.
 
 use crate::settings::ParsedConnection;
 use crate::sql_failure::{self, PasswordVerdict};

@@ -1,10 +1,10 @@
 //! Removes a user's accounts for every host and ends the user's sessions.
 //!
-//! Prevents two attacks: a session that outlasts `DROP USER`, as all sessions do; and an account
-//! that the connection's user may not see and that therefore passes for removed. A removal succeeds
-//! only if every account is known to be gone or locked. A missing user counts as removed, because
-//! backups and people remove users too. If the accounts of the creation were recorded, exactly the
-//! recorded accounts are removed, also under another name (see `accounts.rs`).
+//! This file prevents two attacks: a session that outlasts `DROP USER`, as all sessions do; and an
+//! account that the connection's user may not see and that therefore passes for removed. A removal
+//! succeeds only if every account is known to be gone or locked. A missing user counts as removed,
+//! because backups and people remove users too. If the accounts of the creation were recorded,
+//! exactly the recorded accounts are removed, also under another name (see `accounts.rs`).
 
 use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT};
 use crate::codes::Code;

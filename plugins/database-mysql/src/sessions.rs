@@ -1,8 +1,8 @@
 //! Open sessions of a user, which outlast the removal of the user's accounts.
 //!
-//! Prevents an unnoticed open session. Without the right to see the sessions of others, the server
-//! answers that there are none; the query therefore also reads a table that the server refuses
-//! without this right.
+//! This file prevents an unnoticed open session. Without the right to see the sessions of others,
+//! the server answers that there are none; the query therefore also reads a table that the server
+//! refuses without this right.
 
 use crate::codes::Code;
 use crate::settings::ParsedConnection;

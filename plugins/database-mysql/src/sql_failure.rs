@@ -1,7 +1,7 @@
 //! Translates failures of the `sql` import into refusals.
 //!
-//! Prevents the leak of a statement's text, which the database repeats in its error message. The
-//! message is dropped; the error number and the names of the target remain.
+//! This file prevents the leak of a statement's text, which the database repeats in its error
+//! message. The message is dropped; the error number and the names of the target remain.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::describe_failure;

@@ -1,7 +1,7 @@
 //! Translates `connection_url` into the target that the host dials.
 //!
-//! Prevents parameters that seem to work but are ignored, above all the parameters of Go's driver
-//! that send files (`allowAllFiles`) or passwords in clear.
+//! This file prevents parameters that seem to work but are ignored, above all the parameters of
+//! Go's driver that send files (`allowAllFiles`) or passwords in clear.
 
 use crate::codes::Code;
 use crate::{dsn, tls};

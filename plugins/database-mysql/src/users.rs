@@ -4,9 +4,9 @@
 //! removes the created accounts at once, with the operator's rollback statements and the plugin's
 //! own. If the removal is uncertain, the caller's undo remains responsible.
 //!
-//! Prevents a user that no revocation finds, and the adoption of a user of somebody else. Unless
-//! the statements create the user themselves, so that the server refuses a taken name, this file
-//! looks for the user's accounts before and after the statements.
+//! This file prevents a user that no revocation finds, and the adoption of a user of somebody else.
+//! Unless the statements create the user themselves, so that the server refuses a taken name, this
+//! file looks for the user's accounts before and after the statements.
 
 use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT, account};
 use crate::codes::Code;

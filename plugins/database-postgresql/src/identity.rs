@@ -1,10 +1,10 @@
 //! Identities of roles: the cluster's system identifier, its timeline, and the role's OID.
 //!
-//! Prevents two faults. A renamed role passes for gone, although it still logs in; and a role that
-//! somebody else made under the name of a removed role is removed. A restored dump has other OIDs
-//! in another cluster, where the name decides. A cluster that was recovered to an earlier time uses
-//! OIDs again, and has a new timeline, as after a failover: there a role with the OID and another
-//! name is refused, because the role may be either.
+//! This file prevents two faults. A renamed role passes for gone, although it still logs in; and a
+//! role that somebody else made under the name of a removed role is removed. A restored dump has
+//! other OIDs in another cluster, where the name decides. A cluster that was recovered to an
+//! earlier time uses OIDs again, and has a new timeline, as after a failover: there a role with the
+//! OID and another name is refused, because the role may be either.
 
 use crate::codes::Code;
 use crate::settings::ParsedConnection;

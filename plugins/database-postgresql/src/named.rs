@@ -1,8 +1,8 @@
 //! Roles that statements create by their text.
 //!
-//! Prevents an account without an end: a creation may make more roles than the one that the caller
-//! gets. Only statements whose effect on roles is evident from their text count; code such as `DO`
-//! or a function may create any role.
+//! This file prevents an account without an end: a creation may make more roles than the one that
+//! the caller gets. Only statements whose effect on roles is evident from their text count; code
+//! such as `DO` or a function may create any role.
 
 use bulkhead_sdk::statements::FilledStatement;
 

@@ -1,7 +1,7 @@
 //! Verification of a credential by a login.
 //!
-//! Prevents a password from being taken for wrong if the server refused the user for another
-//! reason. Such a password may be the only valid password, and must not be lost.
+//! This file prevents a password from being taken for wrong if the server refused the user for
+//! another reason. Such a password may be the only valid password, and must not be lost.
 
 use crate::settings::ParsedConnection;
 use crate::sql_failure::{self, PasswordVerdict};

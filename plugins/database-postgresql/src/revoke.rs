@@ -1,9 +1,9 @@
 //! Removes a user's roles, their sessions and their privileges.
 //!
-//! Prevents three faults. Live sessions outlast `DROP ROLE`, so sessions are ended before and after
-//! the drop. A user whose removal fails could still log in, so logins are denied first. Objects
-//! owned by the user are the operator's data, so no object is ever dropped with its owner. A
-//! missing user counts as removed, because backups and people remove users too.
+//! This file prevents three faults. Live sessions outlast `DROP ROLE`, so sessions are ended before
+//! and after the drop. A user whose removal fails could still log in, so logins are denied first.
+//! Objects owned by the user are the operator's data, so no object is ever dropped with its owner.
+//! A missing user counts as removed, because backups and people remove users too.
 //!
 //! A role with a recorded identity is found under another name, and a role of somebody else that
 //! has the name now is not touched (see `identity.rs`).

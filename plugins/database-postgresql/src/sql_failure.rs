@@ -1,7 +1,7 @@
 //! Translates failures of the database into refusals.
 //!
-//! Prevents the leak of a password, which the database may repeat in its error message. The message
-//! is dropped; the SQLSTATE and the names of the target remain.
+//! This file prevents the leak of a password, which the database may repeat in its error message.
+//! The message is dropped; the SQLSTATE and the names of the target remain.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection::describe_failure;

@@ -1,6 +1,6 @@
 //! Server authentication: `sslmode` as in libpq, and PEM texts, never files.
 //!
-//! Prevents `sslrootcert=/etc/shadow`, which would make the host open a local file.
+//! This file prevents `sslrootcert=/etc/shadow`, which would make the host open a local file.
 
 use crate::codes::Code;
 use bulkhead_sdk::connection as shared;

@@ -1,10 +1,10 @@
 //! Creation and change of users. All statements of an operation run in a single transaction, so
 //! that a failure leaves nothing behind.
 //!
-//! Prevents a user that no revocation finds: PostgreSQL folds a name without quotes to lower case,
-//! and a statement may create another user or adopt a user of somebody else. The transaction of a
-//! creation therefore commits only if the user of exactly the planned name exists at its end and
-//! did not exist at its beginning.
+//! This file prevents a user that no revocation finds: PostgreSQL folds a name without quotes to
+//! lower case, and a statement may create another user or adopt a user of somebody else. The
+//! transaction of a creation therefore commits only if the user of exactly the planned name exists
+//! at its end and did not exist at its beginning.
 
 use crate::codes::Code;
 use crate::identity::{self, RoleLocation};

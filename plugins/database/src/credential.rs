@@ -1,8 +1,8 @@
 //! Credentials of users: the credential types of roles, the options of each type, and the
 //! generation of a credential.
 //!
-//! Prevents a leak of a certificate authority's key, which is among a role's options, by a read of
-//! the role.
+//! This file prevents a leak of a certificate authority's key, which is among a role's options, by
+//! a read of the role.
 
 use crate::connection::Connection;
 use crate::placement::{CredentialStatements, PASSWORD};

@@ -1,9 +1,9 @@
 //! The password that a rotation made, when a write of the connection replaces the password or leads
 //! elsewhere.
 //!
-//! Prevents the loss of the only copy of a password: after `rotate-root`, a write with the first
-//! password, as a tool sends it that writes every field at each change, would otherwise replace the
-//! password that works.
+//! This file prevents the loss of the only copy of a password: after `rotate-root`, a write with
+//! the first password, as a tool sends it that writes every field at each change, would otherwise
+//! replace the password that works.
 
 use crate::connection::{Connection, PASSWORD, about};
 use crate::login_place::LoginPlace;

@@ -1,8 +1,8 @@
 //! Renewal and removal of users, with the data of the users' leases.
 //!
-//! Prevents an attack: a role is pointed at another connection, so that the end of an old lease
-//! removes a user of the same name at that connection. A lease always acts on the connection with
-//! which the user was created, and only while the connection leads to the user's server
+//! This file prevents an attack: a role is pointed at another connection, so that the end of an old
+//! lease removes a user of the same name at that connection. A lease always acts on the connection
+//! with which the user was created, and only while the connection leads to the user's server
 //! ([`target`]). A lease uses the role's present statements only while the role still names that
 //! connection.
 

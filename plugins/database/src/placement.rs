@@ -1,9 +1,9 @@
 //! Passwords that fit into the statements that contain the password.
 //!
-//! Prevents requests that fail at random. Text that the database parses as code again (a `DO` body,
-//! a string with quotes inside) accepts no quote and no backslash, but a policy may ask for either.
-//! If a password does not fit, the engine draws another password. If no password of the policy
-//! fits, the engine refuses the role when the role is written.
+//! This file prevents requests that fail at random. Text that the database parses as code again (a
+//! `DO` body, a string with quotes inside) accepts no quote and no backslash, but a policy may ask
+//! for either. If a password does not fit, the engine draws another password. If no password of the
+//! policy fits, the engine refuses the role when the role is written.
 
 use crate::connection::{Connection, about};
 use bulkhead_sdk::database_plugin::{StatementAct, StatementPurpose};

@@ -1,8 +1,8 @@
 //! Redaction of the settings that a read of a connection shows.
 //!
-//! Prevents a leak of a password inside a connection string, in a form that is not a URL, or under
-//! a name that the plugin does not mark as secret. If the end of a password is unclear, too much is
-//! hidden rather than too little.
+//! This file prevents a leak of a password inside a connection string, in a form that is not a URL,
+//! or under a name that the plugin does not mark as secret. If the end of a password is unclear,
+//! too much is hidden rather than too little.
 
 use bulkhead_sdk::table;
 use bulkhead_sdk::wire::description::Field;

@@ -2,10 +2,10 @@
 //! password in force, and verifies the password by a login. Only then the engine stores the
 //! password, as a new generation whose sessions log in with the new password.
 //!
-//! Prevents the loss of a connection's own password after any failure of process or database. If
-//! neither the stored password nor a candidate logs in, the engine keeps all of these passwords and
-//! reports the failure at each attempt. A candidate for another user or other servers is kept for a
-//! write that leads back ([`LoginPlace`]).
+//! This file prevents the loss of a connection's own password after any failure of process or
+//! database. If neither the stored password nor a candidate logs in, the engine keeps all of these
+//! passwords and reports the failure at each attempt. A candidate for another user or other servers
+//! is kept for a write that leads back ([`LoginPlace`]).
 
 mod kept;
 

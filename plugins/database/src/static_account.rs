@@ -1,8 +1,8 @@
 //! The account of a static role at its database: changes the credential, verifies the credential by
 //! a login, and stores the result in the role.
 //!
-//! Prevents two faults: a password is lost because the login failed for a reason other than the
-//! password, and a password is sent to a server for which it was not made.
+//! This file prevents two faults: a password is lost because the login failed for a reason other
+//! than the password, and a password is sent to a server for which it was not made.
 
 use crate::connection::{Connection, about};
 use crate::credential::StoredCredential;

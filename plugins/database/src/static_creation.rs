@@ -1,7 +1,7 @@
 //! Creation of a static role, together with the first credential of its account.
 //!
-//! Prevents the loss of a password that was put in force, if the account cannot log in from here or
-//! the reply of the database was lost.
+//! This file prevents the loss of a password that was put in force, if the account cannot log in
+//! from here or the reply of the database was lost.
 
 use crate::connection::Connection;
 use crate::static_account::{

@@ -1,7 +1,7 @@
 //! `static-creds/{name}`: the present credential of a static role's account. A read changes
 //! nothing.
 //!
-//! Prevents an answer with a password that the database refused.
+//! This file prevents an answer with a password that the database refused.
 
 use crate::connection;
 use crate::static_account;

@@ -1,8 +1,9 @@
 //! A stored static role: one account of a database, the account's credential, and the rotation
 //! schedule.
 //!
-//! Prevents two roles from owning the same account. Each role would change the password without the
-//! other. The owner of an account is a separate record, written in the commit that begins a role.
+//! This file prevents two roles from owning the same account. Each role would change the password
+//! without the other. The owner of an account is a separate record, written in the commit that
+//! begins a role.
 
 use crate::connection::Connection;
 use crate::credential::{CredentialOptions, CredentialRecipe, StoredCredential};

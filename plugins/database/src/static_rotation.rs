@@ -1,10 +1,10 @@
 //! Rotation of static roles. The engine writes a new credential down, puts the credential in force,
 //! verifies the credential by a login, and only then stores the credential; see [`Intent`].
 //!
-//! Prevents three faults: a password in force that the store does not know, after any failure of
-//! process or database; endless attempts with a candidate that the database refuses; and a second
-//! rotation for the same due time. Only the guard continues an unfinished change. A change has a
-//! single guard at a time, and request handlers can only wake the guard early.
+//! This file prevents three faults: a password in force that the store does not know, after any
+//! failure of process or database; endless attempts with a candidate that the database refuses; and
+//! a second rotation for the same due time. Only the guard continues an unfinished change. A change
+//! has a single guard at a time, and request handlers can only wake the guard early.
 
 use crate::connection::Connection;
 use crate::figures::OperationOutcome;

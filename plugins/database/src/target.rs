@@ -1,10 +1,10 @@
 //! Targets: the servers on which the user of a lease was created, and the check that a connection
 //! still leads to one of these servers.
 //!
-//! Prevents revocation at the wrong server, after a connection was pointed to another server while
-//! leases live. The other server may have no user of that name: the user would count as removed,
-//! and the credential would stay valid on the first server. Or the other server may have a
-//! different user of the same name.
+//! This file prevents revocation at the wrong server, after a connection was pointed to another
+//! server while leases live. The other server may have no user of that name: the user would count
+//! as removed, and the credential would stay valid on the first server. Or the other server may
+//! have a different user of the same name.
 //!
 //! A target is a server, named by the connection's plugin. A connection that moves to another
 //! database of the same server still reaches the user. If the user cannot be removed from that

@@ -1,9 +1,9 @@
 //! Unfinished changes of a credential: the cause of the last failure, and the state of the
 //! passwords meanwhile.
 //!
-//! Prevents three faults: a 503 that hides the cause from the operator; a refused candidate that is
-//! tried for ever because each request restarts the counter of the timer; and an answer with a
-//! password that the database refused.
+//! This file prevents three faults: a 503 that hides the cause from the operator; a refused
+//! candidate that is tried for ever because each request restarts the counter of the timer; and an
+//! answer with a password that the database refused.
 //!
 //! The record stands beside the intent. Each failed attempt of a timer or a request writes the
 //! record, and the commit that ends the intent removes the record.

@@ -1,11 +1,12 @@
 //! An account of the directory as the engine stores it: its passwords, and its owner (a set, or
 //! roles).
 //!
-//! Prevents two roles and a set from rotating the same account against each other, so that a
-//! password that was handed out stops working. There is one record for each entry of the directory,
-//! however a caller names the entry, and the record belongs either to a set or to roles. The key of
-//! the record is the id that the directory gave the entry, or a digest of the DN if `binddn` could
-//! not read such an id. An id that becomes readable later is recorded, and leads to the record.
+//! This file prevents two roles and a set from rotating the same account against each other, so
+//! that a password that was handed out stops working. There is one record for each entry of the
+//! directory, however a caller names the entry, and the record belongs either to a set or to roles.
+//! The key of the record is the id that the directory gave the entry, or a digest of the DN if
+//! `binddn` could not read such an id. An id that becomes readable later is recorded, and leads to
+//! the record.
 
 use crate::directory::{EntryId, FoundAccount, KnownEntry, NO_IDS};
 use crate::known_servers::KnownServers;

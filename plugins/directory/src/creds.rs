@@ -1,8 +1,9 @@
 //! The endpoint `creds/{name}`: returns the password of a role's account, and rotates the password
 //! first if a rotation is due.
 //!
-//! Prevents handing out a password that is not in force any more. If the directory reports a change
-//! that the engine did not make, the engine rotates the password before showing it.
+//! This file prevents handing out a password that is not in force any more. If the directory
+//! reports a change that the engine did not make, the engine rotates the password before showing
+//! it.
 
 use crate::account::Account;
 use crate::roles::Role;

@@ -1,9 +1,9 @@
 //! Requests to the directory: find an account, check whether a password is in force, and change a
 //! password.
 //!
-//! Prevents LDAP filter injection (names are values of a condition and never filter text), one
-//! account under two names (accounts are compared by the id of their entry), and a password that a
-//! server of the other kind stores as a readable attribute.
+//! This file prevents LDAP filter injection (names are values of a condition and never filter
+//! text), one account under two names (accounts are compared by the id of their entry), and a
+//! password that a server of the other kind stores as a readable attribute.
 
 mod identity;
 mod login;

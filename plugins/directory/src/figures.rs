@@ -1,8 +1,8 @@
 //! Metrics of the engine: age of the passwords, and results of rotations and check-outs.
 //!
-//! Prevents accounts from being forgotten: an account that is never read is never rotated, so the
-//! engine reports the ages of all accounts at regular intervals. No metric contains an account's
-//! name.
+//! This file prevents accounts from being forgotten: an account that is never read is never
+//! rotated, so the engine reports the ages of all accounts at regular intervals. No metric contains
+//! an account's name.
 
 use crate::account::Account;
 use crate::settings::Config;

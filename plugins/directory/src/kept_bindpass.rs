@@ -1,14 +1,14 @@
 //! Passwords of `binddn` that only the engine knows, kept when a write of the configuration
 //! replaces the passwords or leads elsewhere.
 //!
-//! Prevents the loss of the only copy of a password: after `rotate-root`, a write with the first
-//! password, as a tool sends it that writes every field at each change, would otherwise replace the
-//! password that works. A kept password is forgotten only after another password has logged in as
-//! the same user at the same servers.
+//! This file prevents the loss of the only copy of a password: after `rotate-root`, a write with
+//! the first password, as a tool sends it that writes every field at each change, would otherwise
+//! replace the password that works. A kept password is forgotten only after another password has
+//! logged in as the same user at the same servers.
 //!
-//! Prevents this attack, too: a caller with write access to the configuration changes how the
-//! servers prove themselves, gives any password, and receives the kept one as a man in the middle.
-//! A kept password belongs to its servers with their authentication settings.
+//! This file prevents this attack, too: a caller with write access to the configuration changes how
+//! the servers prove themselves, gives any password, and receives the kept one as a man in the
+//! middle. A kept password belongs to its servers with their authentication settings.
 
 use crate::directory::{DirectoryClient, PasswordProof};
 use crate::known_servers::KnownServers;

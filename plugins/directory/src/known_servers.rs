@@ -1,10 +1,11 @@
 //! The servers to which the password of an account may be sent.
 //!
-//! Prevents this attack: a caller with write access to the configuration points `url` at their own
-//! server, with a `bindpass` of their own. That server claims to have changed the password of an
-//! account, refuses the new password, and receives the password in force when the engine tests the
-//! two passwords (decision P22). An account therefore records the servers of its password and their
-//! authentication settings, and logins by that password go to these servers only.
+//! This file prevents this attack: a caller with write access to the configuration points `url` at
+//! their own server, with a `bindpass` of their own. That server claims to have changed the
+//! password of an account, refuses the new password, and receives the password in force when the
+//! engine tests the two passwords (decision P22). An account therefore records the servers of its
+//! password and their authentication settings, and logins by that password go to these servers
+//! only.
 
 use crate::settings::{Config, servers};
 use bulkhead_sdk::ldap::LdapTarget;

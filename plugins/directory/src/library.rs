@@ -1,7 +1,7 @@
 //! The endpoint `library/{name}`: sets of lendable accounts.
 //!
-//! Prevents an account from being in two sets under two names, so that one borrower ends another's
-//! loan, and prevents changing or removing a set while its accounts are lent.
+//! This file prevents an account from being in two sets under two names, so that one borrower ends
+//! another's loan, and prevents changing or removing a set while its accounts are lent.
 
 mod check_in;
 mod check_out;

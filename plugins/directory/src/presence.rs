@@ -1,9 +1,10 @@
 //! Presence of an account in the directory: the account is found again, is proven to be gone, or
 //! neither.
 //!
-//! Prevents the end of a loan or of a rotation because a search finds nothing: a right may be
-//! missing, others may have moved the account, or the configuration leads to another directory. A
-//! refused login at the former DN alone proves nothing, because a moved account refuses it too.
+//! This file prevents the end of a loan or of a rotation because a search finds nothing: a right
+//! may be missing, others may have moved the account, or the configuration leads to another
+//! directory. A refused login at the former DN alone proves nothing, because a moved account
+//! refuses it too.
 
 use crate::account::Account;
 use crate::directory::{DirectoryClient, DnHolder, EntryId, PasswordProof, Sighting};

@@ -1,9 +1,9 @@
 //! The endpoint `rotate-root`: replaces `bindpass` with a password that only the engine knows.
 //!
-//! Prevents a directory with the new password and a store with the old one. As with accounts, the
-//! candidate is stored first. A candidate belongs to the login for which it was generated, and
-//! never replaces the password of another login. Calls whose login is refused during the rotation
-//! wait until the new password is stored, and then use it.
+//! This file prevents a directory with the new password and a store with the old one. As with
+//! accounts, the candidate is stored first. A candidate belongs to the login for which it was
+//! generated, and never replaces the password of another login. Calls whose login is refused during
+//! the rotation wait until the new password is stored, and then use it.
 
 use crate::directory::{self, DirectoryClient, NewerLogin, PasswordProof};
 use crate::kept_bindpass::LoginPlace;

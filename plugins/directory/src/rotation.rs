@@ -1,8 +1,8 @@
 //! Rotation of an account's password: the candidate is stored before the directory is asked, proven
 //! by a login, and completed by the engine's `wake` if the call is interrupted.
 //!
-//! Prevents a password that only the directory knows, two concurrent changes of one account, and
-//! endless retries of a change that the directory refuses.
+//! This file prevents a password that only the directory knows, two concurrent changes of one
+//! account, and endless retries of a change that the directory refuses.
 
 use crate::account::{Account, note_failed_return};
 use crate::directory::{DirectoryClient, DnHolder, EntryId, NewerLogin, PasswordProof, Sighting};

@@ -1,6 +1,7 @@
 //! `config`: the source of keys, the issuer and the algorithms of accepted tokens.
 //!
-//! Prevents a configuration that fails at the first login: each write asks the source once.
+//! This file prevents a configuration that fails at the first login: each write asks the source
+//! once.
 
 use crate::source::KeySource;
 use bulkhead_sdk::jwt::Claims;

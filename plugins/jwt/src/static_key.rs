@@ -1,7 +1,7 @@
 //! Public keys of the configuration, in PEM.
 //!
-//! Prevents two attacks: a token whose algorithm is for another kind of key, and a private key
-//! stored in place of its public half.
+//! This file prevents two attacks: a token whose algorithm is for another kind of key, and a
+//! private key stored in place of its public half.
 
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};

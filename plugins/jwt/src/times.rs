@@ -1,6 +1,6 @@
 //! Times of a token: end, beginning and issue, against store time.
 //!
-//! Prevents a token without any time from being valid forever, and a token of the future.
+//! This file prevents a token without any time from being valid forever, and a token of the future.
 
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::jwt::Claims;

@@ -1,8 +1,8 @@
 //! `login`: admits the service account of a token that the API server confirms.
 //!
-//! Prevents a login by claims: the token selects the account that the API server is asked about,
-//! and alias and metadata are those of the answer. A token that the role could not admit is refused
-//! without a request.
+//! This file prevents a login by claims: the token selects the account that the API server is asked
+//! about, and alias and metadata are those of the answer. A token that the role could not admit is
+//! refused without a request.
 
 use crate::api_server::ApiServer;
 use crate::config::ReviewConfig;

@@ -1,7 +1,7 @@
 //! The namespace of an account: its labels, which a role's selector reads from the API server.
 //!
-//! Prevents a login by the labels of another namespace: only the namespace of an account that the
-//! API server confirmed is asked for, and the answer must name that namespace.
+//! This file prevents a login by the labels of another namespace: only the namespace of an account
+//! that the API server confirmed is asked for, and the answer must name that namespace.
 
 use crate::api_server::{ApiServer, ReviewerIdentity};
 use crate::review::{ReviewedAccount, log, message, no_review, nonsense, unsent};

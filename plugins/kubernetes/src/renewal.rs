@@ -1,8 +1,9 @@
 //! Renewal of a login: compares the current role with the proofs of the login. No request goes to
 //! the API server, so that no token ends because the API server is down (decision A11).
 //!
-//! Prevents a token from outliving a change of its role: the role must still admit the account, and
-//! an audience, or a selector of namespaces, must be the one that was proven at the login.
+//! This file prevents a token from outliving a change of its role: the role must still admit the
+//! account, and an audience, or a selector of namespaces, must be the one that was proven at the
+//! login.
 
 use crate::login::{LoginProof, login_of};
 use crate::role::{NamespaceRule, Role};

@@ -1,7 +1,7 @@
 //! The stored metadata of a secret: its versions and its rules.
 //!
-//! Prevents a lost version. Every change of a secret writes this record, so two changes at the same
-//! time conflict, and the later one runs again with the result of the earlier.
+//! This file prevents a lost version. Every change of a secret writes this record, so two changes
+//! at the same time conflict, and the later one runs again with the result of the earlier.
 
 use crate::config::Config;
 use crate::lifetime::DeleteAfter;

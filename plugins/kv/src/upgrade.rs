@@ -1,8 +1,9 @@
 //! Brings the secrets of version 1 of the API to version 2: each becomes version 1 of a secret with
 //! the same path and the same data.
 //!
-//! Prevents a lost secret and a secret that is converted twice: the data, the metadata and the
-//! removal of the record of version 1 are one commit, together with the cursor behind the record.
+//! This file prevents a lost secret and a secret that is converted twice: the data, the metadata
+//! and the removal of the record of version 1 are one commit, together with the cursor behind the
+//! record.
 
 use crate::config::Config;
 use crate::metadata_record::Metadata;

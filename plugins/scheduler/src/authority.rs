@@ -1,8 +1,8 @@
 //! Requests to the authoritative region.
 //!
-//! Prevents a second execution of a write: a server is used only after a safe probe request to each
-//! earlier server failed. Prevents forwarding loops: each request carries a header that says that
-//! the request has passed a region already.
+//! This file prevents a second execution of a write: a server is used only after a safe probe
+//! request to each earlier server failed. This file also prevents forwarding loops: each request
+//! carries a header that says that the request has passed a region already.
 
 use crate::region_config::RegionConfig;
 use bulkhead_sdk::http::{HttpTls, Request, Response};

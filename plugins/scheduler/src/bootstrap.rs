@@ -1,7 +1,7 @@
 //! The endpoint `/v1/acl/bootstrap`: creates the first management token.
 //!
-//! Prevents a second caller from becoming a manager: a record of the mount allows only one
-//! bootstrap.
+//! This file prevents a second caller from becoming a manager: a record of the mount allows only
+//! one bootstrap.
 
 use crate::body;
 use crate::forward;

@@ -1,8 +1,8 @@
 //! Authentication of the caller by the token in the request's headers.
 //!
-//! Prevents a caller from guessing a token piece by piece (tokens are looked up by a keyed hash of
-//! the whole secret), from falling back to anonymous rights with an invalid token, and from mixing
-//! two credentials in one request (decision F5).
+//! This file prevents a caller from guessing a token piece by piece (tokens are looked up by a
+//! keyed hash of the whole secret), from falling back to anonymous rights with an invalid token,
+//! and from mixing two credentials in one request (decision F5).
 
 use crate::names::is_uuid;
 use crate::refusal::ApiRefusal;

@@ -1,8 +1,8 @@
 //! The endpoint `config`: the region that the mount serves, and the authoritative region that it
 //! follows.
 //!
-//! Prevents the replication token from being read back (CVE-2019-12741), and from being sent to a
-//! server that the token was not written for (decision P22).
+//! This file prevents the replication token from being read back (CVE-2019-12741), and from being
+//! sent to a server that the token was not written for (decision P22).
 
 use crate::region_config::{KEY, RegionConfig};
 use crate::replicate;

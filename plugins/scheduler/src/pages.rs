@@ -1,8 +1,8 @@
 //! Pages of the lists of policies and roles, for a region that follows this region.
 //!
-//! Prevents a region from being unable to follow a region with many records: a list with all
-//! records can exceed the size of an answer. Clients of the scheduler know pages of tokens alone,
-//! so these pages need the parameter `paged=true`, which other schedulers ignore.
+//! This file prevents a region from being unable to follow a region with many records: a list with
+//! all records can exceed the size of an answer. Clients of the scheduler know pages of tokens
+//! alone, so these pages need the parameter `paged=true`, which other schedulers ignore.
 
 use crate::query::ReadQuery;
 use bulkhead_sdk::Failure;

@@ -1,9 +1,9 @@
 //! Rules of a policy: checked strictly on write, shown in parsed form.
 //!
-//! Prevents a policy that means less than its author thinks: unknown or repeated blocks, blocks
-//! without a required label, and unknown capabilities are refused. The rules are never evaluated
-//! here: no answer of the ACL API depends on them. [`words`] is the table of blocks, levels and
-//! capabilities.
+//! This file prevents a policy that means less than its author thinks: unknown or repeated blocks,
+//! blocks without a required label, and unknown capabilities are refused. The rules are never
+//! evaluated here: no answer of the ACL API depends on them. [`words`] is the table of blocks,
+//! levels and capabilities.
 //!
 //! Keys are read in any case. A second `policy` in a block replaces the first, a second
 //! `capabilities` extends the first, and other keys in a block are passed over, as the scheduler

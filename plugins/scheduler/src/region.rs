@@ -1,7 +1,7 @@
 //! The region that a mount serves, and the age of its records if another region is authoritative.
 //!
-//! Prevents a reader from mistaking stale records for current records: each read from a replica
-//! states the replica's age, and the operator can limit the age.
+//! This file prevents a reader from mistaking stale records for current records: each read from a
+//! replica states the replica's age, and the operator can limit the age.
 
 use crate::index::RecordTable;
 use crate::refusal::ApiRefusal;

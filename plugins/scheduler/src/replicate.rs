@@ -2,8 +2,9 @@
 //!
 //! Records are compared by content, because a restored region restarts its indexes.
 //!
-//! Prevents a round from failing for ever at a limit of its run (decision F10): a round commits in
-//! batches, ends before every limit of the run, and the next round goes on behind the last record.
+//! This file prevents a round from failing for ever at a limit of its run (decision F10): a round
+//! commits in batches, ends before every limit of the run, and the next round goes on behind the
+//! last record.
 
 mod policies;
 mod roles;

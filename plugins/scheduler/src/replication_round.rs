@@ -1,10 +1,10 @@
 //! A round of replication: its limits, the list of the authoritative region, and the proofs before
 //! a change.
 //!
-//! Prevents a weak token from emptying a region (decision F7): a token that may see little must not
-//! look like a region with few records. A round applies nothing unless the authoritative region
-//! confirms before the listing that the token is management, and deletes nothing unless the region
-//! confirms this again after the listing.
+//! This file prevents a weak token from emptying a region (decision F7): a token that may see
+//! little must not look like a region with few records. A round applies nothing unless the
+//! authoritative region confirms before the listing that the token is management, and deletes
+//! nothing unless the region confirms this again after the listing.
 
 mod budget;
 pub(crate) mod converge;

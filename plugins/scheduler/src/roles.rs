@@ -1,7 +1,7 @@
 //! The endpoints `/v1/acl/role` and `/v1/acl/roles`.
 //!
-//! Prevents a caller from learning which roles exist: a caller without a management token gets 403
-//! for every role to which its token does not link, whether or not the role exists.
+//! This file prevents a caller from learning which roles exist: a caller without a management token
+//! gets 403 for every role to which its token does not link, whether or not the role exists.
 
 use crate::body;
 use crate::caller::{authenticate, authenticate_manager};

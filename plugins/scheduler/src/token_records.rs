@@ -1,8 +1,8 @@
 //! Records of tokens: the token itself, the index entry for its secret, and the timer for its
 //! removal.
 //!
-//! Prevents partly deleted tokens: each write and removal of a token changes all its records in one
-//! commit.
+//! This file prevents partly deleted tokens: each write and removal of a token changes all its
+//! records in one commit.
 
 use crate::caller::{forget_secret, index_secret};
 use crate::index::{RecordTable, latest};

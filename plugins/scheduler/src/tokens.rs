@@ -1,8 +1,8 @@
 //! The endpoints `/v1/acl/token` and `/v1/acl/tokens`.
 //!
-//! Prevents an upload from taking over an existing token (the uploaded secret must be unused), an
-//! update from making an expiring token permanent (omitted fields keep the expiry, decision F6),
-//! and answers that tell strangers which tokens exist.
+//! This file prevents an upload from taking over an existing token (the uploaded secret must be
+//! unused), an update from making an expiring token permanent (omitted fields keep the expiry,
+//! decision F6), and answers that tell strangers which tokens exist.
 
 use crate::body;
 use crate::caller::{

@@ -1,13 +1,13 @@
 //! Secrets that only the engine knows and that may be in force, kept after another value replaced
 //! them in the configuration.
 //!
-//! Prevents the loss of the only copy of a secret. After a rotation of a root credential, a write
-//! of the configuration may give another secret, or lead to another server. The secret of the
-//! rotation is forgotten only after another secret has logged in at the same place.
+//! This file prevents the loss of the only copy of a secret. After a rotation of a root credential,
+//! a write of the configuration may give another secret, or lead to another server. The secret of
+//! the rotation is forgotten only after another secret has logged in at the same place.
 //!
-//! Prevents this attack, too: a caller with write access to the configuration changes the server,
-//! or how the server proves itself, and receives the kept secret. The engine names the place as a
-//! value that serialises to everything that decides who receives the secret: server,
+//! This file prevents this attack, too: a caller with write access to the configuration changes the
+//! server, or how the server proves itself, and receives the kept secret. The engine names the
+//! place as a value that serialises to everything that decides who receives the secret: server,
 //! authentication of the server, login. Secrets of another place are never found.
 
 use crate::host::Host;

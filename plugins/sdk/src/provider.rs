@@ -1,11 +1,11 @@
 //! Client of a cloud provider's JSON API for auth methods: requests with retries, and one mapping
 //! of refusals.
 //!
-//! Prevents three attacks: a token whose claims redirect a request elsewhere (a [`ProviderUrl`] is
-//! built from parts, each of them encoded); a provider, or an impostor, that answers with a
-//! redirect, nonsense or megabytes; and a provider that keeps a caller waiting without end, or
-//! answers with so many pages that the host would stop the call as a crash. An error repeats only a
-//! code of the provider's answer.
+//! This file prevents three attacks: a token whose claims redirect a request elsewhere (a
+//! [`ProviderUrl`] is built from parts, each of them encoded); a provider, or an impostor, that
+//! answers with a redirect, nonsense or megabytes; and a provider that keeps a caller waiting
+//! without end, or answers with so many pages that the host would stop the call as a crash. An
+//! error repeats only a code of the provider's answer.
 //!
 //! ```
 //! use bulkhead_sdk::http::Request;

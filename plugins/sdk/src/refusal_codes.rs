@@ -1,8 +1,8 @@
 //! Codes of a database plugin's refusals. Each code has a word, which travels, and a sentence,
 //! which is fixed in the plugin's description.
 //!
-//! Prevents a password from leaking in an error message: the sentences are complete before anything
-//! runs, and only the names and numbers for their braces are filled in at run time.
+//! This file prevents a password from leaking in an error message: the sentences are complete
+//! before anything runs, and only the names and numbers for their braces are filled in at run time.
 
 /// Declares an enum of codes and the table of their words and sentences from one list:
 ///

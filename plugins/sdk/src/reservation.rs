@@ -1,10 +1,10 @@
 //! Reservations: a lease is stored before its credential exists, so that a crash leaves no
 //! credential without a lease.
 //!
-//! Prevents a process that dies between `CREATE ROLE` and the answer from leaving a user that lives
-//! forever. The order is always the same, and is defined only here: reserve, checkpoint, effect,
-//! answer with the same tag. If anything fails after the checkpoint, the host calls the engine's
-//! own `revoke` with reason `undo`.
+//! This file prevents a process that dies between `CREATE ROLE` and the answer from leaving a user
+//! that lives forever. The order is always the same, and is defined only here: reserve, checkpoint,
+//! effect, answer with the same tag. If anything fails after the checkpoint, the host calls the
+//! engine's own `revoke` with reason `undo`.
 
 use crate::answer::{Answer, Secret};
 pub use crate::host::CreationFailure;

@@ -1,8 +1,8 @@
 //! Automatic rotation: the settings that configurations and static roles share, the time of the
 //! next rotation, and the decision on a missed rotation.
 //!
-//! Prevents contradictory settings, which each reader could interpret differently, and a rotation
-//! outside the hours that an operator set aside.
+//! This file prevents contradictory settings, which each reader could interpret differently, and a
+//! rotation outside the hours that an operator set aside.
 //!
 //! An engine stores [`RotationSettings`] and [`RotationTimes`] in its record, sets a timer for
 //! [`RotationTimes::due`], and calls [`RotationSettings::decide`] when the timer wakes the engine.

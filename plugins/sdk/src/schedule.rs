@@ -6,9 +6,9 @@
 //! clock on the wall of the zone shows that time: a time skipped by a forward clock change is not
 //! due on that day, and a time shown twice is due twice.
 //!
-//! Prevents a schedule from meaning another day to the cron library than to the servers that the
-//! schedule was written for (`schedule/dialect.rs` translates), and refuses a schedule that is
-//! never due.
+//! This file prevents a schedule from meaning another day to the cron library than to the servers
+//! that the schedule was written for (`schedule/dialect.rs` translates), and refuses a schedule
+//! that is never due.
 //!
 //! ```
 //! use bulkhead_sdk::schedule::Schedule;

@@ -1,9 +1,9 @@
 //! SQL statements as operators write them: texts are split into single statements, and placeholders
 //! are replaced by values.
 //!
-//! Prevents SQL injection by a user name or password that closes its quotes. Texts are split
-//! **before** any value is inserted, every value is escaped for the quotes around its placeholder,
-//! and the finished statement must lex to the same pieces as the unfinished one.
+//! This file prevents SQL injection by a user name or password that closes its quotes. Texts are
+//! split **before** any value is inserted, every value is escaped for the quotes around its
+//! placeholder, and the finished statement must lex to the same pieces as the unfinished one.
 //!
 //! This module has no access to a connection, and never repeats a statement or a value in an error.
 

@@ -1,9 +1,9 @@
 //! Certificates in PEM that an engine stores: authorities that connections trust, and certificates
 //! that prove the engine's own identity.
 //!
-//! Prevents the trust in an authority that has ended, which the verification of a chain alone does
-//! not notice. The host refuses such an authority at each use; an engine refuses the authority at
-//! the write of its configuration, where the operator sees the refusal.
+//! This file prevents the trust in an authority that has ended, which the verification of a chain
+//! alone does not notice. The host refuses such an authority at each use; an engine refuses the
+//! authority at the write of its configuration, where the operator sees the refusal.
 
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;

@@ -1,8 +1,8 @@
 //! `login/{username}`: logins with a password, and their renewal.
 //!
-//! Prevents the enumeration of users: an unknown user, a wrong password and, for the host's
-//! lockouts, every spelling of a name are treated alike. The networks of a user are checked after
-//! the password, so that only the user learns that they refuse an address.
+//! This file prevents the enumeration of users: an unknown user, a wrong password and, for the
+//! host's lockouts, every spelling of a name are treated alike. The networks of a user are checked
+//! after the password, so that only the user learns that they refuse an address.
 
 use crate::password;
 use crate::user::{User, canonical};

@@ -1,7 +1,8 @@
 //! Passwords: hashed by the host with argon2id, and never stored or shown.
 //!
-//! Prevents an answer time that tells whether a user exists: all stored hashes and [`DUMMY`] have
-//! the same cost, and a login of an unknown user verifies its password against [`DUMMY`].
+//! This file prevents an answer time that tells whether a user exists: all stored hashes and
+//! [`DUMMY`] have the same cost, and a login of an unknown user verifies its password against
+//! [`DUMMY`].
 
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::{Call, Failure, Host};

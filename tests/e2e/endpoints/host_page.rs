@@ -1,7 +1,7 @@
 //! `docs/host-endpoints.md`: the tables of the page are generated from the tables that dispatch
 //! requests, and `make golden` rewrites them.
 //!
-//! Prevents a page that omits an endpoint, or that states the wrong callers.
+//! This file prevents a page that omits an endpoint, or that states the wrong callers.
 
 use super::inspected::{ANSWER_SEALED, Endpoint, endpoints};
 use bulkhead_tests::paths::repository;

@@ -1,7 +1,7 @@
 //! Back-off after failed attempts: a single rule for leases, reservations, timers and guards.
 //!
-//! Prevents a thundering herd: without it, a target that returns after an outage fails again under
-//! all the work that waited. Pauses grow up to a maximum and are spread at random.
+//! This file prevents a thundering herd: without it, a target that returns after an outage fails
+//! again under all the work that waited. Pauses grow up to a maximum and are spread at random.
 
 use super::lanes::is_silence;
 use crate::random;

@@ -1,7 +1,7 @@
 //! Claims: the exclusive right to work on a lease, token or timer.
 //!
-//! Prevents a lease from expiring during its renewal, which would drop the user while the caller
-//! holds a renewed lease. Renewal, revocation and expiry all hold the claim.
+//! This file prevents a lease from expiring during its renewal, which would drop the user while the
+//! caller holds a renewed lease. Renewal, revocation and expiry all hold the claim.
 //!
 //! With an embedded store, a single process owns the data, so claims live in memory and end with
 //! the process; no other process could wait for a claim to expire. If several nodes share a store,

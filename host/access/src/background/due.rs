@@ -4,9 +4,9 @@
 //! The worker finds rows through an index and loads nothing at start. It sleeps until the next row
 //! is due, an earlier row is committed, or a blocking claim is released.
 //!
-//! Prevents a hanging target from delaying other work. The worker searches lane by lane, so rows
-//! that wait in a lane do not slow the others. A hanging target blocks only its own lane, and a
-//! mount whose targets all hang uses only its share of the claims.
+//! This file prevents a hanging target from delaying other work. The worker searches lane by lane,
+//! so rows that wait in a lane do not slow the others. A hanging target blocks only its own lane,
+//! and a mount whose targets all hang uses only its share of the claims.
 
 use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};

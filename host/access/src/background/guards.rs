@@ -1,10 +1,10 @@
 //! Guards: timers that fire because the call that set them ended without cancelling them.
 //!
-//! Prevents an unfinished change of an external system, left by a call that failed or whose process
-//! died. A guard is a timer row with a special owner. Three mechanisms turn a guard into an
-//! ordinary due timer: the end of the call that set the guard; the start of the process, which
-//! releases all guards because no call survives a process; and the row's own due time, a minute
-//! after the call's deadline, in case both are lost.
+//! This file prevents an unfinished change of an external system, left by a call that failed or
+//! whose process died. A guard is a timer row with a special owner. Three mechanisms turn a guard
+//! into an ordinary due timer: the end of the call that set the guard; the start of the process,
+//! which releases all guards because no call survives a process; and the row's own due time, a
+//! minute after the call's deadline, in case both are lost.
 
 use super::backoff::CALL_GRACE;
 use super::claims::{Claim, Claims};

@@ -1,9 +1,9 @@
 //! Round-robin order of due work: the kinds of work, the mounts, and the lanes of each mount.
 //!
-//! Prevents starvation of a mount's last lanes. A mount limited to its share gets its claims one by
-//! one. With a single ring for the lanes of all mounts, each claim of another mount would send this
-//! mount back to its first lanes, and its last lanes would wait until the first lanes are empty.
-//! Therefore each mount has its own ring.
+//! This file prevents starvation of a mount's last lanes. A mount limited to its share gets its
+//! claims one by one. With a single ring for the lanes of all mounts, each claim of another mount
+//! would send this mount back to its first lanes, and its last lanes would wait until the first
+//! lanes are empty. Therefore each mount has its own ring.
 
 use bulkhead_store::Space;
 use std::collections::BTreeMap;

@@ -1,12 +1,13 @@
 //! State of lanes: the allowed concurrency of each lane, and whether its target answers.
 //!
-//! Prevents repeated attempts at a dead or hanging target from occupying workers, and from growing
-//! the pause of every waiting row so far that most still wait when the target is back. After
-//! several unanswered attempts in a row a lane rests. Then a single attempt at a time probes the
-//! target, and the first answer opens the lane for all waiting work.
+//! This file prevents repeated attempts at a dead or hanging target from occupying workers, and
+//! from growing the pause of every waiting row so far that most still wait when the target is back.
+//! After several unanswered attempts in a row a lane rests. Then a single attempt at a time probes
+//! the target, and the first answer opens the lane for all waiting work.
 //!
-//! Also prevents a component that names endless lanes from evicting the state of other mounts: the
-//! memory of each mount is bounded separately, and lanes that back off are forgotten last.
+//! This file also prevents a component that names endless lanes from evicting the state of other
+//! mounts: the memory of each mount is bounded separately, and lanes that back off are forgotten
+//! last.
 //!
 //! The state lives in memory only; after a start every lane has the default state.
 

@@ -1,8 +1,8 @@
 //! Operators' changes of aliases: they assign a name at a mount to an entity or an external group.
 //!
-//! Prevents rights that outlive the alias of the login that proved the rights. An alias owns the
-//! external groups and the metadata of its logins: both move with the alias to another entity, and
-//! end when the alias is deleted or renamed.
+//! This file prevents rights that outlive the alias of the login that proved the rights. An alias
+//! owns the external groups and the metadata of its logins: both move with the alias to another
+//! entity, and end when the alias is deleted or renamed.
 
 use super::alias::{Alias, AliasMount};
 use super::bounds::{check_metadata, check_name};

@@ -1,8 +1,8 @@
 //! Bounds of the fields that callers and auth methods set for entities and groups.
 //!
-//! Prevents a record that grows with every request, until every request of its entity becomes slow,
-//! or until no commit can delete the record. All records that lead to an entity or a group fit into
-//! a single commit.
+//! This file prevents a record that grows with every request, until every request of its entity
+//! becomes slow, or until no commit can delete the record. All records that lead to an entity or a
+//! group fit into a single commit.
 
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;

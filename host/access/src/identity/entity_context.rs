@@ -1,7 +1,7 @@
 //! The rights that a token's entity and its groups add to a decision about the token.
 //!
-//! Prevents outdated rights: nothing is cached. Each request reads the records again, which the
-//! store holds in memory, so a change of an entity or a group counts from its commit on.
+//! This file prevents outdated rights: nothing is cached. Each request reads the records again,
+//! which the store holds in memory, so a change of an entity or a group counts from its commit on.
 
 use super::alias::{Alias, ProvenGroups};
 use super::entity::{self, Entity};

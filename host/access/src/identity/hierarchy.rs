@@ -1,8 +1,8 @@
 //! Groups as members of groups.
 //!
-//! Prevents a cycle of groups, and a tree so deep or so wide that every request of a member becomes
-//! slow. A group has at most [`MAX_ANCESTORS`] groups above it, and a new member group brings at
-//! most [`MAX_SUBTREE`] groups along.
+//! This file prevents a cycle of groups, and a tree so deep or so wide that every request of a
+//! member becomes slow. A group has at most [`MAX_ANCESTORS`] groups above it, and a new member
+//! group brings at most [`MAX_SUBTREE`] groups along.
 
 use super::bounds::at_most;
 use super::group::{self, Group};

@@ -1,9 +1,9 @@
 //! Lookup records of entities and groups: each name, alias and membership has a record that leads
 //! to an id.
 //!
-//! Prevents the disclosure of names in the database file, where keys are readable: keys contain
-//! keyed hashes of names. An entity or group is written together with all records that lead to it
-//! ([`replace`]), so no record leads to a missing entity or group.
+//! This file prevents the disclosure of names in the database file, where keys are readable: keys
+//! contain keyed hashes of names. An entity or group is written together with all records that lead
+//! to it ([`replace`]), so no record leads to a missing entity or group.
 
 use bulkhead_store::{Address, IndexColumns, Space, Unit};
 use bulkhead_wire::failure::Failure;

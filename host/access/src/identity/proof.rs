@@ -1,9 +1,9 @@
 //! Proofs: external groups and alias metadata, as the login of a token established them.
 //!
-//! Prevents a token from using rights that another login proved. An auth method may give several
-//! callers the same alias (for example, a common alias for all logins by a role), which gives these
-//! callers the same entity. Each token therefore keeps its own [`LoginProof`]. The entity's record
-//! describes the latest login only.
+//! This file prevents a token from using rights that another login proved. An auth method may give
+//! several callers the same alias (for example, a common alias for all logins by a role), which
+//! gives these callers the same entity. Each token therefore keeps its own [`LoginProof`]. The
+//! entity's record describes the latest login only.
 
 use super::alias::{Alias, ProvenGroups};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The entities that a mount may see: the caller's own entity, and entities with an alias at the
 //! mount.
 //!
-//! Prevents a component from reading about users of other mounts.
+//! This file prevents a component from reading about users of other mounts.
 
 use super::entity::{self, Entity};
 use bulkhead_store::Unit;

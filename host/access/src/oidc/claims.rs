@@ -1,8 +1,9 @@
 //! Additional claims of a role's tokens: a JSON template with placeholders for the caller's
 //! identity.
 //!
-//! Prevents claim injection by a caller who can choose a name: a value is encoded as JSON before it
-//! replaces a placeholder. Templates cannot set the claims about issuer, audience and lifetime.
+//! This file prevents claim injection by a caller who can choose a name: a value is encoded as JSON
+//! before it replaces a placeholder. Templates cannot set the claims about issuer, audience and
+//! lifetime.
 
 use crate::policies::identity::{TemplateEntity, TemplateIdentity};
 use crate::policies::reference::TemplateReference;

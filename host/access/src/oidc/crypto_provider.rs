@@ -1,7 +1,7 @@
 //! Cryptography for `jsonwebtoken`: keys and signatures of `host/crypto`.
 //!
-//! Prevents algorithm confusion: `host/crypto` reads each key for a single algorithm, as for
-//! components.
+//! This file prevents algorithm confusion: `host/crypto` reads each key for a single algorithm, as
+//! for components.
 
 use super::algorithm::TokenAlgorithm;
 use super::public_key::{self, PublicJwk};

@@ -1,8 +1,8 @@
 //! Introspection: verifies a token of the provider with `jsonwebtoken`, after a stricter parser.
 //!
-//! Prevents a token from being accepted for the wrong reason. The published key decides the
-//! algorithm, never the token. The parser refuses tokens that the library would accept: tokens with
-//! a duplicate claim, where another parser may see the other value, and tokens whose issuer or
+//! This file prevents a token from being accepted for the wrong reason. The published key decides
+//! the algorithm, never the token. The parser refuses tokens that the library would accept: tokens
+//! with a duplicate claim, where another parser may see the other value, and tokens whose issuer or
 //! audience is a list. Store time decides whether a token has expired.
 
 use super::crypto_provider;

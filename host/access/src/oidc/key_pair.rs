@@ -1,7 +1,7 @@
 //! Creation of signing keys, and signing.
 //!
-//! Prevents a private key from leaking. `Debug` hides its bytes, memory is wiped, and only signing
-//! and the store's sealing read the bytes.
+//! This file prevents a private key from leaking. `Debug` hides its bytes, memory is wiped, and
+//! only signing and the store's sealing read the bytes.
 
 use super::algorithm::TokenAlgorithm;
 use super::public_key::PublicJwk;

@@ -1,8 +1,8 @@
 //! Named keys: the key that signs now, the next key, and retired public keys.
 //!
-//! Prevents tokens that cannot be verified. The next public key is published before the key signs,
-//! so verifiers that cache the document for an hour already know it. A retired public key stays
-//! published until the last token that it verifies has expired.
+//! This file prevents tokens that cannot be verified. The next public key is published before the
+//! key signs, so verifiers that cache the document for an hour already know it. A retired public
+//! key stays published until the last token that it verifies has expired.
 
 use super::algorithm::TokenAlgorithm;
 use super::key_pair::{PublishedKey, TokenSigningKey};

@@ -1,7 +1,7 @@
 //! Identity tokens of mounts, for authentication at a cloud provider.
 //!
-//! Prevents a mount from impersonating another mount. The claims about the mount come from the
-//! mount's record; the component chooses only the audience and the lifetime.
+//! This file prevents a mount from impersonating another mount. The claims about the mount come
+//! from the mount's record; the component chooses only the audience and the lifetime.
 
 use super::issuer::DocumentedTokens;
 use super::named_key::DEFAULT;

@@ -1,7 +1,8 @@
 //! The OIDC provider of an open store: work with its keys.
 //!
-//! Prevents key creation and signing from occupying all processors. Such work runs one task at a
-//! time, outside the worker threads, and concurrent first uses of a key create a single key.
+//! This file prevents key creation and signing from occupying all processors. Such work runs one
+//! task at a time, outside the worker threads, and concurrent first uses of a key create a single
+//! key.
 
 use super::algorithm::TokenAlgorithm;
 use super::key_pair::TokenSigningKey;

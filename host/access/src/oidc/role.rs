@@ -1,7 +1,7 @@
 //! Roles: identity tokens of callers.
 //!
-//! Prevents a token with false claims about its caller. The subject is the caller's entity, and the
-//! template takes its values only from that entity.
+//! This file prevents a token with false claims about its caller. The subject is the caller's
+//! entity, and the template takes its values only from that entity.
 
 use super::claims;
 use super::issuer::DocumentedTokens;

@@ -1,9 +1,9 @@
 //! Access decision: may a token with these policies do this, on this path, with these parameters?
 //!
-//! Prevents a caller from learning about objects through refusals. A refusal names the denied
-//! action and never says whether the path exists (decision P11): a caller without `create` and
-//! `update` is always told that the token may not update, even if the write would have created the
-//! object.
+//! This file prevents a caller from learning about objects through refusals. A refusal names the
+//! denied action and never says whether the path exists (decision P11): a caller without `create`
+//! and `update` is always told that the token may not update, even if the write would have created
+//! the object.
 
 mod access;
 mod rules;

@@ -1,7 +1,7 @@
 //! Comparison of a request's values with the values that a policy lists.
 //!
-//! Prevents three attacks: a value in a form other than the policy's (`"1h"` and `3600`), a
-//! forbidden value hidden among others in a list, and a request that is slow to compare. Each
+//! This file prevents three attacks: a value in a form other than the policy's (`"1h"` and `3600`),
+//! a forbidden value hidden among others in a list, and a request that is slow to compare. Each
 //! value's possible readings are computed once, and [`comparison_cost`] estimates the cost of all
 //! comparisons in advance. Allowed values are matched narrowly, denied values widely.
 

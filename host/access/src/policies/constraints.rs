@@ -1,9 +1,10 @@
 //! Parameter restrictions of a rule: required, allowed and denied parameters and their values.
 //!
-//! Prevents four attacks: setting a parameter under a second name that the policy does not use (see
-//! `parameters.rs`; everything in the request is checked), sending a required parameter in a
-//! spelling that the endpoint ignores, sending a value in another form (see `comparison.rs`), and
-//! occupying a processor with a request that takes long to compare with a rule.
+//! This file prevents four attacks: setting a parameter under a second name that the policy does
+//! not use (see `parameters.rs`; everything in the request is checked), sending a required
+//! parameter in a spelling that the endpoint ignores, sending a value in another form (see
+//! `comparison.rs`), and occupying a processor with a request that takes long to compare with a
+//! rule.
 
 use super::comparison::{PolicyValue, comparison_cost, holds_any, holds_only};
 use super::parameters::{SentParameter, canonical, counts_as, deferring_value};

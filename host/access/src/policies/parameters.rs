@@ -1,9 +1,9 @@
 //! Parameters of a request, under the names that policy rules use.
 //!
-//! Prevents setting a parameter under a name that the rule does not use. Names on both sides are
-//! resolved by the route's schema: aliases and old names, in upper or lower case. A group of
-//! settings is also checked setting by setting, and a value that sets two things is checked against
-//! the rules for both.
+//! This file prevents setting a parameter under a name that the rule does not use. Names on both
+//! sides are resolved by the route's schema: aliases and old names, in upper or lower case. A group
+//! of settings is also checked setting by setting, and a value that sets two things is checked
+//! against the rules for both.
 
 use bulkhead_wire::description::Field;
 use bulkhead_wire::fields;

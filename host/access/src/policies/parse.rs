@@ -1,7 +1,7 @@
 //! Parser from a policy's text to its rules.
 //!
-//! Prevents a restriction that is written and accepted but not enforced. The whole policy is
-//! refused if it contains an unknown word or a restriction that this build cannot enforce.
+//! This file prevents a restriction that is written and accepted but not enforced. The whole policy
+//! is refused if it contains an unknown word or a restriction that this build cannot enforce.
 
 use super::capability::Capability;
 use super::constraints::{ParameterConstraints, ParameterLists};

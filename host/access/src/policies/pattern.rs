@@ -1,7 +1,7 @@
 //! Path patterns of rules: syntax, matching, and the order by closeness.
 //!
-//! Prevents a pattern that reads like a restriction and matches nothing, such as a `*` in the
-//! middle or a `+` inside a segment.
+//! This file prevents a pattern that reads like a restriction and matches nothing, such as a `*` in
+//! the middle or a `+` inside a segment.
 
 use bulkhead_wire::name::LONGEST_PATH;
 use std::cmp::Reverse;

@@ -1,9 +1,9 @@
 //! Canonical spelling of paths for objects that the API serves under several paths.
 //!
-//! Prevents a caller from reaching a denied object by another spelling of its path. A name that the
-//! server reads without regard to case has a single path, and a request on an older path is also
-//! judged by the rules for the new path. Rules and requests are respelt by the same functions, so
-//! that a rule in an old spelling still applies.
+//! This file prevents a caller from reaching a denied object by another spelling of its path. A
+//! name that the server reads without regard to case has a single path, and a request on an older
+//! path is also judged by the rules for the new path. Rules and requests are respelt by the same
+//! functions, so that a rule in an old spelling still applies.
 
 use super::canonical_name;
 use super::pattern::PathPattern;

@@ -1,9 +1,9 @@
 //! Stored policies, and the cache of parsed policies.
 //!
-//! Prevents two attacks: using a cached policy after an operator tightened the policy (a parsed
-//! policy enters the cache only if no policy was written since the read), and serving the rules of
-//! a caller to another caller (a templated combination is looked up by the values that were filled
-//! in).
+//! This file prevents two attacks: using a cached policy after an operator tightened the policy (a
+//! parsed policy enters the cache only if no policy was written since the read), and serving the
+//! rules of a caller to another caller (a templated combination is looked up by the values that
+//! were filled in).
 
 use super::acl::{Acl, SkippedRule};
 use super::identity::TemplateIdentity;

@@ -1,8 +1,8 @@
 //! Rule paths that contain values of the caller: `teams/{{identity.entity.name}}/*`.
 //!
-//! Prevents a caller who can choose their own name from choosing `*` or `a/b` and so turning a rule
-//! for a single folder into a rule for all folders. A value may be only a part of a single segment;
-//! other values are refused.
+//! This file prevents a caller who can choose their own name from choosing `*` or `a/b` and so
+//! turning a rule for a single folder into a rule for all folders. A value may be only a part of a
+//! single segment; other values are refused.
 
 use super::identity::TemplateIdentity;
 use super::pattern::PathPattern;

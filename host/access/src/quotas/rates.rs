@@ -1,7 +1,8 @@
 //! The rate-limit quotas of an open store, checked by every request.
 //!
-//! Prevents a client in a loop from taking the processors of everybody. A quota counts each client
-//! by its address, before its token is looked at, and refuses without calling a component.
+//! This file prevents a client in a loop from taking the processors of everybody. A quota counts
+//! each client by its address, before its token is looked at, and refuses without calling a
+//! component.
 
 use super::place::QuotaPlace;
 use super::rate_limit::{RateLimitConfig, RateLimitQuota, read_config};

@@ -1,8 +1,8 @@
 //! Authentication of a request by its token, the counting of uses, and the validity check at
 //! commit.
 //!
-//! Prevents a token from serving more requests than it has uses. A use is taken by its own
-//! conditional update before any other work for the request, and is not returned however the
+//! This file prevents a token from serving more requests than it has uses. A use is taken by its
+//! own conditional update before any other work for the request, and is not returned however the
 //! request ends.
 
 use super::batch;

@@ -1,10 +1,10 @@
 //! Batch tokens: sealed records kept by their holders, so that creating a batch token stores
 //! nothing.
 //!
-//! Prevents three attacks: a forged or modified token, and a token of another cluster (neither can
-//! be opened), and a token that outlives its creator. A batch token cannot be revoked by itself. It
-//! ends with its parent: every use looks up the parent, and every commit asserts that the parent is
-//! valid.
+//! This file prevents three attacks: a forged or modified token, and a token of another cluster
+//! (neither can be opened), and a token that outlives its creator. A batch token cannot be revoked
+//! by itself. It ends with its parent: every use looks up the parent, and every commit asserts that
+//! the parent is valid.
 
 use super::keys::{BATCH, MAX_TOKEN_LEN};
 use super::login_mount::serves;

@@ -1,9 +1,9 @@
 //! End of tokens: a token and all its descendants are refused at once, then removed.
 //!
-//! Prevents a child from outliving its parent. The parent is marked as ended first, and its
-//! children are listed only after the mark was committed. A request that creates a child asserts in
-//! the same commit that the parent is not marked. So no child is missed, even if the child is being
-//! created at the same time or stands on another page of the listing.
+//! This file prevents a child from outliving its parent. The parent is marked as ended first, and
+//! its children are listed only after the mark was committed. A request that creates a child
+//! asserts in the same commit that the parent is not marked. So no child is missed, even if the
+//! child is being created at the same time or stands on another page of the listing.
 //!
 //! A revocation answers after the whole tree is marked ([`Tokens::spread_end`]). Due work removes
 //! the rows (`lifecycle/end_token.rs`) and repeats the marking, so that a process may die at any

@@ -1,7 +1,7 @@
 //! Derivation of a token's accessor, and of its row key from the accessor.
 //!
-//! Prevents an attacker with the whole database from reading tokens or turning accessors into
-//! tokens. The accessor is a keyed hash of the token, and the row key is a keyed hash of the
+//! This file prevents an attacker with the whole database from reading tokens or turning accessors
+//! into tokens. The accessor is a keyed hash of the token, and the row key is a keyed hash of the
 //! accessor; the hash keys exist only in the open store. So the token leads to its accessor and the
 //! accessor to its row, but nothing leads back to the token: for an attacker the accessor is a
 //! random text.

@@ -1,9 +1,9 @@
 //! Lifetimes of tokens, and their renewal.
 //!
-//! Prevents a token from outliving the current limits of its role. Period and explicit maximum are
-//! the shorter of the value requested at creation and the role's current value; a renewal keeps the
-//! networks that are among those of the token and of the role, and is refused for policies that the
-//! role does not allow by now.
+//! This file prevents a token from outliving the current limits of its role. Period and explicit
+//! maximum are the shorter of the value requested at creation and the role's current value; a
+//! renewal keeps the networks that are among those of the token and of the role, and is refused for
+//! policies that the role does not allow by now.
 
 use super::caller::Caller;
 use super::record::{TokenRecord, TokenType, put, read};

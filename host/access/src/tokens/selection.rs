@@ -1,7 +1,8 @@
 //! Selection of a new token's policies.
 //!
-//! Prevents a token from creating a more powerful token. Only sudo, a token role or a root token
-//! can grant policies that the parent does not have, and only a root token can grant root.
+//! This file prevents a token from creating a more powerful token. Only sudo, a token role or a
+//! root token can grant policies that the parent does not have, and only a root token can grant
+//! root.
 
 use super::record::TokenRecord;
 use super::roles::TokenRole;

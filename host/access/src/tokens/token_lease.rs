@@ -1,8 +1,8 @@
 //! Leases of tokens: a token is its own lease, with the path of the request that made it and the
 //! key of its row as the id.
 //!
-//! Prevents a lease id from giving a token away: the key of the row is a keyed hash, which neither
-//! authenticates nor leads back to the token or its accessor.
+//! This file prevents a lease id from giving a token away: the key of the row is a keyed hash,
+//! which neither authenticates nor leads back to the token or its accessor.
 
 use super::record::{TokenRecord, read};
 use super::table::Tokens;

@@ -1,9 +1,9 @@
 //! Running requests of tokens whose uses are counted.
 //!
-//! Prevents the end of a token from breaking its concurrent requests: if ten requests run with ten
-//! uses, the request with the last use may finish first. The token ends only when the last request
-//! finished. Each node that shares a store counts its own requests only; if a node dies, the due
-//! time of the row ends the token.
+//! This file prevents the end of a token from breaking its concurrent requests: if ten requests run
+//! with ten uses, the request with the last use may finish first. The token ends only when the last
+//! request finished. Each node that shares a store counts its own requests only; if a node dies,
+//! the due time of the row ends the token.
 
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;

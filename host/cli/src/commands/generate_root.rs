@@ -1,7 +1,7 @@
 //! `bulkhead operator generate-root`: a root token made by key holders.
 //!
-//! Prevents a key and the token from entering a shell's history: the key is asked for or read from
-//! standard input, and the token is shown only to the caller with the OTP.
+//! This file prevents a key and the token from entering a shell's history: the key is asked for or
+//! read from standard input, and the token is shown only to the caller with the OTP.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

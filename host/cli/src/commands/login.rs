@@ -1,7 +1,7 @@
 //! `bulkhead login`: asks an auth method for a token and keeps the token for the next commands.
 //!
-//! Prevents a password or token in a shell's history or on the screen: a missing secret is asked
-//! for without showing the answer, and a stored token is not printed.
+//! This file prevents a password or token in a shell's history or on the screen: a missing secret
+//! is asked for without showing the answer, and a stored token is not printed.
 
 mod method;
 

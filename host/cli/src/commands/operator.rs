@@ -1,7 +1,7 @@
 //! `bulkhead operator init · unseal · seal · rotate · key-status`: operation of the seal.
 //!
-//! Prevents an unseal key from entering a shell's history or a process list: `unseal` asks for the
-//! key or reads it from standard input. Only `init` shows keys, once.
+//! This file prevents an unseal key from entering a shell's history or a process list: `unseal`
+//! asks for the key or reads it from standard input. Only `init` shows keys, once.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

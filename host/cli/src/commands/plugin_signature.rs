@@ -1,7 +1,7 @@
 //! `bulkhead plugin keygen · sign`: keys and signatures of components, made without a server.
 //!
-//! Prevents a private key that other users of the machine can read: a new key file is closed to
-//! them from the start, and an open one is refused.
+//! This file prevents a private key that other users of the machine can read: a new key file is
+//! closed to them from the start, and an open one is refused.
 
 use crate::client::ServerAnswer;
 use crate::command::Command;

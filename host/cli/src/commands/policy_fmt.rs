@@ -1,7 +1,7 @@
 //! `bulkhead policy fmt`: indents the text of a policy, without a server.
 //!
-//! Prevents a changed meaning: only white space at the start and end of lines, and around a first
-//! equals sign, changes.
+//! This file prevents a changed meaning: only white space at the start and end of lines, and around
+//! a first equals sign, changes.
 
 use crate::command::Command;
 use crate::problem::CommandProblem;

@@ -1,7 +1,7 @@
 //! `bulkhead operator rekey`: other unseal keys in the place of the old ones.
 //!
-//! Prevents new keys from being the only ones before their holders have them: with `-verify`, the
-//! old keys stay valid until enough new keys were given back.
+//! This file prevents new keys from being the only ones before their holders have them: with
+//! `-verify`, the old keys stay valid until enough new keys were given back.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

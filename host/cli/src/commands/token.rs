@@ -1,7 +1,7 @@
 //! `bulkhead token create · lookup · renew · revoke · capabilities`.
 //!
-//! Prevents a token from appearing in a process list, a shell's history, or on a visible screen.
-//! `-` reads the token from standard input, and only `create` prints a token by default.
+//! This file prevents a token from appearing in a process list, a shell's history, or on a visible
+//! screen. `-` reads the token from standard input, and only `create` prints a token by default.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

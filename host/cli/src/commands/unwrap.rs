@@ -1,7 +1,7 @@
 //! `bulkhead unwrap [TOKEN]`.
 //!
-//! Prevents a wrapping token from appearing in a process list: `-` reads the token from standard
-//! input.
+//! This file prevents a wrapping token from appearing in a process list: `-` reads the token from
+//! standard input.
 
 use crate::client::ServerRequest;
 use crate::command::Command;

@@ -1,7 +1,8 @@
 //! Arguments of the handlers.
 //!
-//! Prevents an endpoint from answering before the caller's policies were checked: [`PermittedCall`]
-//! is created for permitted requests alone, and the two other kinds of call give access to less.
+//! This file prevents an endpoint from answering before the caller's policies were checked:
+//! [`PermittedCall`] is created for permitted requests alone, and the two other kinds of call give
+//! access to less.
 
 use crate::core::Core;
 use crate::seal::ServiceSeal;

@@ -1,7 +1,7 @@
 //! `sys/capabilities`: the capabilities of a token on some paths.
 //!
-//! Prevents a request that is small to send and slow to answer: each path is compared with all
-//! patterns of the token's policies, so the number of paths is bounded.
+//! This file prevents a request that is small to send and slow to answer: each path is compared
+//! with all patterns of the token's policies, so the number of paths is bounded.
 
 use super::auth_token;
 use super::call::PermittedCall;

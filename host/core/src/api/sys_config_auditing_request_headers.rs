@@ -1,6 +1,6 @@
 //! `sys/config/auditing/request-headers`: the request headers that the audit log records.
 //!
-//! Prevents a header that bears a token from being written to the audit log.
+//! This file prevents a header that bears a token from being written to the audit log.
 
 use super::after_commit::AfterCommit;
 use super::call::PermittedCall;

@@ -1,8 +1,8 @@
 //! `sys/internal/help`: the description of a path, from the tables that dispatch requests. GET of a
 //! path with `help=true` arrives here.
 //!
-//! Prevents callers from finding out which paths are mounted: only a caller with a token gets help,
-//! and for a mount only if the caller's policies reach the mount.
+//! This file prevents callers from finding out which paths are mounted: only a caller with a token
+//! gets help, and for a mount only if the caller's policies reach the mount.
 
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read};

@@ -1,6 +1,6 @@
 //! `sys/metrics`: metrics of the host, and metrics that components report for their mounts.
 //!
-//! Prevents a leak through names that a running component makes up. Only series that the
+//! This file prevents a leak through names that a running component makes up. Only series that the
 //! component's description names are shown, so that every name in the monitoring was known at
 //! registration.
 

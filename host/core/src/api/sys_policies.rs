@@ -1,8 +1,8 @@
 //! `sys/policies/acl` and its old spelling `sys/policy`.
 //!
-//! Prevents a policy from being stored in another form than the operator meant: a text that does
-//! not parse is refused, base64 is stored decoded, and a warning tells the caller if the name is
-//! stored in another spelling.
+//! This file prevents a policy from being stored in another form than the operator meant: a text
+//! that does not parse is refused, base64 is stored decoded, and a warning tells the caller if the
+//! name is stored in another spelling.
 
 use super::after_commit::AfterCommit;
 use super::call::PermittedCall;

@@ -1,7 +1,7 @@
 //! `sys/policies/password`: rules for generated passwords, for engines that name a policy.
 //!
-//! Prevents a policy whose passwords cannot be generated: the policy is tried before it is stored.
-//! Base64 is stored decoded.
+//! This file prevents a policy whose passwords cannot be generated: the policy is tried before it
+//! is stored. Base64 is stored decoded.
 
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};

@@ -1,7 +1,7 @@
 //! `sys/wrapping`: opens, looks up and renews the wrapping of answers, and wraps any fields.
 //!
-//! Prevents false alarms of an intercepted secret: the refusal of a wrapping token is always 400,
-//! and never means that the caller's own token was refused (403).
+//! This file prevents false alarms of an intercepted secret: the refusal of a wrapping token is
+//! always 400, and never means that the caller's own token was refused (403).
 
 use super::call::{PermittedCall, PublicCall};
 use super::envelope::public_data;

@@ -1,8 +1,8 @@
 //! Bounds of the parts of an audit line, in bytes.
 //!
-//! Prevents a small request from filling the audit disk, which would stop the service. A hash takes
-//! 80 bytes where an empty text takes 3, so every line needs a bound, for every caller. This file
-//! adds up the parts; the build fails if the sum could exceed [`LINE`].
+//! This file prevents a small request from filling the audit disk, which would stop the service. A
+//! hash takes 80 bytes where an empty text takes 3, so every line needs a bound, for every caller.
+//! This file adds up the parts; the build fails if the sum could exceed [`LINE`].
 
 /// Maximum length of the line of a request or an answer.
 const LINE: usize = 64 << 10;

@@ -1,9 +1,9 @@
 //! The file of a device: opened, appended to line by line, and reopened after the operator moved
 //! the old file away.
 //!
-//! Prevents three attacks and faults: a file name from the API that leads elsewhere, through `..`
-//! or a link; a line that a full disk cut and the next line continues; a pipe whose reader does not
-//! read and so delays all requests.
+//! This file prevents three attacks and faults: a file name from the API that leads elsewhere,
+//! through `..` or a link; a line that a full disk cut and the next line continues; a pipe whose
+//! reader does not read and so delays all requests.
 
 use super::flush::DeviceFlushes;
 use super::group::{LineGroup, PendingLine, WriteOutcome};

@@ -1,9 +1,9 @@
 //! Shared flushes of an audit file: a flush puts every line on the disk that was written before the
 //! flush began.
 //!
-//! Prevents a later flush from hiding a failed flush. The operating system reports a failed flush
-//! once and then treats the lost lines as written; this file keeps the failure for every request
-//! that waits for a lost line.
+//! This file prevents a later flush from hiding a failed flush. The operating system reports a
+//! failed flush once and then treats the lost lines as written; this file keeps the failure for
+//! every request that waits for a lost line.
 
 use std::fs::File;
 use std::io;

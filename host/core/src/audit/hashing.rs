@@ -1,8 +1,8 @@
 //! Hashes of values in audit lines: HMAC-SHA256 under a key of the device.
 //!
-//! Prevents a reader from guessing values from hashes, and from comparing the hashes of two
-//! devices. The key is derived from the cluster and the device's name, so the same value keeps the
-//! same hash across restarts and key rotations, and even if the device is deleted and created
+//! This file prevents a reader from guessing values from hashes, and from comparing the hashes of
+//! two devices. The key is derived from the cluster and the device's name, so the same value keeps
+//! the same hash across restarts and key rotations, and even if the device is deleted and created
 //! again.
 
 use aws_lc_rs::hmac;

@@ -1,8 +1,8 @@
 //! The options of a device that the API makes. The options arrive as texts and are stored
 //! unchanged.
 //!
-//! Prevents a file outside the directory reserved for the API, an executable file, and an option
-//! that is silently ignored.
+//! This file prevents a file outside the directory reserved for the API, an executable file, and an
+//! option that is silently ignored.
 
 use super::file::AuditTarget;
 use super::settings::{self, DeviceSettings};

@@ -1,8 +1,8 @@
 //! The path of a request as a line shows it: with hashes in place of secrets.
 //!
-//! Prevents the disclosure of a token that a caller put into the path. Also bounds paths full of
-//! tokens: each token takes 5 bytes in the request and 80 in a line, and a naive search would take
-//! time quadratic in the length of the path.
+//! This file prevents the disclosure of a token that a caller put into the path. Also bounds paths
+//! full of tokens: each token takes 5 bytes in the request and 80 in a line, and a naive search
+//! would take time quadratic in the length of the path.
 
 use super::bounds;
 use super::hashing::HashingKey;

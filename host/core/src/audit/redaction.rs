@@ -1,8 +1,9 @@
 //! Redaction of the data of a request or an answer.
 //!
-//! Prevents a secret in the audit file, at any depth of the data. Every text is hashed. If the
-//! mount's route table marks a member secret, in any row and under any alias, numbers, booleans and
-//! keys of the member are hashed too, even if the mount or the device would show the member.
+//! This file prevents a secret in the audit file, at any depth of the data. Every text is hashed.
+//! If the mount's route table marks a member secret, in any row and under any alias, numbers,
+//! booleans and keys of the member are hashed too, even if the mount or the device would show the
+//! member.
 //!
 //! A name is a text of the caller, too: a form that consists of a token is a field with the token
 //! as its name. A line shows a name only where a row declares the name or asks for names

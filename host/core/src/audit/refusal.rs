@@ -1,6 +1,7 @@
 //! The reason of a refused request, as an audit line shows it.
 //!
-//! Prevents the disclosure of a value in the error text when the same value is hashed in the data.
+//! This file prevents the disclosure of a value in the error text when the same value is hashed in
+//! the data.
 
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Response, ResponseBody};

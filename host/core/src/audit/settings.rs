@@ -1,8 +1,8 @@
 //! The operator's audit settings: the permanent devices, and the directory for devices that the API
 //! makes.
 //!
-//! Prevents an executable audit file, which would run text that clients send. No mode may include
-//! an execute bit.
+//! This file prevents an executable audit file, which would run text that clients send. No mode may
+//! include an execute bit.
 
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::name::is_name;

@@ -1,7 +1,7 @@
 //! Refused unseal attempts while the audit was closed because its keys were sealed.
 //!
-//! Prevents guessing key shares without a trace. A bounded number of attempts and the count of the
-//! rest stay in memory, and are recorded as soon as the audit is open.
+//! This file prevents guessing key shares without a trace. A bounded number of attempts and the
+//! count of the rest stay in memory, and are recorded as soon as the audit is open.
 
 use super::json::JsonObject;
 use super::{Audit, subject};

@@ -1,11 +1,13 @@
 //! The content of a line: the caller, the request and the answer.
 //!
-//! Prevents the disclosure of a token outside the data. Tokens and accessors are hashed everywhere,
-//! including paths and answers, even on a device that shows other values; no header is written.
+//! This file prevents the disclosure of a token outside the data. Tokens and accessors are hashed
+//! everywhere, including paths and answers, even on a device that shows other values; no header is
+//! written.
 //!
-//! Also prevents clients from filling the disk: each part of a line is bounded ([`super::bounds`]).
-//! A longer list becomes a digest, a longer text is hashed, and the line counts the rest. For
-//! fields that no endpoint reads, the line shows only the hashes of their names.
+//! This file also prevents clients from filling the disk: each part of a line is bounded
+//! ([`super::bounds`]). A longer list becomes a digest, a longer text is hashed, and the line
+//! counts the rest. For fields that no endpoint reads, the line shows only the hashes of their
+//! names.
 
 mod token;
 

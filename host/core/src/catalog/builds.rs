@@ -1,7 +1,8 @@
 //! The builds of this program whose compiled code stays in the store: this build, and the build
 //! that opened the store before.
 //!
-//! Prevents a server that goes back to the release before from compiling every component again.
+//! This file prevents a server that goes back to the release before from compiling every component
+//! again.
 
 use bulkhead_sandbox::compiled::BUILD;
 use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};

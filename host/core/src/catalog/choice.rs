@@ -1,8 +1,8 @@
 //! The version of a plugin that a mount or connection gets: by override, by pin, by the operator's
 //! choice, or the newest.
 //!
-//! Prevents two settings that choose a version without an order: [`decide`] is the only order, for
-//! a new instance, a change and a reload (decision H75).
+//! This file prevents two settings that choose a version without an order: [`decide`] is the only
+//! order, for a new instance, a change and a reload (decision H75).
 
 use super::entry::PluginType;
 use super::pin::{PREFIX, Pin, VersionChoice};

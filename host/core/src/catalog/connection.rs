@@ -1,7 +1,7 @@
 //! The version of a database plugin that serves a connection of a mount.
 //!
-//! Prevents a new version from reaching a connection because the version was registered: a
-//! connection keeps its version until an operator writes a version to the connection, or reloads
+//! This file prevents a new version from reaching a connection because the version was registered:
+//! a connection keeps its version until an operator writes a version to the connection, or reloads
 //! the connection.
 
 use super::entry::PluginType;

@@ -1,8 +1,9 @@
 //! Machine code of uploaded plugins: loaded before the first call, and compiled in the background
 //! if this build has not compiled the component.
 //!
-//! Prevents a start that waits for a compiler, and memory for plugins that nobody calls. Code that
-//! is not authentic is never loaded but made again from the component, whose digest is checked.
+//! This file prevents a start that waits for a compiler, and memory for plugins that nobody calls.
+//! Code that is not authentic is never loaded but made again from the component, whose digest is
+//! checked.
 
 use super::bytes::{self, StoredCode};
 use super::entry::{self, PluginRecord};

@@ -1,7 +1,7 @@
 //! Pins: the version of a plugin for every mount that does not override the pin.
 //!
-//! Prevents a new version from reaching a mount because the version was uploaded: with a pin, the
-//! newest version is used only by mounts that name the version and override the pin.
+//! This file prevents a new version from reaching a mount because the version was uploaded: with a
+//! pin, the newest version is used only by mounts that name the version and override the pin.
 
 use super::entry::PluginType;
 use bulkhead_store::{Address, IndexColumns, Space, Unit};

@@ -1,8 +1,8 @@
 //! Registration of an uploaded component.
 //!
-//! Prevents a plugin that is in the catalog but unusable, and a plugin that is in use but not in
-//! the catalog. The component is checked, compiled, loaded and asked for its description first;
-//! then its bytes and code are stored, and its row last.
+//! This file prevents a plugin that is in the catalog but unusable, and a plugin that is in use but
+//! not in the catalog. The component is checked, compiled, loaded and asked for its description
+//! first; then its bytes and code are stored, and its row last.
 
 use super::entry::{PluginRecord, PluginType};
 use super::origin::ComponentOrigin;

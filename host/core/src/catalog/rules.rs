@@ -1,7 +1,7 @@
 //! Limits for the description of an uploaded plugin.
 //!
-//! Prevents a description from claiming the name of a plugin of this binary or a path of the core,
-//! and from filling the host's memory.
+//! This file prevents a description from claiming the name of a plugin of this binary or a path of
+//! the core, and from filling the host's memory.
 
 use super::entry::PluginType;
 use super::table::Catalog;

@@ -1,8 +1,8 @@
 //! Uploaded plugins when the service opens: known by their stored descriptions. Their machine code
 //! is neither read nor compiled before the service is open.
 //!
-//! Prevents a plugin from keeping the service sealed: an entry that cannot be used is left out,
-//! with the reason.
+//! This file prevents a plugin from keeping the service sealed: an entry that cannot be used is
+//! left out, with the reason.
 
 use super::bytes;
 use super::entry::{PREFIX, PluginRecord, PluginType};

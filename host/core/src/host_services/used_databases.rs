@@ -1,7 +1,7 @@
 //! The database plugins that a call uses.
 //!
-//! Prevents two versions of a plugin in one call: the call keeps using the same version, even if
-//! another version is registered or chosen meanwhile.
+//! This file prevents two versions of a plugin in one call: the call keeps using the same version,
+//! even if another version is registered or chosen meanwhile.
 
 use crate::catalog::{Catalog, MountConnection};
 use crate::core::Core;

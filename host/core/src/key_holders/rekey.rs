@@ -1,7 +1,7 @@
 //! Rekeying: a quorum of key holders replaces the unseal key and its shares.
 //!
-//! Prevents new shares that nobody holds from being the only shares: with verification, the old
-//! shares stay valid until a quorum of the new ones was given back.
+//! This file prevents new shares that nobody holds from being the only shares: with verification,
+//! the old shares stay valid until a quorum of the new ones was given back.
 
 use super::{ActiveProcedures, GivenShare, KeyHolders, check_nonce, check_optional_nonce};
 use bulkhead_access::log::cause;

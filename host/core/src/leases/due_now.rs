@@ -1,8 +1,8 @@
 //! Making leases due now: the first step in ending many leases.
 //!
-//! Prevents a failure of the client, the disk or the process from losing a request to end many
-//! leases half-way. Due work ends every due lease, even if the caller goes away: oldest first, and
-//! with the usual limit per lane.
+//! This file prevents a failure of the client, the disk or the process from losing a request to end
+//! many leases half-way. Due work ends every due lease, even if the caller goes away: oldest first,
+//! and with the usual limit per lane.
 
 use super::record::{EndReason, LeaseRecord, StoredLease, put, read_tolerantly};
 use super::table::Leases;

@@ -1,6 +1,6 @@
 //! Resolves an operator's path prefix to everything at and below the path, at segment borders.
 //!
-//! Prevents a request for `database/creds/reader` from also ending the leases of
+//! This file prevents a request for `database/creds/reader` from also ending the leases of
 //! `database/creds/reader2`.
 
 use super::prefix::LeasePrefix;

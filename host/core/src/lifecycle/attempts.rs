@@ -1,9 +1,9 @@
 //! Retries after conflicts: requests and background calls begin again at once, in their turn.
 //!
-//! Prevents a rotation or a revocation that never finishes, or that counts as refused by its
-//! target, because other work keeps changing a record that the component reads before the call to
-//! the target. Due work and renewals run at least once, so that the host may repeat a call that has
-//! already reached its target.
+//! This file prevents a rotation or a revocation that never finishes, or that counts as refused by
+//! its target, because other work keeps changing a record that the component reads before the call
+//! to the target. Due work and renewals run at least once, so that the host may repeat a call that
+//! has already reached its target.
 
 use crate::core::Core;
 use bulkhead_store::{QueueTicket, Unit};

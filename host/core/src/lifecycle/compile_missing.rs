@@ -1,8 +1,8 @@
 //! Compiles uploaded plugins whose code is missing, while the service is open: after a change of
 //! the build, and after damage to the stored code.
 //!
-//! Prevents a start that waits for a compiler. Requests of a mount get 503 until the code of its
-//! plugin is stored.
+//! This file prevents a start that waits for a compiler. Requests of a mount get 503 until the code
+//! of its plugin is stored.
 
 use super::ending::in_background;
 use super::revive::revive_all;

@@ -1,6 +1,6 @@
 //! Removing a version of a plugin from the catalog.
 //!
-//! Prevents the removal of a component that a mount, a connection or a live lease needs.
+//! This file prevents the removal of a component that a mount, a connection or a live lease needs.
 
 use crate::catalog::{self, CatalogChange, Pin, PluginType};
 use crate::core::Core;

@@ -1,11 +1,12 @@
 //! Disabling a mount, with all requests, leases and rows.
 //!
-//! Prevents a credential that can never be revoked because the lease was deleted with the mount.
-//! Rows are deleted only after all leases have ended; if a lease cannot be ended, the mount serves
-//! again. Each step is stored before the step is taken, so that another process can go on after a
-//! crash.
+//! This file prevents a credential that can never be revoked because the lease was deleted with the
+//! mount. Rows are deleted only after all leases have ended; if a lease cannot be ended, the mount
+//! serves again. Each step is stored before the step is taken, so that another process can go on
+//! after a crash.
 //!
-//! Prevents a component that does not end from keeping its mount: see [`super::ending`].
+//! This file also prevents a component that does not end from keeping its mount: see
+//! [`super::ending`].
 
 use super::ending::{claim_stopped, end_leases, end_requests, end_unavailable, in_background};
 use super::erase::erase;

@@ -1,8 +1,8 @@
 //! Ending the work, the leases and the logins of a mount, in tasks that outlive the request that
 //! asked for the end.
 //!
-//! Prevents a component that hangs from keeping its mount: migrations, requests and timers are cut.
-//! A change outside that a call has begun is never cut, nor is the end of a lease.
+//! This file prevents a component that hangs from keeping its mount: migrations, requests and
+//! timers are cut. A change outside that a call has begun is never cut, nor is the end of a lease.
 
 use crate::core::Core;
 use crate::leases::{LeasePrefix, OnFailure};

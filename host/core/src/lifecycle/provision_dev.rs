@@ -1,7 +1,7 @@
 //! Provisioning of dev mode: a root token, and every plugin of this binary at its default path.
 //!
 //! A request that enables a plugin at the path of its untouched default mount takes the mount over
-//! (decision H83). Prevents a take-over of a mount that somebody has changed or used.
+//! (decision H83). This file prevents a take-over of a mount that somebody has changed or used.
 
 use crate::catalog::PluginType;
 use crate::core::Core;

@@ -3,7 +3,8 @@
 //! The steps of a migration are committed one after another, each with the cursor of the next step.
 //! The last commit, often the only one, stores the new schema.
 //!
-//! Prevents a step that runs twice or never: its writes and the cursor behind it are one commit.
+//! This file prevents a step that runs twice or never: its writes and the cursor behind it are one
+//! commit.
 
 use super::attempts::CallAttempts;
 use crate::core::Core;

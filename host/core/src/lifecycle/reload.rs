@@ -1,7 +1,7 @@
 //! Reloading mounts and connections: each gets the version that pins and its settings choose now.
 //!
-//! Prevents one bad version from stopping the reload of others: a mount or connection whose version
-//! cannot be exchanged is served as before, and the reload goes on with the next.
+//! This file prevents one bad version from stopping the reload of others: a mount or connection
+//! whose version cannot be exchanged is served as before, and the reload goes on with the next.
 
 use super::ending::in_background;
 use super::swap;

@@ -1,9 +1,9 @@
 //! Moving a mount to another path. The rows stay in place; the leases end, because a lease id
 //! begins with the path.
 //!
-//! Prevents a mount at two paths, or at none, after a crash during a move. Both paths are reserved
-//! for the mount from the first commit to the last, and the status of the move is stored in the
-//! same commits.
+//! This file prevents a mount at two paths, or at none, after a crash during a move. Both paths are
+//! reserved for the mount from the first commit to the last, and the status of the move is stored
+//! in the same commits.
 
 use super::attempts::lost_a_race;
 use super::ending::{

@@ -1,8 +1,8 @@
 //! Renewing the token of a login: the auth method proves the login again from the kept data, the
 //! host applies the limits and stores the new end.
 //!
-//! Prevents a token from outliving the rights that its login would give now. The auth method must
-//! confirm each renewal, and a renewal with different policies is refused.
+//! This file prevents a token from outliving the rights that its login would give now. The auth
+//! method must confirm each renewal, and a renewal with different policies is refused.
 
 use super::attempts::CallAttempts;
 use crate::core::Core;

@@ -1,8 +1,8 @@
 //! Reviving unavailable mounts: their plugin was registered again, or the operator chose another
 //! version.
 //!
-//! Prevents a request that reads data of an older schema: the data are migrated before the mount is
-//! served. A mount that cannot be revived stays unavailable, with the new reason.
+//! This file prevents a request that reads data of an older schema: the data are migrated before
+//! the mount is served. A mount that cannot be revived stays unavailable, with the new reason.
 
 use super::ending::in_background;
 use super::put_version::{PutVersion, store_version};

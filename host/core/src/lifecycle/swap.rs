@@ -6,8 +6,8 @@
 //! on serving after a failure, unless a step that is not the last was stored: the mount is then
 //! unavailable until a version finishes the migration.
 //!
-//! Prevents a version that meets data in two shapes after a migration that failed half-way, and a
-//! request of the old version that writes into migrated data.
+//! This file prevents a version that meets data in two shapes after a migration that failed
+//! half-way, and a request of the old version that writes into migrated data.
 
 use super::ending::claim_stopped;
 use super::put_version::{PutVersion, needs_migration, read_stored, store_version, unless_stopped};

@@ -4,7 +4,7 @@
 //! the records, in one commit or in steps. The commit of the first step stores the new version
 //! together with the cursor, so that an interrupted change goes on after a restart.
 //!
-//! Prevents a request that reads the records of one version by the rows of another.
+//! This file prevents a request that reads the records of one version by the rows of another.
 
 use super::put_version::{PutVersion, store_version};
 use super::swap::{claim, gone_failure, is_serving, pause_mount};

@@ -1,9 +1,9 @@
 //! The mount option `version`, which chooses between the versions of a plugin's API: `kv` serves
 //! version 1 or version 2.
 //!
-//! Prevents a mount from reading the records of one version by the rules of another: a mount with
-//! records changes to a later version only by a migration of the records (decision K6), and to an
-//! earlier version never.
+//! This file prevents a mount from reading the records of one version by the rules of another: a
+//! mount with records changes to a later version only by a migration of the records (decision K6),
+//! and to an earlier version never.
 
 use super::record::MountRecord;
 use bulkhead_store::{Space, Unit};

@@ -1,7 +1,8 @@
 //! The budget of bytes that the due work of a mount writes: a burst, and a rate.
 //!
-//! Prevents timers that write and schedule themselves again, which one request starts and nothing
-//! ends, from writing at the speed of the disk. A mount over its budget waits, and no other mount.
+//! This file prevents timers that write and schedule themselves again, which one request starts and
+//! nothing ends, from writing at the speed of the disk. A mount over its budget waits, and no other
+//! mount.
 
 use bulkhead_wire::sync;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! Enabling of a mount: a path belongs to at most one mount.
 //!
-//! Prevents two mounts with overlapping paths, because a request would reach the mount that was
-//! enabled first.
+//! This file prevents two mounts with overlapping paths, because a request would reach the mount
+//! that was enabled first.
 
 use super::api_version;
 use super::builtin::BuiltinMount;

@@ -1,9 +1,9 @@
 //! The gate of a mount: counts the requests inside, holds requests back while the gate is paused,
 //! and lets no request in once the gate is closed.
 //!
-//! Prevents a request that found its mount before the mount was removed from storing a row after
-//! the rows of the mount were deleted, and a request of one version of a plugin from writing into
-//! data that another version migrates.
+//! This file prevents a request that found its mount before the mount was removed from storing a
+//! row after the rows of the mount were deleted, and a request of one version of a plugin from
+//! writing into data that another version migrates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,8 @@
 //! path, rows and leases, and serves again when the plugin is registered again or when the operator
 //! chooses another version. An unavailable mount can be disabled.
 //!
-//! Prevents a single plugin that does not load from blocking the opening of the whole service.
+//! This file prevents a single plugin that does not load from blocking the opening of the whole
+//! service.
 
 use super::record::MountRecord;
 use bulkhead_wire::failure::{Failure, FailureKind};

@@ -1,9 +1,9 @@
 //! Listings under construction.
 //!
-//! Prevents a few listings of thousands of entries from taking the memory of the process. A listing
-//! is read page by page, and only the text is kept, even if the caller asks for all names. A
-//! listing of more than [`MAX_UNSLOTTED_BYTES`] bytes needs a slot and waits for a free slot; a
-//! listing of more than [`MAX_LISTING_BYTES`] bytes is refused, with advice on paging.
+//! This file prevents a few listings of thousands of entries from taking the memory of the process.
+//! A listing is read page by page, and only the text is kept, even if the caller asks for all
+//! names. A listing of more than [`MAX_UNSLOTTED_BYTES`] bytes needs a slot and waits for a free
+//! slot; a listing of more than [`MAX_LISTING_BYTES`] bytes is refused, with advice on paging.
 
 use super::Paging;
 use bulkhead_wire::failure::{Failure, FailureKind};

@@ -1,7 +1,7 @@
 //! Rate limits of requests, which come before anything of a request is looked at.
 //!
-//! Prevents a limit that holds on one way into the service only: requests of the API and requests
-//! of plain HTTP pass the same functions (see `tests/tidy/pipelines.rs`).
+//! This file prevents a limit that holds on one way into the service only: requests of the API and
+//! requests of plain HTTP pass the same functions (see `tests/tidy/pipelines.rs`).
 
 use crate::core::Core;
 use bulkhead_access::quotas::RateRefusal;

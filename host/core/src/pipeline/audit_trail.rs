@@ -1,10 +1,10 @@
 //! The audit trail of a request: a line before the request is entered, and a line before the answer
 //! leaves.
 //!
-//! Prevents an act without a trace. If devices exist and none recorded the request, nothing is
-//! entered; if none recorded the answer, nothing of the answer leaves, and its lease or token is
-//! ended. Sealing goes ahead regardless and is logged: a stranger who fills the audit disk must not
-//! keep the service open.
+//! This file prevents an act without a trace. If devices exist and none recorded the request,
+//! nothing is entered; if none recorded the answer, nothing of the answer leaves, and its lease or
+//! token is ended. Sealing goes ahead regardless and is logged: a stranger who fills the audit disk
+//! must not keep the service open.
 
 use super::destination::{Destination, ServingCode};
 use super::operation::operation;

@@ -2,8 +2,8 @@
 //! This check is the only one, for the host's endpoints and the routes of components (decision
 //! H74).
 //!
-//! Prevents a caller with the right to an object from taking a larger right through a field of the
-//! object: grants of a mount's plugin, the version of a plugin, the lockout of names.
+//! This file prevents a caller with the right to an object from taking a larger right through a
+//! field of the object: grants of a mount's plugin, the version of a plugin, the lockout of names.
 
 use super::destination::{Destination, ServingCode};
 use super::operation::{object_address, operation};

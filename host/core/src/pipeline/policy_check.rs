@@ -1,7 +1,7 @@
 //! Checks a request against the caller's policies.
 //!
-//! Prevents callers from learning which paths and objects exist: faults of a request are told only
-//! to callers whose policies allow the request.
+//! This file prevents callers from learning which paths and objects exist: faults of a request are
+//! told only to callers whose policies allow the request.
 
 use super::destination::Destination;
 use super::operation::operation;

@@ -5,7 +5,7 @@
 //! park a request: the waiting request holds no instance, no admission and no place in the mount,
 //! and runs again when a watched key is written (see [`crate::parking`]).
 //!
-//! Prevents a component from learning tokens of the host, and from controlling the host's
+//! This file prevents a component from learning tokens of the host, and from controlling the host's
 //! connection. The component receives only the headers named in its description, and can set only
 //! headers that concern the answer. The host cannot verify the component's tokens, so a caller
 //! counts as a stranger until the component names the caller.

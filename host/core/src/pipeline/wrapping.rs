@@ -1,9 +1,9 @@
 //! Wrapping of an answer, if its request asks for that.
 //!
-//! Prevents a secret in the clear: a request that asks for wrapping gets a wrapping token, 204 or
-//! an error. Answers that everyone may read without a token stay as they are, so that callers
-//! without a token cannot fill the store. Stored answers count for their caller, and data that the
-//! caller sent are gone when the caller's token ends.
+//! This file prevents a secret in the clear: a request that asks for wrapping gets a wrapping
+//! token, 204 or an error. Answers that everyone may read without a token stay as they are, so that
+//! callers without a token cannot fill the store. Stored answers count for their caller, and data
+//! that the caller sent are gone when the caller's token ends.
 
 use super::audit_trail::AuditTrail;
 use crate::api;

@@ -1,9 +1,9 @@
 //! The caller for whom a wrapped answer is stored, and the limits of the stored bytes.
 //!
-//! Prevents a caller with the policy `default` from filling the disk: everything that is wrapped
-//! counts for its caller, and for all callers together, until the answer is opened or its token
-//! ends. A stored answer counts for the entity of the caller, so that another login of the same
-//! person adds no room.
+//! This file prevents a caller with the policy `default` from filling the disk: everything that is
+//! wrapped counts for its caller, and for all callers together, until the answer is opened or its
+//! token ends. A stored answer counts for the entity of the caller, so that another login of the
+//! same person adds no room.
 
 use bulkhead_access::tokens::Caller;
 use bulkhead_store::{Store, StoredLimit};

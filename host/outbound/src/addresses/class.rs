@@ -1,7 +1,7 @@
 //! Classes of addresses: public, private, or never dialled.
 //!
-//! Prevents reaching a cloud's metadata service by an unusual spelling of its address, or by an
-//! address that a translator maps to the service.
+//! This file prevents reaching a cloud's metadata service by an unusual spelling of its address, or
+//! by an address that a translator maps to the service.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

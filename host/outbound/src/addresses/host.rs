@@ -1,8 +1,8 @@
 //! Hosts and ports: an operator's patterns, compared with the hosts that a component wants to dial.
 //!
-//! Prevents a second spelling of a host from passing a check. `0x7f.1`, `2130706433` and `127.1`
-//! are the address 127.0.0.1, full-width digits are digits, and `DB.example.` is `db.example`. A
-//! text without a canonical spelling is not a host.
+//! This file prevents a second spelling of a host from passing a check. `0x7f.1`, `2130706433` and
+//! `127.1` are the address 127.0.0.1, full-width digits are digits, and `DB.example.` is
+//! `db.example`. A text without a canonical spelling is not a host.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::{IpNet, Ipv4Net};

@@ -1,9 +1,9 @@
 //! The second check of every outbound connection: the resolved address.
 //!
-//! Prevents server-side request forgery: a trusted name, or a connection URL written by a user,
-//! resolves to the cloud's metadata service, to another machine inside the network, or to this
-//! server, and yields data meant for the host alone. Bulkhead resolves a name once, checks every
-//! address, and connects to a checked address.
+//! This file prevents server-side request forgery: a trusted name, or a connection URL written by a
+//! user, resolves to the cloud's metadata service, to another machine inside the network, or to
+//! this server, and yields data meant for the host alone. Bulkhead resolves a name once, checks
+//! every address, and connects to a checked address.
 
 use super::class::AddressClass::{self, Forbidden, NeedsGrant};
 use super::class::{class, reachable_addresses};

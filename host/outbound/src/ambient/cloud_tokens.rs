@@ -1,10 +1,10 @@
 //! Tokens of the machine, cached until shortly before their expiry, for all mounts that are granted
 //! them.
 //!
-//! Prevents a thousand logins from each asking a metadata service that answers a few requests per
-//! second. Prevents calls from waiting for a hanging service one after another, each for the full
-//! timeout. Of many calls for the same token, a single call asks, and a refusal applies to all
-//! calls that waited.
+//! This file prevents a thousand logins from each asking a metadata service that answers a few
+//! requests per second. This file also prevents calls from waiting for a hanging service one after
+//! another, each for the full timeout. Of many calls for the same token, a single call asks, and a
+//! refusal applies to all calls that waited.
 
 use super::cloud::{CloudProvider, ExpiringToken};
 use bulkhead_wire::failure::{Failure, FailureKind};

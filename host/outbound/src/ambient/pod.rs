@@ -1,8 +1,8 @@
 //! The pod of this server: the address of its cluster, and the contents of its files.
 //!
-//! Prevents the pod's token from reaching any server but the cluster that the environment names
-//! (decision E1). Every request with the pod's identity is compared with that cluster, and neither
-//! the token nor the files reach a component.
+//! This file prevents the pod's token from reaching any server but the cluster that the environment
+//! names (decision E1). Every request with the pod's identity is compared with that cluster, and
+//! neither the token nor the files reach a component.
 
 use super::AmbientSources;
 use crate::addresses::{Origin, ServerHost};

@@ -1,11 +1,11 @@
 //! Idle connections for requests that change nothing. The next request of the same mount to the
 //! same server with the same TLS settings needs no dialling and no handshake.
 //!
-//! Prevents a connection from outliving its authorisation. Each request checks the connection's
-//! address against its own grants, the TLS settings are part of the purpose, no other mount gets
-//! the connection, and the connection closes some seconds after its last answer. A request that
-//! changes something never uses an idle connection: if such a connection breaks, the client cannot
-//! know whether the server took the request.
+//! This file prevents a connection from outliving its authorisation. Each request checks the
+//! connection's address against its own grants, the TLS settings are part of the purpose, no other
+//! mount gets the connection, and the connection closes some seconds after its last answer. A
+//! request that changes something never uses an idle connection: if such a connection breaks, the
+//! client cannot know whether the server took the request.
 
 use super::line::HttpConnection;
 use super::request::HttpTls;

@@ -1,7 +1,7 @@
 //! The outgoing request: headers set by the component, and headers reserved for the host.
 //!
-//! Prevents request smuggling: a header that ends the request and begins another request, or that
-//! gives two servers in a row different lengths.
+//! This file prevents request smuggling: a header that ends the request and begins another request,
+//! or that gives two servers in a row different lengths.
 
 use crate::addresses::Origin;
 use crate::limits;

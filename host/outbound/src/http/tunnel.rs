@@ -2,8 +2,8 @@
 //! a request in clear.
 //!
 //! Nothing resolves the server's name here: the proxy gets the name that the component asked for
-//! and was granted. Prevents an endless answer of a proxy, a proxy that hangs, and sending the
-//! proxy's credentials to a server behind the proxy.
+//! and was granted. This file prevents an endless answer of a proxy, a proxy that hangs, and
+//! sending the proxy's credentials to a server behind the proxy.
 
 use super::dial::dial;
 use super::fault::{HttpFault, ProxyFault};

@@ -1,6 +1,7 @@
 //! A URL, parsed once: the check, the name resolution and the request all use the same parts.
 //!
-//! Prevents a text that the check reads as a certain server and the connection as another server.
+//! This file prevents a text that the check reads as a certain server and the connection as another
+//! server.
 
 use crate::addresses::{Origin, ServerHost};
 use crate::limits;

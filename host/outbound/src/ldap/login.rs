@@ -1,7 +1,7 @@
 //! The login of a target, parsed once.
 //!
-//! Prevents a login with a name and an empty password, which servers treat as an anonymous login
-//! and answer with success (RFC 4513, section 5.1.2).
+//! This file prevents a login with a name and an empty password, which servers treat as an
+//! anonymous login and answer with success (RFC 4513, section 5.1.2).
 
 use super::directory_target::DirectoryTarget;
 use super::failure::{LdapFailure, failed};

@@ -1,10 +1,10 @@
 //! Logins of accounts: a login at a time for each account, and a pause after a refused password.
 //!
-//! Prevents a lockout by our own logins: a mount repeats a login by a password that was replaced,
-//! and the directory locks the account, as a rule after five refusals. A refused password is sent
-//! again only after a pause. After three refusals in a row, other passwords of the account wait for
-//! the end of the pause, too. Each mount has its own record: a mount that guesses passwords keeps
-//! no other mount from the account.
+//! This file prevents a lockout by our own logins: a mount repeats a login by a password that was
+//! replaced, and the directory locks the account, as a rule after five refusals. A refused password
+//! is sent again only after a pause. After three refusals in a row, other passwords of the account
+//! wait for the end of the pause, too. Each mount has its own record: a mount that guesses
+//! passwords keeps no other mount from the account.
 
 use super::failure::{LdapFailure, failed};
 use crate::fingerprint::Fingerprint;

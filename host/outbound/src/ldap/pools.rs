@@ -1,7 +1,8 @@
 //! Idle sessions, reused by later calls of the same mount with the same login.
 //!
-//! Prevents a call from getting a session that another identity logged in, of its own mount or of
-//! another mount: the key of a session covers every field of its target, password and TLS included.
+//! This file prevents a call from getting a session that another identity logged in, of its own
+//! mount or of another mount: the key of a session covers every field of its target, password and
+//! TLS included.
 
 use super::directory_target::DirectoryTarget;
 use super::logins::{LoginRecords, MountLogins};

@@ -1,8 +1,8 @@
 //! Validation of a search. The filter is built from its parts, and each value is escaped byte by
 //! byte.
 //!
-//! Prevents filter injection: a value such as `*)(uid=*` that ends its condition and begins another
-//! condition (RFC 4515, section 3), and an attribute that is more than a name.
+//! This file prevents filter injection: a value such as `*)(uid=*` that ends its condition and
+//! begins another condition (RFC 4515, section 3), and an attribute that is more than a name.
 
 use super::failure::{LdapFailure, failed};
 

@@ -1,9 +1,9 @@
 //! The connection to a server: a vetted address, and TLS before any other request, if TLS is
 //! configured.
 //!
-//! Prevents two attacks: a server or an attacker on the path refuses StartTLS so that the password
-//! goes in clear; or an attacker sends clear bytes along with the server's consent, which would
-//! become part of the secured session.
+//! This file prevents two attacks: a server or an attacker on the path refuses StartTLS so that the
+//! password goes in clear; or an attacker sends clear bytes along with the server's consent, which
+//! would become part of the secured session.
 
 use super::directory_target::DirectoryTls;
 use super::failure::{LdapFailure, failed};

@@ -1,10 +1,10 @@
 //! The gate between a database and the SQL library: terminates TLS and passes whole messages within
 //! size limits.
 //!
-//! Prevents three attacks. A server announces a huge length, and the library allocates that much
-//! memory, which ends the process. A server sends messages that the library keeps, without end. A
-//! server shows a certificate of a public authority although the connection has its own
-//! authorities; the library would accept such a certificate (decision C16).
+//! This file prevents three attacks. A server announces a huge length, and the library allocates
+//! that much memory, which ends the process. A server sends messages that the library keeps,
+//! without end. A server shows a certificate of a public authority although the connection has its
+//! own authorities; the library would accept such a certificate (decision C16).
 
 mod mysql;
 mod postgres;

@@ -1,10 +1,10 @@
 //! A lent session, and the state in which the session returns to its pool.
 //!
-//! Prevents two faults. First, a call is cut while the server still answers, and the session
-//! returns to the pool inside an open transaction. The next statements would become part of that
-//! transaction: lost on rollback, or committed together with abandoned work. The library knows of a
-//! transaction only after the server answered BEGIN; this file closes a session unless its use was
-//! seen to end.
+//! This file prevents two faults. First, a call is cut while the server still answers, and the
+//! session returns to the pool inside an open transaction. The next statements would become part of
+//! that transaction: lost on rollback, or committed together with abandoned work. The library knows
+//! of a transaction only after the server answered BEGIN; this file closes a session unless its use
+//! was seen to end.
 //!
 //! Second, the statements of a role change the session for the next role: its user, its schema, or
 //! the hashing of passwords. After any statement that is not known to leave the session unchanged,

@@ -1,7 +1,7 @@
 //! A session that is lent for a single use, or for all attempts of a use.
 //!
-//! Prevents running work from failing because its pool was closed: the work keeps the same session
-//! from beginning to end, and asks the pool again only if that session broke.
+//! This file prevents running work from failing because its pool was closed: the work keeps the
+//! same session from beginning to end, and asks the pool again only if that session broke.
 
 use super::failure::{SqlFailure, ends_session, failed, of_login, of_statement};
 use super::lent_session::LentSession;

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB: login options, and retries of statements that commit implicitly.
 //!
-//! Prevents two attacks. A session's `sql_mode` decides how the server reads quotes and
+//! This file prevents two attacks. A session's `sql_mode` decides how the server reads quotes and
 //! backslashes; each use sets the mode, so that no statement changes how a later use is read. A
 //! server that asks for the unhashed password receives the password over TLS only. The library
 //! sends no local file to a server.

@@ -1,8 +1,8 @@
 //! A local socket that leads to a single vetted address, through a gate.
 //!
-//! Prevents DNS rebinding: a resolver answers with an allowed address while the name is vetted, and
-//! with another address when the session is dialled, at once or hours later. The SQL library dials
-//! a socket of this process, and the relay carries the bytes to the vetted address.
+//! This file prevents DNS rebinding: a resolver answers with an allowed address while the name is
+//! vetted, and with another address when the session is dialled, at once or hours later. The SQL
+//! library dials a socket of this process, and the relay carries the bytes to the vetted address.
 
 use super::gate::{ProtocolFilter, SqlFault};
 use bulkhead_wire::sync;

@@ -1,8 +1,9 @@
 //! The effect of statements on their session, and the return to the state after the login.
 //!
-//! Prevents a role with `SET ROLE`, `SET password_encryption` or `USE other` in its statements from
-//! changing the outcome of other roles on the same session. Functions can change a session, too:
-//! every statement counts as a change unless its first words are known to be harmless.
+//! This file prevents a role with `SET ROLE`, `SET password_encryption` or `USE other` in its
+//! statements from changing the outcome of other roles on the same session. Functions can change a
+//! session, too: every statement counts as a change unless its first words are known to be
+//! harmless.
 
 use sqlx::Database;
 

@@ -1,8 +1,8 @@
 //! Cache of the servers that connections name. The plugin's pure `configure` names the servers; the
 //! host asks the plugin only once for the same settings, and not at every call.
 //!
-//! Prevents a component from filling the memory of the server with its answers: the size of an
-//! answer and the number of answers per mount are bounded, and the answers go with the mount.
+//! This file prevents a component from filling the memory of the server with its answers: the size
+//! of an answer and the number of answers per mount are bounded, and the answers go with the mount.
 
 use crate::fingerprint::Fingerprint;
 use crate::least_used::LeastUsed;

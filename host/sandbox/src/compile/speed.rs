@@ -1,8 +1,8 @@
 //! The limit of processor time of a compilation, from the measured speed of the machine.
 //!
-//! Prevents refusals of good components by a slow machine or an unoptimised build, and an unbounded
-//! compilation on any machine. The measure is the compilation of a module of known size, so that
-//! the limit grows with every cause of a slower compiler.
+//! This file prevents refusals of good components by a slow machine or an unoptimised build, and an
+//! unbounded compilation on any machine. The measure is the compilation of a module of known size,
+//! so that the limit grows with every cause of a slower compiler.
 
 use crate::component::precompile;
 use std::time::Duration;

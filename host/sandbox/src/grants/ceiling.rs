@@ -1,8 +1,8 @@
 //! The ceiling set by a plugin's entry in the catalog, compared with the lines granted to a mount
 //! and with the lines that the component asks for.
 //!
-//! Prevents the operator of a mount from granting a plugin an act that the operator who registered
-//! the plugin has ruled out.
+//! This file prevents the operator of a mount from granting a plugin an act that the operator who
+//! registered the plugin has ruled out.
 
 use super::ask::{AnyTarget, GrantPattern};
 use super::limits::ceiling_limit;

@@ -1,8 +1,8 @@
 //! The `crypto` import: the host's randomness, and cryptography outside the sandbox.
 //!
-//! Prevents a component from evading the limits on computing by letting the host compute. Work of
-//! more than a millisecond runs beside the runtime's workers, and needs either a permit, like a
-//! guest that computes, or a turn. All work is counted.
+//! This file prevents a component from evading the limits on computing by letting the host compute.
+//! Work of more than a millisecond runs beside the runtime's workers, and needs either a permit,
+//! like a guest that computes, or a turn. All work is counted.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::crypto::{
     Certificate, CertificateRequest, Chain, GeneratedKey, Host, PublicKey,

@@ -2,10 +2,11 @@
 //! an effect, except GET, HEAD and POSTs that the component marks as safe. A component with a wrong
 //! mark harms only its own mount: the call may be retried.
 //!
-//! Prevents a plugin from reaching a server that the mount was not granted, and from exceeding the
-//! mount's share. The name is checked before its resolution, and each address after. Prevents the
-//! pod's token from reaching another server than the pod's cluster, too: the host adds the token
-//! only after the URL was compared with the environment, and no component sees the token.
+//! This file prevents a plugin from reaching a server that the mount was not granted, and from
+//! exceeding the mount's share. The name is checked before its resolution, and each address after.
+//! This file prevents the pod's token from reaching another server than the pod's cluster, too: the
+//! host adds the token only after the URL was compared with the environment, and no component sees
+//! the token.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http as contract;
 use crate::call_tree::SideEffect;

@@ -1,8 +1,8 @@
 //! The `ldap` import: grant, vetted address, session, and changes as effects.
 //!
-//! Prevents a component from reaching a directory that the mount was not granted, and a directory's
-//! password from leaving in a text. The grants of all servers of a target are checked before the
-//! first dial, and every password becomes a secret of the call before anything can fail.
+//! This file prevents a component from reaching a directory that the mount was not granted, and a
+//! directory's password from leaving in a text. The grants of all servers of a target are checked
+//! before the first dial, and every password becomes a secret of the call before anything can fail.
 
 mod types;
 

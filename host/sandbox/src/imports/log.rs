@@ -1,7 +1,8 @@
 //! The `log` import: scrubs, cuts and counts lines before they reach the operator.
 //!
-//! Prevents forged lines. A guest's text may be a value, which is quoted. The names of the event
-//! and of the pairs are restricted to words, and never match the names that the host writes itself.
+//! This file prevents forged lines. A guest's text may be a value, which is quoted. The names of
+//! the event and of the pairs are restricted to words, and never match the names that the host
+//! writes itself.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::log::{Host, Level};
 use crate::grants::Act;

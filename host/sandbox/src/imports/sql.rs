@@ -1,7 +1,8 @@
 //! The `sql` import: grant, vetted address, pool, and effects in separate tasks.
 //!
-//! Prevents a plugin from dialling a server that its connection does not name. Every target is
-//! checked against the grants of the nested call, which are the targets of this very connection.
+//! This file prevents a plugin from dialling a server that its connection does not name. Every
+//! target is checked against the grants of the nested call, which are the targets of this very
+//! connection.
 
 mod types;
 

@@ -1,7 +1,7 @@
 //! The `storage` import: the mount's own rows, in the call's unit of work.
 //!
-//! Prevents a key from leaving the mount. Every key is checked and prefixed with the mount's uuid
-//! here, and nowhere else.
+//! This file prevents a key from leaving the mount. Every key is checked and prefixed with the
+//! mount's uuid here, and nowhere else.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
 use crate::call_tree::SideEffect;

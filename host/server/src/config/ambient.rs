@@ -1,8 +1,8 @@
 //! `ambient`: addresses of the machine's metadata services and files, if they differ from the
 //! defaults.
 //!
-//! Prevents a machine's token from crossing a network in the clear: the address of a metadata
-//! service must be loopback or link-local.
+//! This file prevents a machine's token from crossing a network in the clear: the address of a
+//! metadata service must be loopback or link-local.
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords};

@@ -1,8 +1,8 @@
 //! `audit "file" "NAME"`: the audit devices, and whether the API may add devices.
 //!
-//! Prevents callers of the API from writing files anywhere as the server's user. Devices are
-//! declared in this file by the operator; the API creates devices only in the single folder named
-//! here (decision H19). No device creates an executable file.
+//! This file prevents callers of the API from writing files anywhere as the server's user. Devices
+//! are declared in this file by the operator; the API creates devices only in the single folder
+//! named here (decision H19). No device creates an executable file.
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};

@@ -1,7 +1,7 @@
 //! The findings about a configuration: errors, which refuse the file, and settings without effect.
 //!
-//! Prevents a file that is repaired one error at a time: reading continues after an error, and
-//! [`ConfigFindings::conclude`] alone decides whether there is a configuration.
+//! This file prevents a file that is repaired one error at a time: reading continues after an
+//! error, and [`ConfigFindings::conclude`] alone decides whether there is a configuration.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

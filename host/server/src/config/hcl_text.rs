@@ -1,7 +1,7 @@
 //! Reads HCL1 into the tree, with the parser of policies (decision T9).
 //!
-//! Prevents a setting that hides behind a second setting of the same name, and a text that other
-//! programs would compute: `${` is refused.
+//! This file prevents a setting that hides behind a second setting of the same name, and a text
+//! that other programs would compute: `${` is refused.
 
 use super::findings::ConfigError;
 use super::tree::{ConfigEntry, ConfigLiteral, EntryContent};

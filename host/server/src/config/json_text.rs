@@ -1,8 +1,8 @@
 //! Reads JSON into the tree. A block is an object below its labels, or a list of such objects:
 //! `{"listener": [{"tcp": {"address": "127.0.0.1:8200"}}]}`.
 //!
-//! Prevents errors without a place and settings that hide behind a second one of the same name: the
-//! text is checked by serde_json, and then read again with lines and with every member.
+//! This file prevents errors without a place and settings that hide behind a second one of the same
+//! name: the text is checked by serde_json, and then read again with lines and with every member.
 
 use super::findings::ConfigError;
 use super::tree::{ConfigEntry, ConfigLiteral, EntryContent, LineBreaks};

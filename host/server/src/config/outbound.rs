@@ -1,8 +1,8 @@
 //! `outbound`: proxy and extra certificate authorities for the components' HTTP. Settings that the
 //! file omits come from the environment variables that companies set for all programs.
 //!
-//! Prevents a password in the configuration. Proxy credentials come from a separate file or from
-//! the environment, and no message quotes them.
+//! This file prevents a password in the configuration. Proxy credentials come from a separate file
+//! or from the environment, and no message quotes them.
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords, refused};

@@ -1,8 +1,8 @@
 //! Sections of named values, with lines, from the configuration's tree.
 //!
-//! Prevents settings that have no effect. A section is created with its known words; an unknown
-//! word refuses the file and suggests the closest known word. A value is read as the expected type
-//! or refused. An error is kept, and reading continues with the next setting.
+//! This file prevents settings that have no effect. A section is created with its known words; an
+//! unknown word refuses the file and suggests the closest known word. A value is read as the
+//! expected type or refused. An error is kept, and reading continues with the next setting.
 
 mod value;
 

@@ -1,7 +1,7 @@
 //! `storage` and `seal`: the place of the data, and the way to open them.
 //!
-//! Prevents a server that starts empty instead of with the data of the file's author: another
-//! storage or seal is refused, with the block to write.
+//! This file prevents a server that starts empty instead of with the data of the file's author:
+//! another storage or seal is refused, with the block to write.
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords};

@@ -1,7 +1,7 @@
 //! The words of a configuration file with their lines, in either syntax.
 //!
-//! Prevents an answer to a wrong file that depends on its syntax: HCL and JSON become the same
-//! tree, and every check is made on the tree.
+//! This file prevents an answer to a wrong file that depends on its syntax: HCL and JSON become the
+//! same tree, and every check is made on the tree.
 
 use serde_json::Number;
 

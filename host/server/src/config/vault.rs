@@ -1,9 +1,9 @@
 //! The words of Vault's and OpenBao's configuration that have no effect here.
 //!
-//! Prevents a start that is less safe than the file says: a setting that protects, seals, limits or
-//! replicates is refused. Every other setting is named in the log, so that a file of Vault needs no
-//! change that changes nothing. Each sentence says the behaviour of this server, and the advice for
-//! the line.
+//! This file prevents a start that is less safe than the file says: a setting that protects, seals,
+//! limits or replicates is refused. Every other setting is named in the log, so that a file of
+//! Vault needs no change that changes nothing. Each sentence says the behaviour of this server, and
+//! the advice for the line.
 
 use super::section::{ForeignWord, harmless, refused};
 

@@ -1,7 +1,8 @@
 //! The Unix socket of the listener.
 //!
-//! Prevents 3 mistakes: a socket that others can open before its mode is set, an operator's file
-//! that is removed because it is taken for an old socket, and 2 servers on the same path.
+//! This file prevents 3 mistakes: a socket that others can open before its mode is set, an
+//! operator's file that is removed because it is taken for an old socket, and 2 servers on the same
+//! path.
 
 use crate::config::UnixSettings;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Uid};

@@ -1,8 +1,8 @@
 //! Rekey: another unseal key, split into other shares, while the store serves requests.
 //!
-//! Prevents data that no set of shares opens, and data that two sets open. The root key sealed by
-//! the new unseal key and the new split replace the old ones in a single transaction; the root key
-//! itself, the keyring and all records stay.
+//! This file prevents data that no set of shares opens, and data that two sets open. The root key
+//! sealed by the new unseal key and the new split replace the old ones in a single transaction; the
+//! root key itself, the keyring and all records stay.
 
 use std::sync::Arc;
 

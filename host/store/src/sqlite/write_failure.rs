@@ -1,8 +1,8 @@
 //! The meaning of an SQLite error: for the failed write, for later writes, and in words for the
 //! operator.
 //!
-//! Prevents a stored write reported as failed, and a failed write reported as stored. Only a write
-//! that is known to be rolled back is reported so.
+//! This file prevents a stored write reported as failed, and a failed write reported as stored.
+//! Only a write that is known to be rolled back is reported so.
 
 use std::io;
 

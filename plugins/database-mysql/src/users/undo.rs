@@ -1,7 +1,7 @@
 //! The undo of a failed creation, which MySQL has committed in part.
 //!
-//! Prevents two faults: an account of the creation that stays without a lease, and the removal of
-//! an account of somebody else with the same name.
+//! This file prevents two faults: an account of the creation that stays without a lease, and the
+//! removal of an account of somebody else with the same name.
 
 use super::{add_new, is_answer, look, made_places};
 use crate::accounts::AccountPlace;

@@ -1,7 +1,7 @@
 //! The plugin's own removal of a role: its privileges, and then the role.
 //!
-//! Prevents the loss of the operator's data: objects that the role owns are named in a refusal and
-//! never dropped.
+//! This file prevents the loss of the operator's data: objects that the role owns are named in a
+//! refusal and never dropped.
 
 use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, has_sqlstate, identifier, tolerate_refusal};
 use crate::codes::Code;

@@ -1,7 +1,7 @@
 //! Open sessions of a user being removed. Sessions outlast `DROP ROLE` under the user's OID.
 //!
-//! Prevents an unnoticed open session: if the server refuses to end sessions, the removal succeeds
-//! only if there are none.
+//! This file prevents an unnoticed open session: if the server refuses to end sessions, the removal
+//! succeeds only if there are none.
 
 use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, has_sqlstate, tolerate_refusal};
 use crate::codes::Code;

@@ -1,9 +1,9 @@
 //! `DELETE config/{name}`: removal of a connection.
 //!
-//! Prevents the removal of the only copy of a password. After a rotation, only the engine knows the
-//! password of the connection's own user. Without that password, no operator could write the
-//! connection again for the leases that wait for the connection. A rotation that is not finished
-//! may have changed the password, too.
+//! This file prevents the removal of the only copy of a password. After a rotation, only the engine
+//! knows the password of the connection's own user. Without that password, no operator could write
+//! the connection again for the leases that wait for the connection. A rotation that is not
+//! finished may have changed the password, too.
 
 use crate::connection::Connection;
 use crate::root_rotation;

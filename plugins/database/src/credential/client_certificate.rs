@@ -1,7 +1,7 @@
 //! Client certificates: the options of a role, and the issue of a certificate for a user.
 //!
-//! Prevents the storage of a role with an authority that can issue no certificate. The role would
-//! fail only at the first request for a user.
+//! This file prevents the storage of a role with an authority that can issue no certificate. The
+//! role would fail only at the first request for a user.
 
 use super::{
     CA_PRIVATE_KEY, CredentialOptions, GeneratedCredential, PlannedUser, invalid_option, rsa_bits,

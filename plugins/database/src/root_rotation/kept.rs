@@ -1,8 +1,8 @@
 //! Passwords that only the engine knows, after a write that replaced them or led elsewhere: kept
 //! under their place, and looked for once a write leads there.
 //!
-//! Prevents the loss of a candidate of an unfinished change: nobody else knows the password, and it
-//! may be in force.
+//! This file prevents the loss of a candidate of an unfinished change: nobody else knows the
+//! password, and it may be in force.
 
 use super::{PasswordCandidate, RootRotation, abandon, is_open, keep_all, key, log, recover};
 use crate::connection::{Connection, PASSWORD};

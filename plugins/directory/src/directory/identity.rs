@@ -1,7 +1,7 @@
 //! Identity of an account: the id of its entry, which survives renames and moves.
 //!
-//! Prevents a login or a change at an account of others: entries are compared by the attribute of
-//! the recorded id, and an entry without this attribute proves nothing.
+//! This file prevents a login or a change at an account of others: entries are compared by the
+//! attribute of the recorded id, and an entry without this attribute proves nothing.
 
 use bulkhead_sdk::ldap::LdapEntry;
 use bulkhead_sdk::wire::hexadecimal;

@@ -1,8 +1,8 @@
 //! The engine's login for a request: the `bindpass` that the call has read, a newer `bindpass`, or
 //! the previous `bindpass` while a server has not yet received the change.
 //!
-//! Prevents a rotation of `bindpass` from failing the requests under way, and those requests from
-//! locking the engine's own account with the previous password.
+//! This file prevents a rotation of `bindpass` from failing the requests under way, and those
+//! requests from locking the engine's own account with the previous password.
 
 use super::{DirectoryClient, worded};
 use crate::settings::Config;

@@ -1,7 +1,7 @@
 //! Causes of a refused login: one table for messages about `binddn` and for proofs of a password.
 //!
-//! Prevents wrong advice, such as another password for a disabled account, and a proof from a
-//! refusal that says nothing about the password.
+//! This file prevents wrong advice, such as another password for a disabled account, and a proof
+//! from a refusal that says nothing about the password.
 
 use super::PasswordProof;
 use bulkhead_sdk::ldap::{LdapFault, LdapFaultCode};

@@ -1,8 +1,8 @@
 //! Look-up of the account that a name means.
 //!
-//! Prevents a role or set from naming, by DN, an account outside `userdn`, and from naming the
-//! account of the engine's own login: readers of the role would see that password, and a rotation
-//! would make the configured `bindpass` invalid.
+//! This file prevents a role or set from naming, by DN, an account outside `userdn`, and from
+//! naming the account of the engine's own login: readers of the role would see that password, and a
+//! rotation would make the configured `bindpass` invalid.
 
 use super::name::{AccountName, name_of};
 use super::{DirectoryClient, EntryId, FoundAccount, absent_is_empty};

@@ -1,8 +1,9 @@
 //! Search for an account that the engine knows, and the proof that the directory has no such
 //! account.
 //!
-//! Prevents an account that others moved or hid from counting as deleted: its borrower would keep a
-//! password that is in force. Prevents a change at an account of others that has the former name.
+//! This file prevents an account that others moved or hid from counting as deleted: its borrower
+//! would keep a password that is in force. This file also prevents a change at an account of others
+//! that has the former name.
 
 use super::{DirectoryClient, EntryId, FoundAccount, absent_is_empty};
 use bulkhead_sdk::Failure;

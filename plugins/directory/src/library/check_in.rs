@@ -1,9 +1,9 @@
 //! The endpoints `library/{name}/check-in` and `library/manage/{name}/check-in`: end a loan by
 //! changing the account's password.
 //!
-//! Prevents a caller from checking in another borrower's account, and from checking in an account
-//! through a set that does not contain the account. The loan ends in the commit that stores the new
-//! password, so that no borrower keeps a valid password.
+//! This file prevents a caller from checking in another borrower's account, and from checking in an
+//! account through a set that does not contain the account. The loan ends in the commit that stores
+//! the new password, so that no borrower keeps a valid password.
 
 use crate::account::{Account, note_failed_return};
 use crate::directory::EntryId;

@@ -1,7 +1,7 @@
 //! Leases of loans: renewal, and the check-in at the end of a lease.
 //!
-//! Prevents a lease that outlives its loan from touching the next borrower's account: a lease
-//! contains the id of its loan, and acts only on an account that is lent by that loan.
+//! This file prevents a lease that outlives its loan from touching the next borrower's account: a
+//! lease contains the id of its loan, and acts only on an account that is lent by that loan.
 
 use super::check_in;
 use crate::account::{Account, note_failed_return};

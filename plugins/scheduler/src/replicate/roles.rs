@@ -1,7 +1,8 @@
 //! Roles: the list contains each role completely.
 //!
-//! Prevents two roles that exchange their names from blocking each other: roles are matched by
-//! identifier, and a role frees its former name only while no other role has taken the name.
+//! This file prevents two roles that exchange their names from blocking each other: roles are
+//! matched by identifier, and a role frees its former name only while no other role has taken the
+//! name.
 
 use crate::authority::unfit;
 use crate::names::is_uuid;

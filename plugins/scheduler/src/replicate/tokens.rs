@@ -1,8 +1,8 @@
 //! Global tokens: the list contains no secrets, so each new or changed token is fetched.
 //!
-//! Prevents local tokens from being mistaken for global tokens: a token of this region alone is
-//! neither compared nor deleted. Prevents expired tokens, which a region lists until it removes
-//! them, from being fetched and removed in each round.
+//! This file prevents local tokens from being mistaken for global tokens: a token of this region
+//! alone is neither compared nor deleted. This file also prevents expired tokens, which a region
+//! lists until it removes them, from being fetched and removed in each round.
 
 use crate::authority::unfit;
 use crate::names::is_uuid;

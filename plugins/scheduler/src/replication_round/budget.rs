@@ -1,8 +1,8 @@
 //! The limits of a run of replication: a round ends before each limit and goes on in the next run.
 //!
-//! Prevents a round that the host stops at a limit, which would lose its work and begin anew for
-//! ever. The limits are those of the mount, told by the host: neither a constant of this component
-//! nor a narrower grant of an operator can differ from them.
+//! This file prevents a round that the host stops at a limit, which would lose its work and begin
+//! anew for ever. The limits are those of the mount, told by the host: neither a constant of this
+//! component nor a narrower grant of an operator can differ from them.
 
 use crate::authority::unfit;
 use crate::index::RecordTable;

@@ -1,8 +1,9 @@
 //! Batches of a round: what a table lacks is fetched, and what the authoritative region lacks is
 //! removed, as far as the limits of a run allow.
 //!
-//! Prevents an older state from replacing a newer one: in the commit of a batch, the configuration
-//! and the mark of each record are read again, so that a change meanwhile is a conflict.
+//! This file prevents an older state from replacing a newer one: in the commit of a batch, the
+//! configuration and the mark of each record are read again, so that a change meanwhile is a
+//! conflict.
 
 use super::listing::ListingIndex;
 use super::{ANSWER_TIMEOUT_MS, APPLIED, ReplicationRound};

@@ -1,7 +1,7 @@
 //! The list of a table in the authoritative region, read in pages.
 //!
-//! Prevents a deletion on the word of a list that changed between its pages: such a list is marked,
-//! and each record that it lacks is then asked for singly.
+//! This file prevents a deletion on the word of a list that changed between its pages: such a list
+//! is marked, and each record that it lacks is then asked for singly.
 
 use super::{ANSWER_TIMEOUT_MS, ReplicationRound};
 use crate::authority::unfit;

@@ -1,7 +1,7 @@
 //! Placeholders of statements, and the placeholders that have a value in statements for a purpose.
 //!
-//! Prevents a role whose statements fail at every use: a placeholder without a value is refused
-//! when the role is written.
+//! This file prevents a role whose statements fail at every use: a placeholder without a value is
+//! refused when the role is written.
 
 use super::PlaceholderValues;
 use crate::database_plugin::{StatementAct, StatementPurpose};

@@ -1,7 +1,7 @@
 //! The combined answer of all rules for the same pattern, from any number of policies.
 //!
-//! Prevents a second policy from loosening a restriction of the first. A `deny` in any rule removes
-//! every grant for the pattern, and so do wrapping bounds that no request can meet.
+//! This file prevents a second policy from loosening a restriction of the first. A `deny` in any
+//! rule removes every grant for the pattern, and so do wrapping bounds that no request can meet.
 
 use super::super::capability::Capability;
 use super::super::constraints::ParameterConstraints;

@@ -1,9 +1,9 @@
 //! Selection of the rule that applies to a path: the closest rule, by decision H10.
 //!
-//! Prevents two attacks: listing a folder whose name is denied, and reaching a denied object by
-//! another path of the same object. Every request selects a rule, so the lookup is fast: exact
-//! rules are found by hash, and a path is compared only with the patterns of its own first segment
-//! and with patterns that begin with a wildcard.
+//! This file prevents two attacks: listing a folder whose name is denied, and reaching a denied
+//! object by another path of the same object. Every request selects a rule, so the lookup is fast:
+//! exact rules are found by hash, and a path is compared only with the patterns of its own first
+//! segment and with patterns that begin with a wildcard.
 
 use super::super::pattern::PathPattern;
 use super::super::spelling::{self, OtherPath};

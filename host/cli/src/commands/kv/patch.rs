@@ -1,7 +1,7 @@
 //! `bulkhead kv patch`: changes some values of a secret and keeps the others.
 //!
-//! Prevents a lost update: without the server's own patch, the new version is written only if the
-//! version that was read is still the newest.
+//! This file prevents a lost update: without the server's own patch, the new version is written
+//! only if the version that was read is still the newest.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

@@ -1,6 +1,7 @@
 //! `bulkhead kv rollback`: writes an older version again, as the newest one.
 //!
-//! Prevents a lost update: the version is written only if nobody wrote another one meanwhile.
+//! This file prevents a lost update: the version is written only if nobody wrote another one
+//! meanwhile.
 
 use crate::client::ServerRequest;
 use crate::command::Command;

@@ -1,7 +1,7 @@
 //! The place of a secret: its mount, the version of the mount's API, and the secret's name.
 //!
-//! Prevents a request to the wrong API: the server says which version serves the path, and the
-//! paths of both versions are built here only.
+//! This file prevents a request to the wrong API: the server says which version serves the path,
+//! and the paths of both versions are built here only.
 
 use crate::client::ServerRequest;
 use crate::option::CommandOption;

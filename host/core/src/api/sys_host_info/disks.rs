@@ -1,6 +1,7 @@
 //! File systems on disks, with their size and free space.
 //!
-//! Prevents a request that hangs: file systems of a network, which may not answer, are left out.
+//! This file prevents a request that hangs: file systems of a network, which may not answer, are
+//! left out.
 
 use rustix::fs::statvfs;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Places of the document at which mounts are described.
 //!
-//! Prevents a document that grows with the number of mounts: 5,000 mounts of one plugin made 27 MB
-//! (decision H82). Many mounts with equal rows are described once, at a placeholder that lists
-//! their names.
+//! This file prevents a document that grows with the number of mounts: 5,000 mounts of one plugin
+//! made 27 MB (decision H82). Many mounts with equal rows are described once, at a placeholder that
+//! lists their names.
 
 use super::openapi::ServedRoutes;
 use crate::mounts::Mount;

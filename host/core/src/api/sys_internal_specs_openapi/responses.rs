@@ -1,7 +1,8 @@
 //! The statuses that an operation can answer (decision P4).
 //!
-//! Prevents a generated client that takes a declared refusal for a fault: a status is declared here
-//! for each row to which the pipeline, the host's own functions or a component can lead.
+//! This file prevents a generated client that takes a declared refusal for a fault: a status is
+//! declared here for each row to which the pipeline, the host's own functions or a component can
+//! lead.
 
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::FailureKind;

@@ -1,8 +1,9 @@
 //! The grants of a mount as clients send them: `grants` replaces the list, `add_grants` and
 //! `remove_grants` change the list.
 //!
-//! Prevents a grant that is accepted but not stored, and a revoked grant that remains. An error
-//! names each line that is not a valid grant, and each line to remove that the mount does not have.
+//! This file prevents a grant that is accepted but not stored, and a revoked grant that remains. An
+//! error names each line that is not a valid grant, and each line to remove that the mount does not
+//! have.
 
 use crate::api::row::field;
 use crate::mounts::RunningPlugin;

@@ -1,7 +1,8 @@
 //! Secrets of targets that a mount alone knows, as its component noted them in its storage.
 //!
-//! Prevents the loss of a root credential without a word: after a rotation, only the mount knows
-//! the password or key of its own account, and the data of a disabled mount are deleted.
+//! This file prevents the loss of a root credential without a word: after a rotation, only the
+//! mount knows the password or key of its own account, and the data of a disabled mount are
+//! deleted.
 
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;

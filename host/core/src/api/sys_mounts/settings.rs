@@ -1,8 +1,8 @@
 //! The settings of a mount as clients send them: inside `config` when the mount is enabled, at the
 //! top level when the mount is tuned.
 //!
-//! Prevents a restriction that is accepted but not applied. A setting is refused if ignoring the
-//! setting would widen access; a setting without effect is stored with a warning.
+//! This file prevents a restriction that is accepted but not applied. A setting is refused if
+//! ignoring the setting would widen access; a setting without effect is stored with a warning.
 
 use super::grants;
 use super::subject::TuneTarget;

@@ -1,7 +1,7 @@
 //! A run of a component for a request of plain HTTP.
 //!
-//! Prevents a request from running after its client has gone: a run that has changed nothing ends
-//! with its client, and a run that waits for an instance gives up its turn.
+//! This file prevents a request from running after its client has gone: a run that has changed
+//! nothing ends with its client, and a run that waits for an instance gives up its turn.
 
 use super::exchange::{handed_on, named_caller};
 use crate::audit::subject::ComponentCaller;

@@ -1,9 +1,9 @@
 //! The part of a plain HTTP path that the audit log and the list of requests in flight show.
 //!
-//! Prevents a secret in the path from reaching the audit log. The host has no rows for these paths,
-//! so the component's description names the paths that are safe to show. A segment that is neither
-//! a declared word nor the value of a declared capture is hidden, also if the client escaped the
-//! segment or sent a path that no endpoint serves.
+//! This file prevents a secret in the path from reaching the audit log. The host has no rows for
+//! these paths, so the component's description names the paths that are safe to show. A segment
+//! that is neither a declared word nor the value of a declared capture is hidden, also if the
+//! client escaped the segment or sent a path that no endpoint serves.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Lent accounts that others renamed, moved, deleted or made again, or that `binddn` cannot see.
 //!
-//! Prevents the end of a loan without a proof at the account itself: the borrower would keep a
-//! password that is in force at another place of the directory.
+//! This file prevents the end of a loan without a proof at the account itself: the borrower would
+//! keep a password that is in force at another place of the directory.
 
 use super::{Bed, check_out, status};
 use crate::directory::tell_contexts;
