@@ -49,10 +49,9 @@ impl NestedCall {
         Ok(Self { plugin, store, connection: connection.name.clone() })
     }
 
-    /// Prepares a call about the accounts of `user`. Refuses a user whose accounts are known by more
-    /// than the user's name, if the version of the plugin has no export for accounts: by the name
-    /// alone, the plugin would miss renamed and further accounts, or reach an account of somebody
-    /// else.
+    /// Prepares a call about the accounts of `user`. Refuses accounts known by more than the
+    /// user's name, if the version of the plugin has no export for accounts: by the name alone, the
+    /// plugin would miss renamed and further accounts, or reach an account of somebody else.
     pub(super) async fn prepare_for(
         state: &mut CallState,
         connection: &Connection,
@@ -68,7 +67,8 @@ impl NestedCall {
         }
         Err(Refused::invalid(format!(
             "{} of connection {} does not know the accounts of user {}, which another version \
-             created; choose the creating version or a later version (plugin_version), then try again",
+             created; choose the creating version or a later version (plugin_version), then try \
+             again",
             nested.plugin.identity().title(),
             quoted(&connection.name),
             quoted(&user.username)
