@@ -7,17 +7,20 @@ use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{FailureKind, RevocationReason};
 use serde_json::json;
 
+/// Returns the resources that the engine asked the API server to remove, in this order.
+fn removals(bed: &TestBed<Cluster>) -> Vec<String> {
+    let steps = bed.host.steps();
+    let paths = steps.iter().filter_map(|step| step.strip_prefix("send DELETE "));
+    paths.map(|path| path.rsplit('/').nth(1).unwrap_or_default().to_owned()).collect()
+}
+
 #[test]
-fn revocation_removes_bindings_first_and_accepts_missing_objects() {
+fn revocation_removes_bindings_before_accounts_and_roles() {
     let bed = generated();
     let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
     bed.host.steps();
     bed.revoke(&lease, RevocationReason::Expired).unwrap();
-    let steps = bed.host.steps();
-    let order = ["rolebindings", "serviceaccounts", "roles"];
-    for (step, place) in steps.iter().zip(order) {
-        assert!(step.contains(&format!("/{place}/v-1")), "{step}");
-    }
+    assert_eq!(removals(&bed), ["rolebindings", "serviceaccounts", "roles"]);
     assert!(bed.host.lease_tags().is_empty());
 }
 
@@ -26,7 +29,10 @@ fn the_removal_of_a_missing_object_is_a_success() {
     let gone = refusal(404, "rolebindings \"v-1\" not found");
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+    bed.host.steps();
     bed.revoke(&lease, RevocationReason::Requested).unwrap();
+    assert_eq!(removals(&bed), ["rolebindings", "serviceaccounts"]);
+    assert!(bed.host.lease_tags().is_empty());
 }
 
 /// Returns a bed with a conflict on the removal of a binding; `found` is the answer to the next
@@ -44,7 +50,13 @@ fn an_object_with_another_uid_or_a_vanished_object_is_a_success() {
     for found in [made("u-of-another"), refusal(404, "not found")] {
         let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+        bed.host.steps();
         bed.revoke(&lease, RevocationReason::Requested).unwrap();
+        let steps = bed.host.steps();
+        let looked_up = format!("send GET {}/v-1", bindings());
+        assert!(steps.contains(&looked_up), "{steps:?}");
+        assert!(steps.contains(&format!("send DELETE {}/v-1", accounts())), "{steps:?}");
+        assert!(bed.host.lease_tags().is_empty());
     }
 }
 
