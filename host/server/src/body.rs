@@ -1,6 +1,6 @@
 //! Conversion of a request's body into fields, a form or raw bytes.
 //!
-//! Prevents 4 attacks:
+//! This file prevents 4 attacks:
 //! - endless bodies;
 //! - bodies sent a byte at a time;
 //! - more bodies than there is memory, counted by parsed size, which may be 100 times the size on

@@ -1,6 +1,6 @@
 //! Limit on the simultaneous requests of a client, for proxies and for HTTP/2.
 //!
-//! Prevents 2 attacks:
+//! This file prevents 2 attacks:
 //! - A client behind a proxy sends thousands of requests at once, and no other client behind that
 //!   proxy is served. The connections of a proxy are not counted by address (see
 //!   [`crate::connection_slots`]).

@@ -1,7 +1,7 @@
 //! `sys/internal/specs/openapi`: the API as an OpenAPI document, built from the tables that
 //! dispatch requests.
 //!
-//! Prevents two attacks:
+//! This file prevents two attacks:
 //! - Reading the mounts off the document. A caller without a token gets the engines at a
 //!   placeholder path; other callers see the mounts that their policies reach, or ask for the
 //!   placeholders (decision P11).
