@@ -130,7 +130,7 @@ fn crate_of(file: &Source) -> Option<String> {
     (!name.ends_with(".rs")).then(|| format!("{top}/{name}"))
 }
 
-/// Returns the figures of each crate below `folders`, over the pieces that `pieces` finds in a file.
+/// Returns the figures of each crate below `folders`, over the pieces of text in each file.
 fn measured(
     folders: &[&str],
     pieces: impl Fn(&Source) -> Vec<String>,

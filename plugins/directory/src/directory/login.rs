@@ -81,7 +81,7 @@ impl DirectoryClient<'_> {
         answer
     }
 
-    /// Runs `ask` with the present `bindpass`, if a rotation has replaced the `bindpass` of `config`.
+    /// Runs `ask` with the present `bindpass`, if a rotation replaced the `bindpass` of `config`.
     /// Waits for the end of a rotation under way. The next rotation waits for the end of `ask`:
     /// otherwise, rotations without a pause between them would refuse every login.
     fn asking_newer<T>(

@@ -139,7 +139,7 @@ fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(
 /// Adds the accounts that were checked in before to the failure's message.
 fn with_checked_in(done: &[&str], failed: &SetMember, why: Failure) -> Failure {
     let before = match done.is_empty() {
-        true => "nothing was checked in".to_owned(),
+        true => "no other account was checked in".to_owned(),
         false => format!("checked in before it: {}", done.join(", ")),
     };
     let message = format!("{}: {} ({before})", quoted(&failed.name), why.message);
