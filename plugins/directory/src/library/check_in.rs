@@ -140,7 +140,7 @@ fn retire(host: &dyn Host, identity: &EntryId, mut account: Account) -> Result<(
 fn with_checked_in(done: &[&str], failed: &SetMember, why: Failure) -> Failure {
     let before = match done.is_empty() {
         true => "no other account was checked in".to_owned(),
-        false => format!("checked in before it: {}", done.join(", ")),
+        false => format!("checked in before: {}", done.join(", ")),
     };
     let message = format!("{}: {} ({before})", quoted(&failed.name), why.message);
     Failure { message, ..why }
