@@ -10,7 +10,7 @@ mod postgresql;
 
 use crate::database_life::DatabaseLife;
 use crate::databases::DatabaseKind;
-use crate::stage::{SOON, report, sampled, sampling, until_nothing_fires};
+use crate::stage::{SOON, STRIDE, report, sampled_at, sampling_at, until_nothing_fires};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::cutting_relay::CuttingRelay;
 use bulkhead_tests::wait::until_true;
@@ -142,7 +142,12 @@ fn every_message<D: DatabaseKind>(database: &D, act: CutAct) {
 /// Cuts each message of an act, or in `make test` one in a few. `live` returns false if the act has
 /// fewer messages.
 fn every_cut(what: &str, live: impl Fn(u32) -> bool + Sync) {
-    let count = until_nothing_fires(|number| live(sampled(number)));
-    report(&format!("cuts of {what}: {count}, of {}", sampling()));
+    every_cut_at(STRIDE, what, live);
+}
+
+/// As [`every_cut`], with another stride.
+fn every_cut_at(stride: u32, what: &str, live: impl Fn(u32) -> bool + Sync) {
+    let count = until_nothing_fires(|number| live(sampled_at(stride, number)));
+    report(&format!("cuts of {what}: {count}, of {}", sampling_at(stride)));
     assert!(count > 0, "{what} was never cut");
 }

@@ -7,7 +7,7 @@ use crate::database_life::{DatabaseLife, done};
 use crate::databases::DatabaseKind;
 use crate::injected::{FaultObserved, InjectedFault};
 use crate::points;
-use crate::stage::{SOON, mariadb, postgres};
+use crate::stage::{LONG_STRIDE, SOON, STRIDE, mariadb, postgres};
 use bulkhead_tests::wait::{until_ok, until_true};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -103,34 +103,36 @@ impl<D: DatabaseKind> DatabaseLife<'_, D> {
 
 #[test]
 fn a_crash_at_any_failpoint_of_a_rotation_loses_no_password() {
-    every_point(postgres(), "abort", |life| life.rotate());
+    every_point(postgres(), "abort", STRIDE, |life| life.rotate());
 }
 
 #[test]
 fn an_error_at_any_failpoint_of_a_rotation_loses_no_password() {
-    every_point(postgres(), "fail", |life| life.rotate());
+    every_point(postgres(), "fail", STRIDE, |life| life.rotate());
 }
 
 #[test]
 fn a_crash_of_a_mariadb_rotation_loses_no_password() {
-    every_point(mariadb(), "abort", |life| life.rotate_on_request());
+    every_point(mariadb(), "abort", LONG_STRIDE, |life| life.rotate_on_request());
 }
 
 #[test]
 fn an_error_of_a_mariadb_rotation_loses_no_password() {
-    every_point(mariadb(), "fail", |life| life.rotate_on_request());
+    every_point(mariadb(), "fail", LONG_STRIDE, |life| life.rotate_on_request());
 }
 
 /// `rotate` runs the rotations of a life.
 fn every_point<D: DatabaseKind>(
     database: &D,
     fault: &str,
+    stride: u32,
     rotate: impl Fn(&mut DatabaseLife<'_, D>) -> Result<(), FaultObserved> + Sync,
 ) {
     let first =
         points::passed_by(fault, |environment| before_rotations(database, fault, environment));
     let what = format!("rotations with {}", D::PLUGIN);
-    points::every_behind(&what, fault, first, |number| live(database, fault, number, &rotate));
+    let live = |number| live(database, fault, number, &rotate);
+    points::at_stride_behind(stride, &what, fault, first, live);
 }
 
 /// Runs a life up to the configured connection.

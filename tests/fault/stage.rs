@@ -21,7 +21,7 @@ const AT_ONCE: usize = 4;
 /// `make test` tries one failpoint in `STRIDE`; `make fault` tries all.
 pub const STRIDE: u32 = 4;
 
-/// As [`STRIDE`], for lives with a slow server.
+/// As [`STRIDE`], for lives with a slow server, and for lives that repeat those of another server.
 pub const LONG_STRIDE: u32 = 8;
 
 /// The seed, unless `FAULT_SEED` sets another.

@@ -1,9 +1,9 @@
 //! Cut connections to the providers of the cloud methods.
 
-use super::every_cut;
+use super::every_cut_at;
 use crate::cloud::{Azure, CloudLife, DUE, Google, Provider};
 use crate::injected::FaultObserved;
-use crate::stage::SOON;
+use crate::stage::{LONG_STRIDE, SOON};
 use bulkhead_tests::Internet;
 use bulkhead_tests::cutting_relay::CuttingRelay;
 use bulkhead_tests::paths::Folder;
@@ -47,10 +47,10 @@ fn cut<P: Provider>(number: u32) -> bool {
 
 #[test]
 fn a_cut_rotation_leaves_one_azure_secret() {
-    every_cut("a rotation and a write of the config with azure", cut::<Azure>);
+    every_cut_at(LONG_STRIDE, "a rotation and a write of the config with azure", cut::<Azure>);
 }
 
 #[test]
 fn a_cut_rotation_leaves_one_google_key() {
-    every_cut("a rotation and a write of the config with gcp", cut::<Google>);
+    every_cut_at(LONG_STRIDE, "a rotation and a write of the config with gcp", cut::<Google>);
 }
