@@ -61,15 +61,15 @@ impl ServerAddress {
             return match path.starts_with('/') {
                 true => Ok(Self::Unix(path.into())),
                 false => Err(format!(
-                    "the address {address:?} has no whole path; write such as \
+                    "the address {address:?} has no whole path; write for example \
                      unix:///run/bulkhead.sock"
                 )),
             };
         }
         let wrong = |why: &str| {
             format!(
-                "the address {address:?} {why}; write such as https://bulkhead.example.com:8200 or \
-                 http://127.0.0.1:8200"
+                "the address {address:?} {why}; write for example \
+                 https://bulkhead.example.com:8200 or http://127.0.0.1:8200"
             )
         };
         let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
@@ -85,7 +85,9 @@ impl ServerAddress {
         if authority.contains('@') {
             // The message does not repeat the address, because the user name may come with a
             // password.
-            return Err("the address has a user name; write such as https://HOST:8200".to_owned());
+            return Err(
+                "the address has a user name; write for example https://HOST:8200".to_owned()
+            );
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("has a path or query"));

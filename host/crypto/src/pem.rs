@@ -29,7 +29,7 @@ pub(crate) fn read(subject: &str, text: &str) -> Result<Vec<PemSection>, Failure
     while let Some((_, behind)) = rest.split_once(BEGIN) {
         let (section, left) = read_section(behind).ok_or_else(|| {
             Failure::invalid(format!(
-                "{subject} is not PEM: a section has no end, or holds text outside of base64"
+                "{subject} is not PEM: a section has no end, or the content is not base64"
             ))
         })?;
         sections.push(section);

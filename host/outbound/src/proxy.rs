@@ -168,7 +168,7 @@ impl ProxyBypass {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{} is not a host; write such as \".corp.example\", \"10.0.0.0/8\" or \
+                "{} is not a host; write for example \".corp.example\", \"10.0.0.0/8\" or \
                  \"host:8443\"",
                 quoted(text)
             )

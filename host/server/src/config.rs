@@ -251,7 +251,7 @@ fn parse_version(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     match semver::Version::parse(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(why) => Err(value.error(format!(
-            "{} is not a semantic version ({why}); write such as \"{REPORTED_VERSION}\"",
+            "{} is not a semantic version ({why}); write for example \"{REPORTED_VERSION}\"",
             quoted(text)
         ))),
     }
@@ -270,7 +270,7 @@ fn parse_url(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
         return Ok(text.trim_end_matches('/').to_owned());
     }
     Err(value.error(format!(
-        "{} is not an address of a server; write such as \"https://bulkhead.example.com:8200\"",
+        "{} is not an address of a server; write for example \"https://bulkhead.example.com:8200\"",
         quoted(text)
     )))
 }

@@ -82,7 +82,9 @@ pub fn check_server(head: &Parts) -> Result<(), Failure> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     if second.is_some() {
-        return Err(Failure::invalid("the request has two Host headers; send a single header"));
+        return Err(Failure::invalid(
+            "the request has two Host headers; send a single Host header",
+        ));
     }
     let Some(authority) = head.uri.authority() else {
         return match first {

@@ -69,7 +69,9 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<InspectAction, Stri
     }
     match (&name, all) {
         (None, false) => Err("no plugin is named; give a name, or --all".to_owned()),
-        (Some(name), true) => Err(format!("--all already includes {name:?}; leave either out")),
+        (Some(name), true) => {
+            Err(format!("--all already includes {name:?}; leave one of the two out"))
+        }
         _ => Ok(InspectAction::Inspect(Inspection { name, json })),
     }
 }
@@ -230,7 +232,7 @@ mod tests {
     fn unclear_arguments_are_refused() {
         for (words, part) in [
             (&[][..], "no plugin is named"),
-            (&["database", "--all"], "leave either out"),
+            (&["database", "--all"], "leave one of the two out"),
             (&["--all", "-format=yaml"], "use json or table"),
             (&["a", "b"], "see `bulkhead plugin inspect --help`"),
         ] {

@@ -16,7 +16,7 @@ Usage: bulkhead server --config FILE [--check]
        bulkhead server [--data-dir DIR] [--listen-address ADDR]
        bulkhead server --dev [options]
 
-Without --dev: a server with sealed data. Every start is sealed; unseal the server with the
+Without --dev: a server with sealed data. The server starts sealed; unseal it with the
 keys of `bulkhead operator init`, by `bulkhead operator unseal`.
 
   --config FILE                the whole configuration, in HCL: listener, storage, audit,
@@ -265,8 +265,10 @@ impl ParsedArguments {
         }
         let tls = match (self.dev_tls, self.tls_disable) {
             (true, true) => {
-                return Err("--dev-tls and --tls-disable contradict each other; leave either out"
-                    .to_owned());
+                return Err(
+                    "--dev-tls and --tls-disable contradict each other; leave one of the two out"
+                        .to_owned(),
+                );
             }
             (false, _) if !self.names.is_empty() => {
                 return Err(

@@ -137,7 +137,8 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
         text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
     let network = network.map_err(|_| {
         format!(
-            "{} is neither an address nor a network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"",
+            "{} is neither an address nor a network; write for example \"10.0.0.0/8\" or \
+             \"192.0.2.7\"",
             quoted(text)
         )
     })?;

@@ -55,7 +55,7 @@ impl TokenAlgorithm {
     pub fn of_word(word: &str) -> Result<Self, Failure> {
         Self::ALL.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let words = Self::ALL.map(Self::word).join(", ");
-            Failure::invalid(format!("algorithm {} is unknown: give {words}", quoted(word)))
+            Failure::invalid(format!("algorithm {} is unknown: give one of {words}", quoted(word)))
         })
     }
 }

@@ -51,7 +51,7 @@ impl OidcProvider {
         client_id: &str,
     ) -> Result<Result<String, &'static str>, Failure> {
         let Some(unproven) = UnverifiedToken::read(token) else {
-            return Ok(Err("the token is not signed"));
+            return Ok(Err("the text is not a signed token of this provider"));
         };
         let Some(key) = self.published_key(&unproven.kid).await? else {
             return Ok(Err("no published key signed the token"));

@@ -57,7 +57,7 @@ impl IssuerConfig {
             return Ok(Self { issuer });
         }
         Err(Failure::invalid(format!(
-            "issuer {} is not scheme, host and port alone; write such as \
+            "issuer {} is not scheme, host and port alone; write for example \
              \"https://bulkhead.example.com:8200\"",
             quoted(text)
         )))

@@ -126,7 +126,7 @@ impl NamedKey {
         if until > now && self.retired.len() >= MOST_RETIRED {
             return Err(Failure::invalid(format!(
                 "the public halves of {MOST_RETIRED} earlier keys are still published; wait until \
-                 the oldest expires, or withdraw the present key with verification_ttl 0"
+                 an earlier key expires, or withdraw the present key with verification_ttl 0"
             )));
         }
         let signing = std::mem::replace(&mut self.next, next);

@@ -38,7 +38,7 @@ pub(crate) const MOVE: Command = Command {
     words: "auth move",
     takes: "SOURCE TARGET",
     about: "mount an auth method elsewhere, with all data\n\n\
-            All tokens are revoked. Returns when the move is over; \
+            The tokens of the method are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
     wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
@@ -48,7 +48,7 @@ pub(crate) const MOVE: Command = Command {
 pub(crate) const DISABLE: Command = Command {
     words: "auth disable",
     takes: "PATH",
-    about: "unmount an auth method, revoke all tokens and delete all data",
+    about: "unmount an auth method, revoke the method's tokens and delete the method's data",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::AuthMethod),

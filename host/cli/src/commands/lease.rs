@@ -48,7 +48,7 @@ pub(crate) const REVOKE: Command = Command {
         CommandOption::switch("prefix", "revoke every lease below the path"),
         CommandOption::switch(
             "force",
-            "with -prefix: forget irrevocable leases; their credentials may stay valid",
+            "with -prefix: forget leases that cannot be revoked; credentials may stay valid",
         ),
     ]],
     wrapping: AnswerWrapping::Sent,

@@ -147,7 +147,7 @@ fn show(
     }
     if let (Some(variable), Some(_)) = (session.token_variable(), stored) {
         session.note(&format!(
-            "warning: {variable} is set, and the commands use this token, not the stored token"
+            "warning: the commands use the token in {variable}, not the stored token"
         ));
     }
     let mut rows = output::rows(&answer.body);

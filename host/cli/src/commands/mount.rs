@@ -284,7 +284,10 @@ pub(super) fn disable(
     let answer = session.ask(&doing, &ServerRequest::new(Method::DELETE, place))?;
     session.show_or(
         &answer,
-        &format!("disabled {noun} {path}, if present: all leases are revoked, all data are gone"),
+        &format!(
+            "disabled {noun} {path}, if present: the mount's leases are revoked, the mount's \
+             data are gone"
+        ),
     )
 }
 

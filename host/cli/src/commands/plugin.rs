@@ -22,7 +22,8 @@ pub(crate) const REGISTER: Command = Command {
     about: "add a component to the catalog of plugins\n\n\
             The server checks, compiles and stores the component. Acts outside of the mount\n\
             need a grant of the mount (`bulkhead secrets tune --grant`); -grant sets the maximum\n\
-            of these grants. Registering the same component again changes the maximum.\n\
+            of these grants. Registering the same component again with other -grant lines\n\
+            replaces the maximum.\n\
             The plugin has the name of the file, without .wasm, or -name;\n\
             shelf_1.2.3.wasm is version 1.2.3 of shelf.\n\n\
             -command registers a file of the server's plugin directory (setting \
@@ -63,7 +64,7 @@ pub(crate) const DEREGISTER: Command = Command {
 pub(crate) const PIN: Command = Command {
     words: "plugin pin",
     takes: "NAME VERSION",
-    about: "pin a version of a plugin for every mount without override of the pin\n\n\
+    about: "pin a version of a plugin for every mount without an override\n\n\
             New mounts get the version at once, the others when they are reloaded \
             (`bulkhead plugin reload`).",
     options: &[&[TYPE]],
@@ -199,8 +200,8 @@ fn accept_version(
         Some(typed) if typed == version => {}
         Some(typed) => {
             return Err(CommandProblem::usage(format!(
-                "{file} is named by version {version}, and -version is {typed}; correct either, or \
-                 give the plugin's name with -name"
+                "{file} is named by version {version}, and -version is {typed}; correct one of the \
+                 two, or give the plugin's name with -name"
             )));
         }
     }

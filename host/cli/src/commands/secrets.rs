@@ -38,7 +38,7 @@ pub(crate) const MOVE: Command = Command {
     words: "secrets move",
     takes: "SOURCE TARGET",
     about: "mount a secrets engine elsewhere, with all data\n\n\
-            All leases are revoked. Returns when the move is over; \
+            The leases of the engine are revoked. Returns when the move is over; \
             ending the command does not end the move.",
     options: &[],
     wrapping: AnswerWrapping::Refused(MOVE_IS_AWAITED),
@@ -48,7 +48,7 @@ pub(crate) const MOVE: Command = Command {
 pub(crate) const DISABLE: Command = Command {
     words: "secrets disable",
     takes: "PATH",
-    about: "unmount a secrets engine, revoke all leases and delete all data",
+    about: "unmount a secrets engine, revoke the engine's leases and delete the engine's data",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: |session| mount::disable(session, MountKind::SecretsEngine),

@@ -27,7 +27,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let perhaps =
         || field("token", FieldKind::String, "the token; the calling token if left out").secret();
     let accessor = || required("accessor", FieldKind::String, "accessor of the token in question");
-    let increment = || field("increment", FieldKind::Duration, "requested seconds from now");
+    let increment =
+        || field("increment", FieldKind::Duration, "requested lifetime, in seconds from now");
     vec![
         read("auth/token/lookup-self", "the calling token").handled_by(lookup_self),
         write("auth/token/lookup-self", "the calling token").handled_by(lookup_self),

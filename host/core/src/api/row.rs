@@ -1,5 +1,5 @@
 //! Builder for the rows of the host's table:
-//! `read("sys/key-status", "the key that seals now").handled_by(key_status)`.
+//! `read("sys/key-status", "the present sealing key").handled_by(key_status)`.
 
 use super::call::{PermittedCall, PresentQuestion, PublicCall, SealedCall};
 use super::handler::{AsyncHandler, PermittedHandler, PresentReader, PublicHandler, SealedHandler};

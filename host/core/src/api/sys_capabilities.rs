@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         write("sys/capabilities", "capabilities of a token")
             .fields([token, paths()])
             .handled_by(of_token),
-        write("sys/capabilities-accessor", "capabilities of a token, by accessor")
+        write("sys/capabilities-accessor", "capabilities of a token")
             .fields([accessor, paths()])
             .handled_by(of_accessor),
     ]

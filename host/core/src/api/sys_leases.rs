@@ -28,7 +28,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
         aliases: vec!["url_lease_id".to_owned()],
         ..required("lease_id", FieldKind::String, "the lease's id, from the answer with the secret")
     };
-    let increment = || field("increment", FieldKind::Duration, "requested seconds from now");
+    let increment =
+        || field("increment", FieldKind::Duration, "requested lifetime, in seconds from now");
     let mut rows = vec![
         write("sys/leases/lookup", "a lease").fields([id()]).handled_by(look_up),
         write("sys/leases/tidy", "repair leases without an end").with_effect().handled_by(tidy),

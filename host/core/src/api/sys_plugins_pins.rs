@@ -93,7 +93,7 @@ async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     }
     if let Some(why) = &found.hindrance {
         return Err(Failure::invalid(format!(
-            "version {version} of the {} {name} cannot be used and therefore not be pinned: {why}",
+            "version {version} of the {} {name} cannot be used, so it cannot be pinned: {why}",
             kind.title()
         )));
     }

@@ -35,7 +35,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         [
             field("bytes", FieldKind::Int, "number of bytes; default 32"),
             text("format", "base64 or hex; default base64"),
-            text("source", "platform, seal or all: all choose the same generator"),
+            text("source", "platform, seal or all; each value means the same generator"),
         ]
     };
     let url_bytes = || text("urlbytes", "number of bytes, or a source");
@@ -114,7 +114,7 @@ async fn digest_of_input(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let found = DIGESTS.iter().find(|(known, _)| *known == name);
     let (_, algorithm) = found.ok_or_else(|| {
         let known = DIGESTS.map(|(name, _)| name).join(", ");
-        Failure::invalid(format!("unsupported algorithm {}: use {known}", quoted(name)))
+        Failure::invalid(format!("unsupported algorithm {}: use one of {known}", quoted(name)))
     })?;
     let input = STANDARD.decode(fields.text("input")).map_err(|_| {
         Failure::invalid("unable to decode input as base64; encode the bytes with padding")

@@ -102,7 +102,7 @@ impl DeviceSettings {
             );
         }
         if !may_be_mode(self.mode) {
-            let why = "lets the file be executed; write such as \"0600\"";
+            let why = "lets the file be executed; write for example \"0600\"";
             return refused(DeviceSetting::Mode, format!("\"{:04o}\" {why}", self.mode));
         }
         if others.iter().any(|other| other.name == self.name) {

@@ -125,8 +125,8 @@ fn open_failure(path: &Path, kind: &str, errno: Errno) -> Failure {
              itself there"
         )),
         Errno::ACCESS | Errno::PERM => Failure::invalid(format!(
-            "{shown} cannot be opened by the user of the server; make the file readable for this \
-             user"
+            "{shown} cannot be opened by the user of the server; make the {kind} readable for \
+             this user"
         )),
         other => read_failure(path, other.into()),
     }

@@ -83,14 +83,16 @@ pub(super) fn engine(description: &ComponentDescription) -> Result<(), String> {
         ));
     }
     if !description.aliases.is_empty() {
-        return Err("the component has aliases: only the server's components may".to_owned());
+        return Err(
+            "the component has aliases: only the server's components may have aliases".to_owned()
+        );
     }
     if let Some(newest) = description.reads_schema_up_to
         && newest < description.schema
     {
         return Err(format!(
-            "reads_schema_up_to is {newest}, below the component's schema {}: a component reads at \
-             least the own schema",
+            "reads_schema_up_to is {newest}, below the component's schema {}: a component reads \
+             its own schema",
             description.schema
         ));
     }
@@ -165,7 +167,7 @@ fn row(route: &Route) -> Result<(), String> {
 
 fn fields(fields: &[Field]) -> Result<(), String> {
     if fields.len() > FIELDS {
-        return Err(format!("the row has {} fields; there may be at most {FIELDS}", fields.len()));
+        return Err(format!("there are {} fields; there may be at most {FIELDS}", fields.len()));
     }
     fields.iter().try_for_each(|field| {
         text(&format!("the description of {}", quoted(&field.name)), &field.about)

@@ -34,8 +34,8 @@ impl MigrationStep {
         }
         if self.cursor.as_ref() == Some(&cursor) {
             return Err(Failure::invalid(
-                "the cursor has not moved since the begin of this step; give the place where the \
-                 next step begins",
+                "the cursor has not moved since the beginning of this step; give the place where \
+                 the next step begins",
             ));
         }
         *sync::lock(&self.next) = Some(cursor);

@@ -79,10 +79,11 @@ impl Mounts {
         }
         if let Some(mount) = find_overlapping(unit, record::PREFIX, path).await? {
             let why = self.at(&mount).and_then(|mount| mount.record.phase.hindrance());
+            let why = why.map(|why| format!("the mount {why}"));
             return Err(path_in_use(&mount, why.as_deref()));
         }
         if let Some(target) = find_overlapping(unit, record::TARGET, path).await? {
-            return Err(path_in_use(&target, Some("waits for a mount during a move")));
+            return Err(path_in_use(&target, Some("the path waits for a mount during a move")));
         }
         Ok(())
     }
@@ -119,7 +120,7 @@ fn parse_stored(path: &str) -> Result<MountPath, Failure> {
 
 fn path_in_use(path: &MountPath, why: Option<&str>) -> Failure {
     let remedy = why.map_or("choose another path".to_owned(), |why| {
-        format!("the mount {why}; wait, or choose another path")
+        format!("{why}; wait, or choose another path")
     });
     Failure::invalid(format!("path is already in use at {path}; {remedy}"))
 }

@@ -122,7 +122,7 @@ impl LoginTokenType {
         let all = [Self::DefaultService, Self::DefaultBatch, Self::Service, Self::Batch];
         all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let words = all.map(Self::word).join(", ");
-            Failure::invalid(format!("token_type {} is unknown: give {words}", quoted(word)))
+            Failure::invalid(format!("token_type {} is unknown: give one of {words}", quoted(word)))
         })
     }
 }

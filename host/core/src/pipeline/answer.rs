@@ -105,7 +105,10 @@ impl EnvelopeFields {
                 "lease-duration" => {
                     let seconds = value.parse().ok();
                     shape.lease_duration = seconds.ok_or_else(|| {
-                        bad_answer(mount, "answered a lease duration other than seconds")
+                        bad_answer(
+                            mount,
+                            "answered a lease duration that is not a number of seconds",
+                        )
                     })?;
                 }
                 _ => {}

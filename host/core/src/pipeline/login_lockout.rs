@@ -167,7 +167,7 @@ impl<'a> LoginAttempt<'a> {
 }
 
 fn too_many_names() -> Failure {
-    let message = "logins with too many names failed from your address, and new names are refused \
-                   at present; wait, or log in with a name used before";
+    let message = "logins with too many names failed from your address, and further names are \
+                   refused at present; wait, or log in from another address";
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(FailureKind::RateLimited, message) }
 }

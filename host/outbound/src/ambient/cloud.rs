@@ -154,7 +154,7 @@ impl AmbientSources {
             return unserved("is an endpoint of Service Fabric");
         }
         let Some(secret) = self.value("IDENTITY_HEADER")? else {
-            return unserved("has no IDENTITY_HEADER beside, as on Azure Arc");
+            return unserved("comes without IDENTITY_HEADER, as on Azure Arc");
         };
         match endpoint_of(&endpoint) {
             Some((address, path)) => Ok(Some(AppService { address, path, secret })),

@@ -24,7 +24,10 @@ pub fn tls_settings(
 ) -> Result<Option<HttpTlsSettings>, String> {
     if !origin.tls {
         return match settings {
-            Some(_) => Err("tls is set for a URL without https://; leave tls out".to_owned()),
+            Some(_) => {
+                Err("tls is set for a URL without https://; write https://, or leave tls out"
+                    .to_owned())
+            }
             None => Ok(None),
         };
     }

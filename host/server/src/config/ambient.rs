@@ -37,7 +37,7 @@ fn read_near_address(value: &ConfigValue<'_>) -> Result<SocketAddr, ConfigError>
     let address = text.parse::<SocketAddr>().ok().filter(|address| is_near(address.ip()));
     address.ok_or_else(|| {
         value.error(format!(
-            "{} is not a loopback or link-local address with a port; write such as \
+            "{} is not a loopback or link-local address with a port; write for example \
              \"169.254.169.254:80\"",
             quoted(text)
         ))
@@ -53,7 +53,7 @@ fn identifier(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     match is_identifier {
         true => Ok(text.to_owned()),
         false => Err(value.error(format!(
-            "{} is not a client id; write such as \"00000000-0000-0000-0000-000000000000\"",
+            "{} is not a client id; write for example \"00000000-0000-0000-0000-000000000000\"",
             quoted(text)
         ))),
     }

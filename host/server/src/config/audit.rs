@@ -72,7 +72,7 @@ fn parse_file(path: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
         audit::STDOUT => Ok(audit::STDOUT.into()),
         word @ "discard" => Err(path.error(format!(
             "{} is not a file, and this version audits to files and stdout only; \
-             write such as \"/var/log/bulkhead/audit.log\"",
+             write for example \"/var/log/bulkhead/audit.log\"",
             quoted(word)
         ))),
         _ => path.path(),
@@ -121,8 +121,8 @@ fn api_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
         (_, Some(directory)) if is_allowed => file.keep(directory.path()),
         (_, Some(directory)) => {
             file.refuse(directory.error(
-                "the API makes no devices; write allow_api_audit = true, too, or leave the \
-                 directory out",
+                "the API makes no devices; write allow_api_audit = true, too, or leave \
+                 audit_directory out",
             ));
             None
         }

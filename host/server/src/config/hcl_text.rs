@@ -27,7 +27,7 @@ fn entries(body: HclBody) -> Result<Vec<ConfigEntry>, ConfigError> {
         let content = match value {
             HclValue::Block(body) => EntryContent::Block { labels, entries: entries(body)? },
             _ if !values.insert(key.clone()) => {
-                let twice = "this key is given before in the same block; leave either out";
+                let twice = "this key is given before in the same block; leave one of the two out";
                 return Err(ConfigError::at(line, twice));
             }
             value => EntryContent::Value(literal(value, line, &element_lines)),

@@ -146,7 +146,8 @@ fn entries(members: Vec<JsonMember>) -> Result<Vec<ConfigEntry>, ConfigError> {
             blocks(&Head { word, line }, node, (Vec::new(), labels), &mut found)?;
         } else {
             if let Some(first) = values.insert(word.clone(), line) {
-                let twice = format!("{word} is given on line {first} already; leave either out");
+                let twice =
+                    format!("{word} is given on line {first} already; leave one of the two out");
                 return Err(ConfigError::at(line, twice));
             }
             found.push(ConfigEntry { word, line, content: EntryContent::Value(literal(node)) });

@@ -177,7 +177,7 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
         kinds: ["tcp", "unix", "scheduler"],
         unserved: &[],
         twice: "a server has one listener of each kind; for all addresses of the machine, write \
-                address 0.0.0.0 or [::], and leave either block out",
+                address 0.0.0.0 or [::], and leave one of the two blocks out",
     });
     let has_socket = unix.is_some();
     let unix = unix.and_then(|block| unix::settings(&block));
@@ -222,7 +222,7 @@ fn parse_address<'a>(value: &ConfigValue<'a>) -> Result<&'a str, ConfigError> {
         return Ok(text);
     }
     Err(value.error(format!(
-        "{} is not HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"",
+        "{} is not HOST:PORT; write for example \"127.0.0.1:8200\" or \"[::1]:8200\"",
         quoted(text)
     )))
 }

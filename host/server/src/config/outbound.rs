@@ -119,7 +119,7 @@ impl OutboundSettings {
             (proxy, None) => Ok(proxy),
             (None, Some(_)) => Err(format!(
                 "{CREDENTIALS_FILE} is for a proxy, and there is none; write http_proxy, or leave \
-                 the file out"
+                 {CREDENTIALS_FILE} out"
             )),
             (Some(proxy), Some(file)) => {
                 let text = NamedFile::new(CREDENTIALS_FILE, file).secret()?;

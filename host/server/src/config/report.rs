@@ -27,7 +27,10 @@ impl fmt::Display for Config {
             writeln!(f, "lets key holders generate root tokens and rekey without a token")?;
         }
         if self.suspend_due_work {
-            writeln!(f, "suspends due work: revokes no lease and rotates nothing")?;
+            writeln!(
+                f,
+                "suspends due work: revokes no lease and rotates nothing without a request"
+            )?;
         }
         for notice in &self.notices {
             writeln!(f, "ignores {notice}")?;
@@ -67,7 +70,7 @@ impl Config {
         let connections = listener.connections_per_address;
         writeln!(
             f,
-            "allows {connections} connections at a time per address, except from trusted proxies"
+            "allows {connections} connections at a time per address, and more to trusted proxies"
         )?;
         writeln!(
             f,

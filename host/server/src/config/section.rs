@@ -140,7 +140,8 @@ impl<'a> ConfigSection<'a> {
         let block = blocks.next()?;
         if let Some(second) = blocks.next() {
             let first = block.line;
-            let twice = format!("{name} is given on line {first} already; leave either out");
+            let twice =
+                format!("{name} is given on line {first} already; leave one of the two out");
             self.refuse(second.error(twice));
         }
         if !block.labels.is_empty() {
@@ -157,7 +158,7 @@ impl<'a> ConfigSection<'a> {
         kind: &'static str,
         unserved: &[(&str, &str)],
     ) -> Option<LabelledBlock<'a>> {
-        let twice = "leave either out";
+        let twice = "leave one of the two out";
         let [found] = self.blocks_of_kinds(&BlockKinds { name, kinds: [kind], unserved, twice });
         found
     }

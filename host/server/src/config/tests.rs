@@ -466,7 +466,7 @@ fn config_check_reports_effective_settings() {
         "listens on 127.0.0.1:8200, plain HTTP\n\
          ignores X-Forwarded-For\n\
          refuses bodies over 32MiB\n\
-         allows 1024 connections at a time per address, except from trusted proxies\n\
+         allows 1024 connections at a time per address, and more to trusted proxies\n\
          stops an engine's work on a request after 1m30s\n\
          keeps the data in /data, opened by Shamir's shares\n\
          audits to no device of this file\n\

@@ -63,7 +63,7 @@ pub(super) fn transport(section: &ConfigSection<'_>, address: Option<&str>) -> L
         },
     };
     if is_disabled {
-        let why = "has no effect together with tls_disable = true; leave either out";
+        let why = "has no effect together with tls_disable = true; leave one of the two out";
         refuse_given(section, why);
         return ListenerTransport::Plain;
     }
@@ -207,13 +207,14 @@ fn client_certificates(section: &ConfigSection<'_>) -> Option<ClientCertificates
     let (is_required, is_off) = (is_required?, is_off?);
     let read = match (authorities, section.value("tls_require_and_verify_client_cert")) {
         (_, Some(value)) if is_required && is_off => {
-            Err(value.error("contradicts tls_disable_client_certs = true; leave either out"))
+            Err(value
+                .error("contradicts tls_disable_client_certs = true; leave one of the two out"))
         }
         (None, Some(value)) if is_required => Err(value.error(
             "needs the authorities of your clients' certificates; give tls_client_ca_file, too",
         )),
         (Some(file), _) if is_off => Err(file.error(
-            "has no effect together with tls_disable_client_certs = true; leave either out",
+            "has no effect together with tls_disable_client_certs = true; leave one of the two out",
         )),
         (Some(file), _) if is_required => named(file).map(ClientCertificates::Required),
         (Some(file), _) => named(file).map(ClientCertificates::Optional),

@@ -56,7 +56,7 @@ fn mode(value: &ConfigValue<'_>) -> Result<u32, ConfigError> {
     let text = value.text()?;
     u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
         value.error(format!(
-            "{} is not a mode in octal digits; write such as \"0660\"",
+            "{} is not a mode in octal digits; write for example \"0660\"",
             quoted(text)
         ))
     })

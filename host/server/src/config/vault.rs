@@ -15,6 +15,7 @@ const LOG_FILE: &str = "the log goes to standard error, which the service manage
     rotates; leave the line out";
 const NO_CACHE: &str = "the cache has a fixed size and is always on; leave the line out";
 const NO_LICENCE: &str = "no licence is needed, and no use is reported; leave the line out";
+const NO_REPORT: &str = "no use is reported; leave the block out";
 const NO_ENDPOINT: &str = "this server has no such endpoint; leave the line out";
 const NO_HEADER: &str = "answers have no such header; leave the line out";
 const NO_PROCESS: &str = "a plugin is a component and not a process; leave the line out";
@@ -102,7 +103,7 @@ pub(super) const ROOT: &[ForeignWord] = &[
     harmless("enable_response_header_raft_node_id", NO_HEADER),
     harmless("license_path", NO_LICENCE),
     harmless("license", NO_LICENCE),
-    harmless("reporting", NO_LICENCE),
+    harmless("reporting", NO_REPORT),
     harmless("pid_file", "the service manager knows the process; leave the line out"),
     harmless("experiments", "there are no experiments to turn on; leave the line out"),
     harmless("adaptive_overload_protection", "limits are always on; leave the block out"),

@@ -195,7 +195,7 @@ fn tls_of_dev_mode_is_asked_for_and_plain_http_elsewhere_in_so_many_words() {
     let named = ["--dev", "--dev-tls", "--dev-tls-san=a.example", "--dev-tls-san", "192.0.2.7"];
     assert_eq!(transport(&named), Ok(DevTransport::Tls(names)));
     for (args, says) in [
-        (&["--dev", "--dev-tls", "--tls-disable"][..], "leave either out"),
+        (&["--dev", "--dev-tls", "--tls-disable"][..], "leave one of the two out"),
         (&["--dev", "--dev-tls-san=a"], "add --dev-tls"),
         (&["--dev-tls"], "tls_cert_file"),
         (&["--dev-tls-san=a"], "tls_cert_file"),

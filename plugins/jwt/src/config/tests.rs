@@ -74,7 +74,7 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
     for (config, says) in [
         (json!({}), "there is no source of keys"),
         (json!({"bound_issuer": ISSUER}), "there is no source of keys"),
-        (json!({"jwt_validation_pubkeys": ["x"]}), "key 1 is refused: it is not PEM"),
+        (json!({"jwt_validation_pubkeys": ["x"]}), "key 1 is refused: the text is not PEM"),
         (json!({"jwt_validation_pubkeys": [pem, stage.key.private_key]}), "key 2 is refused"),
         (json!({"jwt_validation_pubkeys": [format!("{pem}{pem}")]}), "key 1 is refused"),
         (json!({"jwt_validation_pubkeys": vec![pem; 101]}), "at most 100"),

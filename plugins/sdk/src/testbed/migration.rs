@@ -46,7 +46,9 @@ impl Migration for TestMigration {
                 return Err(Failure::invalid("the cursor has 1 to 1,024 bytes"));
             }
             if self.stored.borrow().as_deref() == Some(cursor) {
-                return Err(Failure::invalid("the cursor is the one at which this step began"));
+                return Err(Failure::invalid(
+                    "the cursor has not moved since the beginning of this step",
+                ));
             }
             self.next.replace(Some(cursor.to_owned()));
             Ok(())

@@ -27,7 +27,8 @@ fn header(key: &TokenSigningKey) -> Value {
 /// Returns the subject of a token after parsing, verification with the key, and a check at time 99.
 fn subject(token: &str, key: &TokenSigningKey) -> Result<String, &'static str> {
     crypto_provider::install().unwrap();
-    let unproven = UnverifiedToken::read(token).ok_or("the token is not signed")?;
+    let unproven =
+        UnverifiedToken::read(token).ok_or("the text is not a signed token of this provider")?;
     let claims = unproven.prove(&key.published, &EXPECTED)?;
     check(&claims, &EXPECTED, 99)
 }
@@ -62,7 +63,11 @@ fn lax_input_of_the_library_is_refused_before_the_library_sees_it() {
         (&named, String::new()),
     ] {
         let token = by_hand(&key, header, &claims);
-        assert_eq!(subject(&token, &key), Err("the token is not signed"), "{header} {claims}");
+        assert_eq!(
+            subject(&token, &key),
+            Err("the text is not a signed token of this provider"),
+            "{header} {claims}"
+        );
     }
     for (name, value) in [
         ("iss", json!(["https://a"])),

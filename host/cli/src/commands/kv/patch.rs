@@ -21,7 +21,7 @@ pub(crate) const PATCH: Command = Command {
     about: "change some values of a versioned secret and keep the others\n\n\
             Makes a new version. If your policies do not allow the server's patch, the secret is \
             read and\n\
-            written instead; -method=patch or -method=rw permits only this way.",
+            written instead; -method=patch or -method=rw allows the named way alone.",
     options: &[&[
         MOUNT,
         CAS,

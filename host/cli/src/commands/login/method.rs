@@ -33,7 +33,7 @@ pub(super) fn check_served(name: &str, path: Option<&str>) -> Result<(), Command
         _ => "",
     };
     Err(CommandProblem::usage(format!(
-        "this version has no login method {name:?}{instead}; -method can be {SERVED}; give \
+        "this version has no login method {name:?}{instead}; -method is one of {SERVED}; give \
          -path=MOUNT if a plugin of your own serves {name:?}"
     )))
 }

@@ -17,7 +17,7 @@ const REFUSALS: [(FailureKind, &str); 12] = [
     (FailureKind::PreconditionFailed, "something else has to be done first"),
     (FailureKind::TooLarge, "the body is too large"),
     (FailureKind::UnsupportedMediaType, "the path takes no bytes as the body"),
-    (FailureKind::RateLimited, "too many requests; Retry-After gives the time of the next try"),
+    (FailureKind::RateLimited, "too many requests; Retry-After gives the seconds to wait"),
     (FailureKind::HeadersTooLarge, "the headers are too large"),
     (FailureKind::Internal, "a fault of the server; nothing was stored"),
     (FailureKind::Unreachable, "a server outside did not answer, or not in time"),

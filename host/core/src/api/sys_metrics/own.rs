@@ -30,7 +30,7 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     };
     add("core_unsealed", "1 while the service is open", vec![gauge(1, None)]);
     add("core_mount_table_num_entries", "mounts, by their kind", mounts(core));
-    add("expire_num_leases", "leases before their end", vec![gauge(leases.into(), None)]);
+    add("expire_num_leases", "leases that have not ended", vec![gauge(leases.into(), None)]);
     add(
         "expire_num_irrevocable_leases",
         "leases left for an operator after failed revocations",

@@ -55,7 +55,7 @@ pub(super) fn fields() -> Vec<Field> {
         field(
             "default_lease_ttl",
             FieldKind::Any,
-            &format!("lifetime of leases without a requested lifetime: {lifetime}"),
+            &format!("lifetime of leases and tokens without a requested lifetime: {lifetime}"),
         ),
         field("max_lease_ttl", FieldKind::Any, &format!("longest lifetime: {lifetime}")),
         field("description", FieldKind::String, "one sentence for people"),

@@ -97,7 +97,7 @@ pub(super) fn respond(mount: &Mount, reply: RawReply) -> Result<RawResponse, Fai
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_value = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
         if name.is_empty() || !name.bytes().all(is_token) || !value.bytes().all(is_value) {
-            return Err(wrong("a header with invalid characters"));
+            return Err(wrong("an invalid header"));
         }
         if OF_THE_CONNECTION.iter().any(|of| name.eq_ignore_ascii_case(of)) {
             return Err(wrong("a header reserved for the server"));
