@@ -188,11 +188,10 @@ impl ValueCache {
         kept.end_lead(key);
     }
 
-    /// Removes a value. Wakes the calls that wait for the value.
+    /// Removes a value. The lead of another call stays: waiting calls must not continue before the
+    /// leading call has ended.
     pub(crate) fn remove(&self, key: &str) {
-        let mut kept = self.lock();
-        kept.remove(key);
-        kept.end_lead(key);
+        self.lock().remove(key);
     }
 
     fn lead(self: &Arc<Self>, kept: &mut CacheState, key: &str) -> CacheLead {

@@ -241,9 +241,9 @@ impl<'a> ResourceManager<'a> {
         let found: T = self.ask(url.text())?;
         match ArmId::parse(found.id()).as_ref() == Some(id) {
             true => Ok(found),
-            false => Err(ProviderRefusal::Nonsense(nonsense(
-                "another resource than the requested resource",
-            ))),
+            false => {
+                Err(ProviderRefusal::Nonsense(nonsense("the answer is about another resource")))
+            }
         }
     }
 

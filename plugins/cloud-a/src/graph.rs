@@ -93,7 +93,7 @@ impl<'a> GraphClient<'a> {
         let mut found = found.value.into_iter();
         match (found.next(), found.next()) {
             (Some(sole), None) if sole.app_id.eq_ignore_ascii_case(client_id) => Ok(sole),
-            (Some(_), None) => Err(nonsense("another application than the requested application")),
+            (Some(_), None) => Err(nonsense("the answer is about another application")),
             (None, _) => Err(Failure::invalid("no application found: check client_id")),
             _ => Err(Failure::invalid("multiple applications found: check client_id")),
         }

@@ -71,7 +71,7 @@ impl Instance {
 
     fn check(&self, wanted: &InstanceIdentity) -> Result<(), Failure> {
         if place_of(&self.self_link) != Some(wanted.place()) {
-            return Err(nonsense("another instance than the requested instance"));
+            return Err(nonsense("the answer is about another instance"));
         }
         if self.id != wanted.instance_id {
             return Err(Failure::invalid(

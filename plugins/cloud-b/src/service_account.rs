@@ -37,7 +37,7 @@ impl ServiceAccount {
             cloud.get(&url)?.map_err(|why| why.about(&format!("find service account {shown}")))?;
         match found.is_called(id) {
             true => Ok(found),
-            false => Err(nonsense("another service account than the requested account")),
+            false => Err(nonsense("the answer is about another service account")),
         }
     }
 

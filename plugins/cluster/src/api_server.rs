@@ -346,7 +346,7 @@ fn on_one_line(letter: char) -> char {
 fn nonsense() -> ApiServerRefusal {
     ApiServerRefusal::Unclear(Failure::new(
         FailureKind::Unreachable,
-        "the answer does not come from an API server",
+        "the answer is not in the format of an API server",
     ))
 }
 

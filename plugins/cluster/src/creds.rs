@@ -199,7 +199,7 @@ impl<'a> TokenDemand<'a> {
         let unread = || {
             Failure::new(
                 FailureKind::Unreachable,
-                "the answer does not come from an API server: the token's lifetime is missing",
+                "the answer is not in the format of an API server: the token's lifetime is missing",
             )
         };
         let seconds = token::lifetime(status, self.host.clock().now()).ok_or_else(unread)?;

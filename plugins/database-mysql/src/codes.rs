@@ -88,8 +88,8 @@ bulkhead_sdk::refusal_codes! {
              let username_template put (random 20) into the name",
         UserNotCreated = "user-not-created":
             "the creation statements ran, but user {username} had no account afterwards, and \
-             accounts named in the statements were removed again: let the statements create \
-             {placeholder}",
+             the accounts that the statements created by name were removed again: let the \
+             statements create {placeholder}",
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a fitting password_policy",

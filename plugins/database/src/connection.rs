@@ -128,7 +128,7 @@ impl Connection {
             )))
         };
         if self.is_self_managed() {
-            return refused("a self_managed connection has no own user");
+            return refused("a self_managed connection has no user");
         }
         if self.setting("username").is_empty() {
             return refused(

@@ -35,8 +35,11 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // Stores the choices before the logins, for the same reason as in `reset`. A failed login is a
     // warning.
     host.storage().checkpoint()?;
-    for (name, connection) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {
-        warnings.extend(verify(host, call, name, connection));
+    for (name, _) in reloaded.iter().filter(|(_, connection)| connection.is_verified()) {
+        // An earlier login may have taken long. A checkpoint after a single read cannot conflict.
+        let Some(connection) = Connection::find(host, name)? else { continue };
+        host.storage().checkpoint()?;
+        warnings.extend(verify(host, call, name, &connection));
     }
     if reloaded.is_empty() {
         warnings.push(unused(host, plugin)?);
@@ -92,7 +95,14 @@ mod tests {
         assert_eq!(reply.warnings, ["connection \"billing\": no answer from db:5432"]);
         assert_eq!(
             bed.host.steps(),
-            ["close billing", "close orders", "checkpoint", "verify orders"]
+            [
+                "close billing",
+                "close orders",
+                "checkpoint",
+                "checkpoint",
+                "checkpoint",
+                "verify orders"
+            ]
         );
     }
 

@@ -16,14 +16,18 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // The login may use a connection that has changed: the host replaces a password that a rotation
     // changed meanwhile. The choice of the version is stored only after a successful login.
     host.storage().checkpoint()?;
-    let kept = connection.choose_again(host, name);
+    let mut kept = connection.choose_again(host, name);
     host.databases().close(name);
     if connection.is_verified() {
         // The write of the connection already reported any rights that the user lacks.
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
-    // No version is stored for a connection that was removed meanwhile.
-    Connection::named(host, name, &call.mount.path)?;
+    // No version is stored for a connection that was removed meanwhile, and no other version than
+    // the version that a write of the connection chose meanwhile.
+    let now = Connection::named(host, name, &call.mount.path)?;
+    if now.chooses_otherwise(&connection) {
+        kept = now.choose_again(host, name);
+    }
     Ok(Answer::nothing().warn(kept))
 }
 

@@ -174,7 +174,7 @@ pub(crate) fn note_failed_return(host: &dyn Host, identity: &EntryId, loan: &str
 
 fn unreadable_id(dn: &str) -> Failure {
     Failure::invalid(format!(
-        "the entry at {} does not prove to be the account stored with this DN; let binddn read \
+        "it is not proven that the entry at {} is the account stored with this DN; let binddn read \
          entryUUID or objectGUID of the entry",
         quoted(dn)
     ))

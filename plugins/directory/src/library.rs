@@ -111,7 +111,7 @@ impl Account {
 fn managed(name: &str, kind: &str, owner: &str) -> Failure {
     let (name, owner) = (quoted(name), quoted(owner));
     Failure::invalid(format!(
-        "{name} is already managed by {kind} {owner}; remove the account there first"
+        "{name} is already managed by {kind} {owner}; an account belongs to a single role or set"
     ))
 }
 

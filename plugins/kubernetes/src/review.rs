@@ -184,7 +184,7 @@ pub(crate) fn log(host: &dyn Host, event: &str, said: &str) {
 }
 
 pub(crate) fn nonsense() -> Failure {
-    Failure::new(FailureKind::Unreachable, "the answer does not come from an API server")
+    Failure::new(FailureKind::Unreachable, "the answer is not in the format of an API server")
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const USUAL_VERSIONS: u32 = 10;
 
 /// The fields of the configuration.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::whole("max_versions", "number of versions kept of each secret; 0: 10"),
+    Field::whole("max_versions", "number of versions kept of each secret; 0 means 10"),
     Field::flag("cas_required", "whether every write must give options.cas"),
     Field::any(lifetime::FIELD, "duration after which new versions are deleted; negative: never"),
 ];

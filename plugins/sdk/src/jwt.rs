@@ -152,7 +152,7 @@ impl<'a> TokenParts<'a> {
             let (header, claims) = signed.split_once('.')?;
             (!claims.contains('.')).then_some(Self { signed, header, claims, signature })
         });
-        parts.ok_or_else(|| malformed("there are not three parts with dots between"))
+        parts.ok_or_else(|| malformed("the token does not have three parts separated by dots"))
     }
 }
 

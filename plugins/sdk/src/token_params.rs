@@ -26,7 +26,7 @@ pub const FIELDS: &[Field] = &[
     Field::whole("token_num_uses", "number of requests with each token; 0: without limit"),
     Field::words("token_bound_cidrs", "allowed networks of logins and tokens"),
     Field::flag("token_no_default_policy", "leave the policy default out"),
-    Field::text("token_type", "service or batch; default: the mount's choice"),
+    Field::text("token_type", "service, batch, or default for the mount's choice"),
 ];
 
 /// Older names of some fields, for tables whose clients send these names.

@@ -16,7 +16,8 @@ const BEHIND: &[u8] = b"behind";
 /// Lifetime of a cached value, in seconds.
 const LOGIN_CHOICE_TTL_SECS: u32 = 60;
 /// Maximum number of passwords tried for one request, each newer than the last. More than two occur
-/// only if a call waited for the end of a rotation for ten seconds in vain.
+/// if the call waited for the end of a rotation for ten seconds in vain, or if a write of the
+/// configuration also changes `bindpass`.
 const MAX_PASSWORDS_TRIED: usize = 4;
 
 /// Source of a newer `bindpass` after a refused login.
@@ -33,7 +34,7 @@ pub(crate) enum NewerLogin {
     None,
 }
 
-/// Cache key that is led by the call that rotates `bindpass`.
+/// Cache key that is led by a call that rotates `bindpass`, or that logs in after a rotation.
 const ROTATION: &str = "rotation-of-bindpass";
 
 /// Waits until no other call rotates `bindpass` or logs in with the newest, at most ten seconds.
@@ -75,7 +76,7 @@ impl DirectoryClient<'_> {
                 None => return self.asking_previous(&tried, &ask).unwrap_or(answer),
             }
         }
-        if is_refused(&answer) {
+        if is_refused(&answer) && self.newer_than(&tried).map_err(unread)?.is_some() {
             return Err(LdapFault::new(LdapFaultCode::Unreachable, ROTATED_AGAIN));
         }
         answer
@@ -98,7 +99,9 @@ impl DirectoryClient<'_> {
             let answer = self.asking_by(&newer, ask);
             (newer, answer)
         });
-        end_rotation(self.host).map_err(unread)?;
+        // A failure has no effect: the lead ends with this call at the latest, and the answer of a
+        // change must not be lost.
+        drop(end_rotation(self.host));
         Ok(asked)
     }
 

@@ -203,8 +203,8 @@ pub(crate) const NO_IDS: &str = "binddn may read neither entryUUID nor objectGUI
 
 fn unreadable(dn: &str) -> Failure {
     Failure::invalid(format!(
-        "the entry at {} does not prove to be the same account still; let binddn read entryUUID or \
-         objectGUID of the entry",
+        "it is not proven that the entry at {} is still the same account; let binddn read \
+         entryUUID or objectGUID of the entry",
         quoted(dn)
     ))
 }

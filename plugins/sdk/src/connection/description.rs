@@ -26,7 +26,7 @@ const WARNINGS: [(&str, &str); 4] = [
         "username-template-repeats",
         "username_template leaves fewer than eight random characters in the name: a credential is \
          refused while a user of the same name exists, and if leases share a user, the end of any \
-         such lease ends the user; put (random 20) before any text in reach of truncate",
+         such lease ends the user; put (random 20) before any text that truncate may cut",
     ),
 ];
 

@@ -53,7 +53,7 @@ refusal_codes! {
             "{setting} is half of a pair: give the certificate and the private key together",
         UsernameTemplate = "invalid-username-template": "{setting} cannot be used: {fault}",
         UsernameEmpty = "username-empty":
-            "{setting} makes an empty name; add at least a character",
+            "{setting} makes an empty name; add at least one character",
         UsernameTooLong = "username-too-long":
             "{setting} makes a name of {bytes} bytes, and the database takes {most}; end the \
              template with | truncate {most}",

@@ -20,7 +20,7 @@ refusal_codes! {
             "the user to be removed is the login of connection {connection}; remove the user by \
              hand if necessary",
         SelfManaged = "self-managed":
-            "connection {connection} is self-managed without own user, and users change their own \
+            "connection {connection} is self-managed and has no user, and users change their own \
              passwords; to do more, give the connection username and password",
     }
 }

@@ -39,11 +39,9 @@ impl LabelSelector {
         let mut conditions = labels.map_or(Ok(Vec::new()), match_labels)?;
         conditions.extend(expressions.map_or(Ok(Vec::new()), match_expressions)?);
         match conditions.len() {
-            0 => {
-                Err("there are no conditions, which would match every namespace; to do so, use * \
-                     in the list of namespaces"
-                    .to_owned())
-            }
+            0 => Err("the selector has no conditions, and would match every namespace; to match \
+                     every namespace, use * in the list of namespaces"
+                .to_owned()),
             count if count > MOST => Err(format!("it has more than {MOST} conditions")),
             _ => Ok(Self { conditions }),
         }
