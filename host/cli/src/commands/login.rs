@@ -147,7 +147,7 @@ fn show(
     }
     if let (Some(variable), Some(_)) = (session.token_variable(), stored) {
         session.note(&format!(
-            "warning: the commands use the token in {variable}, not the stored token"
+            "warning: {variable} is set, and hides the stored token from the commands"
         ));
     }
     let mut rows = output::rows(&answer.body);
