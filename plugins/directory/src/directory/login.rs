@@ -34,6 +34,13 @@ pub(crate) enum NewerLogin {
     None,
 }
 
+/// The answer to a request with a newer `bindpass`.
+struct RetriedLogin<T> {
+    /// The configuration with the newer `bindpass`.
+    config: Config,
+    answer: Result<T, LdapFault>,
+}
+
 /// Cache key that is led by a call that rotates `bindpass`, or that logs in after a rotation.
 const ROTATION: &str = "rotation-of-bindpass";
 
@@ -72,7 +79,7 @@ impl DirectoryClient<'_> {
                 return answer;
             }
             match self.asking_newer(&tried, &ask)? {
-                Some((newer, done)) => (tried, answer) = (Cow::Owned(newer), done),
+                Some(retried) => (tried, answer) = (Cow::Owned(retried.config), retried.answer),
                 None => return self.asking_previous(&tried, &ask).unwrap_or(answer),
             }
         }
@@ -89,7 +96,7 @@ impl DirectoryClient<'_> {
         &self,
         config: &Config,
         ask: &impl Fn(&LdapTarget) -> Result<T, LdapFault>,
-    ) -> Result<Option<(Config, Result<T, LdapFault>)>, LdapFault> {
+    ) -> Result<Option<RetriedLogin<T>>, LdapFault> {
         if self.newer == NewerLogin::None {
             return Ok(None);
         }
@@ -97,7 +104,7 @@ impl DirectoryClient<'_> {
         let newer = self.newer_than(config).map_err(unread)?;
         let asked = newer.map(|newer| {
             let answer = self.asking_by(&newer, ask);
-            (newer, answer)
+            RetriedLogin { config: newer, answer }
         });
         // A failure has no effect: the lead ends with this call at the latest, and the answer of a
         // change must not be lost.
