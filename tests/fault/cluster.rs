@@ -7,7 +7,7 @@
 
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
-use crate::stage::SOON;
+use crate::stage::{SOON, lease_count};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
@@ -111,8 +111,7 @@ impl ClusterLife {
     }
 
     fn leases(&self) -> usize {
-        let listed = self.root.list(&format!("sys/leases/lookup/{CREDS}"));
-        listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
+        lease_count(&self.root, CREDS)
     }
 
     /// Checks the objects and leases in the cluster.

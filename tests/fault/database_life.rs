@@ -1,8 +1,8 @@
 //! A server with one connection to a database, and the accounts of one life.
 
-use crate::databases::{DatabaseKind, FIRST};
+use crate::databases::DatabaseKind;
 use crate::injected::{FaultObserved, write};
-use crate::stage::SOON;
+use crate::stage::{FIRST, SOON};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::{until_ok, until_true};
 use bulkhead_tests::{Answer, Bulkhead, Client};

@@ -1,9 +1,7 @@
 //! The kinds of databases on which lives run.
 
+use crate::stage::FIRST;
 use bulkhead_tests::{MariaDb, Postgres};
-
-/// Password of an account before a life takes it over.
-pub const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
 /// A kind of database server.
 pub trait DatabaseKind: Sync {

@@ -7,14 +7,11 @@
 
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
-use crate::stage::{LONG_STRIDE, SOON, STRIDE};
+use crate::stage::{FIRST, LONG_STRIDE, SOON, STRIDE};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::{until, until_true};
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryKind, DirectoryServer};
 use serde_json::{Value, json};
-
-/// Password of an account before a life takes it over.
-const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
 /// The accounts of one life: `build` belongs to a role, `lent` to a set.
 pub struct DirectoryLife {

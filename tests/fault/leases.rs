@@ -9,7 +9,7 @@ use crate::database_life::DatabaseLife;
 use crate::databases::DatabaseKind;
 use crate::injected::{FaultObserved, InjectedFault, answered};
 use crate::points;
-use crate::stage::{SOON, mariadb};
+use crate::stage::{SOON, lease_count, mariadb};
 use bulkhead_tests::Answer;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
@@ -104,9 +104,7 @@ impl<'a, D: DatabaseKind> LeaseLife<'a, D> {
     }
 
     fn leases(&self) -> usize {
-        let path = format!("sys/leases/lookup/database/creds/{}", self.base.name);
-        let listed = self.base.root.list(&path);
-        listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
+        lease_count(&self.base.root, &format!("database/creds/{}", self.base.name))
     }
 }
 

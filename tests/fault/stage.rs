@@ -2,7 +2,7 @@
 //! of PostgreSQL's superuser is the canary.
 
 use bulkhead_tests::leaks::CANARY;
-use bulkhead_tests::{MariaDb, Postgres};
+use bulkhead_tests::{Client, MariaDb, Postgres};
 use std::io::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Without a fault the promise is two seconds. A fault adds the pause before the next attempt, 12
 /// seconds after an apparent refusal, and the delays of a busy machine.
 pub const SOON: Duration = Duration::from_secs(45);
+
+/// Password of an account before a life takes it over.
+pub const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
 /// Number of concurrent lives. A life mostly waits for its shortest lease.
 const AT_ONCE: usize = 4;
@@ -50,6 +53,12 @@ pub fn users(name: &str) -> Vec<String> {
         "SELECT rolname FROM pg_roles WHERE rolname ~ '^v-[^-]*-{name}[a-z]' ORDER BY 1"
     ));
     rows.lines().map(str::to_owned).collect()
+}
+
+/// Returns the number of leases of the credentials at this path.
+pub fn lease_count(root: &Client, path: &str) -> usize {
+    let listed = root.list(&format!("sys/leases/lookup/{path}"));
+    listed.body["data"]["keys"].as_array().map_or(0, Vec::len)
 }
 
 /// Calls `fires` with 1, 2, 3 and so on, several at a time, until it returns false. Returns how

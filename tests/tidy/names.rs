@@ -1,6 +1,7 @@
 //! Names of types: within a crate one name means one thing, and most names are noun phrases. Names
 //! of tests: no word stands for a noun that the name does not say.
 
+use crate::prose::prepositional;
 use crate::sources::{Source, assert_none, rust_below};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,8 +83,6 @@ fn definitions_of_types_are_read() {
 
 /// Words of a test's name that stand for a noun outside of the name.
 const VAGUE: [&str; 7] = ["who", "what", "whose", "whom", "told", "tells", "those"];
-/// Prepositions that make "which" such a word.
-const PREPOSITIONS: [&str; 8] = ["of", "by", "in", "for", "to", "from", "with", "on"];
 
 /// Returns the names of the functions below an attribute `test`.
 fn tests_of(text: &str) -> Vec<&str> {
@@ -101,9 +100,7 @@ fn tests_of(text: &str) -> Vec<&str> {
 
 fn is_vague(name: &str) -> bool {
     let words: Vec<&str> = name.split('_').collect();
-    let pairs = words.windows(2);
-    words.iter().any(|word| VAGUE.contains(word))
-        || pairs.into_iter().any(|pair| pair[1] == "which" && PREPOSITIONS.contains(&pair[0]))
+    words.iter().any(|word| VAGUE.contains(word)) || prepositional(&words) > 0
 }
 
 #[test]

@@ -59,14 +59,12 @@ impl Figures {
             .collect();
         let lower: Vec<String> = tokens.iter().map(|token| token.to_lowercase()).collect();
         let is_in = |words: &[&str], token: &String| words.contains(&token.as_str());
-        let pairs = lower.windows(2);
-        let prepositional =
-            pairs.filter(|pair| pair[1] == "which" && is_in(&PREPOSITIONS, &pair[0])).count();
         self.comments += 1;
         self.words += words;
         self.headless += usize::from(tokens.first().is_some_and(|first| HEADLESS.contains(first)));
         self.relative += lower.iter().filter(|token| is_in(&RELATIVE, token)).count();
-        self.relative += prepositional;
+        let words: Vec<&str> = lower.iter().map(String::as_str).collect();
+        self.relative += prepositional(&words);
         self.pronouns += lower.iter().filter(|token| is_in(&PRONOUNS, token)).count();
     }
 
@@ -81,6 +79,12 @@ impl Figures {
         let above = measures.into_iter().filter(|(_, found, most)| found > most);
         above.map(|(name, found, most)| format!("{name} {found}, at most {most}")).collect()
     }
+}
+
+/// Returns how often "which" follows a preposition in the words.
+pub fn prepositional(words: &[&str]) -> usize {
+    let pairs = words.windows(2);
+    pairs.filter(|pair| pair[1] == "which" && PREPOSITIONS.contains(&pair[0])).count()
 }
 
 /// The comments of a file: runs of lines with the same mark, without blocks of code.

@@ -3,6 +3,9 @@
 //!
 //! The reader knows where comments and literals begin and end, and no more of the language.
 
+use std::iter;
+use std::ops::Range;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Code,
@@ -23,16 +26,9 @@ pub fn comments(text: &str) -> String {
 /// Returns the contents of the text literals, with escaped line ends as one blank.
 pub fn literals(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
-    let (mut found, mut at) = (Vec::new(), 0);
-    while at < chars.len() {
-        let (part, end) = piece(&chars, at);
-        let literal: String = chars[at..end].iter().collect();
-        at = end;
-        if part == Part::Literal && literal.contains('"') {
-            found.push(content(&literal));
-        }
-    }
-    found
+    let found = pieces(&chars).filter(|(part, _)| *part == Part::Literal);
+    let found = found.map(|(_, range)| chars[range].iter().collect::<String>());
+    found.filter(|literal| literal.contains('"')).map(|literal| content(&literal)).collect()
 }
 
 /// Returns the text between the quotes of a literal.
@@ -52,13 +48,21 @@ fn keep(text: &str, kept: Part) -> String {
 
 fn parts(chars: &[char]) -> Vec<Part> {
     let mut parts = vec![Part::Code; chars.len()];
-    let mut at = 0;
-    while at < chars.len() {
-        let (part, end) = piece(chars, at);
-        parts[at..end].fill(part);
-        at = end;
+    for (part, range) in pieces(chars) {
+        parts[range].fill(part);
     }
     parts
+}
+
+/// Returns the pieces of the text in order, with their positions.
+fn pieces(chars: &[char]) -> impl Iterator<Item = (Part, Range<usize>)> {
+    let mut at = 0;
+    iter::from_fn(move || {
+        let start = at;
+        let (part, end) = (start < chars.len()).then(|| piece(chars, start))?;
+        at = end;
+        Some((part, start..end))
+    })
 }
 
 /// Returns the kind of the piece that begins at `at`, and the end of the piece.
