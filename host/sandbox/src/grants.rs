@@ -4,6 +4,16 @@
 //! the act, and the mount is granted the act: all three. A refusal names the layer that refused,
 //! and prints the line that would allow the act. Acts that belong to a component's world (its own
 //! storage, time, randomness) need no line. During `describe`, a component may do nothing.
+//!
+//! Example. The mount `database/` has the grants `database:*` and `sql:postgres://db.example:5432`,
+//! and a caller sends `GET /v1/database/creds/app`, for a connection to `127.0.0.1:5432`. The
+//! engine calls the import `database`: `Grants::check_act` gets `Act::Database`, and all three
+//! layers agree. The database plugin runs with the grants of `Grants::for_connection`, and calls
+//! the import `sql`. `Grants::reach_of` asks for `sql:postgres://127.0.0.1:5432`: the plugin asks
+//! for `sql`, and its entry in the catalog has no ceiling, but no line of the mount covers the
+//! target. The import refuses before the dial. The caller gets 400 with the layer and the remedy:
+//! `bulkhead secrets tune --grant 'sql:postgres://127.0.0.1:5432' database/`. Without a line for
+//! `sql`, a mount with components of this binary may dial the servers that its connections name.
 
 mod act;
 mod ask;

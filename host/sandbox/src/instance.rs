@@ -3,6 +3,17 @@
 //! This file prevents data of a call from reaching a later call of the same instance. All data of a
 //! call is in its [`CallState`], which is replaced as a whole at the beginning and at the end of
 //! the call. Between two calls, a store holds the state of no call.
+//!
+//! Example. `GET /v1/secret/data/app` takes a slot of the pool (`Sandbox::admit`).
+//! `MountablePlugin::handle` moves the unit of work, the grants and the deadline of the call into a
+//! [`CallState`], and [`LiveInstance::new`] makes a store around the state.
+//! `LiveInstance::instance` instantiates the component, and the call enters the export `handle`
+//! once. After the answer, the state comes out of the store with the unit of work, the pipeline
+//! commits the unit, and the instance is dropped: the next request begins with fresh memory. If the
+//! guest panics, runs out of its memory, or computes beyond its deadline, the instance is dropped
+//! as well. The writes since the last checkpoint are dropped with the unit, the caller gets 500
+//! (502 after the deadline) with the name and version of the component, and the crash counts for
+//! the circuit breaker of the mount.
 
 use crate::cpu_permits;
 use crate::detached;

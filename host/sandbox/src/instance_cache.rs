@@ -6,6 +6,17 @@
 //! calls, after some time, and when the mount changes or the store is sealed. This file prevents
 //! idle instances from blocking calls, too: an idle instance holds a slot of the engine's pool, and
 //! gives the slot up to any call that waits for a slot.
+//!
+//! Example. An operator enables `secret/` with the option `instance_reuse=bounded`. The first
+//! `GET /v1/secret/data/app` finds no idle instance and makes an instance. After the answer,
+//! `InstanceCache::keep` moves the state of the call out, and keeps the instance if the pool has a
+//! spare slot (`InstanceSlots::enter_idle`). The second request borrows the instance:
+//! `InstanceCache::take` removes the instance from the cache, so that no two calls share an
+//! instance, and `LiveInstance::begin` moves the new state in. The loan ends with the call. After
+//! an answer or a refusal, `keep` takes the instance back, up to 1,000 calls and an age of 60 s.
+//! After a trap, a missed deadline, a forgotten handle or much memory, the instance is dropped, and
+//! the next request makes another instance. A swap or a tune gives the mount another cache, so that
+//! later requests meet no instance of the version before.
 
 use crate::admission::SlotPermit;
 use crate::identity::ComponentIdentity;

@@ -3,6 +3,16 @@
 //! A unit holds no connection, transaction or lock between calls, so that a request may wait for a
 //! network without blocking the commits of other requests. In return a commit can be refused
 //! ([`StoreFault::Conflict`]), and the request then runs again from its first read.
+//!
+//! Example. Two clients send `POST /v1/secret/data/app` with `options.cas` 3 at the same time.
+//! `Unit::get` reads the metadata record of the secret for each client and remembers the record's
+//! [`Stamp`](crate::Stamp), 128 random bits that identify a single write. The component compares
+//! the versions, and `Unit::put` buffers two records: the data of version 4 and the new metadata.
+//! The first commit stores both records, each with a new stamp. The second commit finds another
+//! stamp than the remembered stamp and returns [`StoreFault::Conflict`]: nothing of the unit is
+//! stored, and the pipeline runs the request again from its first read. The second run reads
+//! version 4, and the component answers 400, because 3 is not the current version. A process that
+//! dies during the commit leaves both records or neither.
 
 mod begin;
 mod finish;

@@ -11,6 +11,17 @@
 //! A request enters all of its queues in one step, and is in all or in none. Two requests therefore
 //! stand in the same order in every shared queue, so no two requests wait for each other (no
 //! deadlock).
+//!
+//! Example. Fifty clients send `POST /v1/secret/data/app` at once, and a single unit commits. Each
+//! other unit conflicts on the metadata record of the secret: `TicketState::report` notes the
+//! record, and [`QueueTicket::wait`] queues the request. The first request in the queue runs again,
+//! with its turn. A newcomer's unit that writes the record during the turn is refused by
+//! `CommitRequest::give_way` before the write, and the newcomer queues behind. The end of the
+//! request drops the [`QueueTicket`], and the next request is called. If the request in its turn
+//! waits for a network for longer than [`TURN_TIME`], the next request ends the turn
+//! (`WriteQueue::skip_expired_turns`), and the slow request may lose its race again. After a change
+//! outside, the unit drops the ticket (`Unit::mark_effectful`) and yields to no turn. A request
+//! that still conflicts at its deadline is answered with 503.
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,17 @@
 //! the process; no other process could wait for a claim to expire. If several nodes share a store,
 //! a claim is a row that expires. The fence ([`Claim::fence`]) is valid in both cases, so work is
 //! written for both.
+//!
+//! Example. A lease of `GET /v1/database/creds/app` ends at 12:00:00, and
+//! `POST /v1/sys/leases/renew` arrives a second earlier. The renewal takes the claim on the address
+//! of the lease ([`Claims::claim_in_turn`]) and calls the component, which needs two seconds. At
+//! 12:00:00 the worker finds the row due, but `Claims::claim_due` returns `None` and notes the
+//! address. The renewal reads the lease again with [`Claim::fence`], as part of the commit that
+//! stores the later end. The dropped claim wakes the worker, and the row is not due any more. If
+//! the worker is first, the renewal waits, finds the lease gone or ending, and answers 400. If
+//! another commit changes the lease after the fence, the commit of the renewal conflicts, and the
+//! host checks the lease again. If the process dies, the claims die with the process, and the next
+//! process finds the row due.
 
 use super::lane_order::mount_of;
 use super::lanes::Lanes;

@@ -10,6 +10,16 @@
 //! last.
 //!
 //! The state lives in memory only; after a start every lane has the default state.
+//!
+//! Example. A thousand leases of the connection `orders` end in the same minute, each from
+//! `GET /v1/database/creds/app`. The index of each row has the lane `<mount uuid>/orders`.
+//! `Lanes::concurrency_limit` lets four revocations run at a time. With `max_open_connections` 10,
+//! the component widens the lane (`clock.widen`), and each answer adds a place, up to 10.
+//! PostgreSQL stops answering. After three unanswered revocations in a row, `Lanes::note_silence`
+//! lets the lane rest for 1 s: the limit is 0, and afterwards 1, for a single probe. Each further
+//! silence doubles the rest, up to 30 s. Leases of other connections and mounts end meanwhile,
+//! because each lane has places of its own. The first answer to a probe, even a refusal, opens the
+//! lane for the waiting revocations (`Lanes::note_answer`).
 
 use super::lane_order::mount_of;
 use bulkhead_wire::failure::{Failure, FailureKind};

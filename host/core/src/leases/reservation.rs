@@ -1,4 +1,16 @@
 //! Leases that a call writes: reserved before the credential exists, confirmed with the answer.
+//!
+//! Example. `GET /v1/database/creds/app` reserves the lease first: the component calls
+//! `leases.reserve`, and [`reserve`] puts a [`LeaseRecord`] into [`Space::Reservation`], due a
+//! minute after the deadline of the call, and claims the row. `storage.checkpoint` commits the row,
+//! and only then does the database plugin run `CREATE ROLE`. The answer names the tag of the
+//! reservation, and [`confirm`] deletes the reservation and puts the lease into [`Space::Lease`],
+//! in a single commit. If the call fails after the checkpoint, or the last commit fails,
+//! [`undo_reservations`] makes the reservation due now, with [`EndReason::Undo`]. If the process
+//! dies, the next unsealing makes every reservation due (`Leases::undo_all`). Due work then calls
+//! the component's `revoke` with the reason `undo`, again and again while the database does not
+//! answer. If the database certainly created nothing, the component calls `leases.end`, and the
+//! reservation is deleted without `revoke`.
 
 use super::record::{EndReason, LeaseRecord, put, read};
 use super::table::address;

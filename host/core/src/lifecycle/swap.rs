@@ -8,6 +8,17 @@
 //!
 //! This file prevents a version that meets data in two shapes after a migration that failed
 //! half-way, and a request of the old version that writes into migrated data.
+//!
+//! Example. Version 1.0.0 serves `shelf/`. `POST /v1/sys/mounts/shelf/tune` with `plugin_version`
+//! 2.0.0 commits the other settings, and then hands a [`VersionSwap`] to `swap`. `exchange_version`
+//! claims the record of the mount and loads version 2.0.0. If both versions have the same schema,
+//! [`store_version`] commits the version to the [`MountRecord`], and `Mounts::update` exchanges the
+//! mount in the table. A request inside ends on version 1.0.0; a request that found the mount
+//! before and enters now gets `MountEntryOutcome::Replaced` and looks again. If the schema is
+//! newer, [`pause_mount`] holds requests back, and the writes of `migrate` are committed with the
+//! new record. If requests in flight do not end within 10 s, or `migrate` fails in its first step,
+//! the caller gets the failure and 1.0.0 serves on. A process that dies starts with the version of
+//! the last commit. Four crashes in a row within the probation bring 1.0.0 back (`roll_back`).
 
 use super::ending::claim_stopped;
 use super::put_version::{PutVersion, needs_migration, read_stored, store_version, unless_stopped};
