@@ -2,7 +2,9 @@
 //!
 //! This file prevents native code of another program from being loaded: compiled code is native
 //! code, so an attacker who can swap it owns the process. Code is loaded from this binary itself,
-//! or from the store with this cluster's tag (see `compiled.rs`), and never from a path.
+//! or from the store with this cluster's tag (see `compiled.rs`), and never from a path. The `dev`
+//! binary alone reads the code of `make build` from the folder of the build
+//! (`host/server/src/main.rs`).
 
 use crate::compiled::AuthenticCode;
 use crate::grants::GrantPattern;
@@ -23,7 +25,8 @@ pub enum ComponentSource<'a> {
         /// The component. The SHA-256 of these bytes is the component's identity.
         wasm: &'static [u8],
         /// Code that [`precompile`] made from `wasm` at build time, if any; part of this very
-        /// binary, because code from elsewhere could be another program's machine code.
+        /// binary or of the same build, because code from elsewhere could be another program's
+        /// machine code.
         compiled: Option<&'static [u8]>,
     },
     /// A component that a caller uploaded.
@@ -128,8 +131,9 @@ enum TrustedCode<'a> {
 #[allow(unsafe_code, reason = "only this function loads compiled code; see SAFETY")]
 fn load_compiled(engine: &Engine, code: TrustedCode<'_>) -> Option<Component> {
     // SAFETY: both functions trust their input as native code. Built-in code is `&'static`, made by
-    // `precompile` during the build and embedded in this binary, so an attacker who could change
-    // the code could change the binary itself. Stored code was made by a child of this program and
+    // `precompile` during the build and embedded in this binary (`dist`) or stored in the folder of
+    // the build that also holds this binary (`dev`), so an attacker who could change the code could
+    // change the binary itself. Stored code was made by a child of this program and
     // bears the tag of this cluster's key for exactly this code, component and build:
     // `AuthenticCode` has no other constructor. The tag was checked of a sealed file, which nobody
     // can write from then on, so the mapped code is the checked code for as long as it is mapped.

@@ -18,18 +18,35 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-#[cfg(not(official_components))]
-compile_error!("official components are missing: run `make build`");
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The official components, as wasm and as code compiled when the binary was built.
-/// `plugins/official.txt` lists them.
-#[cfg(official_components)]
-const OFFICIALS: &[OfficialComponent] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
-#[cfg(not(official_components))]
-const OFFICIALS: &[OfficialComponent] = &[];
+/// Returns the official components, as wasm and as code compiled during the build.
+/// `plugins/official.txt` lists the components.
+#[cfg(components_inside)]
+fn official_components() -> Result<Vec<OfficialComponent>, String> {
+    const INSIDE: &[OfficialComponent] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
+    Ok(INSIDE.into())
+}
+
+/// Reads the official components from the folder of the build, as wasm and as compiled code. Only
+/// the `dev` binary, which protects no real secrets, reads machine code from a path.
+///
+/// # Errors
+/// The path of a missing file.
+#[cfg(not(components_inside))]
+fn official_components() -> Result<Vec<OfficialComponent>, String> {
+    const FILES: &[[&str; 2]] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
+    let read = |path: &str| -> Result<&'static [u8], String> {
+        let bytes = std::fs::read(path)
+            .map_err(|error| format!("{path} cannot be read: {error}; run `make build`"))?;
+        Ok(bytes.leak())
+    };
+    let component = |[wasm, compiled]: &[&str; 2]| {
+        Ok(OfficialComponent { wasm: read(wasm)?, compiled: read(compiled)? })
+    };
+    FILES.iter().map(component).collect()
+}
 
 pub(crate) fn main() -> ExitCode {
     let mut args = std::env::args_os();
@@ -56,12 +73,10 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
             io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string())
         }
         Ok(inspect::InspectAction::Inspect(asked)) => {
-            let process = ServerProcess {
-                program: String::new(),
-                officials: OFFICIALS.into(),
-                log: Arc::new(QuietLog),
-            };
-            build_runtime().and_then(|runtime| {
+            official_components().and_then(|officials| {
+                let program = String::new();
+                let process = ServerProcess { program, officials, log: Arc::new(QuietLog) };
+                let runtime = build_runtime()?;
                 runtime.block_on(inspect::run(&asked, process, &mut io::stdout()))
             })
         }
@@ -133,7 +148,8 @@ fn serve(program: &str, mode: ServerMode) -> Result<(), String> {
     harden()?;
     let log: Arc<dyn Log> = Arc::new(StderrLog);
     report_panics(Arc::clone(&log));
-    let process = ServerProcess { program: program.to_owned(), officials: OFFICIALS.into(), log };
+    let officials = official_components()?;
+    let process = ServerProcess { program: program.to_owned(), officials, log };
     let runtime = build_runtime()?;
     let out = &mut io::stdout();
     runtime.block_on(async {
